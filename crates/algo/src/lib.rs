@@ -1,0 +1,1 @@
+//! Algorithms: one folder each, the same file names in each.

@@ -1,0 +1,329 @@
+//! A batch: records in compressed sparse rows over the sorted, distinct columns that occur in them.
+//!
+//! A parser appends raw keys to a [`BatchBuilder`]; [`BatchBuilder::finish`] finds the distinct ones, sorts them, and
+//! rewrites every entry as a position among them. Pulls and pushes then name each parameter once, and the inner loops
+//! work on small dense arrays.
+
+use math::hash::mix64;
+use math::sort::sort_pairs;
+
+/// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// One label a record, as written in the file (0 when the file has none).
+    pub labels: Vec<f32>,
+    /// One weight a record; empty when all are 1.
+    pub weights: Vec<f32>,
+    /// One group a record (hash of the group column); empty when there is no such column.
+    pub groups: Vec<u64>,
+    /// Where each record's entries start, and the end of the last: `record_count + 1` numbers.
+    pub offsets: Vec<u32>,
+    /// For each entry, the position of its key in `columns`.
+    pub indices: Vec<u32>,
+    /// For each entry, its value; empty when all are 1.
+    pub values: Vec<f32>,
+    /// For each entry, its field; empty when the format has none.
+    pub fields: Vec<u32>,
+    /// The distinct keys of the batch, ascending.
+    pub columns: Vec<u64>,
+}
+
+impl Batch {
+    /// Number of records.
+    pub fn record_count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of entries of all records.
+    pub fn entry_count(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// The entries of record `r` as a range into `indices` and `values`.
+    #[inline]
+    pub fn entries(&self, r: usize) -> std::ops::Range<usize> {
+        self.offsets[r] as usize..self.offsets[r + 1] as usize
+    }
+
+    /// The weight of record `r`.
+    #[inline]
+    pub fn weight(&self, r: usize) -> f32 {
+        self.weights.get(r).copied().unwrap_or(1.0)
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.labels.clear();
+        self.weights.clear();
+        self.groups.clear();
+        self.offsets.clear();
+        self.indices.clear();
+        self.values.clear();
+        self.fields.clear();
+        self.columns.clear();
+    }
+}
+
+/// Collects records with raw keys. A record is `entry*` then `end_record`; a record that turns out bad is taken back
+/// with `abandon_record`, so nothing of it stays.
+#[derive(Debug, Default)]
+pub struct BatchBuilder {
+    keys: Vec<u64>,
+    batch: Batch,
+    distinct: Distinct,
+}
+
+impl BatchBuilder {
+    /// An empty builder.
+    pub fn new() -> Self {
+        let mut builder = Self::default();
+        builder.batch.offsets.push(0);
+        builder
+    }
+
+    /// Records finished so far.
+    pub fn record_count(&self) -> usize {
+        self.batch.labels.len()
+    }
+
+    /// Entries of the records so far, the open one included.
+    pub fn entry_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// An entry of value 1.
+    #[inline]
+    pub fn push_one(&mut self, key: u64) {
+        if !self.batch.values.is_empty() {
+            self.batch.values.push(1.0);
+        }
+        self.keys.push(key);
+    }
+
+    /// An entry.
+    #[inline]
+    pub fn push(&mut self, key: u64, value: f32) {
+        if value == 1.0 {
+            self.push_one(key);
+        } else {
+            self.push_other(key, value);
+        }
+    }
+
+    /// An entry whose value is not 1: from here on values are written out.
+    fn push_other(&mut self, key: u64, value: f32) {
+        if self.batch.values.is_empty() {
+            self.batch.values.resize(self.keys.len(), 1.0);
+        }
+        self.keys.push(key);
+        self.batch.values.push(value);
+    }
+
+    /// An entry with a field. All entries of a batch have one, or none has.
+    #[inline]
+    pub fn push_with_field(&mut self, field: u32, key: u64, value: f32) {
+        self.push(key, value);
+        self.batch.fields.push(field);
+    }
+
+    /// The raw keys of the open record.
+    #[inline]
+    pub fn open_keys(&self) -> &[u64] {
+        &self.keys[self.open_start()..]
+    }
+
+    /// A key that stands twice in the open record, if any. Ascending keys cost one comparison each.
+    pub fn duplicate_key(&self) -> Option<u64> {
+        let keys = self.open_keys();
+        if keys.windows(2).all(|pair| pair[0] < pair[1]) {
+            return None;
+        }
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    /// Closes the open record.
+    pub fn end_record(&mut self, label: f32, weight: f32, group: Option<u64>) {
+        let before = self.batch.labels.len();
+        self.batch.labels.push(label);
+        if weight != 1.0 || !self.batch.weights.is_empty() {
+            self.batch.weights.resize(before, 1.0);
+            self.batch.weights.push(weight);
+        }
+        if let Some(group) = group {
+            self.batch.groups.resize(before, 0);
+            self.batch.groups.push(group);
+        } else if !self.batch.groups.is_empty() {
+            self.batch.groups.push(0);
+        }
+        self.batch.offsets.push(self.keys.len() as u32);
+    }
+
+    /// Takes back the entries of the open record.
+    pub fn abandon_record(&mut self) {
+        let start = self.open_start();
+        self.keys.truncate(start);
+        self.batch.values.truncate(start);
+        self.batch.fields.truncate(start);
+    }
+
+    fn open_start(&self) -> usize {
+        self.batch.offsets[self.batch.offsets.len() - 1] as usize
+    }
+
+    /// Moves the finished records into `out` (whose memory is reused) and starts anew.
+    ///
+    /// # Panics
+    /// When a record is open.
+    pub fn finish(&mut self, out: &mut Batch) {
+        assert_eq!(self.open_start(), self.keys.len(), "finish: a record is still open");
+        out.clear();
+        std::mem::swap(&mut self.batch, out);
+        self.distinct.index(&self.keys, &mut out.columns, &mut out.indices);
+        self.keys.clear();
+        self.batch.offsets.push(0);
+    }
+}
+
+/// Finds the distinct keys of a batch: a small table from key to order of first sight, then one sort of the distinct
+/// keys, then one pass that turns order of sight into rank.
+#[derive(Debug, Default)]
+struct Distinct {
+    /// Slot -> order of first sight + 1; 0 is free. Linear probing.
+    table: Vec<u32>,
+    /// Keys by order of first sight.
+    seen: Vec<u64>,
+    pairs: Vec<(u64, u32)>,
+    scratch: Vec<(u64, u32)>,
+    rank: Vec<u32>,
+}
+
+impl Distinct {
+    /// `columns` becomes the sorted distinct keys, `indices` the rank of each key.
+    fn index(&mut self, keys: &[u64], columns: &mut Vec<u64>, indices: &mut Vec<u32>) {
+        self.seen.clear();
+        self.table.clear();
+        self.table.resize((keys.len() / 2).next_power_of_two().max(64), 0);
+        indices.clear();
+        indices.reserve(keys.len());
+        for &key in keys {
+            let order = self.order_of(key);
+            indices.push(order);
+        }
+        self.pairs.clear();
+        self.pairs.extend(self.seen.iter().zip(0u32..).map(|(&key, order)| (key, order)));
+        sort_pairs(&mut self.pairs, &mut self.scratch);
+        self.rank.clear();
+        self.rank.resize(self.pairs.len(), 0);
+        columns.clear();
+        columns.reserve(self.pairs.len());
+        for (rank, &(key, order)) in (0u32..).zip(&self.pairs) {
+            columns.push(key);
+            self.rank[order as usize] = rank;
+        }
+        for index in indices {
+            *index = self.rank[*index as usize];
+        }
+    }
+
+    #[inline]
+    fn order_of(&mut self, key: u64) -> u32 {
+        let mask = self.table.len() - 1;
+        let mut slot = mix64(key) as usize & mask;
+        loop {
+            match self.table[slot] {
+                0 => {
+                    let order = self.seen.len() as u32;
+                    self.seen.push(key);
+                    self.table[slot] = order + 1;
+                    if self.seen.len() * 2 > self.table.len() {
+                        self.grow();
+                    }
+                    return order;
+                }
+                order if self.seen[order as usize - 1] == key => return order - 1,
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let mask = self.table.len() * 2 - 1;
+        self.table.clear();
+        self.table.resize(mask + 1, 0);
+        for (&key, order) in self.seen.iter().zip(1u32..) {
+            let mut slot = mix64(key) as usize & mask;
+            while self.table[slot] != 0 {
+                slot = (slot + 1) & mask;
+            }
+            self.table[slot] = order;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(records: &[&[(u64, f32)]]) -> Batch {
+        let mut builder = BatchBuilder::new();
+        for record in records {
+            for &(key, value) in *record {
+                builder.push(key, value);
+            }
+            builder.end_record(1.0, 1.0, None);
+        }
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        batch
+    }
+
+    #[test]
+    fn columns_are_sorted_and_distinct_and_entries_point_at_them() {
+        let batch = build(&[&[(9, 1.0), (4, 1.0)], &[], &[(4, 1.0), (1 << 40, 1.0)]]);
+        assert_eq!(batch.columns, [4, 9, 1 << 40]);
+        assert_eq!(batch.indices, [1, 0, 0, 2]);
+        assert_eq!(batch.offsets, [0, 2, 2, 4]);
+        assert!(batch.values.is_empty(), "all values are 1");
+    }
+
+    #[test]
+    fn values_are_written_out_from_the_first_that_is_not_one() {
+        let batch = build(&[&[(1, 1.0), (2, 0.5)], &[(2, 1.0)]]);
+        assert_eq!(batch.values, [1.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn an_abandoned_record_leaves_nothing() {
+        let mut builder = BatchBuilder::new();
+        builder.push(7, 2.0);
+        builder.end_record(0.0, 3.0, Some(5));
+        builder.push(8, 2.0);
+        builder.abandon_record();
+        builder.end_record(1.0, 1.0, None);
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        assert_eq!(batch.columns, [7]);
+        assert_eq!(batch.offsets, [0, 1, 1]);
+        assert_eq!(batch.weights, [3.0, 1.0]);
+        assert_eq!(batch.groups, [5, 0]);
+    }
+
+    #[test]
+    fn duplicates_are_seen_in_any_order() {
+        let mut builder = BatchBuilder::new();
+        for key in [3, 9, 4, 9] {
+            builder.push_one(key);
+        }
+        assert_eq!(builder.duplicate_key(), Some(9));
+    }
+
+    #[test]
+    fn the_table_of_distinct_keys_grows() {
+        let record: Vec<(u64, f32)> = (0..10_000u64).rev().map(|k| (k * k, 1.0)).collect();
+        let batch = build(&[&record]);
+        assert_eq!(batch.columns, (0..10_000u64).map(|k| k * k).collect::<Vec<_>>());
+        assert_eq!(batch.indices, (0..10_000u32).rev().collect::<Vec<_>>());
+    }
+}

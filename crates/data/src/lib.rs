@@ -1,0 +1,5 @@
+//! Files to splits, splits to records, records to batches.
+
+pub mod batch;
+
+pub use batch::{Batch, BatchBuilder};

@@ -1,0 +1,18 @@
+//! A hint to the cache: the line will be wanted soon. It changes no result and may be ignored.
+
+/// Asks for the cache line that holds `slice[index]`. Out of range is not an error: nothing is read.
+#[inline(always)]
+#[allow(unsafe_code)]
+pub fn prefetch<T>(slice: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if index < slice.len() {
+        // SAFETY: the address lies inside the slice, prefetching reads nothing into the program, and SSE, which has the
+        // instruction, is part of every x86-64.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().add(index).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, index);
+}

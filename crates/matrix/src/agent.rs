@@ -1,0 +1,66 @@
+//! The agent: all that an algorithm holds of the parameters. It cannot tell one thread from a hundred machines, nor BSP
+//! from ASP.
+
+use crate::clock::Clock;
+use crate::element::{Values, ValuesMut};
+use crate::error::Error;
+
+/// A matrix of the job, by order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MatrixId(pub u32);
+
+/// Keys of rows or columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys<'a> {
+    /// Strictly ascending.
+    Sorted(&'a [u64]),
+    /// `start..end`.
+    Range(u64, u64),
+}
+
+/// Which part of a matrix a pull or push speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Whole rows of a matrix partitioned by row: `keys x columns` values.
+    Rows(Keys<'a>),
+    /// Some columns of one row of a matrix partitioned by column: one value a key.
+    Columns {
+        /// The row.
+        row: u32,
+        /// The columns.
+        keys: Keys<'a>,
+    },
+}
+
+/// What a task does with the parameters. Each call that may wait has a deadline; when it passes, the error says who was
+/// waited for.
+pub trait Agent: Send {
+    /// The task that this agent serves.
+    fn task(&self) -> u32;
+
+    /// The number of tasks of the job.
+    fn task_count(&self) -> u32;
+
+    /// Ticks made so far.
+    fn clock(&self) -> Clock;
+
+    /// Reads values, in the order of the keys, as the consistency of the matrix allows at this clock. Rows that nobody
+    /// pushed have their initial values; a pull creates nothing.
+    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
+
+    /// Sends a change, merged by the push rule of the matrix. A non-finite value is refused whole.
+    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error>;
+
+    /// Ends a step: advances all matrices of the job.
+    fn tick(&mut self) -> Result<(), Error>;
+
+    /// Waits for all tasks. While it waits, this task holds nobody back; when all have come, every push made before is
+    /// visible to all and all clocks are set to the largest.
+    fn barrier(&mut self) -> Result<(), Error>;
+
+    /// Sums `values` over all tasks, in the order of tasks, and gives every task the sum. A barrier.
+    fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), Error>;
+
+    /// Leaves: from now on this task holds nobody back.
+    fn finish(&mut self) -> Result<(), Error>;
+}

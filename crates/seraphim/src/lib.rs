@@ -1,0 +1,1 @@
+//! The library's front door: local runs, model directories, the command line.
