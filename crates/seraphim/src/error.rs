@@ -145,6 +145,12 @@ pub enum Error {
         /// The files, folders or patterns.
         inputs: Vec<String>,
     },
+    /// Ctrl-C before there was anything worth saving.
+    #[error("interrupted: {what}")]
+    Interrupted {
+        /// What became of the work.
+        what: String,
+    },
     /// A task's thread died.
     #[error("task {task} ended by a fault of the program: {message}; please report it with the command line")]
     Panic {
@@ -174,6 +180,7 @@ impl Error {
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
             Self::NoRecords { .. } => Exit::Data,
+            Self::Interrupted { .. } => Exit::Interrupted,
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }
     }
