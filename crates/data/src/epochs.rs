@@ -37,7 +37,6 @@ enum Source {
 }
 
 /// The batches of one task.
-#[derive(Debug)]
 pub struct TaskData {
     reader: Reader,
     /// Whether the reader has given its last record.
