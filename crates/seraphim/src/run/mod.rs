@@ -1,0 +1,21 @@
+//! Runs in one process: tasks are threads, parameters a store they share.
+
+pub mod coordinator;
+pub mod local;
+pub mod permits;
+pub mod score;
+pub mod share;
+pub mod tasks;
+
+use data::FormatTable;
+
+use crate::interrupt::Interrupt;
+
+/// What a run is given from outside.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    /// The formats that may be read.
+    pub formats: &'a FormatTable,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+}
