@@ -145,6 +145,16 @@ pub enum Error {
         /// The files, folders or patterns.
         inputs: Vec<String>,
     },
+    /// More bad lines than allowed, over all tasks.
+    #[error("{count} bad lines, {limit} allowed by --bad-lines; the first: {first}")]
+    BadLines {
+        /// Bad lines of all tasks.
+        count: u64,
+        /// How many may be skipped.
+        limit: u64,
+        /// The first one, with its place.
+        first: String,
+    },
     /// Ctrl-C before there was anything worth saving.
     #[error("interrupted: {what}")]
     Interrupted {
@@ -179,7 +189,7 @@ impl Error {
             Self::Io { .. } => Exit::Io,
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
-            Self::NoRecords { .. } => Exit::Data,
+            Self::NoRecords { .. } | Self::BadLines { .. } => Exit::Data,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }
@@ -220,5 +230,43 @@ fn io_advice(error: &std::io::Error) -> &'static str {
         std::io::ErrorKind::PermissionDenied => "; check the rights of the folder or name another place",
         std::io::ErrorKind::NotFound => "; check the path",
         _ => "",
+    }
+}
+
+fn data_exit(error: &data::Error) -> Exit {
+    use data::Error as E;
+    match error {
+        E::Io { .. } | E::KeepWrite { .. } | E::NothingMatches { .. } => Exit::Io,
+        E::BadPattern { .. }
+        | E::UnknownFormat { .. }
+        | E::FormatNotRecognized { .. }
+        | E::UnknownColumn { .. }
+        | E::BadOption { .. }
+        | E::StandardInputTaken
+        | E::KeepLimit { .. } => Exit::Usage,
+        E::NotKept { .. } => Exit::Internal,
+        E::NoRecords { .. }
+        | E::Compressed { .. }
+        | E::SchemaDiffers { .. }
+        | E::BadLine(_)
+        | E::TooManyBadLines { .. }
+        | E::LineTooLong { .. }
+        | E::BadLabels { .. }
+        | E::BadFile { .. }
+        | E::BadBlock { .. } => Exit::Data,
+    }
+}
+
+fn algo_exit(error: &algo::Error) -> Exit {
+    use algo::Error as E;
+    match error {
+        E::UnknownAlgorithm { .. } | E::UnknownParameter { .. } | E::Parameter { .. } | E::Conflict { .. } => {
+            Exit::Usage
+        }
+        E::NoRecords | E::OneClass { .. } | E::ClassCount { .. } | E::UnknownClass { .. } => Exit::Data,
+        E::Diverged { .. } => Exit::Data,
+        E::ModelMismatch { .. } => Exit::Model,
+        E::Coordinator { .. } | E::Matrix(_) => Exit::Internal,
+        E::Data(error) => data_exit(error),
     }
 }

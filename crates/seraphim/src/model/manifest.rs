@@ -32,8 +32,8 @@ pub struct Manifest {
     pub settings: BTreeMap<String, String>,
     /// Columns and kinds of the training data.
     pub schema: Schema,
-    /// What the algorithm must know besides its matrices.
-    pub facts: serde_json::Value,
+    /// What scoring needs besides the matrices.
+    pub model: algo::Model,
     /// The matrices, in the order of creation.
     pub matrices: Vec<MatrixEntry>,
     /// How it was trained.

@@ -6,6 +6,7 @@ pub mod permits;
 pub mod score;
 pub mod share;
 pub mod tasks;
+pub mod totals;
 
 use data::FormatTable;
 

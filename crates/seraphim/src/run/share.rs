@@ -1,5 +1,7 @@
 //! One task's share of the training data, watched: the bytes it has read go to the progress display, and its time.
 
+use std::time::{Duration, Instant};
+
 use data::{Batch, BatchStream, TaskData};
 
 use crate::progress::Progress;
@@ -34,5 +36,39 @@ impl BatchStream for Watched<'_> {
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
         self.tell();
         self.data.next()
+    }
+}
+
+/// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
+pub struct Timed {
+    stream: Box<dyn BatchStream>,
+    started: Option<Instant>,
+    spent: Duration,
+}
+
+impl Timed {
+    /// Around a stream.
+    pub fn new(stream: Box<dyn BatchStream>) -> Self {
+        Self { stream, started: None, spent: Duration::ZERO }
+    }
+
+    /// The time so far.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+}
+
+impl BatchStream for Timed {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.started = Some(Instant::now());
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        let batch = self.stream.next()?;
+        if batch.is_none() {
+            self.spent += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
+        }
+        Ok(batch)
     }
 }
