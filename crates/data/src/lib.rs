@@ -2,10 +2,15 @@
 
 pub mod bad_lines;
 pub mod batch;
+mod compression;
 pub mod error;
 pub mod format;
+mod input;
 pub mod label;
+mod lines;
+mod number;
 pub mod reader;
+mod resolve;
 pub mod schema;
 pub mod sink;
 pub mod source;
@@ -15,9 +20,10 @@ pub mod stream;
 pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
 pub use error::{BadLine, Error, LineError};
+pub use format::{FormatRow, FormatTable};
 pub use label::{LabelKind, LabelRule, LabelStats};
 pub use reader::{ReadSummary, Reader};
 pub use schema::{Column, ColumnKind, Schema};
-pub use source::{FormatOptions, SourceConfig};
+pub use source::{FormatOptions, Input, Source, SourceConfig, read_bytes};
 pub use split::{Part, Split};
 pub use stream::BatchStream;
