@@ -1,8 +1,12 @@
 //! Runs in one process: tasks are threads, parameters a store they share.
 
 pub mod coordinator;
+pub mod evaluate;
 pub mod local;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub mod permits;
+pub mod predict;
 pub mod score;
 pub mod share;
 pub mod tasks;
