@@ -6,6 +6,9 @@
 //! - [`Plan::Blocks`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
 //!   [`Sink`] as the reader of lines does.
 
+#[cfg(feature = "parquet")]
+pub mod parquet;
+
 use crate::schema::Schema;
 use crate::sink::Sink;
 use crate::source::{FormatOptions, Input};
