@@ -28,7 +28,7 @@ use crate::split::Split;
 use layout::Layout;
 
 /// The row of the table of formats.
-pub const ROW: FormatRow = FormatRow {
+pub(super) const ROW: FormatRow = FormatRow {
     name: "parquet",
     title: "Parquet: a table of numbers and strings, or lists of indices and values",
     extensions: &["parquet", "pq"],

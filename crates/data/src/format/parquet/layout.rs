@@ -116,8 +116,8 @@ fn unreadable(column: &ColumnDescriptor) -> Option<String> {
 
 impl Columns<'_> {
     fn layout(&self, like: Option<&Schema>) -> Result<(Layout, Schema), Error> {
-        let weight = self.options.weight.as_deref().map(|name| self.find(name)).transpose()?;
-        let group = self.options.group.as_deref().map(|name| self.find(name)).transpose()?;
+        let weight = self.of_training(self.options.weight.as_deref(), like)?;
+        let group = self.of_training(self.options.group.as_deref(), like)?;
         let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).collect();
         for name in &self.options.skip_columns {
             // A column of training that is to be skipped may be absent here.
@@ -127,7 +127,7 @@ impl Columns<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let label = self.label(&taken)?;
+        let label = self.label(&taken, like)?;
         taken.extend(label);
         let features = self.features(&taken, like)?;
         let name = |column: Option<usize>| column.map(|column| self.leaves[column].name.clone());
@@ -166,13 +166,24 @@ impl Columns<'_> {
         })
     }
 
+    /// A column by name, which may be absent where nothing but scores is wanted.
+    fn of_training(&self, name: Option<&str>, like: Option<&Schema>) -> Result<Option<usize>, Error> {
+        let optional = like.is_some() && !self.options.has_label;
+        match name.map(|name| self.find(name)) {
+            None => Ok(None),
+            Some(Err(_)) if optional => Ok(None),
+            Some(found) => found.map(Some),
+        }
+    }
+
     /// The leaves of the same top-level column.
     fn of_same_name(&self, column: usize) -> impl Iterator<Item = usize> {
         (0..self.leaves.len()).filter(move |&other| self.leaves[other].name == self.leaves[column].name)
     }
 
-    fn label(&self, taken: &BTreeSet<usize>) -> Result<Option<usize>, Error> {
-        if let Some(name) = &self.options.label {
+    fn label(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Result<Option<usize>, Error> {
+        let of_training = || like.and_then(|schema| schema.label.as_ref());
+        if let Some(name) = self.options.label.as_ref().or_else(of_training) {
             return match self.find(name) {
                 Err(_) if !self.options.has_label => Ok(None),
                 found => found.and_then(|column| self.check(column, "a label")).map(Some),

@@ -78,7 +78,7 @@ impl Case {
     }
 
     fn open(&self, like: Option<&Schema>) -> Result<Box<dyn BlockPlan>, Error> {
-        let files = [Input::file(self.path())];
+        let files = [Input::file(self.path())?];
         match open(&FormatContext { files: &files, options: &self.options, like })? {
             Plan::Blocks(plan) => Ok(plan),
             Plan::Lines(_) => panic!("Parquet has no lines"),
@@ -88,8 +88,8 @@ impl Case {
     fn reader(&self, units: impl IntoIterator<Item = usize>) -> Result<Reader, Error> {
         let split = |unit| Split { file: 0, part: Part::Unit(unit), size_bytes: 0 };
         let splits: Vec<Split> = units.into_iter().map(split).collect();
-        let records = self.open(None)?.reader(&[Input::file(self.path())], &splits)?;
-        Ok(Reader::new(records, Sink::new(self.options.label_rule.clone(), BadLines::Fail)))
+        let records = self.open(None)?.reader(&[Input::file(self.path())?], &splits)?;
+        Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLines::Fail)))
     }
 
     /// All records as one batch.
@@ -190,13 +190,12 @@ fn another_file_is_read_with_the_columns_of_training() {
         Raw::Bool(vec![true], vec![], vec![]),
     ];
     write(&case.path(), other, 1, &columns);
-    case.options.label = schema.label.clone();
     case.options.has_label = false;
     let split = [Split { file: 0, part: Part::Unit(0), size_bytes: 0 }];
     let plan = case.open(Some(&schema)).expect("the columns of training");
-    let records = plan.reader(&[Input::file(case.path())], &split).expect("a reader");
+    let records = plan.reader(&[Input::file(case.path()).expect("a file")], &split).expect("a reader");
     let mut batch = Batch::default();
-    let mut reader = Reader::new(records, Sink::new(case.options.label_rule.clone(), BadLines::Fail));
+    let mut reader = Reader::new(records, Sink::new(case.options.label_rule, BadLines::Fail));
     reader.next_batch(10, &mut batch).expect("a record");
     assert_eq!(entries(&batch, 0), [(0, 7.0), (1, 1.0), (math::hash::named_key(b"city", b"Rome"), 1.0)]);
 
