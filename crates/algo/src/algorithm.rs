@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use data::Batch;
+use data::{Batch, BatchStream, LabelRule, Shuffle};
 use matrix::{Agent, Consistency, MatrixSpec};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,6 @@ use crate::linear;
 use crate::metric::MetricParts;
 use crate::param::{ParamSpec, nearest};
 use crate::stopping::EarlyStopping;
-use crate::stub::{BatchStream, LabelRule, Shuffle};
 
 /// A row of the table.
 #[derive(Debug)]
@@ -63,7 +62,9 @@ impl Epochs {
     pub fn count(self, record_count: u64) -> u64 {
         match self {
             Self::Fixed(count) => count,
-            Self::Auto { record_visits, limit } => record_visits.div_ceil(record_count.max(1)).clamp(1, limit),
+            Self::Auto { record_visits, limit } => {
+                record_visits.div_ceil(record_count.max(1)).clamp(1, limit)
+            }
         }
     }
 }
@@ -182,7 +183,12 @@ pub trait Scorer: Send {
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error>;
 
     /// Scores the batch and adds its records to `parts`.
-    fn evaluate(&mut self, agent: &mut dyn Agent, batch: &Batch, parts: &mut MetricParts) -> Result<(), Error>;
+    fn evaluate(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        parts: &mut MetricParts,
+    ) -> Result<(), Error>;
 }
 
 /// Metrics of all batches of a stream (its epoch 0).

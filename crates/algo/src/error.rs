@@ -1,7 +1,5 @@
 //! What can go wrong in an algorithm.
 
-use crate::stub::DataError;
-
 /// An error of this crate. Variants carry data; the text says what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -64,7 +62,9 @@ pub enum Error {
         label: f32,
     },
     /// Too few or too many classes.
-    #[error("the labels have {actual} classes, softmax takes 2 to {limit}; for real targets use linear or huber")]
+    #[error(
+        "the labels have {actual} classes, softmax takes 2 to {limit}; for real targets use linear or huber"
+    )]
     ClassCount {
         /// Distinct labels seen.
         actual: usize,
@@ -119,7 +119,7 @@ pub enum Error {
     Matrix(#[from] matrix::Error),
     /// From the data.
     #[error(transparent)]
-    Data(#[from] DataError),
+    Data(#[from] data::Error),
 }
 
 fn nearest_text(nearest: Option<&str>) -> String {

@@ -16,14 +16,13 @@ pub mod linear;
 pub mod metric;
 pub mod param;
 pub mod stopping;
-mod stub;
 
 pub use algorithm::{
-    Algorithm, DataFacts, DataNeeds, Epochs, Job, Model, Output, Scorer, TrainTask, algorithm, algorithms, evaluate,
+    Algorithm, DataFacts, DataNeeds, Epochs, Job, Model, Output, Scorer, TrainTask, algorithm, algorithms,
+    evaluate,
 };
 pub use coordinator::{Coordinator, EpochReport, Flow, Verdict};
 pub use error::Error;
 pub use metric::MetricParts;
 pub use param::{ParamKind, ParamSpec};
 pub use stopping::{EarlyStopping, Judgement};
-pub use stub::{BatchStream, DataError, LabelRule, Shuffle};

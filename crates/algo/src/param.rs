@@ -137,7 +137,8 @@ impl Checked {
         table: &'static [ParamSpec],
         given: &BTreeMap<String, String>,
     ) -> Result<Self, Error> {
-        let mut values: BTreeMap<_, _> = table.iter().map(|spec| (spec.name, spec.default.to_owned())).collect();
+        let mut values: BTreeMap<_, _> =
+            table.iter().map(|spec| (spec.name, spec.default.to_owned())).collect();
         for (name, text) in given {
             let Some(spec) = table.iter().find(|spec| spec.name == name) else {
                 let nearest = nearest(name, table.iter().map(|spec| spec.name));
@@ -205,7 +206,11 @@ impl Checked {
 
     /// An error about the value of `name`, for checks that the table cannot say.
     pub fn refuse(&self, name: &str, expected: impl Into<String>) -> Error {
-        let spec = self.table.iter().find(|spec| spec.name == name).expect("named by this crate, from its own table");
+        let spec = self
+            .table
+            .iter()
+            .find(|spec| spec.name == name)
+            .expect("named by this crate, from its own table");
         Error::Parameter {
             algorithm: self.algorithm,
             name: spec.name,

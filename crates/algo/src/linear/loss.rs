@@ -135,7 +135,10 @@ mod tests {
                     let value = |s: f64| loss.value_and_slope(s, label).0;
                     let expected = (value(score + STEP) - value(score - STEP)) / (2.0 * STEP);
                     let slope = loss.value_and_slope(score, label).1;
-                    assert!((slope - expected).abs() < TOLERANCE, "{loss:?} at {score}, {label}: {slope} {expected}");
+                    assert!(
+                        (slope - expected).abs() < TOLERANCE,
+                        "{loss:?} at {score}, {label}: {slope} {expected}"
+                    );
                 }
             }
         }

@@ -1,6 +1,9 @@
 //! What scoring with a linear model needs besides its matrices; saved with them as JSON.
 
-use matrix::{Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage};
+use data::LabelRule;
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
+};
 use serde::{Deserialize, Serialize};
 
 use super::loss::Loss;
@@ -8,7 +11,6 @@ use crate::algorithm::Output;
 use crate::error::Error;
 use crate::metric::classification::ClassCounts;
 use crate::metric::{BinaryParts, ClassParts, MetricParts, RealParts};
-use crate::stub::LabelRule;
 
 /// Rows of a matrix when the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
@@ -84,7 +86,9 @@ impl Model {
     /// How labels become numbers.
     pub fn label_rule(&self) -> LabelRule {
         match self.loss {
-            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: self.positive_label },
+            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
+                LabelRule::Binary { positive: self.positive_label }
+            }
             Loss::Softmax => LabelRule::Class,
             Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
         }
@@ -93,7 +97,9 @@ impl Model {
     /// Empty metric parts of this kind of model.
     pub fn metric_parts(&self) -> MetricParts {
         match self.loss {
-            Loss::Logistic => MetricParts::Binary(Box::new(BinaryParts { probabilities: true, ..Default::default() })),
+            Loss::Logistic => {
+                MetricParts::Binary(Box::new(BinaryParts { probabilities: true, ..Default::default() }))
+            }
             Loss::Hinge | Loss::SquaredHinge => MetricParts::Binary(Box::default()),
             Loss::Squared | Loss::Huber { .. } => MetricParts::Real(RealParts::default()),
             Loss::Softmax => {
@@ -165,7 +171,11 @@ impl Model {
         let pairs = [
             ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
             ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
-            ("positive_label", format!("{:?}", self.positive_label), format!("{:?}", previous.positive_label)),
+            (
+                "positive_label",
+                format!("{:?}", self.positive_label),
+                format!("{:?}", previous.positive_label),
+            ),
             ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
             ("standardize", format!("{:?}", self.standardize), format!("{:?}", previous.standardize)),
             ("normalize", self.normalize.to_string(), previous.normalize.to_string()),

@@ -62,7 +62,8 @@ impl AucParts {
 
     /// Says so when the limit was reached.
     pub fn notice(&self) -> Option<String> {
-        self.overflow.then(|| format!("AUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
+        self.overflow
+            .then(|| format!("AUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
     }
 
     #[cold]

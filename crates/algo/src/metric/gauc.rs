@@ -61,6 +61,7 @@ impl GaucParts {
 
     /// Says so when the limit was reached.
     pub fn notice(&self) -> Option<String> {
-        self.overflow.then(|| format!("GAUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
+        self.overflow
+            .then(|| format!("GAUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
     }
 }
