@@ -187,9 +187,9 @@ const fn with<const N: usize>(shared: [ParamSpec; SHARED_COUNT], extra: [ParamSp
 }
 
 /// Table of `lr`.
-pub const LR: &[ParamSpec] = &shared("0.1", "false");
+pub(super) const LR: &[ParamSpec] = &shared("0.1", "false");
 /// Table of `svm`.
-pub const SVM: &[ParamSpec] = &with::<{ SHARED_COUNT + 1 }>(
+pub(super) const SVM: &[ParamSpec] = &with::<{ SHARED_COUNT + 1 }>(
     shared("0.1", "false"),
     [row(
         "loss",
@@ -200,11 +200,11 @@ pub const SVM: &[ParamSpec] = &with::<{ SHARED_COUNT + 1 }>(
     )],
 );
 /// Table of `softmax`.
-pub const SOFTMAX: &[ParamSpec] = &shared("0.1", "false");
+pub(super) const SOFTMAX: &[ParamSpec] = &shared("0.1", "false");
 /// Table of `linear`.
-pub const LINEAR: &[ParamSpec] = &shared("1", "true");
+pub(super) const LINEAR: &[ParamSpec] = &shared("1", "true");
 /// Table of `huber`.
-pub const HUBER: &[ParamSpec] = &with::<{ SHARED_COUNT + 1 }>(
+pub(super) const HUBER: &[ParamSpec] = &with::<{ SHARED_COUNT + 1 }>(
     shared("1", "true"),
     [row("delta", POSITIVE, "1.35", "units of the label", "Where squares end and absolutes begin")],
 );
@@ -242,7 +242,7 @@ pub struct Params {
 }
 
 /// From checked text to types; what one row of the table cannot say is checked here.
-pub fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
+pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
     let (l1, l2) = (checked.real("l1"), checked.real("l2"));
     let adaptive = !matches!(checked.text("optimizer"), "sgd" | "momentum");
     let epochs = match checked.auto_integer("epochs") {
