@@ -1,5 +1,6 @@
 //! Files to splits, splits to records, records to batches.
 
 pub mod batch;
+mod distinct;
 
 pub use batch::{Batch, BatchBuilder};
