@@ -17,6 +17,8 @@ pub mod sink;
 pub mod source;
 pub mod split;
 pub mod stream;
+pub mod batch_size;
+mod distinct;
 
 pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
@@ -29,3 +31,4 @@ pub use schema::{Column, ColumnKind, Schema};
 pub use source::{FormatOptions, SourceConfig};
 pub use split::{Part, Split};
 pub use stream::BatchStream;
+pub use batch_size::BatchSize;
