@@ -3,23 +3,19 @@
 pub mod bad_lines;
 pub mod batch;
 pub mod block;
+mod compression;
 pub mod epochs;
 pub mod error;
 pub mod format;
+mod input;
 pub mod keep;
 pub mod label;
+mod lines;
+mod number;
 #[cfg(feature = "parquet")]
 pub mod parquet_write;
 pub mod reader;
 mod regroup;
-mod compression;
-pub mod error;
-pub mod format;
-mod input;
-pub mod label;
-mod lines;
-mod number;
-pub mod reader;
 mod resolve;
 pub mod schema;
 pub mod sink;

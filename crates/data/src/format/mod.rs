@@ -13,6 +13,8 @@ mod csv;
 mod dense;
 mod libffm;
 mod libsvm;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod vw;
 
 #[cfg(test)]
