@@ -2,8 +2,10 @@
 
 pub mod bad_lines;
 pub mod batch;
+pub mod batch_size;
 pub mod block;
 mod compression;
+mod distinct;
 pub mod epochs;
 pub mod error;
 pub mod format;
@@ -22,19 +24,17 @@ pub mod sink;
 pub mod source;
 pub mod split;
 pub mod stream;
-pub mod batch_size;
-mod distinct;
 
 pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
+pub use batch_size::BatchSize;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
 pub use error::{BadLine, Error, LineError};
-pub use keep::{Keep, KeepConfig, KeptStats};
 pub use format::{FormatRow, FormatTable};
+pub use keep::{Keep, KeepConfig, KeptStats};
 pub use label::{LabelKind, LabelRule, LabelStats};
 pub use reader::{ReadSummary, Reader};
 pub use schema::{Column, ColumnKind, Schema};
 pub use source::{FormatOptions, Input, Source, SourceConfig, read_bytes};
 pub use split::{Part, Split};
 pub use stream::BatchStream;
-pub use batch_size::BatchSize;
