@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use matrix::store::{Exported, OwnedValues};
+use matrix::{Exported, OwnedValues};
 
 use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
