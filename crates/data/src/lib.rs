@@ -2,7 +2,9 @@
 
 pub mod bad_lines;
 pub mod batch;
+pub mod batch_size;
 mod compression;
+mod distinct;
 pub mod error;
 pub mod format;
 mod input;
@@ -19,6 +21,7 @@ pub mod stream;
 
 pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
+pub use batch_size::BatchSize;
 pub use error::{BadLine, Error, LineError};
 pub use format::{FormatRow, FormatTable};
 pub use label::{LabelKind, LabelRule, LabelStats};
