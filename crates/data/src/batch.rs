@@ -4,8 +4,8 @@
 //! rewrites every entry as a position among them. Pulls and pushes then name each parameter once, and the inner loops
 //! work on small dense arrays.
 
+use crate::distinct::Distinct;
 use math::hash::mix64;
-use math::sort::sort_pairs;
 
 /// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -147,9 +147,31 @@ impl BatchBuilder {
         if keys.windows(2).all(|pair| pair[0] < pair[1]) {
             return None;
         }
+        if surely_distinct(keys) {
+            return None;
+        }
         let mut sorted = keys.to_vec();
         sorted.sort_unstable();
         sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. Not for
+    /// entries with a field.
+    pub fn add_up_duplicates(&mut self) {
+        let start = self.open_start();
+        let values = self.batch.values.get(start..);
+        let value = |at: usize| values.and_then(|values| values.get(at)).copied().unwrap_or(1.0);
+        let mut entries: Vec<(u64, f32)> =
+            self.keys[start..].iter().enumerate().map(|(at, &key)| (key, value(at))).collect();
+        entries.sort_by_key(|entry| entry.0);
+        self.abandon_record();
+        let mut rest = &entries[..];
+        while let Some(&(key, _)) = rest.first() {
+            let count = rest.iter().take_while(|entry| entry.0 == key).count();
+            let sum: f64 = rest[..count].iter().map(|entry| f64::from(entry.1)).sum();
+            self.push(key, sum as f32);
+            rest = &rest[count..];
+        }
     }
 
     /// Closes the open record.
@@ -195,80 +217,21 @@ impl BatchBuilder {
     }
 }
 
-/// Finds the distinct keys of a batch: a small table from key to order of first sight, then one sort of the distinct
-/// keys, then one pass that turns order of sight into rank.
-#[derive(Debug, Default)]
-struct Distinct {
-    /// Slot -> order of first sight + 1; 0 is free. Linear probing.
-    table: Vec<u32>,
-    /// Keys by order of first sight.
-    seen: Vec<u64>,
-    pairs: Vec<(u64, u32)>,
-    scratch: Vec<(u64, u32)>,
-    rank: Vec<u32>,
-}
-
-impl Distinct {
-    /// `columns` becomes the sorted distinct keys, `indices` the rank of each key.
-    fn index(&mut self, keys: &[u64], columns: &mut Vec<u64>, indices: &mut Vec<u32>) {
-        self.seen.clear();
-        self.table.clear();
-        self.table.resize((keys.len() / 2).next_power_of_two().max(64), 0);
-        indices.clear();
-        indices.reserve(keys.len());
-        for &key in keys {
-            let order = self.order_of(key);
-            indices.push(order);
-        }
-        self.pairs.clear();
-        self.pairs.extend(self.seen.iter().zip(0u32..).map(|(&key, order)| (key, order)));
-        sort_pairs(&mut self.pairs, &mut self.scratch);
-        self.rank.clear();
-        self.rank.resize(self.pairs.len(), 0);
-        columns.clear();
-        columns.reserve(self.pairs.len());
-        for (rank, &(key, order)) in (0u32..).zip(&self.pairs) {
-            columns.push(key);
-            self.rank[order as usize] = rank;
-        }
-        for index in indices {
-            *index = self.rank[*index as usize];
-        }
+/// Whether a small table of bits already shows that no key stands twice: most records with unsorted keys.
+fn surely_distinct(keys: &[u64]) -> bool {
+    /// With 16,384 bits, 40 keys are told apart 95 times of 100.
+    const WORD_COUNT: usize = 256;
+    if keys.len() > WORD_COUNT {
+        return false;
     }
-
-    #[inline]
-    fn order_of(&mut self, key: u64) -> u32 {
-        let mask = self.table.len() - 1;
-        let mut slot = mix64(key) as usize & mask;
-        loop {
-            match self.table[slot] {
-                0 => {
-                    let order = self.seen.len() as u32;
-                    self.seen.push(key);
-                    self.table[slot] = order + 1;
-                    if self.seen.len() * 2 > self.table.len() {
-                        self.grow();
-                    }
-                    return order;
-                }
-                order if self.seen[order as usize - 1] == key => return order - 1,
-                _ => slot = (slot + 1) & mask,
-            }
-        }
-    }
-
-    fn grow(&mut self) {
-        let mask = self.table.len() * 2 - 1;
-        self.table.clear();
-        self.table.resize(mask + 1, 0);
-        for (&key, order) in self.seen.iter().zip(1u32..) {
-            let mut slot = mix64(key) as usize & mask;
-            while self.table[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            self.table[slot] = order;
-        }
-    }
+    let mut bits = [0u64; WORD_COUNT];
+    keys.iter().all(|&key| {
+        let hash = mix64(key);
+        let (word, bit) = (hash as usize % WORD_COUNT, 1 << (hash >> 58));
+        let seen = bits[word] & bit != 0;
+        bits[word] |= bit;
+        !seen
+    })
 }
 
 #[cfg(test)]
@@ -320,19 +283,27 @@ mod tests {
     }
 
     #[test]
+    fn duplicates_are_added_up_on_request() {
+        let mut builder = BatchBuilder::new();
+        builder.push(1, 5.0);
+        builder.end_record(0.0, 1.0, None);
+        for (key, value) in [(9, 1.0), (4, 0.5), (9, 2.0)] {
+            builder.push(key, value);
+        }
+        builder.add_up_duplicates();
+        builder.end_record(1.0, 1.0, None);
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        assert_eq!((batch.columns, batch.indices), (vec![1, 4, 9], vec![0, 1, 2]));
+        assert_eq!(batch.values, [5.0, 0.5, 3.0]);
+    }
+
+    #[test]
     fn duplicates_are_seen_in_any_order() {
         let mut builder = BatchBuilder::new();
         for key in [3, 9, 4, 9] {
             builder.push_one(key);
         }
         assert_eq!(builder.duplicate_key(), Some(9));
-    }
-
-    #[test]
-    fn the_table_of_distinct_keys_grows() {
-        let record: Vec<(u64, f32)> = (0..10_000u64).rev().map(|k| (k * k, 1.0)).collect();
-        let batch = build(&[&record]);
-        assert_eq!(batch.columns, (0..10_000u64).map(|k| k * k).collect::<Vec<_>>());
-        assert_eq!(batch.indices, (0..10_000u32).rev().collect::<Vec<_>>());
     }
 }
