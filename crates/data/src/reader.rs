@@ -86,3 +86,7 @@ impl Reader {
         self.records.take_dictionary()
     }
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -15,6 +15,8 @@ mod dense;
 pub mod dictionary;
 mod libffm;
 mod libsvm;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod vw;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 impl FormatTable {
     /// The formats of Seraphim, the surest to recognize first.
     pub fn builtin() -> Self {
-        Self {
+        let table = Self {
             rows: vec![
                 FormatRow {
                     name: "libsvm",
@@ -56,7 +56,10 @@ impl FormatTable {
                     open: csv::open,
                 },
             ],
-        }
+        };
+        #[cfg(feature = "parquet")]
+        let table = table.with(super::parquet::ROW);
+        table
     }
 
     /// The table with one more row, which goes first; a row of the same name is replaced.
