@@ -53,9 +53,16 @@ pub(super) fn recognize(head: &[u8]) -> bool {
     })
 }
 
-/// Comma before tab before blank.
+/// A comma; a tab when there are tabs and no blanks; else runs of both.
 fn separator(line: &[u8]) -> u8 {
-    [b',', b'\t'].into_iter().find(|separator| line.contains(separator)).unwrap_or(b' ')
+    let line = line.trim_ascii();
+    if line.contains(&b',') {
+        b','
+    } else if line.contains(&b'\t') && !line.contains(&b' ') {
+        b'\t'
+    } else {
+        b' '
+    }
 }
 
 fn count_fields(line: &[u8], delimiter: u8) -> usize {
