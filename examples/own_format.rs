@@ -28,7 +28,8 @@ impl LineParser for Weather {
         };
         for word in measured.split_whitespace() {
             let at = word.as_ptr() as usize - text.as_ptr() as usize;
-            let entry = word.split_once('=').and_then(|(name, value)| Some((name, value.parse::<f32>().ok()?)));
+            let entry =
+                word.split_once('=').and_then(|(name, value)| Some((name, value.parse::<f32>().ok()?)));
             let (name, value) = entry.ok_or_else(|| LineError::new(at, "name=number"))?;
             out.push(math::hash::named_key(b"weather", name.as_bytes()), value);
         }

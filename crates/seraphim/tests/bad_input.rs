@@ -50,7 +50,8 @@ fn bad_lines_can_be_skipped_and_are_counted() {
     let said = succeed(&["train", "lr", "--data", &data, "--model", &model, "--bad-lines", "skip=1"]);
     assert!(said.contains("skipped 1 bad lines") && said.contains("a.libsvm:51:"), "{said}");
     let two = folder.write("b.libsvm", format!("{}1 x\n1 y\n", clicks(50, 1)));
-    let error = fail(DATA, &["train", "lr", "--data", &two, "--model", &folder.path("m"), "--bad-lines", "skip=1"]);
+    let error =
+        fail(DATA, &["train", "lr", "--data", &two, "--model", &folder.path("m"), "--bad-lines", "skip=1"]);
     assert!(error.contains("2 bad lines, 1 allowed"), "{error}");
 }
 
@@ -148,7 +149,9 @@ fn wrong_parameters_say_the_range_and_the_nearest_name() {
     let folder = Folder::new();
     let data = folder.write("a.libsvm", clicks(10, 1));
     let model = folder.path("model");
-    let train = |extra: &[&str]| fail(USAGE, &[&["train", "lr", "--data", &data, "--model", &model][..], extra].concat());
+    let train = |extra: &[&str]| {
+        fail(USAGE, &[&["train", "lr", "--data", &data, "--model", &model][..], extra].concat())
+    };
     let error = train(&["--set", "learning_rate=-1"]);
     assert!(error.contains("learning_rate") && error.contains("-1"), "{error}");
     assert!(train(&["--set", "learning_rat=1"]).contains("did you mean learning_rate"));

@@ -13,7 +13,8 @@ fn an_interrupted_training_saves_its_model() {
     let data = folder.write("a.libsvm", clicks(2000, 1));
     let model = folder.path("model");
     // More epochs than anybody waits for: only the signal can end it.
-    let arguments = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "2", "--set", "epochs=10000"];
+    let arguments =
+        ["train", "lr", "--data", &data, "--model", &model, "--tasks", "2", "--set", "epochs=10000"];
     let mut child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // The report of the second epoch proves that steps have been made.

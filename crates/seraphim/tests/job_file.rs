@@ -11,7 +11,9 @@ fn a_job_file_is_the_command_line() {
     let (by_file, by_flags, mixed) = (folder.path("file"), folder.path("flags"), folder.path("mixed"));
     let job = folder.write(
         "job.toml",
-        format!("algorithm = 'lr'\ndata = ['{data}']\nmodel = '{by_file}'\ntasks = 2\nseed = 7\n[set]\nl2 = 0.5\n"),
+        format!(
+            "algorithm = 'lr'\ndata = ['{data}']\nmodel = '{by_file}'\ntasks = 2\nseed = 7\n[set]\nl2 = 0.5\n"
+        ),
     );
     succeed(&["train", &job]);
     let flags = ["--tasks", "2", "--seed", "7", "--set", "l2=0.5"];
@@ -27,7 +29,10 @@ fn an_unknown_key_names_the_nearest_and_the_file() {
     let folder = Folder::new();
     let job = folder.write("job.toml", "algorithm = 'lr'\nconsistancy = 'bsp'\n");
     let error = fail(2, &["train", &job]);
-    assert!(error.contains("consistancy") && error.contains("\"consistency\"") && error.contains("job.toml"), "{error}");
+    assert!(
+        error.contains("consistancy") && error.contains("\"consistency\"") && error.contains("job.toml"),
+        "{error}"
+    );
     let job = folder.write("broken.toml", "algorithm = \n");
     let error = fail(2, &["train", &job]);
     assert!(error.contains("broken.toml") && error.contains("line 1"), "{error}");

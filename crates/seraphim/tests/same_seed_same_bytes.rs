@@ -6,7 +6,8 @@ use common::{Folder, bytes_of, clicks, succeed};
 
 fn train(folder: &Folder, data: &str, name: &str, extra: &[&str]) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let model = folder.path(name);
-    let mut arguments = vec!["train", "lr", "--data", data, "--model", &model, "--tasks", "4", "--set", "epochs=2"];
+    let mut arguments =
+        vec!["train", "lr", "--data", data, "--model", &model, "--tasks", "4", "--set", "epochs=2"];
     arguments.extend_from_slice(extra);
     succeed(&arguments);
     bytes_of(&model)
@@ -29,7 +30,9 @@ fn another_seed_is_another_order() {
     let shuffled = ["--set", "shuffle=records", "--set", "batch_size=64"];
     let weights = |name: &str, seed: &str| {
         let extra = [&shuffled[..], &["--seed", seed]].concat();
-        train(&folder, &data, name, &extra).into_iter().find(|(name, _)| name.ends_with("weights.safetensors"))
+        train(&folder, &data, name, &extra)
+            .into_iter()
+            .find(|(name, _)| name.ends_with("weights.safetensors"))
     };
     assert_eq!(weights("a", "5"), weights("b", "5"));
     assert_ne!(weights("c", "5"), weights("d", "6"));

@@ -16,9 +16,9 @@ use crate::run::Environment;
 use crate::run::coordinator::metrics_text;
 
 pub(super) fn command() -> Command {
-    let what = Arg::new("what")
-        .value_name("ALGORITHM|JOB.toml")
-        .help("An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file");
+    let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
+        "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file",
+    );
     with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
 }
 
@@ -45,7 +45,8 @@ fn summary(report: &Report) -> String {
         text += &format!("note: {notice}\n");
     }
     if report.input.bad_lines > 0 {
-        text += &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
+        text +=
+            &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
     }
     text += &format!("labels      {}\n", report.input.labels);
     if let Some(line) = report.saved_epoch() {

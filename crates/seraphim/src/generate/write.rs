@@ -79,7 +79,10 @@ pub fn generate(
 }
 
 enum Sink {
-    Text { path: PathBuf, out: BufWriter<File> },
+    Text {
+        path: PathBuf,
+        out: BufWriter<File>,
+    },
     #[cfg(feature = "parquet")]
     Parquet(super::parquet::ParquetSink),
 }

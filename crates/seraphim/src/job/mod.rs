@@ -224,7 +224,12 @@ fn input(checker: &Checker<'_>) -> Result<Input, Error> {
     if data.is_empty() {
         return Err(checker.missing("data", "data"));
     }
-    Ok(Input { data, format: checker.text("format"), options: options(checker)?, bad_lines: bad_lines(checker)? })
+    Ok(Input {
+        data,
+        format: checker.text("format"),
+        options: options(checker)?,
+        bad_lines: bad_lines(checker)?,
+    })
 }
 
 fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {

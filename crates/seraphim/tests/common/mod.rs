@@ -81,7 +81,9 @@ pub fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .expect("the directory is there")
         .map(|entry| entry.expect("it can be listed").path())
-        .map(|path| (path.file_name().expect("an entry has a name").into(), std::fs::read(&path).expect("readable")))
+        .map(|path| {
+            (path.file_name().expect("an entry has a name").into(), std::fs::read(&path).expect("readable"))
+        })
         .collect();
     files.sort();
     files
@@ -90,7 +92,10 @@ pub fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
 /// A member of a JSON text, by a pointer like `/metrics/auc`.
 pub fn number(json: &str, pointer: &str) -> f64 {
     let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
-    value.pointer(pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("no {pointer} in {json}"))
+    value
+        .pointer(pointer)
+        .and_then(serde_json::Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {json}"))
 }
 
 /// A real data set, or none with a clear word that the test was skipped.
