@@ -285,8 +285,12 @@ impl Trainer<'_> {
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Error::Algo(algo::Error::NoRecords)) => {
+                return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
+            }
+            Some(error) => return Err(error),
+            None => {}
         }
         let validate_s = ended.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
         Ok((coordinator.finish(), ended.into_iter().map(|(data, _)| data).collect(), validate_s))

@@ -7,19 +7,19 @@ use std::process::{Command, Output};
 use math::random::{Purpose, stream};
 
 /// The binary with its arguments.
-pub fn seraphim(arguments: &[&str]) -> Output {
+pub(crate) fn seraphim(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the binary was built for this test")
 }
 
 /// The binary, not yet started.
-pub fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_seraphim"));
     command.args(arguments);
     command
 }
 
 /// Runs and must succeed; gives standard output.
-pub fn succeed(arguments: &[&str]) -> String {
+pub(crate) fn succeed(arguments: &[&str]) -> String {
     let output = seraphim(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "seraphim {arguments:?}: {error}");
@@ -27,16 +27,16 @@ pub fn succeed(arguments: &[&str]) -> String {
 }
 
 /// Runs and must fail with this exit code; gives standard error.
-pub fn fail(code: i32, arguments: &[&str]) -> String {
+pub(crate) fn fail(code: i32, arguments: &[&str]) -> String {
     let output = seraphim(arguments);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "seraphim {arguments:?}: {error}");
-    assert!(error.starts_with("error: "), "{error}");
-    error
+    let at = error.find("error: ").unwrap_or_else(|| panic!("no error in: {error}"));
+    error[at..].to_owned()
 }
 
 /// Sparse records of two classes: feature 1..=50, the label is likely 1 when many features below 25 are there.
-pub fn clicks(records: u64, seed: u64) -> String {
+pub(crate) fn clicks(records: u64, seed: u64) -> String {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut text = String::new();
     for _ in 0..records {
@@ -55,21 +55,21 @@ pub fn clicks(records: u64, seed: u64) -> String {
 }
 
 /// A folder for one test, with files in it.
-pub struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
     /// An empty folder.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("the temporary folder can be written"))
     }
 
     /// A path in it, as text.
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("temporary names are text").to_owned()
     }
 
     /// Writes a file; gives its path.
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("the temporary folder can be written");
         path
@@ -77,7 +77,7 @@ impl Folder {
 }
 
 /// All bytes of all files of a directory, by name.
-pub fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .expect("the directory is there")
         .map(|entry| entry.expect("it can be listed").path())
@@ -90,7 +90,7 @@ pub fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// A member of a JSON text, by a pointer like `/metrics/auc`.
-pub fn number(json: &str, pointer: &str) -> f64 {
+pub(crate) fn number(json: &str, pointer: &str) -> f64 {
     let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
     value
         .pointer(pointer)
@@ -99,7 +99,7 @@ pub fn number(json: &str, pointer: &str) -> f64 {
 }
 
 /// A real data set, or none with a clear word that the test was skipped.
-pub fn real_data(name: &str) -> Option<PathBuf> {
+pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let root = std::env::var_os("SERAPHIM_DATA").map_or(default, PathBuf::from);
     let path = root.join(name);
