@@ -15,7 +15,7 @@ fn any_number_of_threads_writes_the_same_bytes() {
     };
     let one = run("one", "1");
     assert!(one == run("three", "3"));
-    assert_eq!(one.iter().filter(|&&byte| byte == b'\n').count(), 25000);
+    assert_eq!(std::str::from_utf8(&one).unwrap().lines().count(), 25000);
     let meta = std::fs::read_to_string(folder.path("one/meta.json")).unwrap();
     assert!((0.5..1.0).contains(&number(&meta, "/train_bayes/auc")), "{meta}");
 }

@@ -1,5 +1,7 @@
 //! Promise: `evaluate` and `predict` score as validation in training does, to the bit.
 
+#![allow(clippy::items_after_statements, reason = "a tolerance stands where it is used")]
+
 mod common;
 
 use common::{Folder, clicks, number, succeed};

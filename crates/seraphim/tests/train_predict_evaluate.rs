@@ -1,5 +1,7 @@
 //! Promise: one command trains, a second evaluates, a third predicts, and what they say fits together.
 
+#![allow(clippy::items_after_statements, reason = "a tolerance stands where it is used")]
+
 mod common;
 
 use common::{Folder, clicks, number, real_data, succeed};

@@ -26,7 +26,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let mut flags = raw_job(matches, keys::Command::Train);
     let mut raw = RawJob::new();
     match matches.get_one::<String>("what") {
-        Some(file) if file.ends_with(".toml") => raw = RawJob::from_file(Path::new(file))?,
+        Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {
+            raw = RawJob::from_file(Path::new(file))?;
+        }
         algorithm => flags.algorithm = algorithm.cloned(),
     }
     let job = TrainJob::check(&raw.overridden_by(flags))?;

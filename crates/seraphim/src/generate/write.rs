@@ -84,7 +84,7 @@ enum Sink {
         out: BufWriter<File>,
     },
     #[cfg(feature = "parquet")]
-    Parquet(super::parquet::ParquetSink),
+    Parquet(Box<super::parquet::ParquetSink>),
 }
 
 impl Sink {
@@ -124,7 +124,10 @@ fn open(
                 Sink::Text { path: path.clone(), out: BufWriter::with_capacity(1 << 20, file) }
             }
             #[cfg(feature = "parquet")]
-            Format::Parquet => Sink::Parquet(super::parquet::ParquetSink::create(&path, config.dimensions)?),
+            Format::Parquet => {
+                let sink = super::parquet::ParquetSink::create(&path, config.dimensions)?;
+                Sink::Parquet(Box::new(sink))
+            }
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => {
                 let _ = config;

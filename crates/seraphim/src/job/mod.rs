@@ -19,7 +19,7 @@ use keys::Command;
 use raw::RawJob;
 
 /// Longest wait of one task for another, unless said otherwise.
-const WAIT_LIMIT_DEFAULT: Duration = Duration::from_secs(600);
+const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
 /// Seed, unless said otherwise.
 const SEED_DEFAULT: u64 = 1;
 

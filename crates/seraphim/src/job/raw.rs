@@ -83,6 +83,7 @@ impl RawJob {
     }
 
     /// This job where `flags` win. The parameters of `--set` are merged one by one.
+    #[must_use]
     pub fn overridden_by(mut self, mut flags: Self) -> Self {
         if let Some((place, pairs)) = flags.values.remove("set") {
             let entry = self.values.entry("set").or_insert_with(|| (place.clone(), Vec::new()));

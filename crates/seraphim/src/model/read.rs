@@ -124,7 +124,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
     let weights = Exported { keys, values, slots: Vec::new() };
     match &entry.optimizer_file {
         Some(optimizer) if tensors.contains_key(optimizer.as_str()) => {
-            with_slots(folder, entry, weights, tensors)
+            with_slots(folder, entry, &weights, tensors)
         }
         _ => Ok(weights),
     }
@@ -134,7 +134,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
 fn with_slots(
     folder: &Path,
     entry: &MatrixEntry,
-    weights: Exported,
+    weights: &Exported,
     tensors: &mut Tensors<'_>,
 ) -> Result<Exported, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");

@@ -193,7 +193,7 @@ impl Trainer<'_> {
                 .collect();
             (0u32..)
                 .zip(scans)
-                .map(|(task, scan)| Ok(scan.join().map_err(|panic| died(task, &*panic))??))
+                .map(|(task, scan)| scan.join().map_err(|panic| died(task, &*panic))?)
                 .collect()
         });
         results.into_iter().collect()
@@ -249,7 +249,7 @@ impl Trainer<'_> {
             self.permits.clone(),
             self.job.wait_limit,
         );
-        let validations = self.validations(opened, shares.len())?;
+        let validations = Self::validations(opened, shares.len())?;
         let failure: Mutex<Option<Error>> = Mutex::new(None);
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
         let ended: Vec<(TaskData, f64)> = std::thread::scope(|scope| {
@@ -297,7 +297,7 @@ impl Trainer<'_> {
     }
 
     /// Each task's reader of the validation data, if there are any.
-    fn validations(&self, opened: &Opened, count: usize) -> Result<Vec<Option<Reader>>, Error> {
+    fn validations(opened: &Opened, count: usize) -> Result<Vec<Option<Reader>>, Error> {
         let Some(source) = &opened.validation else {
             return Ok((0..count).map(|_| None).collect());
         };

@@ -163,7 +163,7 @@ enum Sink {
     },
     #[cfg(feature = "parquet")]
     Parquet {
-        out: super::parquet::ScoreFile,
+        out: Box<super::parquet::ScoreFile>,
         part: Part,
     },
 }
@@ -223,7 +223,7 @@ impl Sink {
     fn parquet(path: &Path, layout: &Layout) -> Result<Self, Error> {
         let part = Part::new(path);
         let out = super::parquet::ScoreFile::create(&part.path, layout)?;
-        Ok(Self::Parquet { out, part })
+        Ok(Self::Parquet { out: Box::new(out), part })
     }
 
     #[cfg(not(feature = "parquet"))]

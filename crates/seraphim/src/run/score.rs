@@ -28,7 +28,7 @@ const WAITING_PIECES: usize = 4;
 /// Partitions of a model's matrices: reads seldom meet.
 const PARTITION_COUNT: u32 = 64;
 /// Nothing waits under ASP; the store wants a limit all the same.
-const WAIT_LIMIT: Duration = Duration::from_secs(600);
+const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// A model in a store, ready to score.
 pub struct Scoring {

@@ -1,5 +1,6 @@
 //! What the tests of the binary share: running it, and small data with a known answer.
 #![allow(dead_code, reason = "each test file takes what it needs")]
+#![allow(clippy::print_stdout, clippy::format_push_string, reason = "helpers of tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
