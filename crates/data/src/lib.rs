@@ -1,5 +1,40 @@
 //! Files to splits, splits to records, records to batches.
 
+pub mod bad_lines;
 pub mod batch;
+pub mod batch_size;
+pub mod block;
+mod compression;
+mod distinct;
+pub mod epochs;
+pub mod error;
+pub mod format;
+mod input;
+pub mod keep;
+pub mod label;
+mod lines;
+mod number;
+#[cfg(feature = "parquet")]
+pub mod parquet_write;
+pub mod reader;
+mod regroup;
+mod resolve;
+pub mod schema;
+pub mod sink;
+pub mod source;
+pub mod split;
+pub mod stream;
 
+pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
+pub use batch_size::BatchSize;
+pub use epochs::{MemoryStream, Shuffle, TaskData};
+pub use error::{BadLine, Error, LineError};
+pub use format::{FormatRow, FormatTable};
+pub use keep::{Keep, KeepConfig, KeptStats};
+pub use label::{LabelKind, LabelRule, LabelStats};
+pub use reader::{ReadSummary, Reader};
+pub use schema::{Column, ColumnKind, Schema};
+pub use source::{FormatOptions, Input, Source, SourceConfig, read_bytes};
+pub use split::{Part, Split};
+pub use stream::BatchStream;
