@@ -89,7 +89,7 @@ fn store(
     partition_count: u32,
     consistency: Consistency,
 ) -> Result<Arc<LocalStore>, matrix::Error> {
-    let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: Duration::from_secs(60) });
+    let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: Duration::from_mins(1) });
     store.create(MatrixSpec {
         name: "weights".into(),
         element: ElementType::F32,

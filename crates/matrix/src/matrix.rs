@@ -48,11 +48,11 @@ impl<E: Ruled> Matrix<E> {
         out: &mut [E],
     ) -> Result<(), Error> {
         let merges = self.spec.consistency.stages_pushes();
-        self.visit(walk, route, |partition, run| {
+        self.visit(walk, route, |partition, mut run| {
             if merges {
                 partition.merge_below(clock);
             }
-            partition.pull(run, out);
+            partition.pull(&mut run, out);
         })
     }
 

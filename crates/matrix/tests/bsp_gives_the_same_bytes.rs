@@ -1,6 +1,8 @@
 //! Under BSP a model hangs on the seed and the tasks alone: not on who comes first, not on the number of partitions, not
 //! on how they are cut.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::sync::mpsc::channel;
