@@ -1,0 +1,130 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::batch::BatchBuilder;
+
+/// Records of (label, weight, group, entries of (field, key, value)).
+type Records = Vec<(i8, u8, u64, Vec<(u32, u64, i8)>)>;
+
+fn build(records: &Records, with_groups: bool, with_fields: bool) -> Batch {
+    let mut builder = BatchBuilder::new();
+    for (label, weight, group, entries) in records {
+        for &(field, key, value) in entries {
+            if with_fields {
+                builder.push_with_field(field, key, f32::from(value));
+            } else {
+                builder.push(key, f32::from(value));
+            }
+        }
+        builder.end_record(f32::from(*label), f32::from(*weight), with_groups.then_some(*group));
+    }
+    let mut batch = Batch::default();
+    builder.finish(&mut batch);
+    batch
+}
+
+fn encoded(batch: &Batch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(batch, &mut bytes);
+    bytes
+}
+
+fn example() -> Batch {
+    let records =
+        vec![(1, 2, 7, vec![(3, 70_000, 2), (300, 5, 1)]), (0, 1, 8, vec![]), (1, 1, 9, vec![(1, 5, -1)])];
+    build(&records, true, true)
+}
+
+proptest! {
+    #[test]
+    fn a_batch_survives_its_block(
+        records in prop::collection::vec(
+            (any::<i8>(), 1u8..3, any::<u64>(), prop::collection::vec((0u32..70_000, any::<u64>(), 0i8..3), 0..40)),
+            0..40,
+        ),
+        key_bits in 1u32..64,
+        with_groups: bool,
+        with_fields: bool,
+    ) {
+        let records: Records = records
+            .into_iter()
+            .map(|(l, w, g, e)| (l, w, g, e.into_iter().map(|(f, k, v)| (f, k >> (64 - key_bits), v)).collect()))
+            .collect();
+        let batch = build(&records, with_groups, with_fields);
+        let bytes = encoded(&batch);
+        prop_assert_eq!(bytes.len() % ALIGN, 0);
+        let mut back = example();
+        prop_assert_eq!(decode(&bytes, &mut back), Ok(()));
+        prop_assert_eq!(back, batch);
+    }
+
+    #[test]
+    fn any_bytes_are_an_error_or_a_batch(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = decode(&bytes, &mut Batch::default());
+    }
+
+    /// The checksum made good again: what is left is whether the counts and contents are checked.
+    #[test]
+    fn forged_bytes_with_a_good_checksum_never_break_the_batch(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = encoded(&example());
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let sum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        let mut batch = Batch::default();
+        if decode(&bytes, &mut batch).is_ok() {
+            prop_assert!(batch.columns.windows(2).all(|w| w[0] < w[1]));
+            prop_assert!(batch.indices.iter().all(|&i| (i as usize) < batch.columns.len()));
+            for r in 0..batch.record_count() {
+                prop_assert!(batch.entries(r).end <= batch.entry_count());
+                prop_assert!(batch.entries(r).start <= batch.entries(r).end);
+            }
+        } else {
+            prop_assert_eq!(batch, Batch::default());
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_an_error() {
+    let bytes = encoded(&example());
+    let mut batch = Batch::default();
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1 << bit;
+            let fault = decode(&damaged, &mut batch).expect_err("a flipped bit was not seen");
+            assert!(!fault.what.is_empty());
+            assert_eq!(batch, Batch::default(), "nothing of a damaged block stays");
+        }
+    }
+}
+
+#[test]
+fn every_cut_block_is_an_error() {
+    let bytes = encoded(&example());
+    for length in 0..bytes.len() {
+        assert!(decode(&bytes[..length], &mut Batch::default()).is_err(), "cut to {length}");
+    }
+}
+
+#[test]
+fn widths_follow_the_largest_number() {
+    let with_columns = |count: u64, step: u64| {
+        let records = (0..count).map(|i| (0, 1, 0, vec![(0, i * step, 1)])).collect();
+        let batch = build(&records, false, false);
+        let bytes = encoded(&batch);
+        let mut back = Batch::default();
+        decode(&bytes, &mut back).expect("own block");
+        assert_eq!(back, batch);
+        (bytes[10], bytes[12])
+    };
+    assert_eq!(with_columns(256, 255), (1, 1));
+    assert_eq!(with_columns(257, 256), (2, 2));
+    assert_eq!(with_columns(65_536, 65_536), (2, 4));
+    assert_eq!(with_columns(65_537, 1 << 32), (4, 8));
+}

@@ -1,0 +1,234 @@
+//! The data of one task, epoch after epoch: parsed once, kept as blocks, read again in another order.
+//!
+//! Epoch 0 streams from the reader in the order of the files; what is parsed is kept on the way. Later epochs read the
+//! kept blocks. [`TaskData::scan`] parses everything first, so that epoch 0 reads blocks too. The order of an epoch
+//! depends on the seed, the task and the epoch alone, not on the epochs before it.
+
+use math::random::{Purpose, Stream, stream};
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::keep::{KeepConfig, KeptBlocks, KeptStats};
+use crate::reader::Reader;
+use crate::regroup::{Regroup, WINDOW_BLOCKS};
+use crate::stream::BatchStream;
+
+/// In which order an epoch that reads kept blocks gives its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shuffle {
+    /// The order of the files.
+    None,
+    /// The batches of the files in permuted order.
+    Batches,
+    /// Records of permuted batches mixed, a window of 16 batches at a time, in new batches.
+    Records,
+}
+
+/// Where the current epoch gets its batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// No epoch has been started.
+    Idle,
+    /// The reader.
+    Reader,
+    /// Kept blocks.
+    Blocks,
+}
+
+/// The batches of one task.
+pub struct TaskData {
+    reader: Reader,
+    /// Whether the reader has given its last record.
+    read: bool,
+    kept: Option<KeptBlocks>,
+    shuffle: Shuffle,
+    seed: u64,
+    task: u64,
+    batch_size: usize,
+    source: Source,
+    epoch: u64,
+    /// Kept blocks in the order of this epoch, and how many of them are taken.
+    order: Vec<u32>,
+    taken: usize,
+    /// The stream of this epoch: first it orders the blocks, then the records of each window.
+    random: Stream,
+    regroup: Regroup,
+    batch: Batch,
+}
+
+impl TaskData {
+    /// The data that `reader` gives, in batches of `batch_size` records. Without `keep` there is one epoch and nothing
+    /// is kept.
+    ///
+    /// # Panics
+    /// When `batch_size` is 0.
+    pub fn new(
+        reader: Reader,
+        keep: Option<KeepConfig>,
+        shuffle: Shuffle,
+        seed: u64,
+        task: u64,
+        batch_size: usize,
+    ) -> Self {
+        assert!(batch_size > 0, "a batch has at least one record");
+        Self {
+            reader,
+            read: false,
+            kept: keep.map(|config| KeptBlocks::new(config, task)),
+            shuffle,
+            seed,
+            task,
+            batch_size,
+            source: Source::Idle,
+            epoch: 0,
+            order: Vec::new(),
+            taken: 0,
+            random: stream(seed, Purpose::Shuffle, task, 0),
+            regroup: Regroup::default(),
+            batch: Batch::default(),
+        }
+    }
+
+    /// The reader, for its summary.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The reader, for what is taken out of it (hold-out batches, dictionary).
+    pub fn reader_mut(&mut self) -> &mut Reader {
+        &mut self.reader
+    }
+
+    /// How much is kept and where; zeros when nothing is.
+    pub fn kept_stats(&self) -> KeptStats {
+        self.kept.as_ref().map_or_else(KeptStats::default, KeptBlocks::stats)
+    }
+
+    /// Parses everything that is left into kept blocks. An error without a place to keep them, or when reading fails.
+    pub fn scan(&mut self) -> Result<(), Error> {
+        if self.kept.is_none() {
+            return Err(self.not_kept());
+        }
+        while self.read_batch()? {}
+        Ok(())
+    }
+
+    fn not_kept(&self) -> Error {
+        Error::NotKept { epoch: self.epoch, task: self.task }
+    }
+
+    /// The next batch of the reader into `self.batch`, kept if that is asked for; false at the end.
+    fn read_batch(&mut self) -> Result<bool, Error> {
+        while !self.read {
+            if !self.reader.next_batch(self.batch_size, &mut self.batch)? {
+                self.read = true;
+                if let Some(kept) = &mut self.kept {
+                    kept.seal();
+                }
+                break;
+            }
+            // A batch whose records all went to the hold-out.
+            if self.batch.record_count() == 0 {
+                continue;
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.add(&self.batch)?;
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn order_blocks(&mut self) {
+        let block_count = self.kept.as_ref().map_or(0, KeptBlocks::len);
+        self.order.clear();
+        self.order.extend(0..block_count as u32);
+        self.random = stream(self.seed, Purpose::Shuffle, self.task, self.epoch);
+        if self.shuffle != Shuffle::None {
+            self.random.shuffle(&mut self.order);
+        }
+        self.taken = 0;
+        self.regroup.restart();
+    }
+
+    /// The next kept block into `self.batch`; false at the end.
+    fn next_block(&mut self) -> Result<bool, Error> {
+        let (Some(kept), Some(&block)) = (&mut self.kept, self.order.get(self.taken)) else {
+            return Ok(false);
+        };
+        self.taken += 1;
+        kept.read(block as usize, &mut self.batch)?;
+        Ok(true)
+    }
+
+    /// The next batch of mixed records into `self.batch`; false at the end.
+    fn next_mixed(&mut self) -> Result<bool, Error> {
+        while !self.regroup.take(self.batch_size) {
+            let rest = &self.order[self.taken..];
+            let window = &rest[..rest.len().min(WINDOW_BLOCKS)];
+            let (Some(kept), false) = (&mut self.kept, window.is_empty()) else {
+                break;
+            };
+            let read = |i: usize, block: &mut Batch| kept.read(window[i] as usize, block);
+            self.regroup.fill(window.len(), &mut self.random, read)?;
+            self.taken += window.len();
+        }
+        Ok(self.regroup.finish(&mut self.batch))
+    }
+}
+
+impl BatchStream for TaskData {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
+        let first = self.source == Source::Idle;
+        self.epoch = epoch;
+        if first && epoch == 0 && !self.read {
+            self.source = Source::Reader;
+            return Ok(());
+        }
+        self.scan()?;
+        self.source = Source::Blocks;
+        self.order_blocks();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, Error> {
+        let found = match (self.source, self.shuffle) {
+            (Source::Idle, _) => panic!("next: no epoch was started"),
+            (Source::Reader, _) => self.read_batch()?,
+            (Source::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block()?,
+            (Source::Blocks, Shuffle::Records) => self.next_mixed()?,
+        };
+        Ok(found.then_some(&self.batch))
+    }
+}
+
+/// Batches in memory, the same in every epoch: validation records, tests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryStream {
+    batches: Vec<Batch>,
+    next: usize,
+}
+
+impl MemoryStream {
+    /// A stream of these batches in this order.
+    pub fn new(batches: Vec<Batch>) -> Self {
+        Self { batches, next: 0 }
+    }
+}
+
+impl BatchStream for MemoryStream {
+    fn start_epoch(&mut self, _epoch: u64) -> Result<(), Error> {
+        self.next = 0;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, Error> {
+        let batch = self.batches.get(self.next);
+        self.next += usize::from(batch.is_some());
+        Ok(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests;

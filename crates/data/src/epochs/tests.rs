@@ -1,0 +1,210 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::bad_lines::BadLines;
+use crate::format::RecordReader;
+use crate::keep::Keep;
+use crate::label::LabelRule;
+use crate::sink::Sink;
+
+/// Gives `count` records; record `i` has label `i`, weight `1 + i % 2`, group `i * 3` and `i % 4` entries made from `i`.
+struct Numbered {
+    next: u64,
+    count: u64,
+}
+
+fn entries(i: u64) -> impl Iterator<Item = (u32, u64, f32)> {
+    (0..i % 4).map(move |e| (e as u32, i * 1000 + e * e * 70_000, (i % 7 + e) as f32))
+}
+
+impl RecordReader for Numbered {
+    fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error> {
+        while self.next < self.count && sink.record_count() < record_limit {
+            let i = self.next;
+            for (field, key, value) in entries(i) {
+                sink.builder().push_with_field(field, key, value);
+            }
+            sink.end_record(Some(i as f64), (1 + i % 2) as f32, Some(i * 3)).expect("any label is real");
+            self.next += 1;
+        }
+        Ok(self.next < self.count)
+    }
+}
+
+fn task_data(
+    count: u64,
+    keep: Option<Keep>,
+    shuffle: Shuffle,
+    batch_size: usize,
+    folder: &tempfile::TempDir,
+) -> TaskData {
+    let reader =
+        Reader::new(Box::new(Numbered { next: 0, count }), Sink::new(LabelRule::Real, BadLines::Fail));
+    let keep = keep.map(|mode| KeepConfig {
+        mode,
+        memory_limit_bytes: if mode == Keep::Both { 5_000 } else { 1 << 30 },
+        folder: folder.path().to_owned(),
+    });
+    TaskData::new(reader, keep, shuffle, 1, 0, batch_size)
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn epoch(data: &mut dyn BatchStream, number: u64) -> Vec<Batch> {
+    data.start_epoch(number).expect("the epoch starts");
+    let mut batches = Vec::new();
+    while let Some(batch) = data.next().expect("a batch or the end") {
+        batches.push(batch.clone());
+    }
+    assert!(data.next().expect("the end again").is_none());
+    batches
+}
+
+/// Record numbers in their order, each record checked to be whole.
+fn records(batches: &[Batch]) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    for batch in batches {
+        for r in 0..batch.record_count() {
+            let i = batch.labels[r] as u64;
+            assert_eq!((batch.weight(r), batch.groups[r]), ((1 + i % 2) as f32, i * 3));
+            let seen: Vec<_> = batch
+                .entries(r)
+                .map(|e| {
+                    let value = batch.values.get(e).copied().unwrap_or(1.0);
+                    (batch.fields[e], batch.columns[batch.indices[e] as usize], value)
+                })
+                .collect();
+            assert_eq!(seen, entries(i).collect::<Vec<_>>(), "record {i}");
+            numbers.push(i);
+        }
+    }
+    numbers
+}
+
+fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    numbers
+}
+
+proptest! {
+    #[test]
+    fn each_record_comes_once_an_epoch(
+        count in 0u64..300,
+        batch_size in 1usize..40,
+        scan: bool,
+        shuffle in prop::sample::select(vec![Shuffle::None, Shuffle::Batches, Shuffle::Records]),
+        mode in prop::sample::select(vec![Keep::Memory, Keep::Disk, Keep::Both]),
+    ) {
+        let folder = folder();
+        let mut data = task_data(count, Some(mode), shuffle, batch_size, &folder);
+        if scan {
+            data.scan().expect("room enough");
+        }
+        for number in 0..3 {
+            let batches = epoch(&mut data, number);
+            let numbers = records(&batches);
+            let in_order: Vec<u64> = (0..count).collect();
+            if shuffle == Shuffle::None || (number == 0 && !scan) {
+                prop_assert_eq!(&numbers, &in_order);
+            }
+            prop_assert_eq!(sorted(numbers), in_order);
+            let sizes: Vec<usize> = batches.iter().map(Batch::record_count).collect();
+            prop_assert!(sizes.iter().filter(|&&size| size != batch_size).count() <= 1, "{:?}", sizes);
+        }
+    }
+}
+
+#[test]
+fn kept_epochs_equal_the_first_to_the_bit() {
+    let folder = folder();
+    for mode in [Keep::Memory, Keep::Disk, Keep::Both] {
+        let mut data = task_data(1000, Some(mode), Shuffle::None, 64, &folder);
+        let first = epoch(&mut data, 0);
+        assert_eq!(epoch(&mut data, 1), first);
+        assert_eq!(epoch(&mut data, 2), first);
+    }
+}
+
+#[test]
+fn the_order_hangs_on_seed_and_epoch_alone() {
+    let folder = folder();
+    for shuffle in [Shuffle::Batches, Shuffle::Records] {
+        let mut a = task_data(5000, Some(Keep::Memory), shuffle, 20, &folder);
+        let mut b = task_data(5000, Some(Keep::Disk), shuffle, 20, &folder);
+        b.scan().expect("room enough");
+        let (_, first, second) = (epoch(&mut a, 0), epoch(&mut a, 1), epoch(&mut a, 2));
+        assert_eq!(epoch(&mut b, 2), second, "epoch 2 without an epoch 1");
+        assert_eq!(epoch(&mut b, 1), first, "and epoch 1 after it");
+        assert_ne!(first, second);
+    }
+}
+
+#[test]
+fn records_leave_their_batches_when_records_are_shuffled() {
+    let folder = folder();
+    let neighbours = |numbers: &[u64]| numbers.windows(2).filter(|w| w[0] + 1 == w[1]).count();
+    let mut data = task_data(5000, Some(Keep::Memory), Shuffle::Records, 20, &folder);
+    data.scan().expect("room enough");
+    let mixed = records(&epoch(&mut data, 0));
+    // In a window of 320 records a neighbour follows by chance once in 320.
+    assert!(neighbours(&mixed) < 100, "{}", neighbours(&mixed));
+    let window: BTreeSet<u64> = mixed[..20 * WINDOW_BLOCKS].iter().map(|i| i / 20).collect();
+    assert_eq!(window.len(), WINDOW_BLOCKS, "the first window has the records of that many batches");
+    assert!(window.iter().next_back() > Some(&20), "which come from the whole file");
+}
+
+#[test]
+fn an_epoch_left_early_is_parsed_to_its_end_before_the_next() {
+    let folder = folder();
+    let mut data = task_data(100, Some(Keep::Memory), Shuffle::None, 7, &folder);
+    data.start_epoch(0).expect("it starts");
+    assert!(data.next().expect("a batch").is_some());
+    assert_eq!(records(&epoch(&mut data, 1)), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_second_epoch_of_nothing_kept_is_an_error_that_says_so() {
+    let folder = folder();
+    let mut data = task_data(10, None, Shuffle::None, 3, &folder);
+    assert_eq!(records(&epoch(&mut data, 0)).len(), 10);
+    let error = data.start_epoch(1).expect_err("nothing was kept");
+    assert!(matches!(error, Error::NotKept { epoch: 1, task: 0 }), "{error}");
+    assert!(data.scan().is_err(), "nor is there a place to scan into");
+}
+
+#[test]
+fn held_out_records_are_in_no_epoch() {
+    let folder = folder();
+    let mut data = task_data(1000, Some(Keep::Memory), Shuffle::Records, 10, &folder);
+    data.reader_mut().set_holdout(0.2, stream(1, Purpose::Validation, 0, 0));
+    let first = epoch(&mut data, 0);
+    let held = records(&data.reader_mut().take_holdout());
+    let second = epoch(&mut data, 1);
+    assert!(held.len() > 100);
+    assert_eq!(sorted(records(&first)), sorted(records(&second)));
+    assert_eq!(sorted([records(&first), held].concat()), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_kept_is_counted() {
+    let folder = folder();
+    let mut data = task_data(100, Some(Keep::Disk), Shuffle::None, 10, &folder);
+    assert_eq!(data.kept_stats(), KeptStats::default());
+    data.scan().expect("room enough");
+    let stats = data.kept_stats();
+    assert_eq!((stats.block_count, stats.memory_bytes), (10, 0));
+    assert!(stats.disk_bytes > 1000);
+}
+
+#[test]
+fn a_memory_stream_repeats_its_batches() {
+    let folder = folder();
+    let batches = epoch(&mut task_data(50, None, Shuffle::None, 8, &folder), 0);
+    let mut memory = MemoryStream::new(batches.clone());
+    assert_eq!(epoch(&mut memory, 0), batches);
+    assert_eq!(epoch(&mut memory, 5), batches);
+}

@@ -1,0 +1,114 @@
+//! Formats: one file each, one row each in [`FormatTable`].
+//!
+//! A row's `open` looks at the inputs and answers with a [`Plan`]. There are two kinds:
+//! - [`Plan::Lines`]: one record a line. The format gives a [`LineParser`]; finding lines, splits, compression, line
+//!   numbers and bad lines are the reader's work.
+//! - [`Plan::Blocks`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
+//!   [`Sink`] as the reader of lines does.
+
+use crate::schema::Schema;
+use crate::sink::Sink;
+use crate::source::{FormatOptions, Input};
+use crate::split::Split;
+use crate::{BatchBuilder, Error, LineError};
+use std::collections::BTreeMap;
+
+/// What a line turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parsed {
+    /// A record. Its entries have been pushed; the caller closes it.
+    Record {
+        /// Label as written; `None` when the input has none.
+        label: Option<f64>,
+        /// Weight, 1 by default.
+        weight: f32,
+        /// Group, when one was asked for.
+        group: Option<u64>,
+    },
+    /// A blank line or a comment. Nothing has been pushed.
+    Nothing,
+}
+
+/// Turns lines into records.
+pub trait LineParser: Send {
+    /// Pushes the entries of `line` (without its end: no `\n`, no `\r\n`) into `out`. On an error the caller takes back
+    /// what was pushed.
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError>;
+
+    /// Names of hashed keys met since the last call.
+    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+        BTreeMap::new()
+    }
+
+    /// What the user should know, each said once ("qid is ignored").
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A format of lines, opened on inputs.
+pub trait LinePlan: Send + Sync {
+    /// What the columns mean; the source fills in the format's name.
+    fn schema(&self) -> Schema;
+    /// The header, when each file begins with one: the first line of a file is then compared with it and skipped.
+    fn header(&self) -> Option<&[u8]> {
+        None
+    }
+    /// A parser for one task.
+    fn parser(&self) -> Box<dyn LineParser>;
+}
+
+/// A format of blocks, opened on inputs.
+pub trait BlockPlan: Send + Sync {
+    /// What the columns mean; the source fills in the format's name.
+    fn schema(&self) -> Schema;
+    /// The units of a file that can be read on their own: the size of each in bytes.
+    fn units(&self, file: usize) -> Vec<u64>;
+    /// A reader of these units (all parts are `Part::Unit`), in this order. `files` are the inputs of the context.
+    fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error>;
+}
+
+/// Fills a sink with records, whatever the format.
+pub trait RecordReader: Send {
+    /// Reads records until `sink.record_count()` is `record_limit` or nothing is left; says whether something may be
+    /// left. For each record: push entries into `sink.builder()`, then `sink.end_record(..)`.
+    fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error>;
+
+    /// Names of hashed keys met since the last call.
+    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+        BTreeMap::new()
+    }
+}
+
+/// An opened format.
+pub enum Plan {
+    /// One record a line.
+    Lines(Box<dyn LinePlan>),
+    /// Units of its own.
+    Blocks(Box<dyn BlockPlan>),
+}
+
+/// What a format sees when it is opened.
+pub struct FormatContext<'a> {
+    /// The inputs, at least one.
+    pub files: &'a [Input],
+    /// Settings. When opened like a schema, what the user left open is filled from the schema.
+    pub options: &'a FormatOptions,
+    /// The schema of training, when this input must be read like it.
+    pub like: Option<&'a Schema>,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+pub struct FormatRow {
+    /// Name, as in `--format`.
+    pub name: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// File name endings without the dot; a compression ending is taken off first.
+    pub extensions: &'static [&'static str],
+    /// Whether a file that begins with these (decompressed) bytes is surely of this format. Rows are asked in order.
+    pub recognize: fn(head: &[u8]) -> bool,
+    /// Looks at the inputs and plans the reading.
+    pub open: fn(&FormatContext<'_>) -> Result<Plan, Error>,
+}

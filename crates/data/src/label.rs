@@ -1,0 +1,330 @@
+//! Labels: what they may be, how they are mapped, and what was seen of them.
+
+use crate::Error;
+use std::collections::BTreeMap;
+
+/// What labels may be, and how they become the numbers of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum LabelRule {
+    /// Two classes: -1 and 0 become 0, 1 stays 1. With `positive`, that number becomes 1 and every other one 0.
+    Binary {
+        /// The number that means 1.
+        positive: Option<f32>,
+    },
+    /// Class numbers: whole numbers, kept as written.
+    Class,
+    /// Any finite number, kept as written.
+    #[default]
+    Real,
+}
+
+/// What the labels of an input look like, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelKind {
+    /// No record was seen.
+    None,
+    /// One value only.
+    Constant,
+    /// 0 and 1.
+    ZeroOne,
+    /// -1 and 1.
+    MinusPlusOne,
+    /// Whole numbers, not too many.
+    Classes,
+    /// Anything else.
+    Real,
+}
+
+/// How many distinct whole labels are counted one by one; with more, labels are [`LabelKind::Real`].
+pub const CLASS_LIMIT: usize = 4096;
+/// Whole numbers up to this size are exact in f32.
+const EXACT: f64 = 16_777_216.0;
+
+/// What was seen of the labels as they are written. Merges exactly, in any order, but for the last bits of the sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LabelStats {
+    count: u64,
+    positive_count: u64,
+    minus_one: u64,
+    zero: u64,
+    one: u64,
+    /// Whole labels other than -1, 0, 1.
+    others: BTreeMap<i64, u64>,
+    fractional: u64,
+    too_many: bool,
+    min: f64,
+    max: f64,
+    sum: f64,
+    sum_squares: f64,
+}
+
+impl LabelStats {
+    /// Labels seen.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Labels that were mapped to 1 by [`LabelRule::Binary`]; for the other rules, labels above 0.
+    pub fn positive_count(&self) -> u64 {
+        self.positive_count
+    }
+
+    /// Smallest and largest label; `None` before the first.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        (self.count > 0).then_some((self.min, self.max))
+    }
+
+    /// Mean of the labels as written; 0 before the first.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+
+    /// Variance of the labels as written (divided by the count); 0 before the first.
+    pub fn variance(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            (self.sum_squares / self.count as f64 - self.mean().powi(2)).max(0.0)
+        }
+    }
+
+    /// What the labels look like.
+    pub fn kind(&self) -> LabelKind {
+        if self.count == 0 {
+            return LabelKind::None;
+        }
+        if self.min == self.max {
+            return LabelKind::Constant;
+        }
+        if self.fractional > 0 || self.too_many {
+            return LabelKind::Real;
+        }
+        match (self.minus_one > 0, self.zero > 0, self.one > 0, self.others.is_empty()) {
+            (false, true, true, true) => LabelKind::ZeroOne,
+            (true, false, true, true) => LabelKind::MinusPlusOne,
+            _ => LabelKind::Classes,
+        }
+    }
+
+    /// The distinct whole labels with their counts, ascending; `None` when there are fractional labels or more than
+    /// [`CLASS_LIMIT`].
+    pub fn classes(&self) -> Option<Vec<(f32, u64)>> {
+        if self.fractional > 0 || self.too_many {
+            return None;
+        }
+        let mut all = self.others.clone();
+        for (label, count) in [(-1, self.minus_one), (0, self.zero), (1, self.one)] {
+            if count > 0 {
+                all.insert(label, count);
+            }
+        }
+        Some(all.into_iter().map(|(label, count)| (label as f32, count)).collect())
+    }
+
+    /// Adds what another task saw.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = other.clone();
+            return;
+        }
+        self.count += other.count;
+        self.positive_count += other.positive_count;
+        self.minus_one += other.minus_one;
+        self.zero += other.zero;
+        self.one += other.one;
+        for (&label, &count) in &other.others {
+            *self.others.entry(label).or_insert(0) += count;
+        }
+        self.fractional += other.fractional;
+        self.too_many |= other.too_many || self.others.len() > CLASS_LIMIT;
+        self.forget_when_too_many();
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.sum_squares += other.sum_squares;
+    }
+
+    /// Checks what no single record shows: under [`LabelRule::Binary`], -1 and 0 must not both occur.
+    pub fn check(&self, rule: LabelRule) -> Result<(), Error> {
+        match rule {
+            LabelRule::Binary { positive: None } if self.minus_one > 0 && self.zero > 0 => {
+                Err(Error::BadLabels {
+                    reason: format!(
+                        "{} labels are -1 and {} are 0: which of the two is the other class? Use 0/1 or -1/1, or set \
+                         positive_label=1",
+                        self.minus_one, self.zero
+                    ),
+                })
+            }
+            LabelRule::Binary { .. } | LabelRule::Class | LabelRule::Real => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, label: f64, positive: bool) {
+        if self.count == 0 {
+            (self.min, self.max) = (label, label);
+        }
+        self.count += 1;
+        self.positive_count += u64::from(positive);
+        self.min = self.min.min(label);
+        self.max = self.max.max(label);
+        self.sum += label;
+        self.sum_squares += label * label;
+        if label == 1.0 {
+            self.one += 1;
+        } else if label == 0.0 {
+            self.zero += 1;
+        } else if label == -1.0 {
+            self.minus_one += 1;
+        } else {
+            self.add_other(label);
+        }
+    }
+
+    fn add_other(&mut self, label: f64) {
+        if label.fract() != 0.0 || label.abs() > EXACT {
+            self.fractional += 1;
+        } else if !self.too_many {
+            *self.others.entry(label as i64).or_insert(0) += 1;
+            self.too_many = self.others.len() > CLASS_LIMIT;
+            self.forget_when_too_many();
+        }
+    }
+
+    fn forget_when_too_many(&mut self) {
+        if self.too_many {
+            self.others.clear();
+        }
+    }
+}
+
+/// Applies a rule to labels and counts them.
+#[derive(Clone, Debug)]
+pub(crate) struct Labeler {
+    rule: LabelRule,
+    pub(crate) stats: LabelStats,
+}
+
+impl Labeler {
+    pub(crate) fn new(rule: LabelRule) -> Self {
+        Self { rule, stats: LabelStats::default() }
+    }
+
+    /// The number for the batch, or what was expected instead.
+    #[inline]
+    pub(crate) fn apply(&mut self, label: f64) -> Result<f32, String> {
+        let out = match self.rule {
+            LabelRule::Binary { positive: None } => {
+                if label == 1.0 {
+                    1.0
+                } else if label == 0.0 || label == -1.0 {
+                    self.check_negative(label)?;
+                    0.0
+                } else {
+                    return Err(not_binary(label));
+                }
+            }
+            LabelRule::Binary { positive: Some(positive) } => f32::from(label as f32 == positive),
+            LabelRule::Class if label.fract() != 0.0 || label.abs() > EXACT => {
+                return Err(format!(
+                    "a class number (a whole number up to {EXACT}); label {label} is not one"
+                ));
+            }
+            LabelRule::Class | LabelRule::Real => label as f32,
+        };
+        if !out.is_finite() {
+            return Err(format!("a label within the range of f32; {label} is not"));
+        }
+        self.stats.add(label, out > 0.0);
+        Ok(out)
+    }
+
+    #[inline]
+    fn check_negative(&self, label: f64) -> Result<(), String> {
+        let other = if label == 0.0 { self.stats.minus_one } else { self.stats.zero };
+        if other > 0 {
+            return Err(
+                "labels 0/1 or -1/1, but both 0 and -1 occur; set positive_label=1 if both mean no".into()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_binary(label: f64) -> String {
+    format!(
+        "a label of two classes; label {label} is neither 0/1 nor -1/1; for class numbers use softmax; or set \
+         positive_label={label}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(rule: LabelRule, labels: &[f64]) -> LabelStats {
+        let mut labeler = Labeler::new(rule);
+        for &label in labels {
+            labeler.apply(label).unwrap();
+        }
+        labeler.stats
+    }
+
+    #[test]
+    fn kinds_are_recognized() {
+        for (labels, kind) in [
+            (&[][..], LabelKind::None),
+            (&[1.0, 1.0], LabelKind::Constant),
+            (&[1.0, 0.0], LabelKind::ZeroOne),
+            (&[1.0, -1.0], LabelKind::MinusPlusOne),
+            (&[1.0, 2.0, 5.0], LabelKind::Classes),
+            (&[1.0, 2.5], LabelKind::Real),
+        ] {
+            assert_eq!(stats(LabelRule::Real, labels).kind(), kind, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn binary_labels_are_mapped_to_zero_and_one() {
+        let mut labeler = Labeler::new(LabelRule::Binary { positive: None });
+        assert_eq!(labeler.apply(-1.0), Ok(0.0));
+        assert_eq!(labeler.apply(1.0), Ok(1.0));
+        assert!(labeler.apply(2.0).unwrap_err().contains("positive_label=2"));
+        assert!(labeler.apply(0.0).is_err(), "-1 and 0 do not mix");
+        let mut labeler = Labeler::new(LabelRule::Binary { positive: Some(2.0) });
+        assert_eq!(labeler.apply(2.0), Ok(1.0));
+        assert_eq!(labeler.apply(1.0), Ok(0.0));
+        assert_eq!(labeler.stats.positive_count(), 1);
+    }
+
+    #[test]
+    fn classes_are_whole_numbers() {
+        let mut labeler = Labeler::new(LabelRule::Class);
+        assert_eq!(labeler.apply(7.0), Ok(7.0));
+        assert!(labeler.apply(0.5).is_err());
+        assert!(labeler.apply(1e10).is_err());
+    }
+
+    #[test]
+    fn merged_statistics_equal_those_of_all_labels() {
+        let (a, b) = ([1.0, 3.0, 3.0], [0.0, 3.0, -1.0]);
+        let mut merged = stats(LabelRule::Real, &a);
+        merged.merge(&stats(LabelRule::Real, &b));
+        assert_eq!(merged, stats(LabelRule::Real, &[1.0, 3.0, 3.0, 0.0, 3.0, -1.0]));
+        assert_eq!(merged.classes().unwrap(), [(-1.0, 1), (0.0, 1), (1.0, 1), (3.0, 3)]);
+        assert!(merged.check(LabelRule::Binary { positive: None }).is_err());
+    }
+
+    #[test]
+    fn too_many_classes_are_real_numbers() {
+        let labels: Vec<f64> = (0..CLASS_LIMIT + 10).map(|i| i as f64).collect();
+        let stats = stats(LabelRule::Real, &labels);
+        assert_eq!(stats.kind(), LabelKind::Real);
+        assert_eq!(stats.classes(), None);
+    }
+}

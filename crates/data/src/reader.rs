@@ -1,0 +1,85 @@
+//! Reads the splits of one task: records become batches.
+
+use crate::format::RecordReader;
+use crate::label::LabelStats;
+use crate::sink::Sink;
+use crate::{Batch, Error};
+use math::random::Stream;
+use std::collections::BTreeMap;
+
+/// Reads the splits of one task, front to back, once.
+pub struct Reader {
+    records: Box<dyn RecordReader>,
+    sink: Sink,
+    summary: ReadSummary,
+}
+
+/// What was read so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadSummary {
+    /// Records, those held out included.
+    pub record_count: u64,
+    /// Bytes of the input files (as they lie on disk), for progress against `Source::size_bytes`.
+    pub bytes_read: u64,
+    /// Bad lines left out.
+    pub bad_line_count: u64,
+    /// The first few of them, with their places.
+    pub bad_lines: Vec<String>,
+    /// What the labels look like.
+    pub labels: LabelStats,
+    /// What the user should know.
+    pub notices: Vec<String>,
+    /// Largest key of the batches handed out (those held out are not counted).
+    pub largest_key: Option<u64>,
+}
+
+impl Reader {
+    pub(crate) fn new(records: Box<dyn RecordReader>, sink: Sink) -> Self {
+        Self { records, sink, summary: ReadSummary::default() }
+    }
+
+    /// From now on each record goes, with chance `share`, to the hold-out batches instead of the main ones.
+    pub fn set_holdout(&mut self, share: f64, stream: Stream) {
+        self.sink.set_holdout(share, stream);
+    }
+
+    /// Fills `out` (whose memory is reused) with up to `record_limit` records; false when no record is left.
+    pub fn next_batch(&mut self, record_limit: usize, out: &mut Batch) -> Result<bool, Error> {
+        let read = self.records.read(record_limit, &mut self.sink);
+        self.sink.finish(out);
+        self.refresh(out);
+        read?;
+        Ok(out.record_count() > 0)
+    }
+
+    fn refresh(&mut self, out: &Batch) {
+        let (sink, summary) = (&self.sink, &mut self.summary);
+        summary.record_count = sink.total_records();
+        summary.bytes_read = sink.bytes_read();
+        summary.largest_key = summary.largest_key.max(out.columns.last().copied());
+        summary.labels.clone_from(sink.labels());
+        let bad = sink.bad_lines();
+        if bad.count != summary.bad_line_count {
+            summary.bad_line_count = bad.count;
+            summary.bad_lines.clone_from(&bad.first);
+        }
+        if sink.notices().len() != summary.notices.len() {
+            summary.notices = sink.notices().to_vec();
+        }
+    }
+
+    /// The records held out since the last call, in batches.
+    pub fn take_holdout(&mut self) -> Vec<Batch> {
+        self.sink.take_holdout()
+    }
+
+    /// What was read so far.
+    pub fn summary(&self) -> &ReadSummary {
+        &self.summary
+    }
+
+    /// Names of hashed keys ("column=value", "namespace^feature") met since the last call.
+    pub fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+        self.records.take_dictionary()
+    }
+}

@@ -1,0 +1,158 @@
+//! Where records go: label rule, hold-out and bad lines, alike for all formats.
+
+use crate::bad_lines::{BadLineCounter, BadLines};
+use crate::label::{LabelRule, LabelStats, Labeler};
+use crate::{BadLine, Batch, BatchBuilder, Error};
+use math::random::Stream;
+
+/// Collects the records of one task. A record is: entries into [`builder`](Self::builder), then
+/// [`end_record`](Self::end_record); or [`abandon`](Self::abandon).
+#[derive(Debug)]
+pub struct Sink {
+    main: BatchBuilder,
+    holdout: Option<Holdout>,
+    labeler: Labeler,
+    bad: BadLineCounter,
+    record_count: u64,
+    bytes_read: u64,
+    notices: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Holdout {
+    share: f64,
+    stream: Stream,
+    /// Whether the record that is open, or comes next, is held out. Drawn once a record, not once a line.
+    this_one: bool,
+    builder: BatchBuilder,
+    batches: Vec<Batch>,
+}
+
+impl Holdout {
+    fn draw(&mut self) {
+        self.this_one = self.stream.uniform() < self.share;
+    }
+
+    fn cut(&mut self) {
+        if self.builder.record_count() > 0 {
+            let mut batch = Batch::default();
+            self.builder.finish(&mut batch);
+            self.batches.push(batch);
+        }
+    }
+}
+
+/// Records of a hold-out batch.
+const HOLDOUT_BATCH_SIZE: usize = 4096;
+
+impl Sink {
+    pub(crate) fn new(rule: LabelRule, bad_lines: BadLines) -> Self {
+        Self {
+            main: BatchBuilder::new(),
+            holdout: None,
+            labeler: Labeler::new(rule),
+            bad: BadLineCounter::new(bad_lines),
+            record_count: 0,
+            bytes_read: 0,
+            notices: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_holdout(&mut self, share: f64, stream: Stream) {
+        let mut holdout =
+            Holdout { share, stream, this_one: false, builder: BatchBuilder::new(), batches: Vec::new() };
+        holdout.draw();
+        self.holdout = Some(holdout);
+    }
+
+    pub(crate) fn take_holdout(&mut self) -> Vec<Batch> {
+        self.holdout.as_mut().map_or_else(Vec::new, |holdout| {
+            holdout.cut();
+            std::mem::take(&mut holdout.batches)
+        })
+    }
+
+    /// Records in the batch that is being built, without those held out.
+    #[inline]
+    pub fn record_count(&self) -> usize {
+        self.main.record_count()
+    }
+
+    /// Where the entries of the open record go.
+    #[inline]
+    pub fn builder(&mut self) -> &mut BatchBuilder {
+        match &mut self.holdout {
+            Some(holdout) if holdout.this_one => &mut holdout.builder,
+            _ => &mut self.main,
+        }
+    }
+
+    /// Closes the open record. A label that the rule refuses takes the record back and says what was expected: pass it
+    /// on to [`bad`](Self::bad) with its place.
+    #[inline]
+    pub fn end_record(&mut self, label: Option<f64>, weight: f32, group: Option<u64>) -> Result<(), String> {
+        let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label)) {
+            Ok(label) => label,
+            Err(expected) => {
+                self.abandon();
+                return Err(expected);
+            }
+        };
+        self.builder().end_record(label, weight, group);
+        self.record_count += 1;
+        if let Some(holdout) = &mut self.holdout {
+            if holdout.builder.record_count() >= HOLDOUT_BATCH_SIZE {
+                holdout.cut();
+            }
+            holdout.draw();
+        }
+        Ok(())
+    }
+
+    /// Takes back the entries of the open record.
+    pub fn abandon(&mut self) {
+        self.builder().abandon_record();
+    }
+
+    /// Counts a bad line or record, or fails, as the setting says. The open record must have been taken back.
+    pub fn bad(&mut self, line: BadLine) -> Result<(), Error> {
+        self.bad.add(line)
+    }
+
+    /// Something the user should know; said once however often it is added.
+    pub fn notice(&mut self, text: &str) {
+        if !self.notices.iter().any(|known| known == text) {
+            self.notices.push(text.to_owned());
+        }
+    }
+
+    /// Counts bytes of the input files as read, for progress.
+    #[inline]
+    pub fn add_bytes(&mut self, bytes: u64) {
+        self.bytes_read += bytes;
+    }
+
+    pub(crate) fn finish(&mut self, out: &mut Batch) {
+        self.main.finish(out);
+    }
+
+    pub(crate) fn total_records(&self) -> u64 {
+        self.record_count
+    }
+
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    pub(crate) fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    pub(crate) fn labels(&self) -> &LabelStats {
+        &self.labeler.stats
+    }
+
+    pub(crate) fn bad_lines(&self) -> &BadLineCounter {
+        &self.bad
+    }
+}
