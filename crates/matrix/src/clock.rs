@@ -1,4 +1,6 @@
 //! The only file that decides freshness: the clocks of tasks and the three consistency modes.
+//!
+//! [`ClockTable`] is pure: no thread, no time, no lock. Calls that come early, late or twice have defined results.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,3 +22,185 @@ pub enum Consistency {
     /// Nothing waits.
     Asp,
 }
+
+impl Consistency {
+    /// The smallest `m` at which a task at clock `c` may pull.
+    #[inline]
+    pub fn pull_needs(self, c: Clock) -> Clock {
+        match self {
+            Consistency::Bsp => c,
+            Consistency::Ssp { staleness } => c.saturating_sub(staleness),
+            Consistency::Asp => 0,
+        }
+    }
+
+    /// The smallest `m` at which a task at clock `c` may push. Under BSP a push would be staged and could be taken at
+    /// once; it waits all the same, so that what is staged never grows beyond one clock.
+    #[inline]
+    pub fn push_needs(self, c: Clock) -> Clock {
+        self.pull_needs(c)
+    }
+
+    /// Whether a push is staged until the clock of its stamp is over, instead of applied on arrival.
+    #[inline]
+    pub fn stages_pushes(self) -> bool {
+        match self {
+            Consistency::Bsp => true,
+            Consistency::Ssp { .. } | Consistency::Asp => false,
+        }
+    }
+}
+
+/// Why a call about a task was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClockFault {
+    /// The task has ended or was removed.
+    #[error("it has ended or was removed")]
+    Left,
+    /// The task waits at the barrier.
+    #[error("it waits at a barrier")]
+    AtBarrier,
+    /// No such task.
+    #[error("there is no such task")]
+    Unknown,
+}
+
+/// What a task that came to the barrier does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was the last: all go on.
+    Released,
+    /// It waits until [`ClockTable::generation`] is no longer this number.
+    Wait {
+        /// The generation of the barrier that it waits at.
+        generation: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TaskState {
+    Live,
+    AtBarrier,
+    Left,
+}
+
+/// The clocks of all tasks. Invariants: the minimum never falls; a task that left never comes back (it joins anew under
+/// another number); at least one live task is not at the barrier, unless all have left.
+#[derive(Clone, Debug)]
+pub struct ClockTable {
+    tasks: Vec<(TaskState, Clock)>,
+    generation: u64,
+}
+
+impl ClockTable {
+    /// `task_count` live tasks at clock 0.
+    pub fn new(task_count: u32) -> Self {
+        Self { tasks: vec![(TaskState::Live, 0); task_count as usize], generation: 0 }
+    }
+
+    /// Ends a step of `task`; its new clock.
+    pub fn tick(&mut self, task: u32) -> Result<Clock, ClockFault> {
+        let clock = self.live_clock(task)?;
+        self.tasks[task as usize].1 = clock + 1;
+        Ok(clock + 1)
+    }
+
+    /// `task` has ended: from now on it holds nobody back. False when it had left before.
+    pub fn finish(&mut self, task: u32) -> bool {
+        let Some(entry) = self.tasks.get_mut(task as usize) else { return false };
+        if entry.0 == TaskState::Left {
+            return false;
+        }
+        entry.0 = TaskState::Left;
+        self.release_if_all_came();
+        true
+    }
+
+    /// Takes `task` out for another's reason (it died, it is moved). The same effect as [`Self::finish`].
+    pub fn remove(&mut self, task: u32) -> bool {
+        self.finish(task)
+    }
+
+    /// A new task, at the smallest clock of the live ones (the largest of all when none is live); its number.
+    pub fn join(&mut self) -> u32 {
+        let clock = self.minimum().unwrap_or_else(|| self.largest());
+        self.tasks.push((TaskState::Live, clock));
+        self.tasks.len() as u32 - 1
+    }
+
+    /// `task` comes to the barrier. While it waits it does not hold back the minimum. When all live tasks have come,
+    /// all their clocks become the largest of all tasks, those that have left included.
+    pub fn barrier(&mut self, task: u32) -> Result<Arrival, ClockFault> {
+        self.live_clock(task)?;
+        self.tasks[task as usize].0 = TaskState::AtBarrier;
+        let generation = self.generation;
+        self.release_if_all_came();
+        Ok(if self.generation == generation { Arrival::Wait { generation } } else { Arrival::Released })
+    }
+
+    /// The number of barriers passed.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// m: the smallest clock of the live tasks that are not at the barrier; `None` when there is none left.
+    pub fn minimum(&self) -> Option<Clock> {
+        self.tasks.iter().filter(|task| task.0 == TaskState::Live).map(|task| task.1).min()
+    }
+
+    /// The clock of a task that has not left.
+    pub fn clock(&self, task: u32) -> Result<Clock, ClockFault> {
+        match self.tasks.get(task as usize) {
+            None => Err(ClockFault::Unknown),
+            Some((TaskState::Left, _)) => Err(ClockFault::Left),
+            Some((TaskState::Live | TaskState::AtBarrier, clock)) => Ok(*clock),
+        }
+    }
+
+    /// Whether a pull of `task` may be answered now.
+    pub fn may_pull(&self, task: u32, consistency: Consistency) -> Result<bool, ClockFault> {
+        let clock = self.live_clock(task)?;
+        Ok(self.minimum().is_none_or(|m| m >= consistency.pull_needs(clock)))
+    }
+
+    /// Whether a push of `task` may be taken now.
+    pub fn may_push(&self, task: u32, consistency: Consistency) -> Result<bool, ClockFault> {
+        let clock = self.live_clock(task)?;
+        Ok(self.minimum().is_none_or(|m| m >= consistency.push_needs(clock)))
+    }
+
+    /// The slowest live task that is not at the barrier, and its clock; of several the first.
+    pub fn who_holds_back(&self) -> Option<(u32, Clock)> {
+        let live = self.tasks.iter().zip(0u32..).filter(|(entry, _)| entry.0 == TaskState::Live);
+        live.map(|(entry, task)| (task, entry.1)).min_by_key(|(_, clock)| *clock)
+    }
+
+    fn live_clock(&self, task: u32) -> Result<Clock, ClockFault> {
+        match self.tasks.get(task as usize) {
+            None => Err(ClockFault::Unknown),
+            Some((TaskState::Left, _)) => Err(ClockFault::Left),
+            Some((TaskState::AtBarrier, _)) => Err(ClockFault::AtBarrier),
+            Some((TaskState::Live, clock)) => Ok(*clock),
+        }
+    }
+
+    fn largest(&self) -> Clock {
+        self.tasks.iter().map(|task| task.1).max().unwrap_or(0)
+    }
+
+    fn release_if_all_came(&mut self) {
+        let waits = |entry: &(TaskState, Clock)| entry.0 == TaskState::AtBarrier;
+        if self.tasks.iter().any(|entry| entry.0 == TaskState::Live) || !self.tasks.iter().any(waits) {
+            return;
+        }
+        // Those that left count too: others may have seen the minimum at their clock, and it must not fall.
+        let largest = self.largest();
+        for entry in self.tasks.iter_mut().filter(|entry| waits(entry)) {
+            *entry = (TaskState::Live, largest);
+        }
+        self.generation += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

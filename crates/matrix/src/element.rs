@@ -1,4 +1,8 @@
-//! The element types of a matrix: a closed set.
+//! The element types of a matrix: a closed set, one enum for what is decided at run time and one sealed trait for what
+//! is decided when the loops are compiled.
+
+use std::fmt::Debug;
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,4 +38,274 @@ pub enum ValuesMut<'a> {
     F64(&'a mut [f64]),
     /// Of an `i64` matrix.
     I64(&'a mut [i64]),
+}
+
+/// Values that own their memory, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OwnedValues {
+    /// Of an `f32` matrix.
+    F32(Vec<f32>),
+    /// Of an `f64` matrix.
+    F64(Vec<f64>),
+    /// Of an `i64` matrix.
+    I64(Vec<i64>),
+}
+
+impl Values<'_> {
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        match self {
+            Values::F32(_) => ElementType::F32,
+            Values::F64(_) => ElementType::F64,
+            Values::I64(_) => ElementType::I64,
+        }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::F32(values) => values.len(),
+            Values::F64(values) => values.len(),
+            Values::I64(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl ValuesMut<'_> {
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.as_values().element_type()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.as_values().len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn as_values(&self) -> Values<'_> {
+        match self {
+            ValuesMut::F32(values) => Values::F32(values),
+            ValuesMut::F64(values) => Values::F64(values),
+            ValuesMut::I64(values) => Values::I64(values),
+        }
+    }
+}
+
+impl OwnedValues {
+    /// The same values, borrowed.
+    pub fn as_values(&self) -> Values<'_> {
+        match self {
+            OwnedValues::F32(values) => Values::F32(values),
+            OwnedValues::F64(values) => Values::F64(values),
+            OwnedValues::I64(values) => Values::I64(values),
+        }
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.as_values().element_type()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.as_values().len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    impl Sealed for i64 {}
+}
+
+/// An element type as the compiler sees it: `f32`, `f64` or `i64`.
+pub trait Element: sealed::Sealed + Copy + Debug + PartialEq + PartialOrd + Send + Sync + 'static {
+    /// Its name.
+    const TYPE: ElementType;
+    /// 0.
+    const ZERO: Self;
+
+    /// The nearest value; integers are cut towards 0.
+    fn from_f64(value: f64) -> Self;
+    /// The value as a double; an `i64` beyond 2^53 is rounded.
+    fn to_f64(self) -> f64;
+    /// The sum; integers wrap, so that their order never matters.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+    /// Where the first NaN or infinity stands, if any.
+    fn first_non_finite(values: &[Self]) -> Option<usize>;
+    /// The slice, when it is of this type.
+    fn slice(values: Values<'_>) -> Option<&[Self]>;
+    /// The slice, when it is of this type.
+    fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]>;
+    /// Wraps a vector of this type.
+    fn owned(values: Vec<Self>) -> OwnedValues;
+}
+
+/// A floating-point element, as optimizers need it.
+pub trait Float:
+    Element
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// 1.
+    const ONE: Self;
+    /// The square root, correctly rounded.
+    #[must_use]
+    fn root(self) -> Self;
+    /// The absolute value.
+    #[must_use]
+    fn magnitude(self) -> Self;
+}
+
+macro_rules! float {
+    ($type:ident, $variant:ident) => {
+        impl Element for $type {
+            const TYPE: ElementType = ElementType::$variant;
+            const ZERO: Self = 0.0;
+
+            #[inline]
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+
+            #[inline]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn first_non_finite(values: &[Self]) -> Option<usize> {
+                // x - x is 0 for every finite x and NaN for the others, which no sum takes away: no branch, so that
+                // the loop is vectorized.
+                const LANES: usize = 16;
+                let (chunks, rest) = values.as_chunks::<LANES>();
+                let mut sums = [0.0; LANES];
+                for chunk in chunks {
+                    for lane in 0..LANES {
+                        sums[lane] += chunk[lane] - chunk[lane];
+                    }
+                }
+                if sums.iter().all(|sum| *sum == 0.0) && rest.iter().all(|x| x.is_finite()) {
+                    return None;
+                }
+                values.iter().position(|x| !x.is_finite())
+            }
+
+            fn slice(values: Values<'_>) -> Option<&[Self]> {
+                if let Values::$variant(values) = values { Some(values) } else { None }
+            }
+
+            fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]> {
+                if let ValuesMut::$variant(values) = values { Some(values) } else { None }
+            }
+
+            fn owned(values: Vec<Self>) -> OwnedValues {
+                OwnedValues::$variant(values)
+            }
+        }
+
+        impl Float for $type {
+            const ONE: Self = 1.0;
+
+            #[inline]
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+
+            #[inline]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+        }
+    };
+}
+
+float!(f32, F32);
+float!(f64, F64);
+
+impl Element for i64 {
+    const TYPE: ElementType = ElementType::I64;
+    const ZERO: Self = 0;
+
+    fn from_f64(value: f64) -> Self {
+        value as i64
+    }
+
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+
+    #[inline]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    fn first_non_finite(_values: &[Self]) -> Option<usize> {
+        None
+    }
+
+    fn slice(values: Values<'_>) -> Option<&[Self]> {
+        if let Values::I64(values) = values { Some(values) } else { None }
+    }
+
+    fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]> {
+        if let ValuesMut::I64(values) = values { Some(values) } else { None }
+    }
+
+    fn owned(values: Vec<Self>) -> OwnedValues {
+        OwnedValues::I64(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_non_finite_value_is_found_wherever_it_stands() {
+        for len in [1usize, 15, 16, 17, 50] {
+            assert_eq!(f32::first_non_finite(&vec![f32::MAX; len]), None, "large is not infinite");
+            for at in 0..len {
+                for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    let mut values = vec![1.0; len];
+                    values[at] = bad;
+                    assert_eq!(f32::first_non_finite(&values), Some(at));
+                }
+            }
+        }
+        assert_eq!(f64::first_non_finite(&[0.0, f64::NAN]), Some(1));
+        assert_eq!(i64::first_non_finite(&[i64::MAX]), None);
+    }
+
+    #[test]
+    fn values_know_their_type_and_length() {
+        let owned = f64::owned(vec![1.0, 2.0]);
+        assert_eq!((owned.element_type(), owned.len()), (ElementType::F64, 2));
+        assert_eq!(f64::slice(owned.as_values()), Some(&[1.0, 2.0][..]));
+        assert_eq!(f32::slice(owned.as_values()), None);
+    }
 }

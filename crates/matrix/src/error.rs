@@ -1,18 +1,95 @@
 //! What can go wrong with parameters.
 
+use crate::clock::{Clock, ClockFault};
+use crate::element::ElementType;
+
 /// An error of this crate. Variants carry data; the text says what, where, and what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum Error {
     /// A spec that cannot be.
     #[error("matrix {matrix:?}: {field} is {actual}, expected {expected}")]
-    Spec {
-        /// Name of the matrix.
-        matrix: String,
-        /// The field at fault.
-        field: &'static str,
-        /// What it is.
-        actual: String,
-        /// What it may be.
-        expected: String,
-    },
+    Spec { matrix: String, field: &'static str, actual: String, expected: String },
+
+    /// Two matrices of one name.
+    #[error("matrix {matrix:?} exists already: names are unique in a job, choose another")]
+    NameTaken { matrix: String },
+
+    /// An identity that no matrix has.
+    #[error("there is no matrix {id}: this job has {count}, numbered from 0 by order of creation")]
+    NoSuchMatrix { id: u32, count: usize },
+
+    /// A part along the axis by which the matrix is not partitioned.
+    #[error("matrix {matrix:?} is partitioned by {axis}: name {axis}s of it, not {asked}s")]
+    WrongAxis { matrix: String, axis: &'static str, asked: &'static str },
+
+    /// A row that the matrix does not have.
+    #[error("matrix {matrix:?}: row {row} is beyond its {rows} rows")]
+    NoSuchRow { matrix: String, row: u32, rows: u64 },
+
+    /// A key that the matrix does not have.
+    #[error("matrix {matrix:?}: key {key} is out of range, keys are below {bound}")]
+    KeyOutOfRange { matrix: String, key: u64, bound: u64 },
+
+    /// Keys in the wrong order.
+    #[error("matrix {matrix:?}: key {key} follows {before}; sort the keys and name each once")]
+    KeysNotAscending { matrix: String, before: u64, key: u64 },
+
+    /// Values of another element type.
+    #[error("matrix {matrix:?} has elements of type {expected:?}, not {actual:?}")]
+    ElementType { matrix: String, expected: ElementType, actual: ElementType },
+
+    /// A NaN or an infinity in a push, which is refused whole.
+    #[error(
+        "push to matrix {matrix:?} refused: the value for key {key}, column {column} is {value}; \
+             nothing of it was applied (a smaller step size or scaled features often help)"
+    )]
+    NonFinite { matrix: String, key: u64, column: u64, value: f64 },
+
+    /// Rows to import that do not fit the matrix.
+    #[error("import into matrix {matrix:?}: {what} is {actual}, expected {expected}")]
+    Import { matrix: String, what: String, actual: String, expected: String },
+
+    /// A wait beyond its limit.
+    #[error(
+        "task {task} at clock {clock} waited {seconds:.1} s {purpose} and gave up: it waits for {waited_for}. \
+             If that task is only slow, raise the wait limit; if it died, its error comes first"
+    )]
+    WaitedTooLong { task: u32, clock: Clock, seconds: f64, purpose: String, waited_for: Holdup },
+
+    /// The job is being stopped.
+    #[error("stopped: {reason}")]
+    Stopped { reason: String },
+
+    /// A call that the state of the task does not allow.
+    #[error("task {task} called {call}: {fault}")]
+    Task { task: u32, call: &'static str, fault: ClockFault },
+
+    /// Tasks that reduce vectors of different lengths.
+    #[error(
+        "all_reduce: task {first_task} brought {first_len} numbers and task {task} brought {len}; all must bring as many"
+    )]
+    ReduceLength { first_task: u32, first_len: usize, task: u32, len: usize },
+
+    /// A task died in the middle of a change.
+    #[error(
+        "a task panicked while it changed {what}: its values cannot be trusted, start again from a model or checkpoint"
+    )]
+    Panicked { what: String },
+}
+
+/// Who is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holdup {
+    /// The slowest task and its clock, if there is one.
+    pub slowest: Option<(u32, Clock)>,
+}
+
+impl std::fmt::Display for Holdup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.slowest {
+            Some((task, clock)) => write!(f, "task {task}, which is at clock {clock}"),
+            None => write!(f, "nobody (a fault of the program)"),
+        }
+    }
 }

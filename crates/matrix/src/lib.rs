@@ -1,17 +1,48 @@
 //! Parameters: what a matrix is, where its rows lie, how pushes merge, when reads are allowed.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`agent`] | [`Agent`], all that an algorithm sees |
+//! | [`spec`] | [`MatrixSpec`], the declared structure of a matrix |
+//! | [`partitioner`] | from key to partition |
+//! | [`initializer`] | first values |
+//! | [`rule`] | how pushes merge, one file a rule |
+//! | [`schedule`] | step sizes over clocks |
+//! | [`clock`] | freshness: the clocks of tasks and the three modes, pure |
+//! | [`local`], [`local_agent`] | all of it in one process |
+//! | [`export`] | a matrix out of its partitions, and back |
+//! | [`stats`] | what is counted |
 
 pub mod agent;
 pub mod clock;
 pub mod element;
 pub mod error;
+pub mod export;
+mod gate;
+pub mod initializer;
+pub mod local;
+pub mod local_agent;
+mod matrix;
+mod partition;
+pub mod partitioner;
+mod route;
 pub mod rule;
 pub mod schedule;
 pub mod spec;
+mod staged;
+pub mod stats;
+mod storage;
 
 pub use agent::{Agent, Keys, MatrixId, Part};
-pub use clock::{Clock, Consistency};
-pub use element::{ElementType, Values, ValuesMut};
+pub use clock::{Clock, ClockTable, Consistency};
+pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;
+pub use export::Exported;
+pub use initializer::Initializer;
+pub use local::{LocalConfig, LocalStore};
+pub use local_agent::LocalAgent;
+pub use partitioner::{Partitioner, Placement};
 pub use rule::PushRule;
 pub use schedule::Schedule;
-pub use spec::{Axis, Initializer, MatrixSpec, Partitioner, Storage};
+pub use spec::{Axis, MatrixSpec, Storage};
+pub use stats::{MatrixStats, StoreStats};

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Consistency;
 use crate::element::ElementType;
+use crate::error::Error;
+use crate::initializer::Initializer;
+use crate::partitioner::Partitioner;
 use crate::rule::PushRule;
 
 /// Along what a matrix is cut into partitions.
@@ -24,53 +27,6 @@ pub enum Storage {
     Dense,
     /// Open addressing over arbitrary keys; a row is created when it is first pushed.
     Sparse,
-}
-
-/// From a key to a partition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Partitioner {
-    /// Equal contiguous ranges of keys.
-    Range {
-        /// Number of partitions.
-        partition_count: u32,
-    },
-    /// By the mixed key (`math::hash::mix64`).
-    Hash {
-        /// Number of partitions.
-        partition_count: u32,
-    },
-    /// The caller's own ranges: partition `i` holds the keys `starts[i]..starts[i + 1]`, the last one up to the end.
-    Explicit {
-        /// First key of each partition, ascending, beginning with 0.
-        starts: Vec<u64>,
-    },
-}
-
-/// The first values of rows, the same wherever and whenever a row is created: a function of the seed, the matrix and
-/// the row alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Initializer {
-    /// 0.
-    Zero,
-    /// One value everywhere.
-    Constant {
-        /// The value.
-        value: f64,
-    },
-    /// Uniform in `[low, high)`.
-    Uniform {
-        /// Smallest.
-        low: f64,
-        /// Bound.
-        high: f64,
-    },
-    /// Normal with mean 0.
-    Normal {
-        /// Standard deviation.
-        deviation: f64,
-    },
 }
 
 /// The declared structure of a matrix: `rows x columns` of one element type.
@@ -98,4 +54,152 @@ pub struct MatrixSpec {
     pub consistency: Consistency,
     /// Seed of the initializer.
     pub seed: u64,
+}
+
+/// Keys are below it: the upper bit is free for marks.
+pub const KEY_BOUND: u64 = 1 << 63;
+/// Most rows that a dense partition holds, so that a position takes 32 bits.
+pub const DENSE_ROW_LIMIT: u64 = 1 << 31;
+/// Most columns of a matrix partitioned by row: beyond it, a row is no short vector.
+pub const COLUMN_LIMIT: u64 = 1 << 24;
+/// Most rows of a matrix partitioned by column.
+pub const LONG_ROW_LIMIT: u64 = 1 << 16;
+
+impl MatrixSpec {
+    /// The number of keys along the axis: rows or columns.
+    pub fn key_bound(&self) -> u64 {
+        match self.axis {
+            Axis::Row => self.rows,
+            Axis::Column => self.columns,
+        }
+    }
+
+    /// Checks every field by itself and with the others. The error names the first that cannot be.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.name.is_empty() {
+            return self.fault("name", "empty", "a name");
+        }
+        self.check_shape()?;
+        if let Some((actual, expected)) = self.partitioner.fault(self.key_bound()) {
+            return self.fault("partitioner", actual, expected);
+        }
+        self.check_storage()?;
+        if let Some((actual, expected)) = self.initializer.fault() {
+            return self.fault("initializer", actual, expected);
+        }
+        if self.element == ElementType::I64 && self.rule.is_optimizer() {
+            return self.fault(
+                "rule",
+                format!("{} on i64", self.rule.name()),
+                "add, assign, min or max on i64",
+            );
+        }
+        match self.rule.fault() {
+            Some((field, actual, expected)) => self.fault(field, actual, expected),
+            None => Ok(()),
+        }
+    }
+
+    fn check_shape(&self) -> Result<(), Error> {
+        let (rows, columns) = match self.axis {
+            Axis::Row => (KEY_BOUND, COLUMN_LIMIT),
+            Axis::Column => (LONG_ROW_LIMIT, KEY_BOUND / LONG_ROW_LIMIT),
+        };
+        if self.rows == 0 || self.rows > rows {
+            return self.fault("rows", self.rows, format!("1 to {rows}"));
+        }
+        if self.columns == 0 || self.columns > columns {
+            return self.fault("columns", self.columns, format!("1 to {columns}"));
+        }
+        Ok(())
+    }
+
+    fn check_storage(&self) -> Result<(), Error> {
+        if self.storage == Storage::Sparse {
+            return Ok(());
+        }
+        let placement = self.partitioner.place(self.key_bound());
+        for i in 0..placement.partition_count() {
+            let Some(range) = placement.range(i) else {
+                return self.fault(
+                    "partitioner",
+                    "hash with dense storage",
+                    "range or explicit with dense storage",
+                );
+            };
+            if range.end - range.start > DENSE_ROW_LIMIT {
+                let actual = format!("dense with {} keys in partition {i}", range.end - range.start);
+                let expected = format!("at most {DENSE_ROW_LIMIT} keys a partition (use sparse storage)");
+                return self.fault("storage", actual, expected);
+            }
+        }
+        Ok(())
+    }
+
+    fn fault<T>(
+        &self,
+        field: &'static str,
+        actual: impl ToString,
+        expected: impl ToString,
+    ) -> Result<T, Error> {
+        let (actual, expected) = (actual.to_string(), expected.to_string());
+        Err(Error::Spec { matrix: self.name.clone(), field, actual, expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::PushRule;
+
+    fn good() -> MatrixSpec {
+        MatrixSpec {
+            name: "w".into(),
+            element: ElementType::F32,
+            rows: KEY_BOUND,
+            columns: 1,
+            axis: Axis::Row,
+            storage: Storage::Sparse,
+            partitioner: Partitioner::Hash { partition_count: 8 },
+            initializer: Initializer::Zero,
+            rule: PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 },
+            consistency: Consistency::Bsp,
+            seed: 1,
+        }
+    }
+
+    fn field_at_fault(spec: &MatrixSpec) -> Option<&'static str> {
+        match spec.check() {
+            Err(Error::Spec { field, .. }) => Some(field),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_names_its_field() {
+        assert_eq!(good().check(), Ok(()));
+        let bad = |change: fn(&mut MatrixSpec)| {
+            let mut spec = good();
+            change(&mut spec);
+            field_at_fault(&spec).expect("refused")
+        };
+        assert_eq!(bad(|spec| spec.name.clear()), "name");
+        assert_eq!(bad(|spec| spec.rows = KEY_BOUND + 1), "rows");
+        assert_eq!(bad(|spec| spec.columns = 0), "columns");
+        assert_eq!(bad(|spec| spec.storage = Storage::Dense), "partitioner");
+        assert_eq!(bad(|spec| spec.partitioner = Partitioner::Hash { partition_count: 0 }), "partitioner");
+        assert_eq!(bad(|spec| spec.element = ElementType::I64), "rule");
+        assert_eq!(bad(|spec| spec.initializer = Initializer::Normal { deviation: -1.0 }), "initializer");
+        assert_eq!(
+            bad(|spec| spec.rule = PushRule::FtrlProximal { alpha: 0.0, beta: 1.0, l1: 0.0, l2: 0.0 }),
+            "rule.alpha"
+        );
+        assert_eq!(
+            bad(|spec| {
+                spec.storage = Storage::Dense;
+                spec.partitioner = Partitioner::Range { partition_count: 2 };
+            }),
+            "storage"
+        );
+    }
 }

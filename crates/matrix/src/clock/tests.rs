@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn the_slowest_live_task_is_the_minimum() {
+    let mut table = ClockTable::new(3);
+    assert_eq!(table.tick(0), Ok(1));
+    assert_eq!(table.tick(0), Ok(2));
+    assert_eq!(table.tick(1), Ok(1));
+    assert_eq!(table.minimum(), Some(0));
+    assert_eq!(table.who_holds_back(), Some((2, 0)));
+    assert!(table.finish(2));
+    assert_eq!(table.minimum(), Some(1), "a task that ends leaves the minimum at once");
+}
+
+#[test]
+fn each_mode_waits_as_it_says() {
+    let mut table = ClockTable::new(2);
+    for _ in 0..3 {
+        table.tick(0).unwrap();
+    }
+    assert_eq!(table.may_pull(0, Consistency::Bsp), Ok(false));
+    assert_eq!(table.may_pull(0, Consistency::Ssp { staleness: 2 }), Ok(false));
+    assert_eq!(table.may_push(0, Consistency::Ssp { staleness: 2 }), Ok(false));
+    assert_eq!(table.may_pull(0, Consistency::Ssp { staleness: 3 }), Ok(true));
+    assert_eq!(table.may_pull(0, Consistency::Asp), Ok(true));
+    assert_eq!(table.may_pull(1, Consistency::Bsp), Ok(true), "the slowest never waits");
+}
+
+#[test]
+fn a_task_at_the_barrier_holds_nobody_back_and_leaves_it_at_the_largest_clock() {
+    let mut table = ClockTable::new(3);
+    assert_eq!(table.barrier(0), Ok(Arrival::Wait { generation: 0 }));
+    for _ in 0..5 {
+        table.tick(1).unwrap();
+        table.tick(2).unwrap();
+    }
+    assert_eq!(table.minimum(), Some(5));
+    assert_eq!(table.barrier(1), Ok(Arrival::Wait { generation: 0 }));
+    assert_eq!(table.barrier(2), Ok(Arrival::Released));
+    assert_eq!(table.generation(), 1);
+    assert_eq!((table.clock(0), table.minimum()), (Ok(5), Some(5)));
+}
+
+#[test]
+fn a_barrier_does_not_wait_for_a_task_that_leaves() {
+    let mut table = ClockTable::new(2);
+    table.barrier(0).unwrap();
+    assert_eq!(table.generation(), 0);
+    assert!(table.remove(1));
+    assert_eq!(table.generation(), 1);
+    assert_eq!(table.may_pull(0, Consistency::Bsp), Ok(true));
+}
+
+#[test]
+fn a_barrier_released_by_the_leader_that_leaves_does_not_turn_the_clocks_back() {
+    let mut table = ClockTable::new(2);
+    table.barrier(0).unwrap();
+    table.tick(1).unwrap();
+    assert_eq!(table.minimum(), Some(1));
+    table.finish(1);
+    assert_eq!(table.minimum(), Some(1));
+}
+
+#[test]
+fn early_late_and_double_calls_have_defined_results() {
+    let mut table = ClockTable::new(2);
+    table.barrier(0).unwrap();
+    assert_eq!(table.barrier(0), Err(ClockFault::AtBarrier));
+    assert_eq!(table.tick(0), Err(ClockFault::AtBarrier));
+    assert_eq!(table.may_pull(0, Consistency::Asp), Err(ClockFault::AtBarrier));
+    assert!(table.finish(0));
+    assert!(!table.finish(0), "the second time changes nothing");
+    assert_eq!(table.tick(0), Err(ClockFault::Left));
+    assert_eq!(table.clock(0), Err(ClockFault::Left));
+    assert_eq!(table.tick(7), Err(ClockFault::Unknown));
+    assert!(!table.remove(7));
+    table.finish(1);
+    assert_eq!(table.minimum(), None);
+}
+
+#[test]
+fn a_new_task_starts_at_the_minimum() {
+    let mut table = ClockTable::new(2);
+    for (task, ticks) in [(0, 5), (1, 3)] {
+        for _ in 0..ticks {
+            table.tick(task).unwrap();
+        }
+    }
+    assert_eq!(table.join(), 2);
+    assert_eq!(table.clock(2), Ok(3));
+    for task in 0..3 {
+        table.finish(task);
+    }
+    let last = table.join();
+    assert_eq!(table.clock(last), Ok(5), "with nobody live, at the largest clock ever");
+}
+
+proptest! {
+    /// Any sequence of calls: the minimum never falls while somebody is live, and no barrier waits for nobody.
+    #[test]
+    fn the_minimum_never_falls(calls in prop::collection::vec((0u8..4, 0u32..5), 0..200)) {
+        let mut table = ClockTable::new(4);
+        let mut last = 0;
+        for (call, task) in calls {
+            match call {
+                0 => drop(table.tick(task)),
+                1 => drop(table.barrier(task)),
+                2 => drop(table.finish(task)),
+                _ => if table.tasks.len() < 10 { table.join(); },
+            }
+            let m = table.minimum();
+            let waiting = table.tasks.iter().any(|entry| entry.0 == TaskState::AtBarrier);
+            prop_assert!(m.is_some() || !waiting, "all wait and nobody can come");
+            if let Some(m) = m {
+                prop_assert!(m >= last, "{m} after {last}");
+                last = m;
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A matrix out of its partitions, and back.
+
+use math::sort::sort_pairs;
+
+use crate::clock::Clock;
+use crate::element::{ElementType, OwnedValues};
+use crate::error::Error;
+use crate::matrix::Matrix;
+use crate::rule::Ruled;
+
+/// All rows of a matrix that exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exported {
+    /// n keys, ascending. By row: of rows. By column: `row * columns + column`.
+    pub keys: Vec<u64>,
+    /// `n x columns` values, row-major; by column, n.
+    pub values: OwnedValues,
+    /// The slots of the push rule by name, in the rule's order: `n x columns` each, or n when the rule keeps one number a
+    /// row (Adam's `steps`). Empty: not known.
+    pub slots: Vec<(String, OwnedValues)>,
+}
+
+/// Rows ahead for which the cache is asked.
+const AHEAD: usize = 16;
+
+impl<E: Ruled> Matrix<E> {
+    /// All rows, after merging what is staged below `bound`.
+    pub(crate) fn export(&self, bound: Clock) -> Result<Exported, Error> {
+        let mut partitions = Vec::with_capacity(self.partitions.len());
+        for p in 0..self.partitions.len() {
+            let mut partition = self.lock(p)?;
+            partition.merge_below(bound);
+            partitions.push(partition);
+        }
+        let tables: Vec<_> = partitions.iter().flat_map(|partition| partition.tables()).collect();
+        let table_count = self.spec.table_count();
+        let mut starts = Vec::with_capacity(tables.len());
+        let mut total = 0u32;
+        let mut pairs = Vec::new();
+        for (i, table) in tables.iter().enumerate() {
+            starts.push(total);
+            let offset = self.spec.key_offset(i % table_count);
+            table.each_key(|key, position| pairs.push((offset + key, total + position)));
+            total = total
+                .checked_add(table.row_count())
+                .ok_or_else(|| self.import_fault("rows", "2^32 or more", "less, for one export"))?;
+        }
+        sort_pairs(&mut pairs, &mut Vec::new());
+        let find = |ordinal: u32| {
+            let table = starts.partition_point(|start| *start <= ordinal) - 1;
+            (tables[table], ordinal - starts[table])
+        };
+        let columns = self.spec.columns_of_table();
+        let rule_slots = self.spec.rule.slots();
+        let mut values = Vec::with_capacity(pairs.len() * columns);
+        let mut slots: Vec<Vec<E>> =
+            rule_slots.iter().map(|slot| Vec::with_capacity(pairs.len() * slot.width(columns))).collect();
+        for i in 0..pairs.len() {
+            if let Some(pair) = pairs.get(i + AHEAD) {
+                let (table, position) = find(pair.1);
+                table.prefetch(position);
+            }
+            let (table, position) = find(pairs[i].1);
+            let (own, mut rest) = table.row(position).split_at(columns);
+            values.extend_from_slice(own);
+            for (slot, out) in rule_slots.iter().zip(&mut slots) {
+                let (own, next) = rest.split_at(slot.width(columns));
+                out.extend_from_slice(own);
+                rest = next;
+            }
+        }
+        let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
+        Ok(Exported {
+            keys: pairs.iter().map(|pair| pair.0).collect(),
+            values: E::owned(values),
+            slots: slots.collect(),
+        })
+    }
+
+    /// Replaces all rows. Others than these are as if they had never been.
+    pub(crate) fn import(&self, rows: &Exported) -> Result<(), Error> {
+        let (values, slots) = self.check_import(rows)?;
+        let columns = self.spec.columns_of_table();
+        let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
+        let mut partitions = Vec::with_capacity(self.partitions.len());
+        for p in 0..self.partitions.len() {
+            let mut partition = self.lock(p)?;
+            partition.clear();
+            partitions.push(partition);
+        }
+        let mut hidden = Vec::new();
+        for (i, &key) in rows.keys.iter().enumerate() {
+            let (table, key) = self.table_and_key(key);
+            hidden.clear();
+            for (slot, width) in slots.iter().zip(&widths) {
+                hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
+            }
+            let known = (slots.len() == widths.len()).then_some(&hidden[..]);
+            let partition = &mut partitions[self.placement.partition_of(key)];
+            partition.table_mut(table).set(key, &values[i * columns..(i + 1) * columns], known);
+        }
+        Ok(())
+    }
+
+    fn table_and_key(&self, key: u64) -> (usize, u64) {
+        match self.spec.table_count() {
+            _ if self.spec.axis == crate::Axis::Row => (0, key),
+            _ => ((key / self.spec.columns) as usize, key % self.spec.columns),
+        }
+    }
+
+    fn check_import<'a>(&self, rows: &'a Exported) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
+        let fault =
+            |what: &str, actual: String, expected: String| Err(self.import_fault(what, actual, expected));
+        let bound = self.spec.key_bound() * self.spec.table_count() as u64;
+        if let Some(pair) = rows.keys.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return fault(
+                "the keys",
+                format!("{} followed by {}", pair[0], pair[1]),
+                "ascending keys".into(),
+            );
+        }
+        if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
+            return fault("the largest key", key.to_string(), format!("below {bound}"));
+        }
+        let (n, columns) = (rows.keys.len(), self.spec.columns_of_table());
+        let values = self.check_part("the values", &rows.values, n * columns)?;
+        let expected = self.spec.rule.slots();
+        let names: Vec<&str> = rows.slots.iter().map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() && !names.iter().copied().eq(expected.iter().map(|slot| slot.name)) {
+            let expected: Vec<_> = expected.iter().map(|slot| slot.name).collect();
+            let expected = format!("{expected:?} for rule {}, or none", self.spec.rule.name());
+            return fault("the list of slots", format!("{names:?}"), expected);
+        }
+        let mut slots = Vec::new();
+        for ((name, part), slot) in rows.slots.iter().zip(expected) {
+            slots.push(self.check_part(&format!("slot {name:?}"), part, n * slot.width(columns))?);
+        }
+        Ok((values, slots))
+    }
+
+    fn check_part<'a>(&self, what: &str, part: &'a OwnedValues, len: usize) -> Result<&'a [E], Error> {
+        let type_of = |element: ElementType| format!("of type {element:?}");
+        let Some(slice) = E::slice(part.as_values()) else {
+            return Err(self.import_fault(what, type_of(part.element_type()), type_of(E::TYPE)));
+        };
+        if slice.len() != len {
+            return Err(self.import_fault(
+                what,
+                format!("{} elements", slice.len()),
+                format!("{len} elements"),
+            ));
+        }
+        match E::first_non_finite(slice) {
+            Some(at) => Err(self.import_fault(what, format!("{:?} at {at}", slice[at]), "finite numbers")),
+            None => Ok(slice),
+        }
+    }
+
+    fn import_fault(&self, what: &str, actual: impl ToString, expected: impl ToString) -> Error {
+        let (actual, expected) = (actual.to_string(), expected.to_string());
+        Error::Import { matrix: self.spec.name.clone(), what: what.to_owned(), actual, expected }
+    }
+}

@@ -1,0 +1,207 @@
+//! The clock table among threads: one lock, one condition, a deadline for each wait.
+//!
+//! The minimum is also kept in an atomic, so that a pull or push that need not wait takes no lock. What a task pushed
+//! before its tick is visible to whoever has seen the minimum that the tick made: the partition's lock and the release
+//! of the minimum come after the push.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use crate::clock::{Arrival, Clock, ClockFault, ClockTable};
+use crate::error::{Error, Holdup};
+use crate::stats::Waits;
+
+/// Lets tasks wait for each other.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// [`Clock::MAX`] when no task is live.
+    minimum: AtomicU64,
+    wait_limit: Duration,
+    wait_count: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    table: ClockTable,
+    stopped: Option<String>,
+    /// What each task gave to the reduction that is open.
+    parts: Vec<Option<Vec<f64>>>,
+    /// The sum of the last one. It stays until all have come again, so that nobody can miss it.
+    sum: Result<Vec<f64>, Error>,
+}
+
+impl Gate {
+    pub(crate) fn new(task_count: u32, wait_limit: Duration) -> Self {
+        let table = ClockTable::new(task_count);
+        let minimum = AtomicU64::new(table.minimum().unwrap_or(Clock::MAX));
+        let parts = vec![None; task_count as usize];
+        let state = Mutex::new(State { table, stopped: None, parts, sum: Ok(Vec::new()) });
+        let (wait_count, wait_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { state, changed: Condvar::new(), minimum, wait_limit, wait_count, wait_ns }
+    }
+
+    /// m, or [`Clock::MAX`] when no task is live.
+    #[inline]
+    pub(crate) fn minimum(&self) -> Clock {
+        self.minimum.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn waits(&self) -> Waits {
+        Waits {
+            count: self.wait_count.load(Ordering::Relaxed),
+            nanoseconds: self.wait_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Waits until the minimum is at least `needed`; `purpose` says for what, in errors.
+    pub(crate) fn wait(
+        &self,
+        task: u32,
+        clock: Clock,
+        needed: Clock,
+        purpose: impl Fn() -> String,
+    ) -> Result<(), Error> {
+        if self.minimum() >= needed {
+            return Ok(());
+        }
+        let state = self.lock()?;
+        self.wait_while(state, task, clock, purpose, |table| table.minimum().is_some_and(|m| m < needed))
+            .map(drop)
+    }
+
+    pub(crate) fn tick(&self, task: u32) -> Result<Clock, Error> {
+        let mut state = self.lock()?;
+        if let Some(reason) = &state.stopped {
+            return Err(Error::Stopped { reason: reason.clone() });
+        }
+        let clock = state.table.tick(task).map_err(|fault| Error::Task { task, call: "tick", fault })?;
+        self.publish(&mut state, None);
+        Ok(clock)
+    }
+
+    /// Comes to the barrier with a part for the reduction and waits; the clock after it, and the sum.
+    pub(crate) fn barrier(&self, task: u32, part: Option<Vec<f64>>) -> Result<(Clock, Vec<f64>), Error> {
+        let call = "barrier";
+        let fault = |fault: ClockFault| Error::Task { task, call, fault };
+        let mut state = self.lock()?;
+        if let Some(reason) = &state.stopped {
+            return Err(Error::Stopped { reason: reason.clone() });
+        }
+        let clock = state.table.clock(task).map_err(fault)?;
+        let before = state.table.generation();
+        state.parts[task as usize] = part;
+        let arrival = state.table.barrier(task).map_err(fault)?;
+        self.publish(&mut state, Some(before));
+        if let Arrival::Wait { generation } = arrival {
+            let purpose = || "at a barrier".to_owned();
+            state = self.wait_while(state, task, clock, purpose, |table| table.generation() == generation)?;
+        }
+        let clock = state.table.clock(task).map_err(fault)?;
+        Ok((clock, state.sum.clone()?))
+    }
+
+    /// Takes a task out; false when it had left before.
+    pub(crate) fn leave(&self, task: u32) -> bool {
+        let Ok(mut state) = self.lock() else { return false };
+        let before = state.table.generation();
+        if let Some(part) = state.parts.get_mut(task as usize) {
+            *part = None;
+        }
+        let left = state.table.finish(task);
+        self.publish(&mut state, Some(before));
+        left
+    }
+
+    pub(crate) fn join(&self) -> Result<(u32, Clock), Error> {
+        let mut state = self.lock()?;
+        let task = state.table.join();
+        state.parts.push(None);
+        self.publish(&mut state, None);
+        let clock = state.table.clock(task).map_err(|fault| Error::Task { task, call: "join", fault })?;
+        Ok((task, clock))
+    }
+
+    pub(crate) fn clock(&self, task: u32) -> Result<Clock, ClockFault> {
+        match self.lock() {
+            Ok(state) => state.table.clock(task),
+            Err(_) => Err(ClockFault::Left),
+        }
+    }
+
+    pub(crate) fn stop(&self, reason: String) {
+        if let Ok(mut state) = self.lock() {
+            state.stopped.get_or_insert(reason);
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        self.state.lock().map_err(|_| Error::Panicked { what: "the clocks".into() })
+    }
+
+    /// Makes a change known: closes the reduction when a barrier was passed since generation `before`, and wakes those
+    /// who wait when there is something new.
+    fn publish(&self, state: &mut State, before: Option<u64>) {
+        let minimum = state.table.minimum().unwrap_or(Clock::MAX);
+        let passed = before.is_some_and(|before| before != state.table.generation());
+        if passed {
+            state.sum = sum_in_task_order(&mut state.parts);
+        }
+        let old = self.minimum.swap(minimum, Ordering::AcqRel);
+        if passed || old != minimum {
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait_while<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        task: u32,
+        clock: Clock,
+        purpose: impl Fn() -> String,
+        must_wait: impl Fn(&ClockTable) -> bool,
+    ) -> Result<MutexGuard<'a, State>, Error> {
+        let start = Instant::now();
+        self.wait_count.fetch_add(1, Ordering::Relaxed);
+        let result = loop {
+            if let Some(reason) = &state.stopped {
+                break Err(Error::Stopped { reason: reason.clone() });
+            }
+            if !must_wait(&state.table) {
+                break Ok(());
+            }
+            let waited = start.elapsed();
+            let Some(left) = self.wait_limit.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                let waited_for = Holdup { slowest: state.table.who_holds_back() };
+                let seconds = waited.as_secs_f64();
+                break Err(Error::WaitedTooLong { task, clock, seconds, purpose: purpose(), waited_for });
+            };
+            match self.changed.wait_timeout(state, left) {
+                Ok((guard, _)) => state = guard,
+                Err(_) => return Err(Error::Panicked { what: "the clocks".into() }),
+            }
+        };
+        self.wait_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        result.map(|()| state)
+    }
+}
+
+/// The sum of all parts, task 0 first. Takes the parts.
+fn sum_in_task_order(parts: &mut [Option<Vec<f64>>]) -> Result<Vec<f64>, Error> {
+    let mut given = parts.iter_mut().zip(0u32..).filter_map(|(part, task)| Some((task, part.take()?)));
+    let Some((first_task, mut sum)) = given.next() else { return Ok(Vec::new()) };
+    for (task, part) in given {
+        if part.len() != sum.len() {
+            let (first_len, len) = (sum.len(), part.len());
+            return Err(Error::ReduceLength { first_task, first_len, task, len });
+        }
+        for (into, next) in sum.iter_mut().zip(part) {
+            *into += next;
+        }
+    }
+    Ok(sum)
+}

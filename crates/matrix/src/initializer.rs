@@ -1,0 +1,106 @@
+//! The first values of rows.
+
+use math::hash::named_key;
+use math::random::{Purpose, stream};
+use serde::{Deserialize, Serialize};
+
+use crate::element::Element;
+
+/// The first values of rows, the same wherever and whenever a row is created: a function of the seed, the matrix and
+/// the row alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Initializer {
+    /// 0.
+    Zero,
+    /// One value everywhere.
+    Constant {
+        /// The value.
+        value: f64,
+    },
+    /// Uniform in `[low, high)`.
+    Uniform {
+        /// Smallest.
+        low: f64,
+        /// Bound.
+        high: f64,
+    },
+    /// Normal with mean 0.
+    Normal {
+        /// Standard deviation.
+        deviation: f64,
+    },
+}
+
+impl Initializer {
+    /// What is wrong: actual, expected.
+    pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
+        match *self {
+            Initializer::Zero => None,
+            Initializer::Constant { value } => {
+                (!value.is_finite()).then(|| (format!("constant {value}"), "a finite value"))
+            }
+            Initializer::Uniform { low, high } => (!(low.is_finite() && high.is_finite() && low < high))
+                .then(|| (format!("uniform from {low} to {high}"), "finite bounds, low < high")),
+            Initializer::Normal { deviation } => (!(deviation >= 0.0 && deviation.is_finite()))
+                .then(|| (format!("normal with deviation {deviation}"), "a finite deviation >= 0")),
+        }
+    }
+}
+
+/// An initializer bound to its matrix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstValues {
+    initializer: Initializer,
+    seed: u64,
+    matrix: u64,
+}
+
+impl FirstValues {
+    pub(crate) fn new(initializer: Initializer, seed: u64, matrix: &str) -> Self {
+        Self { initializer, seed, matrix: named_key(b"matrix", matrix.as_bytes()) }
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.initializer == Initializer::Zero
+    }
+
+    /// The first values of row `row`. By column, each element is a row of its own: its number is `row * columns +
+    /// column` of the matrix.
+    pub(crate) fn fill<E: Element>(&self, row: u64, out: &mut [E]) {
+        let mut random = stream(self.seed, Purpose::Initialize, self.matrix, row);
+        for out in out {
+            *out = E::from_f64(match self.initializer {
+                Initializer::Zero => 0.0,
+                Initializer::Constant { value } => value,
+                Initializer::Uniform { low, high } => low + (high - low) * random.uniform(),
+                Initializer::Normal { deviation } => deviation * random.normal(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_values_hang_on_seed_matrix_and_row_alone() {
+        let fill = |seed, name, row| {
+            let mut out = [0f32; 3];
+            FirstValues::new(Initializer::Normal { deviation: 0.1 }, seed, name).fill(row, &mut out);
+            out
+        };
+        assert_eq!(fill(1, "w", 5), fill(1, "w", 5));
+        assert_ne!(fill(1, "w", 5), fill(2, "w", 5));
+        assert_ne!(fill(1, "w", 5), fill(1, "v", 5));
+        assert_ne!(fill(1, "w", 5), fill(1, "w", 6));
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        assert!(Initializer::Uniform { low: 1.0, high: 1.0 }.fault().is_some());
+        assert!(Initializer::Normal { deviation: f64::NAN }.fault().is_some());
+        assert!(Initializer::Normal { deviation: 0.0 }.fault().is_none());
+    }
+}

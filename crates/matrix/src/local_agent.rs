@@ -1,0 +1,227 @@
+//! The agent of a task in the process of the matrices: it calls the partitions on the caller's thread.
+
+use std::sync::Arc;
+
+use crate::agent::{Agent, Keys, MatrixId, Part};
+use crate::clock::Clock;
+use crate::element::{Values, ValuesMut};
+use crate::error::Error;
+use crate::local::{AnyMatrix, LocalStore};
+use crate::matrix::{Matrix, Walk};
+use crate::route::Route;
+use crate::rule::Ruled;
+use crate::spec::{Axis, MatrixSpec};
+use crate::staged::PushName;
+
+/// An [`Agent`] on a [`LocalStore`]. Its calls after `finish` are errors; dropping it finishes it.
+#[derive(Debug)]
+pub struct LocalAgent {
+    store: Arc<LocalStore>,
+    task: u32,
+    clock: Clock,
+    /// Pushes since the last tick: the next one's index.
+    push_count: u32,
+    routes: Vec<Route>,
+    /// The keys of a range, written out.
+    range: Vec<u64>,
+    left: bool,
+}
+
+impl LocalAgent {
+    pub(crate) fn new(store: Arc<LocalStore>, task: u32, clock: Clock) -> Self {
+        let clock = store.gate().clock(task).unwrap_or(clock);
+        Self { store, task, clock, push_count: 0, routes: Vec::new(), range: Vec::new(), left: false }
+    }
+
+    fn check_live(&self, call: &'static str) -> Result<(), Error> {
+        match self.left {
+            true => Err(Error::Task { task: self.task, call, fault: crate::clock::ClockFault::Left }),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the route of a matrix out, set to a part with `value_count` values; give it back after use.
+    fn route(&mut self, id: MatrixId, part: Part<'_>, value_count: usize) -> Result<Route, Error> {
+        let i = id.0 as usize;
+        if self.routes.len() <= i {
+            self.routes.resize_with(i + 1, Route::default);
+        }
+        let matrix = self.store.matrix(id)?;
+        let (spec, placement) = match matrix {
+            AnyMatrix::F32(matrix) => (&matrix.spec, &matrix.placement),
+            AnyMatrix::F64(matrix) => (&matrix.spec, &matrix.placement),
+            AnyMatrix::I64(matrix) => (&matrix.spec, &matrix.placement),
+        };
+        let (table, keys) = table_and_keys(spec, part)?;
+        let columns = spec.columns_of_table();
+        let key_count = match keys {
+            Keys::Sorted(keys) => keys.len(),
+            Keys::Range(start, end) => end.saturating_sub(start) as usize,
+        };
+        assert_eq!(
+            value_count,
+            key_count.saturating_mul(columns),
+            "matrix {:?}: {key_count} keys of {columns} columns",
+            spec.name
+        );
+        let keys = match keys {
+            Keys::Sorted(keys) => keys,
+            Keys::Range(start, end) => {
+                self.range.clear();
+                self.range.extend(start..end);
+                &self.range
+            }
+        };
+        let mut route = std::mem::take(&mut self.routes[i]);
+        let set = route.set(&spec.name, placement, spec.key_bound(), table, keys);
+        if let Err(error) = set {
+            self.routes[i] = route;
+            return Err(error);
+        }
+        Ok(route)
+    }
+
+    fn pull_from<E: Ruled>(
+        &self,
+        matrix: &Matrix<E>,
+        route: &mut Route,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        let actual = out.element_type();
+        let key_count = out.len() / matrix.spec.columns_of_table();
+        let slice = E::slice_mut(out).ok_or_else(|| Error::ElementType {
+            matrix: matrix.spec.name.clone(),
+            expected: E::TYPE,
+            actual,
+        })?;
+        let gate = self.store.gate();
+        let needed = matrix.spec.consistency.pull_needs(self.clock);
+        let purpose = || format!("to pull from matrix {:?}", matrix.spec.name);
+        gate.wait(self.task, self.clock, needed, purpose)?;
+        matrix.counters.pulled(key_count, self.clock, gate.minimum());
+        matrix.pull(self.walk(), route, self.clock, slice)
+    }
+
+    fn push_to<E: Ruled>(
+        &self,
+        matrix: &Matrix<E>,
+        route: &mut Route,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        let spec = &matrix.spec;
+        let slice = E::slice(values).ok_or_else(|| Error::ElementType {
+            matrix: spec.name.clone(),
+            expected: E::TYPE,
+            actual: values.element_type(),
+        })?;
+        let columns = spec.columns_of_table();
+        if let Some(at) = E::first_non_finite(slice) {
+            matrix.counters.refused();
+            let (key, column, value) = (route.key(at / columns), (at % columns) as u64, slice[at].to_f64());
+            return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
+        }
+        let needed = spec.consistency.push_needs(self.clock);
+        let purpose = || format!("to push to matrix {:?}", spec.name);
+        self.store.gate().wait(self.task, self.clock, needed, purpose)?;
+        matrix.counters.pushed(slice.len() / columns);
+        let name = PushName { clock: self.clock, task: self.task, index: self.push_count };
+        matrix.push(self.walk(), route, name, slice)
+    }
+
+    fn walk(&self) -> Walk {
+        let task_count = self.store.task_count();
+        Walk { task: self.task % task_count, task_count }
+    }
+
+    /// Ends an open step, so that what was pushed in it is before the barrier for all.
+    fn end_step(&mut self) -> Result<(), Error> {
+        if self.push_count > 0 { self.tick() } else { Ok(()) }
+    }
+
+    fn pass_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
+        self.end_step()?;
+        let (clock, sum) = self.store.gate().barrier(self.task, part)?;
+        self.clock = clock;
+        Ok(sum)
+    }
+}
+
+impl Agent for LocalAgent {
+    fn task(&self) -> u32 {
+        self.task
+    }
+
+    fn task_count(&self) -> u32 {
+        self.store.task_count()
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn pull(&mut self, id: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+        self.check_live("pull")?;
+        let mut route = self.route(id, part, out.len())?;
+        let result = match self.store.matrix(id)? {
+            AnyMatrix::F32(matrix) => self.pull_from(matrix, &mut route, out),
+            AnyMatrix::F64(matrix) => self.pull_from(matrix, &mut route, out),
+            AnyMatrix::I64(matrix) => self.pull_from(matrix, &mut route, out),
+        };
+        self.routes[id.0 as usize] = route;
+        result
+    }
+
+    fn push(&mut self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+        self.check_live("push")?;
+        let mut route = self.route(id, part, values.len())?;
+        let result = match self.store.matrix(id)? {
+            AnyMatrix::F32(matrix) => self.push_to(matrix, &mut route, values),
+            AnyMatrix::F64(matrix) => self.push_to(matrix, &mut route, values),
+            AnyMatrix::I64(matrix) => self.push_to(matrix, &mut route, values),
+        };
+        self.routes[id.0 as usize] = route;
+        self.push_count += u32::from(result.is_ok());
+        result
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        self.clock = self.store.gate().tick(self.task)?;
+        self.push_count = 0;
+        Ok(())
+    }
+
+    fn barrier(&mut self) -> Result<(), Error> {
+        self.pass_barrier(None).map(drop)
+    }
+
+    fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), Error> {
+        let sum = self.pass_barrier(Some(values.to_vec()))?;
+        values.copy_from_slice(&sum);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.left = true;
+        self.store.gate().leave(self.task);
+        Ok(())
+    }
+}
+
+impl Drop for LocalAgent {
+    fn drop(&mut self) {
+        self.store.gate().leave(self.task);
+    }
+}
+
+fn table_and_keys<'a>(spec: &MatrixSpec, part: Part<'a>) -> Result<(u32, Keys<'a>), Error> {
+    let wrong = |axis, asked| Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });
+    match (part, spec.axis) {
+        (Part::Rows(keys), Axis::Row) => Ok((0, keys)),
+        (Part::Columns { row, keys }, Axis::Column) if u64::from(row) < spec.rows => Ok((row, keys)),
+        (Part::Columns { row, .. }, Axis::Column) => {
+            Err(Error::NoSuchRow { matrix: spec.name.clone(), row, rows: spec.rows })
+        }
+        (Part::Rows(_), Axis::Column) => wrong("column", "row"),
+        (Part::Columns { .. }, Axis::Row) => wrong("row", "column"),
+    }
+}

@@ -1,0 +1,160 @@
+//! A matrix of one element type in this process: its partitions and the walk over them.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::initializer::FirstValues;
+use crate::partition::{Partition, Run};
+use crate::partitioner::Placement;
+use crate::route::Route;
+use crate::rule::Ruled;
+use crate::spec::{Axis, MatrixSpec, Storage};
+use crate::staged::PushName;
+use crate::stats::{Counters, MatrixStats};
+use crate::storage::{Birth, Table};
+
+/// The partitions of a matrix. Each has a plain lock of its own: a visit holds it for microseconds, both pulls (which
+/// merge what is staged) and pushes write, and tasks start their walks at different partitions, so that they rarely
+/// meet.
+#[derive(Debug)]
+pub(crate) struct Matrix<E> {
+    pub(crate) spec: MatrixSpec,
+    pub(crate) placement: Placement,
+    pub(crate) partitions: Vec<Mutex<Partition<E>>>,
+    pub(crate) counters: Counters,
+}
+
+impl<E: Ruled> Matrix<E> {
+    /// The matrix of a spec that was checked.
+    pub(crate) fn new(spec: MatrixSpec) -> Self {
+        let placement = spec.partitioner.place(spec.key_bound());
+        let partitions = (0..placement.partition_count())
+            .map(|i| {
+                let tables =
+                    (0..spec.table_count()).map(|table| new_table(&spec, &placement, i, table)).collect();
+                Mutex::new(Partition::new(tables, spec.rule, spec.columns_of_table()))
+            })
+            .collect();
+        Self { spec, placement, partitions, counters: Counters::default() }
+    }
+
+    /// Reads what a task at `clock` may see of the keys of `route` into `out`.
+    pub(crate) fn pull(
+        &self,
+        walk: Walk,
+        route: &mut Route,
+        clock: Clock,
+        out: &mut [E],
+    ) -> Result<(), Error> {
+        let merges = self.spec.consistency.stages_pushes();
+        self.visit(walk, route, |partition, run| {
+            if merges {
+                partition.merge_below(clock);
+            }
+            partition.pull(run, out);
+        })
+    }
+
+    /// Merges `values` for the keys of `route`, now or when their clock is over.
+    pub(crate) fn push(
+        &self,
+        walk: Walk,
+        route: &mut Route,
+        name: PushName,
+        values: &[E],
+    ) -> Result<(), Error> {
+        if self.spec.consistency.stages_pushes() {
+            return self.visit(walk, route, |partition, mut run| partition.stage(&mut run, name, values));
+        }
+        self.visit(walk, route, |partition, run| partition.apply(run, name.clock, values))
+    }
+
+    /// Visits the partitions of a route. One that another task holds is left for the end.
+    fn visit(
+        &self,
+        walk: Walk,
+        route: &mut Route,
+        mut visit: impl FnMut(&mut Partition<E>, Run<'_>),
+    ) -> Result<(), Error> {
+        let count = self.partitions.len();
+        let start = count * walk.task as usize / walk.task_count.max(1) as usize;
+        let mut busy = std::mem::take(&mut route.busy);
+        busy.clear();
+        for p in (0..count).map(|i| (start + i) % count).filter(|p| !route.is_empty(*p)).collect::<Vec<_>>() {
+            match self.partitions[p].try_lock() {
+                Ok(mut partition) => visit(&mut partition, route.run(p)),
+                Err(TryLockError::WouldBlock) => busy.push(p),
+                Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
+            }
+        }
+        for p in &busy {
+            visit(&mut *self.lock(*p)?, route.run(*p));
+        }
+        route.busy = busy;
+        Ok(())
+    }
+
+    pub(crate) fn lock(&self, partition: usize) -> Result<MutexGuard<'_, Partition<E>>, Error> {
+        self.partitions[partition].lock().map_err(|_| self.panicked())
+    }
+
+    pub(crate) fn stats(&self) -> MatrixStats {
+        let (mut rows, mut bytes) = (0, 0);
+        for partition in &self.partitions {
+            // Counting may look at what a task left behind when it panicked.
+            let partition = partition.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            rows += partition.tables().iter().map(|table| u64::from(table.row_count())).sum::<u64>();
+            bytes += partition.bytes();
+        }
+        self.counters.stats(&self.spec.name, rows, bytes)
+    }
+
+    fn panicked(&self) -> Error {
+        Error::Panicked { what: format!("matrix {:?}", self.spec.name) }
+    }
+}
+
+/// Who walks over the partitions: tasks begin at different ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    pub(crate) task: u32,
+    pub(crate) task_count: u32,
+}
+
+impl MatrixSpec {
+    /// Tables in each partition: by row one, by column one for each row.
+    pub(crate) fn table_count(&self) -> usize {
+        match self.axis {
+            Axis::Row => 1,
+            Axis::Column => self.rows as usize,
+        }
+    }
+
+    /// Values of a key: by row the columns, by column one.
+    pub(crate) fn columns_of_table(&self) -> usize {
+        match self.axis {
+            Axis::Row => self.columns as usize,
+            Axis::Column => 1,
+        }
+    }
+
+    /// Added to a key of a table to make it unique in the matrix.
+    pub(crate) fn key_offset(&self, table: usize) -> u64 {
+        match self.axis {
+            Axis::Row => 0,
+            Axis::Column => table as u64 * self.columns,
+        }
+    }
+}
+
+fn new_table<E: Ruled>(spec: &MatrixSpec, placement: &Placement, partition: usize, table: usize) -> Table<E> {
+    let first = FirstValues::new(spec.initializer, spec.seed, &spec.name);
+    let key_offset = spec.key_offset(table);
+    let birth = Birth { rule: spec.rule, columns: spec.columns_of_table(), first, key_offset };
+    match (spec.storage, placement.range(partition)) {
+        (Storage::Dense, Some(range)) => Table::dense(range, birth),
+        (Storage::Dense, None) => unreachable!("MatrixSpec::check refuses dense storage by hash"),
+        (Storage::Sparse, _) => Table::sparse(birth),
+    }
+}

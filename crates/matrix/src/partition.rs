@@ -1,0 +1,181 @@
+//! A partition: the tables of its part of a matrix, and what is staged for them.
+
+use crate::clock::Clock;
+use crate::rule::{PushRule, Ruled, Step, Visit};
+use crate::staged::{PushName, StagedPush, merge_pushes};
+use crate::storage::Table;
+use crate::storage::rows::ABSENT;
+
+/// Buffers that wait for the next staged push; more are given back to the system.
+const POOL_LIMIT: usize = 64;
+
+/// One part of a matrix. By row: one table. By column: a table for each row, over its part of the columns.
+#[derive(Debug)]
+pub(crate) struct Partition<E> {
+    tables: Vec<Table<E>>,
+    rule: PushRule,
+    columns: usize,
+    staged: Vec<StagedPush<E>>,
+    pool: Vec<StagedPush<E>>,
+    merged: StagedPush<E>,
+    /// Changes when positions lose their meaning.
+    generation: u64,
+}
+
+/// The keys of one pull or push that lie in one partition.
+pub(crate) struct Run<'a> {
+    pub(crate) table: u32,
+    pub(crate) keys: &'a [u64],
+    /// Known positions, or [`ABSENT`].
+    pub(crate) positions: &'a mut [u32],
+    /// The place of each key in the caller's slice; when empty, the keys lie together from `first` on.
+    pub(crate) order: &'a [u32],
+    pub(crate) first: usize,
+    /// The generation of `positions`.
+    pub(crate) generation: &'a mut u64,
+}
+
+impl<E: Ruled> Partition<E> {
+    pub(crate) fn new(tables: Vec<Table<E>>, rule: PushRule, columns: usize) -> Self {
+        let (staged, pool, merged) = (Vec::new(), Vec::new(), StagedPush::default());
+        Self { tables, rule, columns, staged, pool, merged, generation: 0 }
+    }
+
+    pub(crate) fn table(&self, i: usize) -> &Table<E> {
+        &self.tables[i]
+    }
+
+    pub(crate) fn tables(&self) -> &[Table<E>] {
+        &self.tables
+    }
+
+    pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
+        &mut self.tables[i]
+    }
+
+    /// Bytes of tables and staged pushes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let tables: u64 = self.tables.iter().map(Table::bytes).sum();
+        let buffers = self.staged.iter().chain(&self.pool).chain(std::iter::once(&self.merged));
+        let staged: usize = buffers
+            .map(|push| {
+                push.keys.capacity() * 8
+                    + push.positions.capacity() * 4
+                    + push.values.capacity() * size_of::<E>()
+            })
+            .sum();
+        tables + staged as u64
+    }
+
+    /// Back to first values, nothing staged.
+    pub(crate) fn clear(&mut self) {
+        self.tables.iter_mut().for_each(Table::clear);
+        self.staged.clear();
+        self.generation += 1;
+    }
+
+    /// Reads into `out`.
+    pub(crate) fn pull(&self, run: Run<'_>, out: &mut [E]) {
+        self.forget_stale(&mut *run.generation, run.positions);
+        let table = &self.tables[run.table as usize];
+        if run.order.is_empty() {
+            table.pull(run.keys, run.positions, out, |i| run.first + i);
+        } else {
+            table.pull(run.keys, run.positions, out, |i| run.order[i] as usize);
+        }
+    }
+
+    /// Merges a push at once.
+    pub(crate) fn apply(&mut self, run: Run<'_>, clock: Clock, values: &[E]) {
+        self.forget_stale(&mut *run.generation, run.positions);
+        let table = &mut self.tables[run.table as usize];
+        E::with_step(&self.rule, clock, ApplyRun { table, run, values });
+    }
+
+    /// Keeps a push until its clock is over.
+    pub(crate) fn stage(&mut self, run: &mut Run<'_>, name: PushName, values: &[E]) {
+        self.forget_stale(&mut *run.generation, run.positions);
+        let mut push = self.pool.pop().unwrap_or_default();
+        push.name = name;
+        push.table = run.table;
+        push.keys.extend_from_slice(run.keys);
+        push.positions.extend_from_slice(run.positions);
+        if run.order.is_empty() {
+            let (start, end) = (run.first * self.columns, (run.first + run.keys.len()) * self.columns);
+            push.values.extend_from_slice(&values[start..end]);
+        } else if self.columns == 1 {
+            push.values.extend(run.order.iter().map(|place| values[*place as usize]));
+        } else {
+            for place in run.order {
+                let start = *place as usize * self.columns;
+                push.values.extend_from_slice(&values[start..start + self.columns]);
+            }
+        }
+        self.staged.push(push);
+    }
+
+    /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock.
+    pub(crate) fn merge_below(&mut self, bound: Clock) {
+        if self.staged.iter().all(|push| push.name.clock >= bound) {
+            return;
+        }
+        let mut staged = std::mem::take(&mut self.staged);
+        staged.sort_by_key(|push| (push.name.clock, push.table, push.name));
+        let ready = staged.partition_point(|push| push.name.clock < bound);
+        for group in staged[..ready].chunk_by_mut(|a, b| (a.name.clock, a.table) == (b.name.clock, b.table)) {
+            self.merge_group(group);
+        }
+        for mut push in staged.drain(..ready) {
+            if self.pool.len() < POOL_LIMIT {
+                push.clear();
+                self.pool.push(push);
+            }
+        }
+        self.staged = staged;
+    }
+
+    /// Merges the pushes to one table under one clock.
+    fn merge_group(&mut self, group: &mut [StagedPush<E>]) {
+        let merge = self.rule.merge();
+        let (clock, table) = (group[0].name.clock, group[0].table);
+        if let [push] = group {
+            step_all(&self.rule, &mut self.tables[table as usize], clock, push);
+            return;
+        }
+        merge_pushes(group, self.columns, merge, &mut self.merged);
+        step_all(&self.rule, &mut self.tables[table as usize], clock, &mut self.merged);
+    }
+
+    fn forget_stale(&self, generation: &mut u64, positions: &mut [u32]) {
+        if *generation != self.generation {
+            positions.fill(ABSENT);
+            *generation = self.generation;
+        }
+    }
+}
+
+fn step_all<E: Ruled>(rule: &PushRule, table: &mut Table<E>, clock: Clock, push: &mut StagedPush<E>) {
+    let StagedPush { keys, positions, values, .. } = push;
+    let (mut generation, first) = (0, 0);
+    let run = Run { table: 0, keys, positions, order: &[], first, generation: &mut generation };
+    E::with_step(rule, clock, ApplyRun { table, run, values });
+}
+
+struct ApplyRun<'a, 'b, E> {
+    table: &'a mut Table<E>,
+    run: Run<'b>,
+    values: &'a [E],
+}
+
+impl<E: Ruled> Visit<E> for ApplyRun<'_, '_, E> {
+    type Out = ();
+
+    fn visit<S: Step<E>>(self, step: &S) {
+        let Run { keys, positions, order, first, .. } = self.run;
+        if order.is_empty() {
+            self.table.push(keys, positions, self.values, |i| first + i, step);
+        } else {
+            self.table.push(keys, positions, self.values, |i| order[i] as usize, step);
+        }
+    }
+}

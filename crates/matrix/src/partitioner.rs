@@ -1,0 +1,201 @@
+//! From a key to a partition. Nobody else decides where a key lies.
+
+use math::hash::mix64;
+use serde::{Deserialize, Serialize};
+
+/// Most partitions of a matrix: beyond it, a step spends its time on visiting partitions.
+pub const PARTITION_LIMIT: u32 = 1 << 16;
+
+/// From a key to a partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Partitioner {
+    /// Equal contiguous ranges of keys.
+    Range {
+        /// Number of partitions.
+        partition_count: u32,
+    },
+    /// By the mixed key (`math::hash::mix64`).
+    Hash {
+        /// Number of partitions.
+        partition_count: u32,
+    },
+    /// The caller's own ranges: partition `i` holds the keys `starts[i]..starts[i + 1]`, the last one up to the end.
+    Explicit {
+        /// First key of each partition, ascending, beginning with 0.
+        starts: Vec<u64>,
+    },
+}
+
+impl Partitioner {
+    /// Number of partitions.
+    pub fn partition_count(&self) -> u32 {
+        match self {
+            Partitioner::Range { partition_count } | Partitioner::Hash { partition_count } => {
+                *partition_count
+            }
+            Partitioner::Explicit { starts } => starts.len() as u32,
+        }
+    }
+
+    /// The places of keys below `bound`.
+    pub fn place(&self, bound: u64) -> Placement {
+        match self {
+            Partitioner::Hash { partition_count } => {
+                Placement::Hash { partition_count: u64::from(*partition_count) }
+            }
+            Partitioner::Explicit { starts } => Placement::Ranges { starts: starts.clone(), bound },
+            Partitioner::Range { partition_count } => {
+                let (count, wide) = (u128::from(*partition_count), u128::from(bound));
+                let starts = (0..count).map(|i| (i * wide / count) as u64).collect();
+                Placement::Ranges { starts, bound }
+            }
+        }
+    }
+
+    /// What is wrong: actual, expected.
+    pub(crate) fn fault(&self, bound: u64) -> Option<(String, String)> {
+        let count = match self {
+            Partitioner::Explicit { starts } => starts.len() as u64,
+            _ => u64::from(self.partition_count()),
+        };
+        if count == 0 || count > u64::from(PARTITION_LIMIT) {
+            return Some((format!("{count} partitions"), format!("1 to {PARTITION_LIMIT}")));
+        }
+        let Partitioner::Explicit { starts } = self else { return None };
+        if starts[0] != 0 {
+            return Some((
+                format!("explicit from key {}", starts[0]),
+                "a first range that starts at 0".into(),
+            ));
+        }
+        if let Some(pair) = starts.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Some((
+                format!("start {} after {}", pair[1], pair[0]),
+                "strictly ascending starts".into(),
+            ));
+        }
+        let last = starts[starts.len() - 1];
+        (last >= bound).then(|| (format!("start {last}"), format!("starts below the {bound} keys")))
+    }
+}
+
+/// A partitioner over a known number of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// By the upper half of the mixed key; the lower half is left to the tables inside partitions.
+    Hash {
+        /// Number of partitions.
+        partition_count: u64,
+    },
+    /// Contiguous ranges.
+    Ranges {
+        /// First key of each partition, ascending.
+        starts: Vec<u64>,
+        /// Keys are below it.
+        bound: u64,
+    },
+}
+
+impl Placement {
+    /// Number of partitions.
+    pub fn partition_count(&self) -> usize {
+        match self {
+            Placement::Hash { partition_count } => *partition_count as usize,
+            Placement::Ranges { starts, .. } => starts.len(),
+        }
+    }
+
+    /// The partition of `key`.
+    #[inline]
+    pub fn partition_of(&self, key: u64) -> usize {
+        match self {
+            Placement::Hash { partition_count } => hash_partition(mix64(key), *partition_count),
+            Placement::Ranges { starts, .. } => starts.partition_point(|start| *start <= key) - 1,
+        }
+    }
+
+    /// The keys of partition `i`, when they are contiguous.
+    pub fn range(&self, i: usize) -> Option<std::ops::Range<u64>> {
+        match self {
+            Placement::Hash { .. } => None,
+            Placement::Ranges { starts, bound } => {
+                Some(starts[i]..starts.get(i + 1).copied().unwrap_or(*bound))
+            }
+        }
+    }
+}
+
+/// The partition of a mixed key: multiply-shift over its upper half.
+#[inline]
+pub(crate) fn hash_partition(hash: u64, partition_count: u64) -> usize {
+    ((hash >> 32) * partition_count >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn partitioners() -> impl Strategy<Value = (Partitioner, u64)> {
+        let bound = prop_oneof![1u64..50, 1_000u64..1_000_000, Just(1u64 << 63)];
+        let kind = (0u8..3, 1u32..40, prop::collection::btree_set(1u64..50, 0..10));
+        (kind, bound).prop_map(|((kind, partition_count, starts), bound)| {
+            let partitioner = match kind {
+                0 => Partitioner::Range { partition_count },
+                1 => Partitioner::Hash { partition_count },
+                _ => Partitioner::Explicit {
+                    starts: std::iter::once(0).chain(starts.into_iter().filter(|s| *s < bound)).collect(),
+                },
+            };
+            (partitioner, bound)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_has_exactly_one_place((partitioner, bound) in partitioners(), picks in prop::collection::vec(any::<u64>(), 50)) {
+            prop_assert_eq!(partitioner.fault(bound), None);
+            let placement = partitioner.place(bound);
+            for key in picks.into_iter().map(|pick| pick % bound).chain([0, bound - 1]) {
+                let place = placement.partition_of(key);
+                prop_assert!(place < placement.partition_count());
+                let holders = (0..placement.partition_count()).filter(|i| placement.range(*i).is_some_and(|r| r.contains(&key)));
+                let holders: Vec<_> = holders.collect();
+                prop_assert!(matches!(placement, Placement::Hash { .. }) || holders == [place], "{holders:?} {place}");
+            }
+        }
+
+        #[test]
+        fn ranges_cover_all_keys_and_are_even((count, bound) in (1u32..60, 1u64..10_000)) {
+            let placement = Partitioner::Range { partition_count: count }.place(bound);
+            let ranges: Vec<_> = (0..count as usize).filter_map(|i| placement.range(i)).collect();
+            prop_assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, bound));
+            prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+            let lengths = ranges.iter().map(|range| range.end - range.start);
+            prop_assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1);
+        }
+    }
+
+    #[test]
+    fn hashing_spreads_neighbouring_keys_evenly() {
+        let placement = Partitioner::Hash { partition_count: 7 }.place(1 << 63);
+        let mut counts = [0u32; 7];
+        for key in 0..70_000 {
+            counts[placement.partition_of(key)] += 1;
+        }
+        // 10,000 expected, deviation about 93: five of them.
+        assert!(counts.iter().all(|count| (9_535..10_465).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn bad_partitioners_are_refused_with_their_values() {
+        let fault = |partitioner: Partitioner| partitioner.fault(100);
+        assert!(fault(Partitioner::Hash { partition_count: 0 }).is_some());
+        assert!(fault(Partitioner::Range { partition_count: PARTITION_LIMIT + 1 }).is_some());
+        for starts in [vec![], vec![1], vec![0, 5, 5], vec![0, 100]] {
+            assert!(fault(Partitioner::Explicit { starts: starts.clone() }).is_some(), "{starts:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The keys of a pull or push, in runs by partition. An agent keeps the last route of each matrix: the push that follows
+//! a pull of the same keys finds them sorted into runs, with the positions of their rows.
+
+use math::hash::mix64;
+
+use crate::error::Error;
+use crate::partition::Run;
+use crate::partitioner::{Placement, hash_partition};
+use crate::storage::rows::ABSENT;
+
+/// The last keys that an agent named of a matrix.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    table: u32,
+    /// As the caller gave them.
+    keys: Vec<u64>,
+    /// By partition, ascending in each; empty when that is the caller's order.
+    run_keys: Vec<u64>,
+    /// The place in `keys` of each of `run_keys`.
+    order: Vec<u32>,
+    /// Partition `p` has the keys `bounds[p]..bounds[p + 1]` of `run_keys`; empty before the first route.
+    bounds: Vec<u32>,
+    /// In the order of runs.
+    positions: Vec<u32>,
+    /// For each partition, the generation of its positions.
+    generations: Vec<u64>,
+    /// Scratch: the partition of each key.
+    partitions: Vec<u32>,
+    /// Scratch: partitions that were locked by another task.
+    pub(crate) busy: Vec<usize>,
+}
+
+impl Route {
+    /// Makes this the route of `keys`. Nothing is done when it is already.
+    pub(crate) fn set(
+        &mut self,
+        matrix: &str,
+        placement: &Placement,
+        bound: u64,
+        table: u32,
+        keys: &[u64],
+    ) -> Result<(), Error> {
+        if self.table == table && !self.bounds.is_empty() && self.keys == keys {
+            return Ok(());
+        }
+        self.bounds.clear();
+        check_keys(matrix, bound, keys)?;
+        self.keys.clear();
+        self.keys.extend_from_slice(keys);
+        self.table = table;
+        self.positions.clear();
+        self.positions.resize(keys.len(), ABSENT);
+        self.generations.clear();
+        self.generations.resize(placement.partition_count(), 0);
+        self.run_keys.clear();
+        self.order.clear();
+        match placement {
+            Placement::Ranges { starts, .. } => {
+                let ends = starts[1..].iter().map(|start| keys.partition_point(|key| key < start) as u32);
+                self.bounds.push(0);
+                self.bounds.extend(ends);
+                self.bounds.push(keys.len() as u32);
+            }
+            Placement::Hash { partition_count: 1 } => self.bounds.extend([0, keys.len() as u32]),
+            Placement::Hash { partition_count } => self.sort_into_runs(*partition_count),
+        }
+        Ok(())
+    }
+
+    /// Counting sort by partition; keys stay ascending in each run.
+    fn sort_into_runs(&mut self, partition_count: u64) {
+        let Self { keys, run_keys, order, bounds, partitions, .. } = self;
+        partitions.clear();
+        partitions.extend(keys.iter().map(|key| hash_partition(mix64(*key), partition_count) as u32));
+        bounds.resize(partition_count as usize + 1, 0);
+        for partition in partitions.iter() {
+            bounds[*partition as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for bound in bounds.iter_mut() {
+            sum += *bound;
+            *bound = sum;
+        }
+        run_keys.resize(keys.len(), 0);
+        order.resize(keys.len(), 0);
+        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards.
+        for ((partition, key), i) in partitions.iter().zip(keys.iter()).zip(0u32..) {
+            let next = &mut bounds[*partition as usize];
+            run_keys[*next as usize] = *key;
+            order[*next as usize] = i;
+            *next += 1;
+        }
+        bounds.rotate_right(1);
+        bounds[0] = 0;
+    }
+
+    /// The `i`-th key as the caller gave them.
+    pub(crate) fn key(&self, i: usize) -> u64 {
+        self.keys[i]
+    }
+
+    /// Whether no key lies in the partition.
+    pub(crate) fn is_empty(&self, partition: usize) -> bool {
+        self.bounds[partition] == self.bounds[partition + 1]
+    }
+
+    /// The keys in the partition.
+    pub(crate) fn run(&mut self, partition: usize) -> Run<'_> {
+        let range = self.bounds[partition] as usize..self.bounds[partition + 1] as usize;
+        let sorted = !self.order.is_empty();
+        Run {
+            table: self.table,
+            keys: if sorted { &self.run_keys[range.clone()] } else { &self.keys[range.clone()] },
+            order: if sorted { &self.order[range.clone()] } else { &[] },
+            first: range.start,
+            positions: &mut self.positions[range],
+            generation: &mut self.generations[partition],
+        }
+    }
+}
+
+fn check_keys(matrix: &str, bound: u64, keys: &[u64]) -> Result<(), Error> {
+    assert!(keys.len() < u32::MAX as usize, "a pull or push names less than 2^32 keys: use smaller batches");
+    // No early exit: ascending keys are the rule, and this loop is vectorized.
+    let ascending = keys.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]));
+    if !ascending && let Some(pair) = keys.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(Error::KeysNotAscending { matrix: matrix.to_owned(), before: pair[0], key: pair[1] });
+    }
+    match keys.last() {
+        Some(&key) if key >= bound => Err(Error::KeyOutOfRange { matrix: matrix.to_owned(), key, bound }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Partitioner;
+
+    proptest! {
+        #[test]
+        fn each_key_comes_in_the_run_of_its_partition_with_its_place(
+            keys in prop::collection::btree_set(0u64..5_000, 0..300),
+            (count, kind) in (1u32..20, 0u8..3),
+        ) {
+            let partitioner = match kind {
+                0 => Partitioner::Hash { partition_count: count },
+                1 => Partitioner::Range { partition_count: count },
+                _ => Partitioner::Explicit { starts: (0..u64::from(count)).map(|i| i * i).collect() },
+            };
+            let keys: Vec<u64> = keys.into_iter().collect();
+            let placement = partitioner.place(5_000);
+            let mut route = Route::default();
+            for _ in 0..2 {
+                route.set("m", &placement, 5_000, 0, &keys).unwrap();
+                let mut seen = 0;
+                for p in 0..count as usize {
+                    let run = route.run(p);
+                    for (i, key) in run.keys.iter().enumerate() {
+                        prop_assert_eq!(placement.partition_of(*key), p);
+                        let place = if run.order.is_empty() { run.first + i } else { run.order[i] as usize };
+                        prop_assert_eq!(keys[place], *key);
+                    }
+                    prop_assert!(run.keys.is_sorted());
+                    seen += run.keys.len();
+                }
+                prop_assert_eq!(seen, keys.len());
+            }
+        }
+    }
+
+    #[test]
+    fn bad_keys_are_refused_and_the_route_before_is_forgotten() {
+        let placement = Partitioner::Hash { partition_count: 4 }.place(10);
+        let mut route = Route::default();
+        route.set("m", &placement, 10, 0, &[1, 2]).unwrap();
+        let error = route.set("m", &placement, 10, 0, &[1, 3, 3]).unwrap_err();
+        assert_eq!(error, Error::KeysNotAscending { matrix: "m".into(), before: 3, key: 3 });
+        let error = route.set("m", &placement, 10, 0, &[1, 10]).unwrap_err();
+        assert_eq!(error, Error::KeyOutOfRange { matrix: "m".into(), key: 10, bound: 10 });
+        route.set("m", &placement, 10, 0, &[1, 2]).unwrap();
+        assert_eq!((0..4).map(|p| route.run(p).keys.len()).sum::<usize>(), 2);
+    }
+}

@@ -1,0 +1,472 @@
+//! Push rules: how a push merges into the rows it names. One file a rule.
+//!
+//! A row of `columns` values lies as `[values | slot 1 | slot 2 ..]`, each slot as long as the values: the slots of a
+//! rule are hidden columns beside what they serve, so that a step touches one or two cache lines. Adam ends with one
+//! more element, the number of steps of the row.
+
+mod adadelta;
+mod adagrad;
+mod adam;
+mod add;
+mod assign;
+mod ftrl;
+mod max;
+mod min;
+mod momentum;
+mod rmsprop;
+mod sgd;
+#[cfg(test)]
+mod twin;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::element::{Element, Float};
+use crate::schedule::Schedule;
+
+/// A push rule with its settings. The optimizers take gradients; their slots are hidden columns beside the values.
+///
+/// `l1` and `l2` are added to the objective by the rule: L2 through the gradient (`g + l2 * w`), L1 by a proximal step
+/// with the step size just used; FTRL-Proximal has both in its closed form.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "rule")]
+pub enum PushRule {
+    /// Sum.
+    Add,
+    /// Last one wins.
+    Assign,
+    /// Smallest.
+    Min,
+    /// Largest.
+    Max,
+    /// `w -= rate * g`.
+    Sgd {
+        /// Step size.
+        rate: f64,
+        /// Change of the step size with the clock.
+        schedule: Schedule,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// Polyak's heavy ball, 1964.
+    Momentum {
+        /// Step size.
+        rate: f64,
+        /// Share of the last step that is kept, in `[0, 1)`.
+        momentum: f64,
+        /// Change of the step size with the clock.
+        schedule: Schedule,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// Duchi, Hazan, Singer, JMLR 2011.
+    AdaGrad {
+        /// Step size.
+        rate: f64,
+        /// Added to the root of the sum of squares.
+        epsilon: f64,
+        /// Change of the step size with the clock.
+        schedule: Schedule,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// Tieleman, Hinton, Coursera lecture 6.5, 2012.
+    RmsProp {
+        /// Step size.
+        rate: f64,
+        /// Share of the mean square that is kept, in `[0, 1)`.
+        decay: f64,
+        /// Added to the root of the mean square.
+        epsilon: f64,
+        /// Change of the step size with the clock.
+        schedule: Schedule,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// Kingma, Ba, ICLR 2015, with a step count a row.
+    Adam {
+        /// Step size.
+        rate: f64,
+        /// Share of the first moment that is kept, in `[0, 1)`.
+        beta1: f64,
+        /// Share of the second moment that is kept, in `[0, 1)`.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        epsilon: f64,
+        /// Change of the step size with the clock.
+        schedule: Schedule,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// Zeiler, arXiv 1212.5701, 2012.
+    AdaDelta {
+        /// Share of the means of squares that is kept, in `[0, 1)`.
+        decay: f64,
+        /// Inside both roots.
+        epsilon: f64,
+        /// Weight of `|w|_1`.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`.
+        l2: f64,
+    },
+    /// McMahan et al., KDD 2013, algorithm 1.
+    FtrlProximal {
+        /// Step size of a coordinate.
+        alpha: f64,
+        /// Smooths the first steps.
+        beta: f64,
+        /// Weight of `|w|_1`, on the sum of losses.
+        l1: f64,
+        /// Weight of `0.5 * |w|^2`, on the sum of losses.
+        l2: f64,
+    },
+}
+
+/// A hidden part of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its name in the paper, and in exports.
+    pub name: &'static str,
+    /// Whether it has one element a row instead of one a column.
+    pub per_row: bool,
+}
+
+impl Slot {
+    const fn new(name: &'static str) -> Self {
+        Self { name, per_row: false }
+    }
+
+    /// Elements in a row of `columns` values.
+    pub fn width(&self, columns: usize) -> usize {
+        if self.per_row { 1 } else { columns }
+    }
+}
+
+/// How pushes of one clock become one change before the rule sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    Sum,
+    Last,
+    Smallest,
+    Largest,
+}
+
+impl Merge {
+    /// `into` becomes the merger of `into`, which came first, and `next`.
+    #[inline]
+    pub(crate) fn merge<E: Element>(self, into: &mut E, next: E) {
+        match self {
+            Merge::Sum => *into = into.plus(next),
+            Merge::Last => *into = next,
+            Merge::Smallest if next < *into => *into = next,
+            Merge::Largest if next > *into => *into = next,
+            Merge::Smallest | Merge::Largest => {}
+        }
+    }
+}
+
+impl PushRule {
+    /// The name in settings and texts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PushRule::Add => "add",
+            PushRule::Assign => "assign",
+            PushRule::Min => "min",
+            PushRule::Max => "max",
+            PushRule::Sgd { .. } => "sgd",
+            PushRule::Momentum { .. } => "momentum",
+            PushRule::AdaGrad { .. } => "ada_grad",
+            PushRule::RmsProp { .. } => "rms_prop",
+            PushRule::Adam { .. } => "adam",
+            PushRule::AdaDelta { .. } => "ada_delta",
+            PushRule::FtrlProximal { .. } => "ftrl_proximal",
+        }
+    }
+
+    /// The hidden parts of a row, in their order after the values.
+    pub fn slots(&self) -> &'static [Slot] {
+        match self {
+            PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max | PushRule::Sgd { .. } => &[],
+            PushRule::Momentum { .. } => momentum::SLOTS,
+            PushRule::AdaGrad { .. } => adagrad::SLOTS,
+            PushRule::RmsProp { .. } => rmsprop::SLOTS,
+            PushRule::Adam { .. } => adam::SLOTS,
+            PushRule::AdaDelta { .. } => adadelta::SLOTS,
+            PushRule::FtrlProximal { .. } => ftrl::SLOTS,
+        }
+    }
+
+    /// Elements of a row of `columns` values with all slots.
+    pub fn row_width(&self, columns: usize) -> usize {
+        columns + self.slots().iter().map(|slot| slot.width(columns)).sum::<usize>()
+    }
+
+    /// Whether pushes are gradients.
+    pub fn is_optimizer(&self) -> bool {
+        !matches!(self, PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max)
+    }
+
+    pub(crate) fn merge(&self) -> Merge {
+        match self {
+            PushRule::Assign => Merge::Last,
+            PushRule::Min => Merge::Smallest,
+            PushRule::Max => Merge::Largest,
+            _ => Merge::Sum,
+        }
+    }
+
+    /// What is wrong with the settings: field, actual, expected.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
+        let mut faults = self.settings().into_iter().filter(|(_, value, range)| !range.holds(*value));
+        if let Some((field, value, range)) = faults.next() {
+            return Some((field, value.to_string(), range.text()));
+        }
+        let schedule = match self {
+            PushRule::Sgd { schedule, .. }
+            | PushRule::Momentum { schedule, .. }
+            | PushRule::AdaGrad { schedule, .. }
+            | PushRule::RmsProp { schedule, .. }
+            | PushRule::Adam { schedule, .. } => *schedule,
+            _ => Schedule::Constant,
+        };
+        schedule.fault().map(|(field, value, expected)| (field, value.to_string(), expected))
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f64, Range)> {
+        use Range::{NotNegative, Positive, Share};
+        let penalties = |l1, l2| [("rule.l1", l1, NotNegative), ("rule.l2", l2, NotNegative)];
+        let (own, penalties) = match *self {
+            PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max => return Vec::new(),
+            PushRule::Sgd { rate, l1, l2, .. } => (vec![("rule.rate", rate, Positive)], penalties(l1, l2)),
+            PushRule::Momentum { rate, momentum, l1, l2, .. } => {
+                (vec![("rule.rate", rate, Positive), ("rule.momentum", momentum, Share)], penalties(l1, l2))
+            }
+            PushRule::AdaGrad { rate, epsilon, l1, l2, .. } => {
+                (vec![("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)], penalties(l1, l2))
+            }
+            PushRule::RmsProp { rate, decay, epsilon, l1, l2, .. } => {
+                let own = [("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)];
+                ([&own[..], &[("rule.decay", decay, Share)]].concat(), penalties(l1, l2))
+            }
+            PushRule::Adam { rate, beta1, beta2, epsilon, l1, l2, .. } => {
+                let own = [("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)];
+                let betas = [("rule.beta1", beta1, Share), ("rule.beta2", beta2, Share)];
+                ([own, betas].concat(), penalties(l1, l2))
+            }
+            PushRule::AdaDelta { decay, epsilon, l1, l2 } => {
+                (vec![("rule.decay", decay, Share), ("rule.epsilon", epsilon, Positive)], penalties(l1, l2))
+            }
+            PushRule::FtrlProximal { alpha, beta, l1, l2 } => {
+                (vec![("rule.alpha", alpha, Positive), ("rule.beta", beta, NotNegative)], penalties(l1, l2))
+            }
+        };
+        own.into_iter().chain(penalties).collect()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Range {
+    Positive,
+    NotNegative,
+    Share,
+}
+
+impl Range {
+    fn holds(self, x: f64) -> bool {
+        match self {
+            Range::Positive => x > 0.0 && x.is_finite(),
+            Range::NotNegative => x >= 0.0 && x.is_finite(),
+            Range::Share => (0.0..1.0).contains(&x),
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Range::Positive => "a finite number > 0",
+            Range::NotNegative => "a finite number >= 0",
+            Range::Share => "a number in [0, 1)",
+        }
+    }
+}
+
+/// A push rule made ready for one push: constants converted, schedule evaluated.
+pub(crate) trait Step<E> {
+    /// Merges `change`, one element a column, into `row`, which has the width of the rule.
+    fn step(&self, row: &mut [E], change: &[E]);
+}
+
+/// What is done with a step, whichever it is: lets the loop over keys be compiled once for each rule.
+pub(crate) trait Visit<E> {
+    type Out;
+    fn visit<S: Step<E>>(self, step: &S) -> Self::Out;
+}
+
+/// An element type that push rules work on.
+pub(crate) trait Ruled: Element {
+    /// Hands the step of `rule` for a push stamped `clock` to `visit`.
+    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out;
+    /// Makes the slots of `row` agree with its values when nothing else is known of them.
+    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]);
+}
+
+impl Ruled for f32 {
+    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+        with_float_step(rule, clock, visit)
+    }
+
+    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]) {
+        seat_float(rule, columns, row);
+    }
+}
+
+impl Ruled for f64 {
+    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+        with_float_step(rule, clock, visit)
+    }
+
+    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]) {
+        seat_float(rule, columns, row);
+    }
+}
+
+impl Ruled for i64 {
+    fn with_step<V: Visit<Self>>(rule: &PushRule, _clock: Clock, visit: V) -> V::Out {
+        match rule {
+            PushRule::Add => visit.visit(&add::Add),
+            PushRule::Assign => visit.visit(&assign::Assign),
+            PushRule::Min => visit.visit(&min::Min),
+            PushRule::Max => visit.visit(&max::Max),
+            PushRule::Sgd { .. }
+            | PushRule::Momentum { .. }
+            | PushRule::AdaGrad { .. }
+            | PushRule::RmsProp { .. }
+            | PushRule::Adam { .. }
+            | PushRule::AdaDelta { .. }
+            | PushRule::FtrlProximal { .. } => unreachable!("MatrixSpec::check refuses optimizers on i64"),
+        }
+    }
+
+    fn seat(_rule: &PushRule, _columns: usize, _row: &mut [Self]) {}
+}
+
+fn with_float_step<E: Float, V: Visit<E>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+    let e = E::from_f64;
+    let at = |rate: f64, schedule: &Schedule| e(rate * schedule.factor(clock));
+    match rule {
+        PushRule::Add => visit.visit(&add::Add),
+        PushRule::Assign => visit.visit(&assign::Assign),
+        PushRule::Min => visit.visit(&min::Min),
+        PushRule::Max => visit.visit(&max::Max),
+        PushRule::Sgd { rate, schedule, l1, l2 } => {
+            visit.visit(&sgd::Sgd { rate: at(*rate, schedule), l1: e(*l1), l2: e(*l2) })
+        }
+        PushRule::Momentum { rate, momentum, schedule, l1, l2 } => visit.visit(&momentum::Momentum {
+            rate: at(*rate, schedule),
+            momentum: e(*momentum),
+            l1: e(*l1),
+            l2: e(*l2),
+        }),
+        PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 } => visit.visit(&adagrad::AdaGrad {
+            rate: at(*rate, schedule),
+            epsilon: e(*epsilon),
+            l1: e(*l1),
+            l2: e(*l2),
+        }),
+        PushRule::RmsProp { rate, decay, epsilon, schedule, l1, l2 } => visit.visit(&rmsprop::RmsProp {
+            rate: at(*rate, schedule),
+            decay: e(*decay),
+            epsilon: e(*epsilon),
+            l1: e(*l1),
+            l2: e(*l2),
+        }),
+        PushRule::Adam { rate, beta1, beta2, epsilon, schedule, l1, l2 } => visit.visit(&adam::Adam {
+            rate: at(*rate, schedule),
+            beta1: *beta1,
+            beta2: *beta2,
+            epsilon: e(*epsilon),
+            l1: e(*l1),
+            l2: e(*l2),
+        }),
+        PushRule::AdaDelta { decay, epsilon, l1, l2 } => visit.visit(&adadelta::AdaDelta {
+            decay: e(*decay),
+            epsilon: e(*epsilon),
+            l1: e(*l1),
+            l2: e(*l2),
+        }),
+        PushRule::FtrlProximal { alpha, beta, l1, l2 } => {
+            visit.visit(&ftrl::Ftrl { alpha: e(*alpha), beta: e(*beta), l1: e(*l1), l2: e(*l2) })
+        }
+    }
+}
+
+fn seat_float<E: Float>(rule: &PushRule, columns: usize, row: &mut [E]) {
+    let e = E::from_f64;
+    let (values, slots) = row.split_at_mut(columns);
+    slots.fill(E::ZERO);
+    if let PushRule::FtrlProximal { alpha, beta, l1, l2 } = rule {
+        ftrl::Ftrl { alpha: e(*alpha), beta: e(*beta), l1: e(*l1), l2: e(*l2) }.seat(values, slots);
+    }
+}
+
+/// The proximal step of `threshold * |w|`: towards 0 by the threshold, and not beyond.
+#[inline]
+fn shrink<E: Float>(w: E, threshold: E) -> E {
+    if w > threshold {
+        w - threshold
+    } else if w < -threshold {
+        w + threshold
+    } else {
+        E::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_as_wide_as_values_and_slots() {
+        assert_eq!(PushRule::Add.row_width(5), 5);
+        let ftrl = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 };
+        assert_eq!(ftrl.row_width(4), 12);
+        let adam = PushRule::Adam {
+            rate: 0.1,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            schedule: Schedule::Constant,
+            l1: 0.0,
+            l2: 0.0,
+        };
+        assert_eq!(adam.row_width(4), 13, "three of four and one step count");
+    }
+
+    #[test]
+    fn shrinking_stops_at_zero() {
+        assert_eq!(shrink(3.0, 1.0), 2.0);
+        assert_eq!(shrink(-3.0, 1.0), -2.0);
+        assert_eq!(shrink(-0.5, 1.0), 0.0);
+        assert_eq!(shrink(-0.5, 0.0), -0.5);
+    }
+
+    #[test]
+    fn settings_out_of_range_are_named() {
+        let sgd =
+            |rate, decay| PushRule::Sgd { rate, schedule: Schedule::InverseTime { decay }, l1: 0.0, l2: 0.0 };
+        assert_eq!(sgd(0.1, 0.5).fault(), None);
+        assert_eq!(sgd(f64::NAN, 0.5).fault().map(|f| f.0), Some("rule.rate"));
+        assert_eq!(sgd(0.1, -1.0).fault().map(|f| f.0), Some("schedule.decay"));
+        let adadelta = PushRule::AdaDelta { decay: 1.0, epsilon: 1e-6, l1: 0.0, l2: 0.0 };
+        assert_eq!(adadelta.fault().map(|f| f.0), Some("rule.decay"));
+    }
+}

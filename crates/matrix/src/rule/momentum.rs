@@ -1,0 +1,59 @@
+//! Heavy ball (Polyak, "Some methods of speeding up the convergence of iteration methods", 1964, eq. 9).
+//!
+//! `v` is the last step, so that a change of the step size does not change what was already on its way.
+//! ```text
+//! g' = g + l2 w
+//! v  = momentum v + rate_t g'
+//! w  = shrink(w - v, rate_t l1)
+//! ```
+
+use crate::element::Float;
+use crate::rule::{Slot, Step, shrink};
+
+/// The hidden columns, in their order.
+pub(super) const SLOTS: &[Slot] = &[Slot::new("v")];
+
+pub(crate) struct Momentum<E> {
+    pub(crate) rate: E,
+    pub(crate) momentum: E,
+    pub(crate) l1: E,
+    pub(crate) l2: E,
+}
+
+impl<E: Float> Step<E> for Momentum<E> {
+    #[inline(always)]
+    fn step(&self, row: &mut [E], gradient: &[E]) {
+        let (values, velocities) = row.split_at_mut(gradient.len());
+        for ((w, v), &g) in values.iter_mut().zip(velocities).zip(gradient) {
+            let g = g + self.l2 * *w;
+            *v = self.momentum * *v + self.rate * g;
+            *w = shrink(*w - *v, self.rate * self.l1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rule::PushRule;
+    use crate::rule::twin::assert_equals_twin;
+    use crate::schedule::Schedule;
+
+    #[test]
+    fn steps_follow_the_formula() {
+        let rule = PushRule::Momentum {
+            rate: 0.05,
+            momentum: 0.9,
+            schedule: Schedule::Exponential { decay: 0.5, every: 50.0 },
+            l1: 0.01,
+            l2: 0.02,
+        };
+        let (mut w, mut v) = (0.0f64, 0.0f64);
+        assert_equals_twin(&rule, |t, g| {
+            let step = 0.05 * 0.5f64.powf(t as f64 / 50.0);
+            v = 0.9 * v + step * (g + 0.02 * w);
+            w -= v;
+            w = w.signum() * (w.abs() - step * 0.01).max(0.0);
+            w
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! What the store counts: a few atomics a call, none a key.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::Serialize;
+
+use crate::clock::Clock;
+
+/// Buckets of the staleness histogram: 0 to 15, and 16 or more.
+pub const STALENESS_BUCKETS: usize = 17;
+
+/// What a store did so far.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoreStats {
+    /// One for each matrix, by identity.
+    pub matrices: Vec<MatrixStats>,
+    /// Waits of tasks for each other.
+    pub waits: Waits,
+}
+
+/// What happened to one matrix.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MatrixStats {
+    /// Its name.
+    pub name: String,
+    /// Rows that exist; by column, elements.
+    pub rows: u64,
+    /// Bytes of tables, indices and staged pushes.
+    pub size_bytes: u64,
+    /// Number of pulls.
+    pub pull_count: u64,
+    /// Keys of all pulls.
+    pub pulled_key_count: u64,
+    /// Number of pushes taken.
+    pub push_count: u64,
+    /// Keys of all pushes taken.
+    pub pushed_key_count: u64,
+    /// Pushes refused for a NaN or an infinity.
+    pub refused_push_count: u64,
+    /// Pulls by `clock - m`, the clocks by which the puller was ahead of the slowest task; the last bucket holds all
+    /// from 16 on.
+    pub staleness: [u64; STALENESS_BUCKETS],
+}
+
+/// Waits of tasks for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// How long, all together.
+    pub nanoseconds: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pulls: AtomicU64,
+    pulled_keys: AtomicU64,
+    pushes: AtomicU64,
+    pushed_keys: AtomicU64,
+    refused: AtomicU64,
+    staleness: [AtomicU64; STALENESS_BUCKETS],
+}
+
+impl Counters {
+    /// A pull of a task at `clock` when the slowest was at `minimum`.
+    pub(crate) fn pulled(&self, keys: usize, clock: Clock, minimum: Clock) {
+        self.pulls.fetch_add(1, Relaxed);
+        self.pulled_keys.fetch_add(keys as u64, Relaxed);
+        let bucket = clock.saturating_sub(minimum).min(STALENESS_BUCKETS as u64 - 1);
+        self.staleness[bucket as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn pushed(&self, keys: usize) {
+        self.pushes.fetch_add(1, Relaxed);
+        self.pushed_keys.fetch_add(keys as u64, Relaxed);
+    }
+
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn stats(&self, name: &str, rows: u64, size_bytes: u64) -> MatrixStats {
+        MatrixStats {
+            name: name.to_owned(),
+            rows,
+            size_bytes,
+            pull_count: self.pulls.load(Relaxed),
+            pulled_key_count: self.pulled_keys.load(Relaxed),
+            push_count: self.pushes.load(Relaxed),
+            pushed_key_count: self.pushed_keys.load(Relaxed),
+            refused_push_count: self.refused.load(Relaxed),
+            staleness: std::array::from_fn(|i| self.staleness[i].load(Relaxed)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows in chunks: a row never moves, memory does not double when the table grows, and a position is good for as long
+//! as the table is not cleared.
+
+use math::prefetch::prefetch;
+
+use crate::element::Element;
+
+/// Position of a row that does not exist.
+pub(crate) const ABSENT: u32 = u32::MAX;
+
+/// Bytes of a chunk of a sparse table: small beside a table, large beside what an allocation costs.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Rows of one width, addressed by position.
+#[derive(Debug)]
+pub(crate) struct Rows<E> {
+    chunks: Vec<Box<[E]>>,
+    width: usize,
+    /// Position -> chunk.
+    shift: u32,
+    len: u32,
+}
+
+impl<E: Element> Rows<E> {
+    /// No row yet; each has `width` elements.
+    pub(crate) fn new(width: usize) -> Self {
+        let rows = (CHUNK_BYTES / (width * size_of::<E>())).max(1);
+        Self { chunks: Vec::new(), width, shift: rows.ilog2(), len: 0 }
+    }
+
+    /// `len` rows of zeros in one chunk, whose pages the system gives when they are first touched.
+    pub(crate) fn contiguous(width: usize, len: u32) -> Self {
+        let chunk = vec![E::ZERO; width * len as usize].into_boxed_slice();
+        Self { chunks: vec![chunk], width, shift: u32::BITS - 1, len }
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| size_of_val::<[E]>(chunk) as u64).sum()
+    }
+
+    /// Adds a row of zeros; its position.
+    pub(crate) fn add(&mut self) -> u32 {
+        let position = self.len;
+        assert!(position < ABSENT, "a partition holds less than 2^32 rows: use more partitions");
+        if (position >> self.shift) as usize == self.chunks.len() {
+            self.chunks.push(vec![E::ZERO; self.width << self.shift].into_boxed_slice());
+        }
+        self.len += 1;
+        position
+    }
+
+    #[inline(always)]
+    fn place(&self, position: u32) -> (usize, usize) {
+        let within = position & ((1 << self.shift) - 1);
+        ((position >> self.shift) as usize, within as usize * self.width)
+    }
+
+    #[inline(always)]
+    pub(crate) fn row(&self, position: u32) -> &[E] {
+        let (chunk, start) = self.place(position);
+        &self.chunks[chunk][start..start + self.width]
+    }
+
+    #[inline(always)]
+    pub(crate) fn row_mut(&mut self, position: u32) -> &mut [E] {
+        let (chunk, start) = self.place(position);
+        &mut self.chunks[chunk][start..start + self.width]
+    }
+
+    /// Asks for the first cache line of a row; nothing for [`ABSENT`].
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, position: u32) {
+        let (chunk, start) = self.place(position);
+        if let Some(chunk) = self.chunks.get(chunk) {
+            prefetch(chunk, start);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_where_they_are_while_the_table_grows() {
+        let mut rows = Rows::<f32>::new(3);
+        for i in 0..20_000u32 {
+            assert_eq!(rows.add(), i);
+            rows.row_mut(i).copy_from_slice(&[i as f32, 1.0, 2.0]);
+        }
+        assert!((0..20_000).all(|i| rows.row(i) == [i as f32, 1.0, 2.0]));
+        rows.prefetch(ABSENT);
+    }
+
+    #[test]
+    fn a_row_wider_than_a_chunk_has_a_chunk_of_its_own() {
+        let mut rows = Rows::<f64>::new(CHUNK_BYTES);
+        rows.add();
+        rows.add();
+        assert_eq!(rows.row(1).len(), CHUNK_BYTES);
+    }
+}

@@ -1,0 +1,192 @@
+//! From arbitrary keys to positions: open addressing in buckets of one cache line.
+//!
+//! A bucket holds five keys and their positions in 64 bytes, so that a search touches one line. A full bucket sends the
+//! search to the next. Keys are never taken out. The bucket is chosen by multiply-shift from the lower half of the
+//! mixed key: it rises with the hash, so that growing reads and writes memory in order.
+
+use math::hash::mix64;
+use math::prefetch::prefetch;
+
+use crate::storage::Locate;
+use crate::storage::rows::ABSENT;
+
+const BUCKET_LEN: usize = 5;
+/// No key: keys are below 2^63.
+const EMPTY: u64 = u64::MAX;
+const FIRST_BUCKET_COUNT: usize = 4;
+/// Keys for each 4 buckets at which the table grows by half: 14 of 20 places taken.
+const GROW_AT_QUARTER: usize = 14;
+
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Bucket {
+    keys: [u64; BUCKET_LEN],
+    positions: [u32; BUCKET_LEN],
+    len: u32,
+}
+
+impl Bucket {
+    const FREE: Self = Self { keys: [EMPTY; BUCKET_LEN], positions: [ABSENT; BUCKET_LEN], len: 0 };
+
+    #[inline(always)]
+    fn find(&self, key: u64) -> u32 {
+        // Without a branch: where in its bucket a key stands cannot be predicted.
+        let mut found = ABSENT;
+        for (k, p) in self.keys.iter().zip(&self.positions) {
+            found = if *k == key { *p } else { found };
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.len as usize == BUCKET_LEN
+    }
+
+    fn add(&mut self, key: u64, position: u32) {
+        self.keys[self.len as usize] = key;
+        self.positions[self.len as usize] = position;
+        self.len += 1;
+    }
+}
+
+/// The index of a sparse table.
+#[derive(Debug)]
+pub(crate) struct SparseIndex {
+    buckets: Vec<Bucket>,
+    len: usize,
+}
+
+impl SparseIndex {
+    pub(crate) fn new() -> Self {
+        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val::<[Bucket]>(&self.buckets) as u64
+    }
+
+    /// All keys with their positions, in the order of the table: sort before use.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.buckets.iter().flat_map(|bucket| {
+            let len = bucket.len as usize;
+            bucket.keys[..len].iter().copied().zip(bucket.positions[..len].iter().copied())
+        })
+    }
+
+    #[inline(always)]
+    fn bucket_of(&self, hash: u64) -> usize {
+        ((hash & 0xFFFF_FFFF) * self.buckets.len() as u64 >> 32) as usize
+    }
+
+    /// The bucket after `i`, in a circle.
+    #[inline(always)]
+    fn next(&self, i: usize) -> usize {
+        if i + 1 == self.buckets.len() { 0 } else { i + 1 }
+    }
+
+    /// Places a key that is not in the table. There is always a bucket with room.
+    fn place(&mut self, hash: u64, key: u64, position: u32) {
+        let mut i = self.bucket_of(hash);
+        while self.buckets[i].is_full() {
+            i = self.next(i);
+        }
+        self.buckets[i].add(key, position);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let count = self.buckets.len() + self.buckets.len() / 2;
+        let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
+        for bucket in old {
+            for i in 0..bucket.len as usize {
+                self.place(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
+            }
+        }
+    }
+}
+
+impl Locate for SparseIndex {
+    #[inline(always)]
+    fn hash(&self, key: u64) -> u64 {
+        mix64(key)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        prefetch(&self.buckets, self.bucket_of(hash));
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: u64, key: u64) -> u32 {
+        let mut i = self.bucket_of(hash);
+        loop {
+            let bucket = &self.buckets[i];
+            let found = bucket.find(key);
+            if found != ABSENT || !bucket.is_full() {
+                return found;
+            }
+            i = self.next(i);
+        }
+    }
+
+    #[inline(always)]
+    fn find_or_add(&mut self, hash: u64, key: u64, add: impl FnOnce() -> u32) -> u32 {
+        let found = self.find(hash, key);
+        if found != ABSENT {
+            return found;
+        }
+        if (self.len + 1) * 4 > self.buckets.len() * GROW_AT_QUARTER {
+            self.grow();
+        }
+        let position = add();
+        self.place(hash, key, position);
+        self.len += 1;
+        position
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a model: the same answers after any sequence of finds and adds, keys of all sizes.
+        #[test]
+        fn the_index_is_a_map(keys in prop::collection::vec(prop_oneof![0u64..300, 0..(1u64 << 63)], 0..2_000)) {
+            let mut index = SparseIndex::new();
+            let mut model = BTreeMap::new();
+            for (i, key) in keys.iter().copied().enumerate() {
+                let hash = index.hash(key);
+                prop_assert_eq!(index.find(hash, key), model.get(&key).copied().unwrap_or(ABSENT));
+                if i % 3 != 0 {
+                    let next = model.len() as u32;
+                    let expected = *model.entry(key).or_insert(next);
+                    prop_assert_eq!(index.find_or_add(hash, key, || next), expected);
+                }
+            }
+            let mut all: Vec<_> = index.iter().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, model.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_one_cache_line() {
+        assert_eq!((size_of::<Bucket>(), align_of::<Bucket>()), (64, 64));
+    }
+
+    #[test]
+    fn keys_that_all_fall_into_the_last_bucket_run_over_into_the_first() {
+        let mut index = SparseIndex::new();
+        for key in 0..12 {
+            index.find_or_add(u64::MAX, key, || key as u32);
+        }
+        assert!((0..12).all(|key| index.find(u64::MAX, key) == key as u32));
+        assert_eq!(index.find(u64::MAX, 99), ABSENT);
+    }
+}
