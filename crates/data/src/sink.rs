@@ -78,6 +78,12 @@ impl Sink {
         self.main.record_count()
     }
 
+    /// Entries in the batch that is being built.
+    #[inline]
+    pub fn entry_count(&self) -> usize {
+        self.main.entry_count()
+    }
+
     /// Where the entries of the open record go.
     #[inline]
     pub fn builder(&mut self) -> &mut BatchBuilder {

@@ -1,9 +1,18 @@
-//! Inputs: what the user names, and the files it stands for.
+//! Inputs: what the user names, how it is opened, and how it is divided among tasks.
 
 use crate::bad_lines::BadLines;
+use crate::format::{BlockPlan, FormatContext, FormatTable, LinePlan, Plan};
 use crate::label::LabelRule;
-use std::path::{Path, PathBuf};
+use crate::lines::LineReader;
+use crate::reader::Reader;
+use crate::resolve::resolve;
+use crate::schema::Schema;
+use crate::sink::Sink;
+use crate::split::{Part, Piece, Split, divide};
+use crate::{Batch, Error};
 use std::sync::Arc;
+
+pub use crate::input::{Head, Input};
 
 /// What to read and how.
 #[derive(Clone, Debug, Default)]
@@ -60,41 +69,176 @@ impl Default for FormatOptions {
     }
 }
 
-/// One file of the input.
-#[derive(Clone, Debug)]
-pub struct Input {
-    name: String,
-    place: Place,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Place {
-    File(PathBuf),
-    Memory(Arc<[u8]>),
-}
-
-impl Input {
-    /// A file.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        Self { name: path.display().to_string(), place: Place::File(path) }
-    }
-
-    /// Bytes in memory, under a name for messages.
-    pub fn memory(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { name: name.into(), place: Place::Memory(bytes.into()) }
-    }
-
-    /// What messages call it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where it lies, when it is a file.
-    pub fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::File(path) => Some(path),
-            Place::Memory(_) => None,
+impl FormatOptions {
+    /// What the user left open is taken from the schema of training.
+    fn fill_from(&mut self, schema: &Schema) {
+        let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
+            if mine.is_none() {
+                mine.clone_from(theirs);
+            }
+        };
+        if self.has_label {
+            fill(&mut self.label, &schema.label);
         }
+        fill(&mut self.weight, &schema.weight);
+        fill(&mut self.group, &schema.group);
+        self.delimiter = self.delimiter.or(schema.delimiter);
+        if self.skip_columns.is_empty() {
+            self.skip_columns.clone_from(&schema.skip_columns);
+        }
+        if !schema.columns.is_empty() {
+            self.header = self.header.or(Some(schema.named));
+        }
+        self.keep_zeros |= schema.keep_zeros;
+    }
+}
+
+/// An opened input: files, format, schema.
+pub struct Source {
+    files: Arc<[Input]>,
+    plan: OpenPlan,
+    schema: Schema,
+    label_rule: LabelRule,
+    bad_lines: BadLines,
+}
+
+enum OpenPlan {
+    Lines(Box<dyn LinePlan>),
+    Blocks(Box<dyn BlockPlan>),
+}
+
+impl Source {
+    /// Opens an input for training: the schema is found by looking at it.
+    pub fn open(config: &SourceConfig, formats: &FormatTable) -> Result<Self, Error> {
+        Self::over(resolve(&config.inputs)?, config, None, formats)
+    }
+
+    /// Opens an input whose columns and label names must be those of `schema` (validation, prediction).
+    pub fn open_like(config: &SourceConfig, schema: &Schema, formats: &FormatTable) -> Result<Self, Error> {
+        Self::over(resolve(&config.inputs)?, config, Some(schema), formats)
+    }
+
+    /// Opens files that are already known, or bytes in memory.
+    pub fn over(
+        files: Vec<Input>,
+        config: &SourceConfig,
+        like: Option<&Schema>,
+        formats: &FormatTable,
+    ) -> Result<Self, Error> {
+        let mut options = config.options.clone();
+        if let Some(schema) = like {
+            options.fill_from(schema);
+        }
+        let row = match config.format.as_deref().or(like.map(|schema| schema.format.as_str())) {
+            Some(name) => formats.find(name)?,
+            None => formats.recognize(&files)?,
+        };
+        let context = FormatContext { files: &files, options: &options, like };
+        let (plan, mut schema) = match (row.open)(&context)? {
+            Plan::Lines(plan) => {
+                let schema = plan.schema();
+                (OpenPlan::Lines(plan), schema)
+            }
+            Plan::Blocks(plan) => {
+                let schema = plan.schema();
+                (OpenPlan::Blocks(plan), schema)
+            }
+        };
+        row.name.clone_into(&mut schema.format);
+        Ok(Self {
+            files: files.into(),
+            plan,
+            schema,
+            label_rule: options.label_rule,
+            bad_lines: config.bad_lines,
+        })
+    }
+
+    /// What the columns mean; belongs into the model.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The files.
+    pub fn files(&self) -> &[Input] {
+        &self.files
+    }
+
+    /// Bytes of all files as they lie on disk; `None` when standard input is among them.
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.files.iter().map(Input::size_bytes).sum()
+    }
+
+    /// For whoever finds that nothing was read.
+    pub fn no_records(&self) -> Error {
+        Error::NoRecords { files: names(&self.files) }
+    }
+
+    /// What each of `task_count` tasks reads. Together every record, each once; the answer hangs only on the sizes.
+    ///
+    /// # Panics
+    /// When `task_count` is 0.
+    pub fn splits(&self, task_count: usize) -> Vec<Vec<Split>> {
+        let mut pieces = Vec::new();
+        for (file, input) in self.files.iter().enumerate() {
+            match &self.plan {
+                OpenPlan::Lines(_) => pieces.push(match input.splittable_bytes() {
+                    Some(bytes) => Piece::Bytes { file, bytes },
+                    None => Piece::Fixed { file, part: Part::Whole, bytes: input.size_bytes().unwrap_or(0) },
+                }),
+                OpenPlan::Blocks(plan) => pieces.extend(
+                    plan.units(file).into_iter().enumerate().map(|(unit, bytes)| Piece::Fixed {
+                        file,
+                        part: Part::Unit(unit),
+                        bytes,
+                    }),
+                ),
+            }
+        }
+        divide(&pieces, task_count)
+    }
+
+    /// A reader of one task's splits.
+    pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
+        let sink = Sink::new(self.label_rule, self.bad_lines);
+        Ok(match &self.plan {
+            OpenPlan::Lines(plan) => {
+                let header = plan.header().map(<[u8]>::to_vec);
+                let lines = LineReader::new(Arc::clone(&self.files), header, plan.parser(), splits);
+                Reader::new(Box::new(lines), sink)
+            }
+            OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
+        })
+    }
+}
+
+/// Names of files for a message: the first few, and how many more.
+pub(crate) fn names(files: &[Input]) -> String {
+    const SHOWN: usize = 3;
+    let mut text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
+    if files.len() > SHOWN {
+        text.push_str(&format!(" and {} more", files.len() - SHOWN));
+    }
+    text
+}
+
+/// Records of a batch of [`read_bytes`].
+const BYTES_BATCH_SIZE: usize = 1024;
+
+/// Reads bytes in memory as one file of `format`: for tests, fuzzing and small inputs.
+pub fn read_bytes(format: &str, options: &FormatOptions, bytes: &[u8]) -> Result<Vec<Batch>, Error> {
+    let config =
+        SourceConfig { format: Some(format.to_owned()), options: options.clone(), ..SourceConfig::default() };
+    let files = vec![Input::memory("bytes", bytes)?];
+    let source = Source::over(files, &config, None, &FormatTable::builtin())?;
+    let splits = source.splits(1).remove(0);
+    let mut reader = source.reader(splits)?;
+    let mut batches = Vec::new();
+    loop {
+        let mut batch = Batch::default();
+        if !reader.next_batch(BYTES_BATCH_SIZE, &mut batch)? {
+            return Ok(batches);
+        }
+        batches.push(batch);
     }
 }

@@ -6,6 +6,23 @@
 //! - [`Plan::Blocks`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
 //!   [`Sink`] as the reader of lines does.
 
+pub mod table;
+mod tokens;
+
+mod csv;
+mod dense;
+mod libffm;
+mod libsvm;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod vw;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use table::FormatTable;
+use tokens::{first_text_line, label, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};
+
 use crate::schema::Schema;
 use crate::sink::Sink;
 use crate::source::{FormatOptions, Input};

@@ -1,0 +1,219 @@
+//! Plain, gzip (several members too) and zstd bytes behind one reader. What a file is, its first bytes say, not its name.
+
+use crate::Error;
+use flate2::bufread::MultiGzDecoder;
+use std::io::{BufReader, Cursor, Read};
+use std::sync::Arc;
+
+/// How the bytes of a file are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// Bytes needed to recognize any of them.
+pub(crate) const MAGIC_BYTES: usize = 4;
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Compressed bytes read at once.
+const BUFFER_BYTES: usize = 128 << 10;
+
+impl Compression {
+    pub(crate) fn recognize(head: &[u8]) -> Self {
+        if head.starts_with(&GZIP_MAGIC) {
+            Self::Gzip
+        } else if head.starts_with(&ZSTD_MAGIC) {
+            Self::Zstd
+        } else {
+            Self::Plain
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// A source of raw bytes.
+pub(crate) type Raw = Box<dyn Read + Send>;
+
+/// Counts what passes.
+struct Counted {
+    raw: Raw,
+    count: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+}
+
+/// The decompressed bytes of one file.
+pub(crate) struct ByteStream {
+    name: String,
+    decoder: Decoder,
+    /// Bytes that were looked at before and come again.
+    head: Option<Cursor<Arc<[u8]>>>,
+}
+
+enum Decoder {
+    Plain(Counted),
+    Gzip(Box<MultiGzDecoder<BufReader<Counted>>>),
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<Counted>>),
+}
+
+impl ByteStream {
+    pub(crate) fn new(name: &str, raw: Raw, compression: Compression) -> Result<Self, Error> {
+        let counted = Counted { raw, count: 0 };
+        let buffered = |counted| BufReader::with_capacity(BUFFER_BYTES, counted);
+        let decoder = match compression {
+            Compression::Plain => Decoder::Plain(counted),
+            Compression::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(buffered(counted)))),
+            Compression::Zstd => Decoder::Zstd(
+                zstd::stream::read::Decoder::with_buffer(buffered(counted))
+                    .map_err(|source| Error::io("start decompressing", name, source))?,
+            ),
+        };
+        Ok(Self { name: name.to_owned(), decoder, head: None })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The stream with `head`, which was read from it before, in front again.
+    pub(crate) fn after(mut self, head: Arc<[u8]>) -> Self {
+        self.head = Some(Cursor::new(head));
+        self
+    }
+
+    /// Reads up to `buffer.len()` bytes; 0 at the end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        if let Some(head) = &mut self.head {
+            match head.read(buffer) {
+                Ok(count) if count > 0 || buffer.is_empty() => return Ok(count),
+                _ => self.head = None,
+            }
+        }
+        loop {
+            let read = match &mut self.decoder {
+                Decoder::Plain(raw) => raw.read(buffer),
+                Decoder::Gzip(decoder) => decoder.read(buffer),
+                Decoder::Zstd(decoder) => decoder.read(buffer),
+            };
+            match read {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
+    }
+
+    /// Bytes of the file consumed so far, as they lie on disk.
+    pub(crate) fn consumed(&self) -> u64 {
+        match &self.decoder {
+            Decoder::Plain(raw) => raw.count,
+            Decoder::Gzip(decoder) => used(decoder.get_ref()),
+            Decoder::Zstd(decoder) => used(decoder.get_ref()),
+        }
+    }
+
+    #[cold]
+    fn fault(&self, error: std::io::Error) -> Error {
+        let compression = match &self.decoder {
+            Decoder::Plain(_) => Compression::Plain,
+            Decoder::Gzip(_) => Compression::Gzip,
+            Decoder::Zstd(_) => Compression::Zstd,
+        };
+        if compression == Compression::Plain || error.raw_os_error().is_some() {
+            return Error::io("read", &self.name, error);
+        }
+        let reason = match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => "it ends early; was it copied completely?".to_owned(),
+            _ => error.to_string(),
+        };
+        Error::Compressed {
+            file: self.name.clone(),
+            kind: compression.name(),
+            offset: self.consumed(),
+            reason,
+        }
+    }
+}
+
+fn used(buffered: &BufReader<Counted>) -> u64 {
+    buffered.get_ref().count - buffered.buffer().len() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        let raw = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let mut stream = ByteStream::new("f", raw, Compression::recognize(bytes))?;
+        let (mut all, mut buffer) = (Vec::new(), [0; 100]);
+        loop {
+            let count = stream.read(&mut buffer)?;
+            if count == 0 {
+                assert_eq!(stream.consumed(), bytes.len() as u64);
+                return Ok(all);
+            }
+            all.extend_from_slice(&buffer[..count]);
+        }
+    }
+
+    #[test]
+    fn all_kinds_give_the_same_bytes() {
+        let text = b"1 2:3\n".repeat(1000);
+        assert_eq!(read_all(&text).unwrap(), text);
+        assert_eq!(read_all(&gzip(&text)).unwrap(), text);
+        assert_eq!(read_all(&zstd::encode_all(&text[..], 1).unwrap()).unwrap(), text);
+    }
+
+    #[test]
+    fn gzip_of_several_members_is_read_to_its_end() {
+        let bytes = [gzip(b"a\n"), gzip(b""), gzip(b"b\n")].concat();
+        assert_eq!(read_all(&bytes).unwrap(), b"a\nb\n");
+    }
+
+    #[test]
+    fn a_truncated_file_says_where_it_ends() {
+        let text: Vec<u8> =
+            (0..20_000u32).flat_map(|i| (i.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
+        for whole in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
+            let cut = whole.len() / 2;
+            match read_all(&whole[..cut]) {
+                Err(Error::Compressed { file, offset, reason, .. }) => {
+                    assert_eq!((file.as_str(), offset), ("f", cut as u64));
+                    assert!(reason.contains("ends early"), "{reason}");
+                }
+                other => panic!("{:?}", other.map(|bytes| bytes.len())),
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error() {
+        let mut bytes = gzip(&b"1 2:3\n".repeat(1000));
+        let last = bytes.len() - 6;
+        bytes[last] ^= 1;
+        assert!(matches!(read_all(&bytes), Err(Error::Compressed { kind: "gzip", .. })));
+    }
+}

@@ -1,0 +1,280 @@
+//! libsvm text (svmlight): one record a line.
+//!
+//! ```text
+//! line  = [ label { blank+ "qid:" number } { blank+ entry } ] [ blank* "#" anything ]
+//! entry = index [ ":" value ]          index: 0 .. 2^63-1, value: a finite number, 1 when left out
+//! blank = " " | tab
+//! ```
+//! Indices are keys as they are written, 0- or 1-based alike, in any order, each at most once in a record. Lines that
+//! are blank or only a comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with
+//! a notice. Several labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
+
+use super::{FormatContext, LineParser, LinePlan, Parsed, Plan};
+use crate::number::{digits, whole_double};
+use crate::schema::Schema;
+use crate::{BatchBuilder, Error, LineError};
+
+/// Opens libsvm inputs.
+pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+    let options = context.options;
+    super::refuse_columns("libsvm", options)?;
+    let use_qid = match options.group.as_deref() {
+        None => false,
+        Some("qid") => true,
+        Some(other) => {
+            return Err(Error::BadOption {
+                option: "group",
+                reason: format!("'{other}' is not in libsvm lines; the only group there is 'qid'"),
+            });
+        }
+    };
+    Ok(Plan::Lines(Box::new(Libsvm {
+        has_label: options.has_label,
+        keep_zeros: options.keep_zeros,
+        use_qid,
+    })))
+}
+
+/// Whether the first line that says something looks like libsvm.
+pub(super) fn recognize(head: &[u8]) -> bool {
+    super::first_text_line(head).is_some_and(|line| {
+        let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
+        let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
+        let mut rest = tokens.take_while(|token| token[0] != b'#').peekable();
+        label && rest.peek().is_some() && rest.all(is_entry)
+    })
+}
+
+fn is_entry(token: &[u8]) -> bool {
+    let token = token.strip_prefix(b"qid:").map_or(token, |_| b"0:0");
+    let (_, end) = digits(token, 0);
+    end > 0 && token.get(end) == Some(&b':') && whole_double(&token[end + 1..]).is_some()
+}
+
+struct Libsvm {
+    has_label: bool,
+    keep_zeros: bool,
+    use_qid: bool,
+}
+
+impl LinePlan for Libsvm {
+    fn schema(&self) -> Schema {
+        Schema {
+            group: self.use_qid.then(|| "qid".to_owned()),
+            keep_zeros: self.keep_zeros,
+            ..Schema::default()
+        }
+    }
+
+    fn parser(&self) -> Box<dyn LineParser> {
+        Box::new(Parser {
+            has_label: self.has_label,
+            keep_zeros: self.keep_zeros,
+            use_qid: self.use_qid,
+            qid_ignored: false,
+        })
+    }
+}
+
+struct Parser {
+    has_label: bool,
+    keep_zeros: bool,
+    use_qid: bool,
+    qid_ignored: bool,
+}
+
+const ENTRY: &str = "index:value, with an index from 0 to 2^63-1";
+
+impl LineParser for Parser {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+        let mut at = super::skip_blanks(line, 0);
+        if matches!(line.get(at), None | Some(b'#')) {
+            return Ok(Parsed::Nothing);
+        }
+        let mut label = None;
+        if self.has_label {
+            let (value, end) = super::label(line, at)?;
+            (label, at) = (Some(value), end);
+        } else {
+            super::refuse_label(line, at)?;
+        }
+        let group = self.entries(line, at, out)?;
+        Ok(Parsed::Record { label, weight: 1.0, group })
+    }
+
+    fn notices(&self) -> Vec<String> {
+        if self.qid_ignored {
+            vec!["qid is ignored; set group = \"qid\" to use it".to_owned()]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+impl Parser {
+    /// The entries from `at` on; the group if there is a qid and it is wanted.
+    #[inline]
+    fn entries(
+        &mut self,
+        line: &[u8],
+        mut at: usize,
+        out: &mut BatchBuilder,
+    ) -> Result<Option<u64>, LineError> {
+        let mut group = None;
+        let (mut floor, mut ascending) = (0, true);
+        loop {
+            at = super::skip_blanks(line, at);
+            let start = at;
+            let (key, end) = digits(line, start);
+            if end == start {
+                match self.not_an_index(line, start)? {
+                    Some((qid, end)) => {
+                        group = self.use_qid.then_some(qid);
+                        at = end;
+                        continue;
+                    }
+                    None => break,
+                }
+            }
+            if key >= 1 << 63 {
+                return Err(LineError::new(start, ENTRY));
+            }
+            ascending &= key >= floor;
+            floor = key + 1;
+            at = self.value(line, key, end, out)?;
+        }
+        if !ascending {
+            super::refuse_duplicates(line, out)?;
+        }
+        Ok(group)
+    }
+
+    /// Pushes the entry whose index ends at `end`; where the entry ends.
+    #[inline(always)]
+    fn value(&self, line: &[u8], key: u64, end: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
+        match line.get(end..) {
+            Some([b':', b'1', b' ', ..] | [b':', b'1']) => {
+                out.push_one(key);
+                Ok(end + 2)
+            }
+            Some([] | [b' ' | b'\t' | b'#', ..]) => {
+                out.push_one(key);
+                Ok(end)
+            }
+            Some([b':', ..]) => {
+                let (value, end) = super::value(line, end + 1)?;
+                if value != 0.0 || self.keep_zeros {
+                    out.push(key, value);
+                }
+                Ok(end)
+            }
+            _ => Err(LineError::new(end, "':' or a blank after the index")),
+        }
+    }
+
+    /// What stands where an index should: the end (`None`), or a qid (with its end).
+    #[inline(never)]
+    fn not_an_index(&mut self, line: &[u8], at: usize) -> Result<Option<(u64, usize)>, LineError> {
+        if matches!(line.get(at), None | Some(b'#')) {
+            return Ok(None);
+        }
+        if line[at..].starts_with(b"qid:") {
+            let (qid, end) = digits(line, at + 4);
+            if end == at + 4 || !matches!(line.get(end), None | Some(b' ' | b'\t' | b'#')) {
+                return Err(LineError::new(at, "qid:N with a whole number N"));
+            }
+            self.qid_ignored |= !self.use_qid;
+            return Ok(Some((qid, end)));
+        }
+        Err(LineError::new(at, ENTRY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use crate::format::testing::{Row, bad, check, options, rows};
+
+    fn row(label: f64, entries: &[(u64, f32)]) -> Row {
+        Row::new(Some(label), entries)
+    }
+
+    #[test]
+    fn good_lines() {
+        check(
+            "libsvm",
+            &options(),
+            &[
+                ("1 1:0.5 7:2", row(1.0, &[(1, 0.5), (7, 2.0)])),
+                ("-1 0:1", row(-1.0, &[(0, 1.0)])),
+                ("+1", row(1.0, &[])),
+                ("3.5 \t 4:-1e-3   9:1\t", row(3.5, &[(4, -1e-3), (9, 1.0)])),
+                ("0 5 8 13", row(0.0, &[(5, 1.0), (8, 1.0), (13, 1.0)])),
+                ("1 9:1 2:1 # 3:1", row(1.0, &[(9, 1.0), (2, 1.0)])),
+                ("1 9:1 2:1#x", row(1.0, &[(9, 1.0), (2, 1.0)])),
+                ("1 qid:7 2:1", row(1.0, &[(2, 1.0)])),
+                ("1 3:0 4:1", row(1.0, &[(4, 1.0)])),
+                ("1 9223372036854775807:1", row(1.0, &[(u64::MAX >> 1, 1.0)])),
+                ("1 12345678:1 123456789012:1", row(1.0, &[(12_345_678, 1.0), (123_456_789_012, 1.0)])),
+            ],
+        );
+    }
+
+    #[test]
+    fn bad_lines_say_where_and_what() {
+        bad(
+            "libsvm",
+            &options(),
+            &[
+                ("1 9223372036854775808:1", 3, "2^63-1"),
+                ("1 99999999999999999999999:1", 3, "2^63-1"),
+                ("1 3:nan", 5, "finite"),
+                ("1 3:inf", 5, "finite"),
+                ("1 3:1e60", 5, "finite"),
+                ("nan 3:1", 1, "finite"),
+                ("1,2 3:1", 1, "one label"),
+                ("a 3:1", 1, "label"),
+                ("3:1 4:1", 1, "label"),
+                ("1 3:", 5, "number"),
+                ("1 3:x", 5, "number"),
+                ("1 3:1x", 6, "blank"),
+                ("1 3:1:1", 6, "blank"),
+                ("1 3;1", 4, "':' or a blank"),
+                ("1 -3:1", 3, "index"),
+                ("1 x:1", 3, "index"),
+                ("1 7:1 3:1 7:2", 11, "7"),
+                ("1 3:1 3:1", 7, "3"),
+                ("1 qid:x 3:1", 3, "qid:N"),
+            ],
+        );
+    }
+
+    #[test]
+    fn blank_lines_and_comments_are_no_records() {
+        assert_eq!(rows("libsvm", &options(), "\n  \t\r\n# 1 2:3\n   # x\n1 2:3\r\n\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn qid_becomes_the_group_when_asked_for() {
+        let mut options = options();
+        options.group = Some("qid".into());
+        assert_eq!(rows("libsvm", &options, "1 qid:7 2:1").unwrap()[0].group, Some(7));
+        options.group = Some("column".into());
+        assert!(rows("libsvm", &options, "").is_err());
+    }
+
+    #[test]
+    fn lines_without_labels_begin_with_entries() {
+        let mut options = options();
+        options.has_label = false;
+        assert_eq!(rows("libsvm", &options, "3:1 5:2").unwrap()[0], Row::new(None, &[(3, 1.0), (5, 2.0)]));
+        bad("libsvm", &options, &[("1 3:1 5:2", 1, "has_label")]);
+    }
+
+    #[test]
+    fn zeros_are_kept_on_request() {
+        let mut options = options();
+        options.keep_zeros = true;
+        assert_eq!(rows("libsvm", &options, "1 3:0 5:2").unwrap()[0], row(1.0, &[(3, 0.0), (5, 2.0)]));
+    }
+}

@@ -1,0 +1,114 @@
+//! The table of formats, and how a file finds its row.
+
+use super::{FormatRow, csv, dense, libffm, libsvm, vw};
+use crate::Error;
+use crate::error::nearest;
+use crate::source::Input;
+use std::path::Path;
+
+/// The formats that are known. A user's own is one more row: [`FormatTable::with`].
+#[derive(Clone)]
+pub struct FormatTable {
+    rows: Vec<FormatRow>,
+}
+
+/// Endings of compressed files; they say nothing about the format.
+const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+
+impl FormatTable {
+    /// The formats of Seraphim, the surest to recognize first.
+    pub fn builtin() -> Self {
+        let table = Self {
+            rows: vec![
+                FormatRow {
+                    name: "libsvm",
+                    title: "label index:value ... (indices of 64 bits, 0- or 1-based, values may be left out)",
+                    extensions: &["libsvm", "svm", "svmlight"],
+                    recognize: libsvm::recognize,
+                    open: libsvm::open,
+                },
+                FormatRow {
+                    name: "libffm",
+                    title: "label field:index:value ...",
+                    extensions: &["libffm", "ffm"],
+                    recognize: libffm::recognize,
+                    open: libffm::open,
+                },
+                FormatRow {
+                    name: "vw",
+                    title: "Vowpal Wabbit text: label |namespace feature:value ...",
+                    extensions: &["vw"],
+                    recognize: vw::recognize,
+                    open: vw::open,
+                },
+                FormatRow {
+                    name: "dense",
+                    title: "numbers between blanks, tabs or commas, the label first",
+                    extensions: &["dense"],
+                    recognize: dense::recognize,
+                    open: dense::open,
+                },
+                FormatRow {
+                    name: "csv",
+                    title: "columns between commas, semicolons, tabs or bars, with or without a header",
+                    extensions: &["csv", "tsv"],
+                    recognize: csv::recognize,
+                    open: csv::open,
+                },
+            ],
+        };
+        #[cfg(feature = "parquet")]
+        let table = table.with(super::parquet::ROW);
+        table
+    }
+
+    /// The table with one more row, which goes first; a row of the same name is replaced.
+    #[must_use]
+    pub fn with(mut self, row: FormatRow) -> Self {
+        self.rows.retain(|known| known.name != row.name);
+        self.rows.insert(0, row);
+        self
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> &[FormatRow] {
+        &self.rows
+    }
+
+    /// The row of that name.
+    pub fn find(&self, name: &str) -> Result<&FormatRow, Error> {
+        self.rows.iter().find(|row| row.name == name).ok_or_else(|| Error::UnknownFormat {
+            name: name.to_owned(),
+            nearest: nearest(name, self.rows.iter().map(|row| row.name)),
+            known: self.names(),
+        })
+    }
+
+    /// The row of these files: by ending, then by the first bytes of the first file that is not empty.
+    pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
+        for file in files {
+            if let Some(row) = file.path().and_then(|path| self.by_ending(path)) {
+                return Ok(row);
+            }
+            let head = file.head()?;
+            if head.bytes.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            return self.rows.iter().find(|row| (row.recognize)(&head.bytes)).ok_or_else(|| {
+                Error::FormatNotRecognized { file: file.name().to_owned(), known: self.names() }
+            });
+        }
+        Err(Error::NoRecords { files: crate::source::names(files) })
+    }
+
+    fn by_ending(&self, path: &Path) -> Option<&FormatRow> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let mut parts = name.rsplit('.').filter(|part| !COMPRESSED.contains(part));
+        let ending = parts.next()?;
+        self.rows.iter().find(|row| row.extensions.contains(&ending))
+    }
+
+    fn names(&self) -> String {
+        self.rows.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,72 @@
+//! What the table tests of the formats share.
+
+use crate::source::{FormatOptions, read_bytes};
+use crate::{Batch, Error};
+
+/// A record as a test writes it down.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) label: f32,
+    pub(crate) weight: f32,
+    pub(crate) group: Option<u64>,
+    pub(crate) entries: Vec<(u64, f32)>,
+    pub(crate) fields: Vec<u32>,
+}
+
+impl Row {
+    pub(crate) fn new(label: Option<f64>, entries: &[(u64, f32)]) -> Self {
+        let label = label.unwrap_or(0.0) as f32;
+        Self { label, weight: 1.0, group: None, entries: entries.to_vec(), fields: Vec::new() }
+    }
+}
+
+pub(crate) fn options() -> FormatOptions {
+    FormatOptions::default()
+}
+
+/// The records of a batch.
+pub(crate) fn rows_of(batch: &Batch) -> Vec<Row> {
+    (0..batch.record_count())
+        .map(|r| Row {
+            label: batch.labels[r],
+            weight: batch.weight(r),
+            group: batch.groups.get(r).copied(),
+            entries: batch
+                .entries(r)
+                .map(|e| {
+                    (batch.columns[batch.indices[e] as usize], batch.values.get(e).copied().unwrap_or(1.0))
+                })
+                .collect(),
+            fields: if batch.fields.is_empty() {
+                Vec::new()
+            } else {
+                batch.fields[batch.entries(r)].to_vec()
+            },
+        })
+        .collect()
+}
+
+pub(crate) fn rows(format: &str, options: &FormatOptions, text: &str) -> Result<Vec<Row>, Error> {
+    Ok(read_bytes(format, options, text.as_bytes())?.iter().flat_map(rows_of).collect())
+}
+
+/// Each line alone gives its row.
+pub(crate) fn check(format: &str, options: &FormatOptions, table: &[(&str, Row)]) {
+    for (line, expected) in table {
+        let got = rows(format, options, line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        assert_eq!(got, std::slice::from_ref(expected), "{line:?}");
+    }
+}
+
+/// Each line alone is an error at that column (1-based) whose text contains those words.
+pub(crate) fn bad(format: &str, options: &FormatOptions, table: &[(&str, u64, &str)]) {
+    for (line, column, words) in table {
+        match rows(format, options, line) {
+            Err(Error::BadLine(bad)) => {
+                assert_eq!(bad.column, *column, "{line:?}: {bad}");
+                assert!(bad.to_string().contains(words), "{line:?}: {bad}");
+            }
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+}

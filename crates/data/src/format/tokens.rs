@@ -1,0 +1,127 @@
+//! Tokens that several formats share.
+
+use crate::number::{float, whole_double};
+use crate::source::FormatOptions;
+use crate::{BatchBuilder, Error, LineError};
+
+/// The first position from `at` on that is not a blank or a tab.
+#[inline(always)]
+pub(super) fn skip_blanks(line: &[u8], mut at: usize) -> usize {
+    while matches!(line.get(at), Some(b' ' | b'\t')) {
+        at += 1;
+    }
+    at
+}
+
+/// Where the token at `at` ends: at a blank, a tab or the end.
+#[inline]
+pub(super) fn token_end(line: &[u8], at: usize) -> usize {
+    line[at..].iter().position(|byte| matches!(byte, b' ' | b'\t')).map_or(line.len(), |length| at + length)
+}
+
+/// A label at `at`, and where it ends.
+#[inline]
+pub(super) fn label(line: &[u8], at: usize) -> Result<(f64, usize), LineError> {
+    let end = token_end(line, at);
+    match whole_double(&line[at..end]) {
+        Some(value) if value.is_finite() => Ok((value, end)),
+        found => Err(bad_label(&line[at..end], at, found.is_some())),
+    }
+}
+
+#[cold]
+fn bad_label(token: &[u8], at: usize, number: bool) -> LineError {
+    let expected = if number {
+        "a finite label"
+    } else if token.contains(&b',') {
+        "one label (several labels, as in 1,2, are not supported)"
+    } else if token.contains(&b':') {
+        "a label before the entries (or has_label = false, if this file has none)"
+    } else {
+        "a number as the label"
+    };
+    LineError::new(at, expected)
+}
+
+/// Where lines have no label: a first token without ':' before one with ':' looks like a label all the same.
+pub(super) fn refuse_label(line: &[u8], at: usize) -> Result<(), LineError> {
+    let end = token_end(line, at);
+    let next = skip_blanks(line, end);
+    let has_colon = |from: usize, to: usize| line[from..to].contains(&b':');
+    if !has_colon(at, end) && has_colon(next, token_end(line, next)) {
+        return Err(LineError::new(at, "index:value, as has_label = false says that lines have no label"));
+    }
+    Ok(())
+}
+
+/// A finite value at `at`, and where it ends: at a blank, a comment or the end.
+#[inline]
+pub(super) fn value(line: &[u8], at: usize) -> Result<(f32, usize), LineError> {
+    match float(line, at) {
+        Some((value, end))
+            if value.is_finite() && matches!(line.get(end), None | Some(b' ' | b'\t' | b'#')) =>
+        {
+            Ok((value, end))
+        }
+        found => Err(bad_value(at, found)),
+    }
+}
+
+#[cold]
+fn bad_value(at: usize, found: Option<(f32, usize)>) -> LineError {
+    match found {
+        None => LineError::new(at, "a number"),
+        Some((value, _)) if !value.is_finite() => {
+            LineError::new(at, "a finite number within the range of f32")
+        }
+        Some((_, end)) => LineError::new(end, "a blank after the value"),
+    }
+}
+
+/// An error when a key stands twice in the open record.
+#[inline(never)]
+pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(), LineError> {
+    let Some(key) = out.duplicate_key() else {
+        return Ok(());
+    };
+    let at = last_entry_of(line, key);
+    Err(LineError::found(at, "each index at most once in a record", format!("index {key} again")))
+}
+
+/// Where the last token that names `key` begins.
+fn last_entry_of(line: &[u8], key: u64) -> usize {
+    let name = key.to_string();
+    let mut at = 0;
+    let mut last = 0;
+    while at < line.len() {
+        let end = token_end(line, at);
+        if line[at..end].split(|byte| *byte == b':').any(|part| part == name.as_bytes()) {
+            last = at;
+        }
+        at = end + 1;
+    }
+    last
+}
+
+/// The first line that is not blank and not a comment, of the first bytes of a file.
+pub(super) fn first_text_line(head: &[u8]) -> Option<&[u8]> {
+    head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#')
+}
+
+/// For formats without columns: an error when a setting names one.
+pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<(), Error> {
+    for (option, given) in [
+        ("label", options.label.is_some()),
+        ("weight", options.weight.is_some()),
+        ("text_columns", !options.text_columns.is_empty()),
+        ("skip_columns", !options.skip_columns.is_empty()),
+        ("header", options.header == Some(true)),
+        ("delimiter", options.delimiter.is_some()),
+    ] {
+        if given {
+            let reason = format!("{format} has no columns; leave this setting out");
+            return Err(Error::BadOption { option, reason });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! One input: a file, bytes in memory, or standard input.
+
+use crate::Error;
+use crate::compression::{ByteStream, Compression, MAGIC_BYTES, Raw};
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Decompressed bytes that are looked at before reading: enough for a thousand wide rows.
+const HEAD_BYTES: usize = 4 << 20;
+/// What messages call standard input.
+const STANDARD_INPUT: &str = "standard input";
+
+/// One file of the input.
+#[derive(Clone)]
+pub struct Input {
+    name: String,
+    place: Place,
+    compression: Compression,
+    size_bytes: Option<u64>,
+}
+
+#[derive(Clone)]
+enum Place {
+    File(PathBuf),
+    Memory(Arc<[u8]>),
+    /// The bytes that were looked at, and what follows them until somebody reads it.
+    Stream {
+        head: Head,
+        rest: Arc<Mutex<Option<ByteStream>>>,
+    },
+}
+
+/// The first bytes of an input, decompressed.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+    /// Whether this is all there is.
+    pub complete: bool,
+}
+
+impl Head {
+    /// The lines that are complete, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes);
+        let end = match memchr::memrchr(b'\n', bytes) {
+            _ if self.complete => bytes.len(),
+            Some(last) => last,
+            None => 0,
+        };
+        bytes[..end].split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+impl Input {
+    /// A file; its size and its compression are looked at now.
+    pub fn file(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let name = path.display().to_string();
+        let mut file = File::open(&path).map_err(|source| Error::io("open", &name, source))?;
+        let metadata = file.metadata().map_err(|source| Error::io("look at", &name, source))?;
+        if !metadata.is_file() {
+            // A pipe or a device: no size, and no second look.
+            return Self::stream(name, Box::new(file));
+        }
+        let magic = read_up_to(&mut file, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
+        let compression = Compression::recognize(&magic);
+        Ok(Self { name, place: Place::File(path), compression, size_bytes: Some(metadata.len()) })
+    }
+
+    /// Bytes in memory, under a name for messages.
+    pub fn memory(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
+        let bytes = bytes.into();
+        let compression = Compression::recognize(&bytes);
+        let size_bytes = Some(bytes.len() as u64);
+        Ok(Self { name: name.into(), place: Place::Memory(bytes), compression, size_bytes })
+    }
+
+    /// Standard input: its first bytes are read now, the rest once.
+    pub fn standard_input() -> Result<Self, Error> {
+        Self::stream(STANDARD_INPUT.to_owned(), Box::new(std::io::stdin()))
+    }
+
+    /// Bytes that can be read only once: the first of them are read now.
+    pub fn stream(name: String, mut raw: Box<dyn Read + Send>) -> Result<Self, Error> {
+        let magic = read_up_to(&mut raw, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
+        let compression = Compression::recognize(&magic);
+        let mut stream = ByteStream::new(&name, Box::new(Cursor::new(magic).chain(raw)), compression)?;
+        let head = read_head(&mut stream)?;
+        let rest = Arc::new(Mutex::new(Some(stream)));
+        Ok(Self { name, place: Place::Stream { head, rest }, compression, size_bytes: None })
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it lies, when it is a file.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(path) => Some(path),
+            Place::Memory(_) | Place::Stream { .. } => None,
+        }
+    }
+
+    /// The bytes, when they are in memory.
+    pub fn bytes(&self) -> Option<&Arc<[u8]>> {
+        match &self.place {
+            Place::Memory(bytes) => Some(bytes),
+            Place::File(_) | Place::Stream { .. } => None,
+        }
+    }
+
+    /// Bytes as they lie on disk; `None` when that is not known before the end.
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.size_bytes
+    }
+
+    /// Whether it can be read more than once.
+    pub fn can_be_read_again(&self) -> bool {
+        !matches!(self.place, Place::Stream { .. })
+    }
+
+    /// Its size, when it can be read from any byte on.
+    pub(crate) fn splittable_bytes(&self) -> Option<u64> {
+        self.size_bytes.filter(|_| self.compression == Compression::Plain)
+    }
+
+    /// The first bytes, decompressed.
+    pub fn head(&self) -> Result<Head, Error> {
+        match &self.place {
+            Place::Stream { head, .. } => Ok(head.clone()),
+            Place::File(_) | Place::Memory(_) => read_head(&mut self.open_at(0)?),
+        }
+    }
+
+    /// The decompressed bytes from `offset` on; only a plain file can begin elsewhere than at 0.
+    pub(crate) fn open_at(&self, offset: u64) -> Result<ByteStream, Error> {
+        debug_assert!(offset == 0 || self.splittable_bytes().is_some());
+        let raw: Raw = match &self.place {
+            Place::File(path) => {
+                let mut file = File::open(path).map_err(|source| Error::io("open", &self.name, source))?;
+                file.seek(SeekFrom::Start(offset))
+                    .map_err(|source| Error::io("seek in", &self.name, source))?;
+                Box::new(file)
+            }
+            Place::Memory(bytes) => {
+                let mut cursor = Cursor::new(Arc::clone(bytes));
+                cursor.set_position(offset);
+                Box::new(cursor)
+            }
+            Place::Stream { head, rest } => {
+                let mut rest = rest.lock().map_err(|_| Error::StandardInputTaken)?;
+                return Ok(rest.take().ok_or(Error::StandardInputTaken)?.after(Arc::clone(&head.bytes)));
+            }
+        };
+        ByteStream::new(&self.name, raw, self.compression)
+    }
+
+    /// Calls `each` with every line, in order, its end taken off: for what must be known before reading.
+    pub(crate) fn for_each_line(
+        &self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        const CHUNK_BYTES: usize = 256 << 10;
+        let mut stream = self.open_at(0)?;
+        let mut carried = Vec::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let count = stream.read(&mut chunk)?;
+            if count == 0 {
+                break;
+            }
+            carried.extend_from_slice(&chunk[..count]);
+            let Some(last) = memchr::memrchr(b'\n', &carried) else { continue };
+            for line in carried[..last].split(|byte| *byte == b'\n') {
+                each(line.strip_suffix(b"\r").unwrap_or(line))?;
+            }
+            carried.drain(..=last);
+        }
+        if carried.is_empty() { Ok(()) } else { each(carried.strip_suffix(b"\r").unwrap_or(&carried)) }
+    }
+}
+
+fn read_head(stream: &mut ByteStream) -> Result<Head, Error> {
+    let mut bytes = vec![0; HEAD_BYTES];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let count = stream.read(&mut bytes[filled..])?;
+        if count == 0 {
+            break;
+        }
+        filled += count;
+    }
+    let complete = filled < bytes.len();
+    bytes.truncate(filled);
+    Ok(Head { bytes: bytes.into(), complete })
+}
+
+fn read_up_to(raw: &mut dyn Read, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    raw.take(limit as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

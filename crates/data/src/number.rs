@@ -1,0 +1,183 @@
+//! Numbers in text, eight digits at a time.
+//!
+//! A word of 8 bytes is loaded little-endian, so that the first character is the lowest byte. Digits are found and
+//! combined with a few multiplications (Lemire, "Number parsing at a gigabyte per second", 2021).
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// How many of the first bytes of `word` are digits, 0 to 8. `word` has been xored with [`ZEROS`].
+#[inline(always)]
+fn leading_digits(word: u64) -> u32 {
+    // A byte above 9 gets its high bit, by the addition or because it had it. A carry only spoils later bytes.
+    let other = (word.wrapping_add(0x7676_7676_7676_7676) | word) & HIGH_BITS;
+    other.trailing_zeros() / 8
+}
+
+/// The number of 8 digits (values 0 to 9, first in the lowest byte).
+#[inline(always)]
+fn eight_digits(word: u64) -> u64 {
+    let pairs = word.wrapping_mul(10).wrapping_add(word >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
+}
+
+/// The 8 bytes at `at`, if there are so many.
+#[inline(always)]
+fn word_at(text: &[u8], at: usize) -> Option<u64> {
+    text.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The digits at `at` as a number, and where they end. No digit: `(0, at)`. Too large for u64: `u64::MAX`.
+#[inline(always)]
+pub(crate) fn digits(text: &[u8], at: usize) -> (u64, usize) {
+    let Some(word) = word_at(text, at) else {
+        return few_digits(text, at, 0);
+    };
+    let word = word ^ ZEROS;
+    let count = leading_digits(word);
+    if count == 8 {
+        return more_digits(text, at + 8, eight_digits(word));
+    }
+    // Leading zeros are shifted in from below. Two shifts, because a shift by 64 is not one.
+    let value = eight_digits((word << 8) << (56 - 8 * count));
+    (value, at + count as usize)
+}
+
+/// Goes on after 8 digits.
+#[inline(never)]
+fn more_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
+    let Some(word) = word_at(text, at) else {
+        return few_digits(text, at, high);
+    };
+    let word = word ^ ZEROS;
+    let count = leading_digits(word);
+    if count == 8 {
+        return few_digits(text, at + 8, high * 100_000_000 + eight_digits(word));
+    }
+    let low = eight_digits((word << 8) << (56 - 8 * count));
+    (high * 10u64.pow(count) + low, at + count as usize)
+}
+
+/// Digit by digit.
+#[inline(never)]
+fn few_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        value = value.saturating_mul(10).saturating_add(u64::from(digit));
+        at += 1;
+    }
+    (value, at)
+}
+
+/// Powers of ten that f32 holds exactly.
+const TENS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+/// Whole numbers below are exact in f32.
+const EXACT: u64 = 1 << 24;
+
+/// The number at `at`, correctly rounded, and where it ends; `None` when there is none. May be infinite or NaN.
+#[inline]
+pub(crate) fn float(text: &[u8], at: usize) -> Option<(f32, usize)> {
+    let negative = text.get(at) == Some(&b'-');
+    let start = at + usize::from(negative);
+    let (whole, end) = digits(text, start);
+    let (mut mantissa, mut at_end, mut decimals) = (whole, end, 0);
+    if text.get(end) == Some(&b'.') {
+        let (fraction, fraction_end) = digits(text, end + 1);
+        decimals = fraction_end - end - 1;
+        at_end = fraction_end;
+        if decimals >= TENS.len() {
+            return any_float(text, at);
+        }
+        mantissa = whole.saturating_mul(10u64.pow(decimals as u32)).saturating_add(fraction);
+    }
+    let simple = mantissa < EXACT && at_end > start + usize::from(decimals == 0 && at_end > end);
+    if !simple || text.get(at_end).is_some_and(|byte| matches!(byte, b'e' | b'E' | b'.')) {
+        return any_float(text, at);
+    }
+    // Both are exact in f32, so one division rounds once.
+    let value = mantissa as f32 / TENS[decimals];
+    Some((if negative { -value } else { value }, at_end))
+}
+
+#[inline(never)]
+fn any_float(text: &[u8], at: usize) -> Option<(f32, usize)> {
+    let (value, count) = fast_float2::parse_partial::<f32, _>(text.get(at..)?).ok()?;
+    Some((value, at + count))
+}
+
+/// The whole token as a number; `None` when it is not one. May be infinite or NaN.
+#[inline]
+pub(crate) fn whole_float(token: &[u8]) -> Option<f32> {
+    float(token, 0).filter(|(_, end)| *end == token.len()).map(|(value, _)| value)
+}
+
+/// The whole token as a number of double precision.
+#[inline]
+pub(crate) fn whole_double(token: &[u8]) -> Option<f64> {
+    match token {
+        b"0" => Some(0.0),
+        b"1" | b"+1" => Some(1.0),
+        b"-1" => Some(-1.0),
+        _ => fast_float2::parse::<f64, _>(token).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn digits_of_any_length_end_where_they_end() {
+        for length in 0..19 {
+            let text = &b"1234567890123456789"[..length];
+            let expected = std::str::from_utf8(text).unwrap().parse().unwrap_or(0);
+            for tail in [
+                "",
+                ":",
+                ":1 234:5",
+                " 99999999",
+                "\u{e9}\u{e9}\u{e9}\u{e9}",
+                "/:;<",
+                "\x7f\x01\x02\x03\x04\x05",
+            ] {
+                let line = [text, tail.as_bytes()].concat();
+                assert_eq!(digits(&line, 0), (expected, length), "{}", String::from_utf8_lossy(&line));
+            }
+        }
+        assert_eq!(digits(b"99999999999999999999999999", 0).0, u64::MAX);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_none() {
+        for text in ["", "-", ".", "-.", "e5", "x", "--1", ":", "\u{e9}"] {
+            assert_eq!(whole_float(text.as_bytes()), None, "{text}");
+        }
+        for (text, value) in
+            [(".5", 0.5), ("-.5", -0.5), ("5.", 5.0), ("+1", 1.0), ("1e3", 1000.0), ("-0", 0.0)]
+        {
+            assert_eq!(whole_float(text.as_bytes()), Some(value), "{text}");
+            assert_eq!(whole_double(text.as_bytes()), Some(f64::from(value)), "{text}");
+        }
+        assert!(whole_float(b"inf").unwrap().is_infinite());
+        assert!(whole_float(b"1e60").unwrap().is_infinite());
+        assert!(whole_float(b"nan").unwrap().is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_equal_those_of_the_standard_library(x in any::<f32>(), decimals in 0usize..14) {
+            let (short, exact) = (format!("{:.*}", decimals, x.fract() * 1000.0), format!("{x:e}"));
+            prop_assert_eq!(whole_float(short.as_bytes()), Some(short.parse::<f32>().unwrap()));
+            if x.is_finite() {
+                prop_assert_eq!(whole_float(exact.as_bytes()), Some(x));
+            }
+        }
+
+        #[test]
+        fn keys_equal_those_of_the_standard_library(key: u64, tail in "[ :a-z]{0,9}") {
+            let text = format!("{key}{tail}");
+            prop_assert_eq!(digits(text.as_bytes(), 0), (key, text.len() - tail.len()));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From what the user names to files: files, folders, patterns, standard input.
+
+use crate::Error;
+use crate::source::Input;
+use std::path::{Path, PathBuf};
+
+/// Characters that make a name a pattern.
+const PATTERN: [char; 3] = ['*', '?', '['];
+
+/// The files that `inputs` name, in the order given; those of a folder or a pattern sorted by name.
+pub(crate) fn resolve(inputs: &[String]) -> Result<Vec<Input>, Error> {
+    if inputs.is_empty() {
+        return Err(Error::BadOption { option: "data", reason: "no input given".to_owned() });
+    }
+    let mut files = Vec::new();
+    for input in inputs {
+        let path = Path::new(input);
+        if input == "-" {
+            files.push(Input::standard_input()?);
+        } else if path.is_dir() {
+            extend(&mut files, folder(path)?, input, path)?;
+        } else if path.exists() {
+            files.push(Input::file(path)?);
+        } else if input.contains(PATTERN) {
+            extend(&mut files, pattern(input)?, input, &folder_of(input))?;
+        } else {
+            return Err(nothing(input, &folder_of(input)));
+        }
+    }
+    Ok(files)
+}
+
+fn extend(files: &mut Vec<Input>, paths: Vec<PathBuf>, input: &str, folder: &Path) -> Result<(), Error> {
+    if paths.is_empty() {
+        return Err(nothing(input, folder));
+    }
+    for path in paths {
+        files.push(Input::file(path)?);
+    }
+    Ok(())
+}
+
+fn nothing(input: &str, folder: &Path) -> Error {
+    Error::NothingMatches { pattern: input.to_owned(), folder: folder.to_owned() }
+}
+
+/// The folder that a pattern or a missing file is looked for in.
+fn folder_of(input: &str) -> PathBuf {
+    let fixed = &input[..input.find(PATTERN).unwrap_or(input.len())];
+    match fixed.rfind('/') {
+        Some(0) => PathBuf::from("/"),
+        Some(end) => PathBuf::from(&fixed[..end]),
+        None => PathBuf::from("."),
+    }
+}
+
+/// The files of a folder, sorted; not those whose name begins with `.` or `_` (markers of Hadoop and Spark).
+fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::io("list", path.display().to_string(), source);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        let hidden = file.file_name().is_none_or(|name| {
+            name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_")
+        });
+        if !hidden && file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn pattern(input: &str) -> Result<Vec<PathBuf>, Error> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let paths = glob::glob_with(input, options).map_err(|error| Error::BadPattern {
+        pattern: input.to_owned(),
+        at: error.pos,
+        reason: error.msg.to_owned(),
+    })?;
+    let mut files = Vec::new();
+    for path in paths {
+        let path = path.map_err(|error| {
+            let file = error.path().display().to_string();
+            Error::io("list", file, error.into())
+        })?;
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(files: &[Input]) -> Vec<String> {
+        files.iter().map(|f| f.path().unwrap().file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    fn filled_folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.libsvm", "a.libsvm", ".hidden", "_SUCCESS", "c.txt"] {
+            std::fs::write(folder.path().join(name), "1 1:1\n").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("sub.libsvm")).unwrap();
+        folder
+    }
+
+    fn resolved(folder: &tempfile::TempDir, input: &str) -> Result<Vec<Input>, Error> {
+        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()])
+    }
+
+    #[test]
+    fn a_folder_gives_its_files_sorted_without_markers() {
+        let folder = filled_folder();
+        assert_eq!(names(&resolved(&folder, "").unwrap()), ["a.libsvm", "b.libsvm", "c.txt"]);
+    }
+
+    #[test]
+    fn a_pattern_gives_its_files_sorted() {
+        let folder = filled_folder();
+        assert_eq!(names(&resolved(&folder, "*.libsvm").unwrap()), ["a.libsvm", "b.libsvm"]);
+        assert_eq!(names(&resolved(&folder, "[c]*").unwrap()), ["c.txt"]);
+    }
+
+    #[test]
+    fn what_matches_nothing_is_an_error_that_says_where_it_looked() {
+        let folder = filled_folder();
+        for input in ["*.vw", "x.libsvm", "sub.libsvm"] {
+            let error = resolved(&folder, input).err().unwrap();
+            assert!(
+                matches!(&error, Error::NothingMatches { pattern, .. } if pattern.ends_with(input)),
+                "{error}"
+            );
+            assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
+        }
+        assert!(matches!(resolved(&folder, "a[*"), Err(Error::BadPattern { .. })));
+        assert!(resolve(&[]).is_err());
+    }
+}
