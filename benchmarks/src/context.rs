@@ -73,15 +73,6 @@ impl Context {
         Ok(value["metrics"].clone())
     }
 
-    /// Runs an inner measurement of this program and returns its JSON.
-    pub(crate) fn inner(&self, cores: Cores, words: &[OsString]) -> Result<Value> {
-        let own = std::env::current_exe().context("where am I")?;
-        let mut all = arguments(["inner"]);
-        all.extend_from_slice(words);
-        let text = process::output(cores, &own, &all)?;
-        serde_json::from_str(&text).context("an inner measurement printed no JSON")
-    }
-
     /// A folder for a work's models.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.options.scratch.join(name)

@@ -64,7 +64,9 @@ impl Options {
                 "--peers" => options.peers = value()?.into(),
                 "--python" => options.python = Some(value()?.into()),
                 "--list" => {
-                    WORKS.iter().for_each(|work| println!("{:<16} {}", work.name, work.title));
+                    for work in WORKS {
+                        println!("{:<20} {}", work.name, work.title);
+                    }
                     return Ok(None);
                 }
                 "--help" | "-h" => {

@@ -93,6 +93,14 @@ fn wait(child: &Child) -> Result<(ExitStatus, Usage)> {
     Ok((ExitStatus::from_raw(status), Usage { wall_s: 0.0, cpu_s, peak_mb }))
 }
 
+/// Starts this program anew for an inner measurement and returns its JSON.
+pub(crate) fn inner(cores: Cores, words: &[OsString]) -> Result<serde_json::Value> {
+    let own = std::env::current_exe().context("where am I")?;
+    let mut all = arguments(["inner"]);
+    all.extend_from_slice(words);
+    serde_json::from_str(&output(cores, &own, &all)?).context("an inner measurement printed no JSON")
+}
+
 /// Words as arguments.
 pub(crate) fn arguments<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
     words.into_iter().map(Into::into).collect()

@@ -3,12 +3,27 @@
 use anyhow::Result;
 
 use crate::bar::Figure;
+use crate::process::Usage;
 
 /// One run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) seconds: f64,
+    pub(crate) cpu_s: f64,
     pub(crate) peak_mb: f64,
+}
+
+impl Sample {
+    /// A peer's own measurement of its time; what else it used is not known.
+    pub(crate) fn time(seconds: f64) -> Self {
+        Self { seconds, cpu_s: f64::NAN, peak_mb: f64::NAN }
+    }
+}
+
+impl From<Usage> for Sample {
+    fn from(usage: Usage) -> Self {
+        Self { seconds: usage.wall_s, cpu_s: usage.cpu_s, peak_mb: usage.peak_mb }
+    }
 }
 
 /// All runs of both.
@@ -38,9 +53,14 @@ impl Race {
         self.figure(|sample| sample.seconds)
     }
 
-    /// Medians of the peaks.
+    /// The median of our peaks.
     pub(crate) fn peak(&self) -> Figure {
-        self.figure(|sample| sample.peak_mb)
+        Figure::ours(self.figure(|sample| sample.peak_mb).ours)
+    }
+
+    /// The median of our processor times.
+    pub(crate) fn cpu(&self) -> Figure {
+        Figure::ours(self.figure(|sample| sample.cpu_s).ours)
     }
 
     fn figure(&self, of: impl Fn(&Sample) -> f64) -> Figure {
@@ -70,7 +90,7 @@ mod tests {
     #[test]
     fn ratios_are_of_neighbours_not_of_medians() {
         let (mut a, mut b) = ([1.0, 4.0, 2.0].into_iter(), [2.0, 8.0, 8.0].into_iter());
-        let sample = |seconds: Option<f64>| Sample { seconds: seconds.unwrap(), peak_mb: 0.0 };
+        let sample = |seconds: Option<f64>| Sample::time(seconds.unwrap());
         let race = Race::run(3, || Ok(sample(a.next())), || Ok(Some(sample(b.next())))).unwrap();
         let time = race.time();
         assert_eq!((time.ours, time.peer, time.ratio), (2.0, Some(8.0), Some(0.5)));

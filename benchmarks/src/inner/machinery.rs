@@ -19,7 +19,7 @@ use super::{BATCH_SIZE, reader};
 const ALPHA: f32 = 0.1;
 const BETA: f32 = 1.0;
 const PARTITION_COUNT: u32 = 8;
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Where parameters lie.
 trait Parameters {
@@ -42,7 +42,7 @@ impl Parameters for Plain {
         Ok(())
     }
 
-    /// McMahan et al., KDD 2013, algorithm 1 with l1 = l2 = 0.
+    /// `McMahan` et al., KDD 2013, algorithm 1 with l1 = l2 = 0.
     fn update(&mut self, columns: &[u64], gradients: &[f32]) -> Result<()> {
         for (column, &g) in columns.iter().zip(gradients) {
             let [w, z, n] = &mut self.table[*column as usize];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::train;
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
-use crate::process::{Cores, Usage, arguments};
+use crate::process::{Cores, arguments};
 use crate::race::{Race, Sample, median};
 
 const ONE_PASS: &[&str] = &["epochs=1"];
@@ -38,11 +38,11 @@ fn against_vw(context: &Context, millions: u64, cores: Cores, case: &str) -> Res
     let mut peer_metrics = Value::Null;
     let race = Race::run(
         context.options.rounds,
-        || Ok(sample(context.seraphim(cores, &words)?)),
+        || Ok(context.seraphim(cores, &words)?.into()),
         || {
             let Some(peers) = context.peers() else { return Ok(None) };
             peer_metrics = peers.linear(case, &folder, cores)?;
-            Ok(peer_metrics["fit_s"].as_f64().map(|seconds| Sample { seconds, peak_mb: 0.0 }))
+            Ok(peer_metrics["fit_s"].as_f64().map(Sample::time))
         },
     )?;
     let metrics = context.evaluate(&model, &folder.join("test.libsvm"), &[])?;
@@ -50,7 +50,8 @@ fn against_vw(context: &Context, millions: u64, cores: Cores, case: &str) -> Res
         ("auc", Figure::beside(number(&metrics, "auc")?, peer_metrics["auc"].as_f64())),
         ("log_loss", Figure::beside(number(&metrics, "log_loss")?, peer_metrics["logloss"].as_f64())),
         ("time", race.time()),
-        ("peak", Figure::ours(race.peak().ours)),
+        ("peak", race.peak()),
+        ("cpu", race.cpu()),
     ]))
 }
 
@@ -75,8 +76,8 @@ pub(super) fn parquet(context: &Context) -> Result<Figures> {
         .map(|file| train("lr", &folder.join(file), &model, 2, ONE_PASS, &[]));
     let race = Race::run(
         context.options.rounds,
-        || Ok(sample(context.seraphim(Cores::Two, &ours)?)),
-        || Ok(Some(sample(context.seraphim(Cores::Two, &text)?))),
+        || Ok(context.seraphim(Cores::Two, &ours)?.into()),
+        || Ok(Some(context.seraphim(Cores::Two, &text)?.into())),
     )?;
     Ok(Figures::from([("time", race.time()), ("peak", race.peak())]))
 }
@@ -114,9 +115,9 @@ pub(super) fn consistency(context: &Context) -> Result<Figures> {
     let mut ssp = Vec::new();
     let race = Race::run(
         context.options.rounds,
-        || Ok(sample(context.seraphim(Cores::Two, &modes[0].1)?)),
+        || Ok(context.seraphim(Cores::Two, &modes[0].1)?.into()),
         || {
-            let asp = sample(context.seraphim(Cores::Two, &modes[1].1)?);
+            let asp: Sample = context.seraphim(Cores::Two, &modes[1].1)?.into();
             ssp.push(context.seraphim(Cores::Two, &modes[2].1)?.wall_s);
             Ok(Some(asp))
         },
@@ -145,8 +146,8 @@ pub(super) fn two_tasks(context: &Context) -> Result<Figures> {
     let (one, two) = (words(1), words(2));
     let race = Race::run(
         context.options.rounds,
-        || Ok(sample(context.seraphim(Cores::One, &one)?)),
-        || Ok(Some(sample(context.seraphim(Cores::Two, &two)?))),
+        || Ok(context.seraphim(Cores::One, &one)?.into()),
+        || Ok(Some(context.seraphim(Cores::Two, &two)?.into())),
     )?;
     let time = race.time();
     Ok(Figures::from([
@@ -164,18 +165,14 @@ pub(super) fn predict(context: &Context) -> Result<Figures> {
     words.extend(["--output".into(), scores.into()]);
     let race = Race::run(
         context.options.rounds,
-        || Ok(sample(context.seraphim(Cores::Two, &words)?)),
+        || Ok(context.seraphim(Cores::Two, &words)?.into()),
         || {
             let Some(peers) = context.peers() else { return Ok(None) };
             let value = peers.linear(VW_10M, &folder, Cores::Two)?;
-            Ok(value["predict_s"].as_f64().map(|seconds| Sample { seconds, peak_mb: 0.0 }))
+            Ok(value["predict_s"].as_f64().map(Sample::time))
         },
     )?;
-    Ok(Figures::from([("time", race.time()), ("peak", Figure::ours(race.peak().ours))]))
-}
-
-fn sample(usage: Usage) -> Sample {
-    Sample { seconds: usage.wall_s, peak_mb: usage.peak_mb }
+    Ok(Figures::from([("time", race.time()), ("peak", race.peak())]))
 }
 
 fn number(metrics: &Value, name: &str) -> Result<f64> {

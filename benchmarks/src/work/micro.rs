@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
-use crate::process::{Cores, arguments};
+use crate::process::{self, Cores, arguments};
 use crate::race::{Race, Sample, median};
 
 pub(super) fn parse(context: &Context) -> Result<Figures> {
@@ -13,7 +13,7 @@ pub(super) fn parse(context: &Context) -> Result<Figures> {
     words.push(file.into());
     let mut speeds = Vec::new();
     for _ in 0..context.options.rounds {
-        let value = context.inner(Cores::One, &words)?;
+        let value = process::inner(Cores::One, &words)?;
         speeds.push(value["gb_per_s"].as_f64().context("parse gave no speed")?);
     }
     Ok(Figures::from([("speed", Figure::ours(median(&speeds).unwrap_or(f64::NAN)))]))
@@ -25,9 +25,9 @@ pub(super) fn machinery(context: &Context) -> Result<Figures> {
     let run = |kind: &str| {
         let mut words = arguments(["machinery", kind]);
         words.push(file.clone().into());
-        let value = context.inner(Cores::One, &words)?;
+        let value = process::inner(Cores::One, &words)?;
         let seconds = value["seconds"].as_f64().context("machinery gave no seconds")?;
-        Ok(Sample { seconds, peak_mb: 0.0 })
+        Ok(Sample::time(seconds))
     };
     let mut dense = Vec::new();
     let race = Race::run(

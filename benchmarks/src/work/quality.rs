@@ -28,14 +28,11 @@ pub(super) fn a9a_lr(context: &Context) -> Result<Figures> {
     let words = train("lr", &data, &model, 1, settings::A9A_LR, &[]);
     let race = Race::run(
         context.options.rounds,
-        || {
-            let usage = context.seraphim(Cores::One, &words)?;
-            Ok(Sample { seconds: usage.wall_s, peak_mb: usage.peak_mb })
-        },
+        || Ok(context.seraphim(Cores::One, &words)?.into()),
         || {
             let Some(peers) = context.peers() else { return Ok(None) };
             let value = peers.linear("liblinear_l2", &folder, Cores::One)?;
-            Ok(value["fit_s"].as_f64().map(|seconds| Sample { seconds, peak_mb: 0.0 }))
+            Ok(value["fit_s"].as_f64().map(Sample::time))
         },
     )?;
     let mut figures = score(context, &model, &context.unpacked("a9a", "test.libsvm")?, &["auc", "log_loss"])?;
