@@ -1,1 +1,28 @@
 //! Algorithms: one folder each, the same file names in each.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`algorithm`] | the table of algorithms, [`Job`], [`Model`] and what a job needs of its data |
+//! | [`coordinator`] | what the tasks of a job say to the one who runs them |
+//! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
+//! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
+//! | [`metric`] | exact metrics that merge over tasks |
+//! | [`stopping`] | when the validation loss says that it is enough |
+
+pub mod algorithm;
+pub mod coordinator;
+pub mod error;
+pub mod linear;
+pub mod metric;
+pub mod param;
+pub mod stopping;
+
+pub use algorithm::{
+    Algorithm, DataFacts, DataNeeds, Epochs, Job, Model, Output, Scorer, TrainTask, algorithm, algorithms,
+    evaluate,
+};
+pub use coordinator::{Coordinator, EpochReport, Flow, Verdict};
+pub use error::Error;
+pub use metric::MetricParts;
+pub use param::{ParamKind, ParamSpec};
+pub use stopping::{EarlyStopping, Judgement};

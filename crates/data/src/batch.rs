@@ -4,8 +4,7 @@
 //! rewrites every entry as a position among them. Pulls and pushes then name each parameter once, and the inner loops
 //! work on small dense arrays.
 
-use math::hash::mix64;
-use math::sort::sort_pairs;
+use crate::distinct::Distinct;
 
 /// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,82 +185,6 @@ impl BatchBuilder {
     }
 }
 
-/// Finds the distinct keys of a batch: a small table from key to order of first sight, then one sort of the distinct
-/// keys, then one pass that turns order of sight into rank.
-#[derive(Debug, Default)]
-struct Distinct {
-    /// Slot -> order of first sight + 1; 0 is free. Linear probing.
-    table: Vec<u32>,
-    /// Keys by order of first sight.
-    seen: Vec<u64>,
-    pairs: Vec<(u64, u32)>,
-    scratch: Vec<(u64, u32)>,
-    rank: Vec<u32>,
-}
-
-impl Distinct {
-    /// `columns` becomes the sorted distinct keys, `indices` the rank of each key.
-    fn index(&mut self, keys: &[u64], columns: &mut Vec<u64>, indices: &mut Vec<u32>) {
-        self.seen.clear();
-        self.table.clear();
-        self.table.resize((keys.len() / 2).next_power_of_two().max(64), 0);
-        indices.clear();
-        indices.reserve(keys.len());
-        for &key in keys {
-            let order = self.order_of(key);
-            indices.push(order);
-        }
-        self.pairs.clear();
-        self.pairs.extend(self.seen.iter().zip(0u32..).map(|(&key, order)| (key, order)));
-        sort_pairs(&mut self.pairs, &mut self.scratch);
-        self.rank.clear();
-        self.rank.resize(self.pairs.len(), 0);
-        columns.clear();
-        columns.reserve(self.pairs.len());
-        for (rank, &(key, order)) in (0u32..).zip(&self.pairs) {
-            columns.push(key);
-            self.rank[order as usize] = rank;
-        }
-        for index in indices {
-            *index = self.rank[*index as usize];
-        }
-    }
-
-    #[inline]
-    fn order_of(&mut self, key: u64) -> u32 {
-        let mask = self.table.len() - 1;
-        let mut slot = mix64(key) as usize & mask;
-        loop {
-            match self.table[slot] {
-                0 => {
-                    let order = self.seen.len() as u32;
-                    self.seen.push(key);
-                    self.table[slot] = order + 1;
-                    if self.seen.len() * 2 > self.table.len() {
-                        self.grow();
-                    }
-                    return order;
-                }
-                order if self.seen[order as usize - 1] == key => return order - 1,
-                _ => slot = (slot + 1) & mask,
-            }
-        }
-    }
-
-    fn grow(&mut self) {
-        let mask = self.table.len() * 2 - 1;
-        self.table.clear();
-        self.table.resize(mask + 1, 0);
-        for (&key, order) in self.seen.iter().zip(1u32..) {
-            let mut slot = mix64(key) as usize & mask;
-            while self.table[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            self.table[slot] = order;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,13 +240,5 @@ mod tests {
             builder.push_one(key);
         }
         assert_eq!(builder.duplicate_key(), Some(9));
-    }
-
-    #[test]
-    fn the_table_of_distinct_keys_grows() {
-        let record: Vec<(u64, f32)> = (0..10_000u64).rev().map(|k| (k * k, 1.0)).collect();
-        let batch = build(&[&record]);
-        assert_eq!(batch.columns, (0..10_000u64).map(|k| k * k).collect::<Vec<_>>());
-        assert_eq!(batch.indices, (0..10_000u32).rev().collect::<Vec<_>>());
     }
 }

@@ -201,6 +201,13 @@ impl BatchStream for TaskData {
         };
         Ok(found.then_some(&self.batch))
     }
+
+    fn forget(&mut self) {
+        // An epoch that reads the kept blocks needs them to its end.
+        if self.source == Source::Reader {
+            self.kept = None;
+        }
+    }
 }
 
 /// Batches in memory, the same in every epoch: validation records, tests.

@@ -2,8 +2,10 @@
 
 pub mod bad_lines;
 pub mod batch;
+pub mod batch_size;
 pub mod block;
 mod compression;
+mod distinct;
 pub mod epochs;
 pub mod error;
 pub mod format;
@@ -25,6 +27,7 @@ pub mod stream;
 
 pub use bad_lines::BadLines;
 pub use batch::{Batch, BatchBuilder};
+pub use batch_size::BatchSize;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
 pub use error::{BadLine, Error, LineError};
 pub use format::{FormatRow, FormatTable};

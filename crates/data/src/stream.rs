@@ -8,4 +8,6 @@ pub trait BatchStream: Send {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error>;
     /// The next batch; `None` at the end of the epoch.
     fn next(&mut self) -> Result<Option<&Batch>, Error>;
+    /// No later epoch will be asked for: what is kept for one may be dropped.
+    fn forget(&mut self) {}
 }

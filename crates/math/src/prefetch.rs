@@ -1,7 +1,7 @@
 //! A hint to the cache: the line will be wanted soon. It changes no result and may be ignored.
 
 /// Asks for the cache line that holds `slice[index]`. Out of range is not an error: nothing is read.
-#[inline(always)]
+#[inline]
 #[allow(unsafe_code)]
 pub fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

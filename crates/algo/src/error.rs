@@ -1,0 +1,127 @@
+//! What can go wrong in an algorithm.
+
+/// An error of this crate. Variants carry data; the text says what, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such algorithm.
+    #[error("unknown algorithm {name:?}{}; there are: {known}", nearest_text(.nearest.as_deref()))]
+    UnknownAlgorithm {
+        /// As asked.
+        name: String,
+        /// The most similar name, when one is near.
+        nearest: Option<String>,
+        /// All names.
+        known: String,
+    },
+    /// No such parameter.
+    #[error("{algorithm} has no parameter {name:?}{}; `seraphim algorithms {algorithm}` lists them all", nearest_text(.nearest.as_deref()))]
+    UnknownParameter {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// As asked.
+        name: String,
+        /// The most similar name, when one is near.
+        nearest: Option<String>,
+    },
+    /// A value outside of what a parameter allows.
+    #[error("parameter {name} of {algorithm} is {actual:?}, expected {expected}")]
+    Parameter {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// As given.
+        actual: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// Two parameters that exclude each other.
+    #[error("{algorithm}: {first} and {second} do not go together: {reason}")]
+    Conflict {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// One, with its value.
+        first: String,
+        /// The other, with its value.
+        second: String,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
+    /// Nothing to learn from.
+    #[error("the training data hold no records")]
+    NoRecords,
+    /// Only one class was seen.
+    #[error(
+        "training labels have one class only: all {record_count} records have label {label}. A classifier needs both; \
+         check the label column, or name the positive label with positive_label"
+    )]
+    OneClass {
+        /// Number of records seen.
+        record_count: u64,
+        /// Their label.
+        label: f32,
+    },
+    /// Too few or too many classes.
+    #[error(
+        "the labels have {actual} classes, softmax takes 2 to {limit}; for real targets use linear or huber"
+    )]
+    ClassCount {
+        /// Distinct labels seen.
+        actual: usize,
+        /// The most that is allowed.
+        limit: usize,
+    },
+    /// A label that is no class of the model.
+    #[error("label {label} is none of the {class_count} classes of the model ({first} ... {last})")]
+    UnknownClass {
+        /// The label.
+        label: f32,
+        /// Number of classes.
+        class_count: usize,
+        /// Smallest class.
+        first: f32,
+        /// Largest class.
+        last: f32,
+    },
+    /// Training on from a model that does not fit.
+    #[error("cannot train on from this model: its {what} is {model}, the job's {job}")]
+    ModelMismatch {
+        /// What differs.
+        what: &'static str,
+        /// In the model.
+        model: String,
+        /// In the job.
+        job: String,
+    },
+    /// The weights became infinite or NaN.
+    #[error(
+        "training diverged in epoch {epoch}, step {step}: the loss of a batch is {loss}. Lower learning_rate \
+         (now {rate}), or standardize the columns (standardize=true)"
+    )]
+    Diverged {
+        /// The epoch.
+        epoch: u64,
+        /// Step in the epoch.
+        step: u64,
+        /// The loss.
+        loss: f64,
+        /// The rate in force.
+        rate: f64,
+    },
+    /// The one who runs the tasks gave up.
+    #[error("{reason}")]
+    Coordinator {
+        /// Why.
+        reason: String,
+    },
+    /// From the parameters.
+    #[error(transparent)]
+    Matrix(#[from] matrix::Error),
+    /// From the data.
+    #[error(transparent)]
+    Data(#[from] data::Error),
+}
+
+fn nearest_text(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}

@@ -1,0 +1,189 @@
+//! What scoring with a linear model needs besides its matrices; saved with them as JSON.
+
+use data::LabelRule;
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, MatrixId, MatrixSpec, Partitioner, PushRule, Storage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::loss::Loss;
+use crate::algorithm::Output;
+use crate::error::Error;
+use crate::metric::classification::ClassCounts;
+use crate::metric::{BinaryParts, ClassParts, MetricParts, RealParts};
+
+/// Rows of a matrix when the number of features is not known: keys are below 2^63.
+const UNKNOWN_ROWS: u64 = 1 << 63;
+/// Columns of the moments: share of records that have the feature, mean, mean of squares, all over all records.
+pub(crate) const MOMENT_COLUMNS: u64 = 3;
+
+/// How columns are standardized before they meet their weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standardize {
+    /// `(x - mean) / deviation`, over the records that have the column: dense formats. A missing value counts as the
+    /// mean.
+    Center,
+    /// `x / deviation`, over all records, an absent entry being 0: sparse formats, which stay sparse.
+    Scale,
+}
+
+/// The facts of a linear model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// As in the table of algorithms.
+    pub algorithm: String,
+    /// What was minimized.
+    pub loss: Loss,
+    /// Labels of the classes, ascending, in the order of the columns; `[0, 1]` for two classes, empty for numbers.
+    pub classes: Vec<f32>,
+    /// The label that counted as 1, when it was named.
+    pub positive_label: Option<f32>,
+    /// There is a matrix `intercept`.
+    pub intercept: bool,
+    /// There is a matrix `moments`, and columns are standardized with it.
+    pub standardize: Option<Standardize>,
+    /// Records are scaled to unit length (after standardization).
+    pub normalize: bool,
+    /// Number of features, when it was declared: storage is dense.
+    pub dimensions: Option<u64>,
+}
+
+impl Model {
+    /// Columns of the weights: 1, or one a class for softmax.
+    pub fn width(&self) -> usize {
+        match self.loss {
+            Loss::Softmax => self.classes.len(),
+            _ => 1,
+        }
+    }
+
+    /// The weights, features x width, f32.
+    pub fn weights_id(&self) -> MatrixId {
+        MatrixId(0)
+    }
+
+    /// The intercept, 1 x width, f32.
+    pub fn intercept_id(&self) -> Option<MatrixId> {
+        self.intercept.then_some(MatrixId(1))
+    }
+
+    /// The moments, features x 3, f64: share of records with the feature, mean, mean of squares.
+    pub fn moments_id(&self) -> Option<MatrixId> {
+        self.standardize.map(|_| MatrixId(1 + u32::from(self.intercept)))
+    }
+
+    /// What a prediction holds.
+    pub fn output(&self) -> Output {
+        match self.loss {
+            Loss::Logistic => Output::Probability,
+            Loss::Hinge | Loss::SquaredHinge => Output::Margin,
+            Loss::Squared | Loss::Huber { .. } => Output::Value,
+            Loss::Softmax => Output::Classes(self.classes.clone()),
+        }
+    }
+
+    /// How labels become numbers.
+    pub fn label_rule(&self) -> LabelRule {
+        match self.loss {
+            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
+                LabelRule::Binary { positive: self.positive_label }
+            }
+            Loss::Softmax => LabelRule::Class,
+            Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
+        }
+    }
+
+    /// Empty metric parts of this kind of model.
+    pub fn metric_parts(&self) -> MetricParts {
+        match self.loss {
+            Loss::Logistic => {
+                MetricParts::Binary(Box::new(BinaryParts { probabilities: true, ..Default::default() }))
+            }
+            Loss::Hinge | Loss::SquaredHinge => MetricParts::Binary(Box::default()),
+            Loss::Squared | Loss::Huber { .. } => MetricParts::Real(RealParts::default()),
+            Loss::Softmax => {
+                let counts = ClassCounts::new(self.classes.len());
+                MetricParts::Classes(Box::new(ClassParts { loss: Default::default(), counts }))
+            }
+        }
+    }
+
+    /// The number of the class with this label.
+    #[inline]
+    pub fn class_of(&self, label: f32) -> Result<usize, Error> {
+        self.classes.binary_search_by(|class| class.total_cmp(&label)).map_err(|_| Error::UnknownClass {
+            label,
+            class_count: self.classes.len(),
+            first: self.classes.first().copied().unwrap_or_default(),
+            last: self.classes.last().copied().unwrap_or_default(),
+        })
+    }
+
+    /// The specs: `weights`, `intercept` and `moments` as far as the model has them, with the rules of `weights` and
+    /// `intercept` given.
+    pub fn matrices(
+        &self,
+        rules: (PushRule, PushRule),
+        consistency: Consistency,
+        partition_count: u32,
+        seed: u64,
+    ) -> Vec<MatrixSpec> {
+        let features = |name: &str, element, columns, rule| MatrixSpec {
+            name: name.to_owned(),
+            element,
+            rows: self.dimensions.unwrap_or(UNKNOWN_ROWS),
+            columns,
+            axis: Axis::Row,
+            storage: if self.dimensions.is_some() { Storage::Dense } else { Storage::Sparse },
+            partitioner: match self.dimensions {
+                Some(_) => Partitioner::Range { partition_count },
+                None => Partitioner::Hash { partition_count },
+            },
+            initializer: Initializer::Zero,
+            rule,
+            consistency,
+            seed,
+        };
+        let width = self.width() as u64;
+        let mut specs = vec![features("weights", ElementType::F32, width, rules.0)];
+        if self.intercept {
+            let one_row = features("intercept", ElementType::F32, width, rules.1);
+            let partitioner = Partitioner::Range { partition_count: 1 };
+            specs.push(MatrixSpec { rows: 1, storage: Storage::Dense, partitioner, ..one_row });
+        }
+        if self.standardize.is_some() {
+            specs.push(features("moments", ElementType::F64, MOMENT_COLUMNS, PushRule::Add));
+        }
+        specs
+    }
+
+    /// The specs for a store that only predicts.
+    pub fn matrices_to_predict(&self, partition_count: u32) -> Vec<MatrixSpec> {
+        let rules = (PushRule::Assign, PushRule::Assign);
+        let mut specs = self.matrices(rules, Consistency::Asp, partition_count, 0);
+        specs.iter_mut().for_each(|spec| spec.rule = PushRule::Assign);
+        specs
+    }
+
+    /// Whether training may go on from `previous` as this model: everything that scoring depends on is the same.
+    pub fn check_continues(&self, previous: &Self) -> Result<(), Error> {
+        let pairs = [
+            ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
+            ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
+            (
+                "positive_label",
+                format!("{:?}", self.positive_label),
+                format!("{:?}", previous.positive_label),
+            ),
+            ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
+            ("standardize", format!("{:?}", self.standardize), format!("{:?}", previous.standardize)),
+            ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
+            ("dimensions", format!("{:?}", self.dimensions), format!("{:?}", previous.dimensions)),
+        ];
+        match pairs.into_iter().find(|(_, job, model)| job != model) {
+            Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! From a batch to scores: the one path that training, validation, evaluate and predict take, so that equal weights
+//! give equal bits.
+
+use data::Batch;
+use math::hash::NAMED_KEY_BIT;
+use matrix::{Agent, Keys, Part, ValuesMut};
+
+use super::loss::{Loss, probabilities, softmax};
+use super::model::{MOMENT_COLUMNS, Model, Standardize};
+use super::step::Entries;
+use crate::algorithm::Scorer;
+use crate::error::Error;
+use crate::metric::MetricParts;
+
+/// A variance below this share of the mean of squares is rounding: such a column is constant, and is not scaled.
+const CONSTANT_COLUMN: f64 = 1e-12;
+
+/// Pulls, transforms and scores; scratch memory is reused from batch to batch.
+#[derive(Debug)]
+pub(super) struct Scoring {
+    pub(super) model: Model,
+    weights: Vec<f32>,
+    bias: Vec<f32>,
+    wide_bias: Vec<f64>,
+    moments: Vec<f64>,
+    /// Subtract, then multiply: one pair a column of the batch.
+    scales: Vec<(f64, f64)>,
+    values: Vec<f32>,
+    /// records x width.
+    pub(super) scores: Vec<f64>,
+}
+
+impl Scoring {
+    pub(super) fn new(model: &Model) -> Self {
+        Self {
+            model: model.clone(),
+            weights: Vec::new(),
+            bias: Vec::new(),
+            wide_bias: Vec::new(),
+            moments: Vec::new(),
+            scales: Vec::new(),
+            values: Vec::new(),
+            scores: Vec::new(),
+        }
+    }
+
+    /// `scores` of the batch, from the parameters that the agent may see now.
+    pub(super) fn score(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        let width = self.model.width();
+        resize(&mut self.weights, batch.columns.len() * width);
+        let columns = Part::Rows(Keys::Sorted(&batch.columns));
+        agent.pull(self.model.weights_id(), columns, ValuesMut::F32(&mut self.weights))?;
+        self.bias.clear();
+        self.bias.resize(width, 0.0);
+        if let Some(id) = self.model.intercept_id() {
+            agent.pull(id, Part::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut self.bias))?;
+        }
+        self.transform(agent, batch)?;
+        self.wide_bias.clear();
+        self.wide_bias.extend(self.bias.iter().map(|&bias| f64::from(bias)));
+        let mut scores = std::mem::take(&mut self.scores);
+        let entries = self.entries(batch);
+        if width == 1 {
+            entries.forward(&self.weights, self.wide_bias[0], &mut scores);
+        } else {
+            entries.forward_classes(&self.weights, &self.wide_bias, &mut scores);
+        }
+        self.scores = scores;
+        Ok(())
+    }
+
+    /// The entries that the last `score` saw.
+    pub(super) fn entries<'a>(&'a self, batch: &'a Batch) -> Entries<'a> {
+        Entries::new(&batch.offsets, &batch.indices, self.transformed(batch))
+    }
+
+    fn transformed<'a>(&'a self, batch: &'a Batch) -> &'a [f32] {
+        if self.model.standardize.is_some() || self.model.normalize { &self.values } else { &batch.values }
+    }
+
+    fn transform(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
+        let model = &self.model;
+        if model.standardize.is_none() && !model.normalize {
+            return Ok(());
+        }
+        self.values.clear();
+        self.values.extend_from_slice(&batch.values);
+        self.values.resize(batch.entry_count(), 1.0);
+        if let (Some(mode), Some(id)) = (model.standardize, model.moments_id()) {
+            resize(&mut self.moments, batch.columns.len() * MOMENT_COLUMNS as usize);
+            let columns = Part::Rows(Keys::Sorted(&batch.columns));
+            agent.pull(id, columns, ValuesMut::F64(&mut self.moments))?;
+            self.scales.clear();
+            let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+            self.scales.extend(batch.columns.iter().zip(rows).map(|(&key, row)| scale_of(mode, key, row)));
+            for (value, &index) in self.values.iter_mut().zip(&batch.indices) {
+                let (shift, factor) = self.scales[index as usize];
+                *value = ((f64::from(*value) - shift) * factor) as f32;
+            }
+        }
+        if model.normalize {
+            normalize(&batch.offsets, &mut self.values);
+        }
+        Ok(())
+    }
+}
+
+/// Shift and factor of a column. One-hot columns of text stay as they are: 0 and 1 are a scale already.
+fn scale_of(mode: Standardize, key: u64, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
+    if key & NAMED_KEY_BIT != 0 || share <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let (shift, mean, square) = match mode {
+        Standardize::Center => (mean / share, mean / share, square / share),
+        Standardize::Scale => (0.0, mean, square),
+    };
+    let variance = square - mean * mean;
+    if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
+}
+
+/// Scales every record to length 1; records of zeros stay.
+fn normalize(offsets: &[u32], values: &mut [f32]) {
+    for pair in offsets.windows(2) {
+        let record = &mut values[pair[0] as usize..pair[1] as usize];
+        let square: f64 = record.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
+        if square > 0.0 {
+            let factor = 1.0 / square.sqrt();
+            record.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
+        }
+    }
+}
+
+/// Grows or cuts without caring for what is inside.
+fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
+    if values.len() < len {
+        values.resize(len, T::default());
+    } else {
+        values.truncate(len);
+    }
+}
+
+/// Adds the records of a batch, scored as `scores` (records x width), to `parts`; `slopes` gets the slopes of the losses
+/// (records x width), not weighted. The sum of weight x loss of the batch is the answer.
+pub(super) fn measure(
+    model: &Model,
+    batch: &Batch,
+    scores: &[f64],
+    slopes: &mut Vec<f64>,
+    parts: &mut MetricParts,
+) -> Result<f64, Error> {
+    slopes.clear();
+    let before = parts.loss().loss_sum;
+    match parts {
+        MetricParts::Binary(parts) => {
+            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
+                let (label, weight) = (f64::from(label), batch.weight(r));
+                let (loss, slope) = model.loss.value_and_slope(score, label);
+                slopes.push(slope);
+                let wide = f64::from(weight);
+                parts.loss.add(loss, wide);
+                if parts.probabilities {
+                    // The slope of the logistic loss is prediction - label.
+                    parts.calibration.add(slope + label, label, wide);
+                }
+                parts.counts.add(score > 0.0, label > 0.0, wide);
+                parts.auc.add(score, label > 0.0, weight);
+                if let Some(&group) = batch.groups.get(r) {
+                    parts.gauc.add(group, score, label > 0.0, weight);
+                }
+            }
+        }
+        MetricParts::Classes(parts) => {
+            slopes.extend_from_slice(scores);
+            let rows = slopes.chunks_exact_mut(model.width());
+            for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
+                let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
+                parts.counts.add(largest(row), class, weight);
+                parts.loss.add(softmax(row, class), weight);
+            }
+        }
+        MetricParts::Real(parts) => {
+            for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
+                let (label, weight) = (f64::from(label), f64::from(batch.weight(r)));
+                let (loss, slope) = model.loss.value_and_slope(score, label);
+                slopes.push(slope);
+                parts.loss.add(loss, weight);
+                parts.regression.add(score, label, weight);
+            }
+        }
+    }
+    Ok(parts.loss().loss_sum - before)
+}
+
+/// The first of the largest.
+fn largest(scores: &[f64]) -> usize {
+    let mut best = 0;
+    for (class, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = class;
+        }
+    }
+    best
+}
+
+/// Scores batches with a saved or a growing model.
+#[derive(Debug)]
+pub struct LinearScorer {
+    scoring: Scoring,
+    slopes: Vec<f64>,
+}
+
+impl LinearScorer {
+    /// With scratch memory of its own.
+    pub fn new(model: &Model) -> Self {
+        Self { scoring: Scoring::new(model), slopes: Vec::new() }
+    }
+}
+
+impl Scorer for LinearScorer {
+    fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error> {
+        self.scoring.score(agent, batch)?;
+        out.clear();
+        out.extend_from_slice(&self.scoring.scores);
+        match self.scoring.model.loss {
+            Loss::Logistic => out.iter_mut().for_each(|score| *score = math::special::sigmoid(*score)),
+            Loss::Softmax => out.chunks_exact_mut(self.scoring.model.width()).for_each(probabilities),
+            Loss::Hinge | Loss::SquaredHinge | Loss::Squared | Loss::Huber { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn evaluate(
+        &mut self,
+        agent: &mut dyn Agent,
+        batch: &Batch,
+        parts: &mut MetricParts,
+    ) -> Result<(), Error> {
+        self.scoring.score(agent, batch)?;
+        measure(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
+    }
+}

@@ -1,0 +1,209 @@
+//! The loop of a task: pull, score, push, tick; at the end of an epoch barrier, validate, report.
+
+use data::Batch;
+use matrix::{Keys, Part, Values};
+
+use super::Linear;
+use super::model::Model;
+use super::prepare::prepare;
+use super::score::{Scoring, measure};
+use super::step::scale;
+use crate::algorithm::{self, TrainTask};
+use crate::coordinator::{EpochReport, Flow, Verdict};
+use crate::error::Error;
+use crate::metric::MetricParts;
+
+/// Trains one task to its end.
+pub(super) fn train(job: &Linear, mut task: TrainTask<'_>) -> Result<(), Error> {
+    let algorithm::Model::Linear(model) = task.model;
+    let class_weights = prepare(job, model, &mut task)?;
+    let mut step = Step::new(job, model, class_weights);
+    let mut epoch_count = None;
+    for epoch in 0.. {
+        let (parts, flow) = run_epoch(job, &mut step, &mut task, epoch)?;
+        let totals = sum_over_tasks(&mut task, &parts, step.positive_count)?;
+        if flow == Flow::Continue {
+            totals.check(model)?;
+        }
+        let epoch_count = *epoch_count.get_or_insert_with(|| job.params.epochs.count(totals.record_count));
+        let validation = match (&mut task.validation, flow) {
+            (Some(stream), Flow::Continue) => Some(algorithm::evaluate(task.model, task.agent, *stream)?),
+            _ => None,
+        };
+        let record_count = parts.record_count();
+        let report = EpochReport {
+            task: task.agent.task(),
+            epoch,
+            epoch_count,
+            record_count,
+            training: parts,
+            validation,
+        };
+        if task.coordinator.epoch(report)? == Verdict::Stop || epoch + 1 >= epoch_count {
+            break;
+        }
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+/// Reads the task's data once. Stops early when the coordinator says so.
+fn run_epoch(
+    job: &Linear,
+    step: &mut Step<'_>,
+    task: &mut TrainTask<'_>,
+    epoch: u64,
+) -> Result<(MetricParts, Flow), Error> {
+    let mut parts = step.model.metric_parts();
+    step.positive_count = 0;
+    let mut kept = !job.needs_one_epoch(0);
+    task.data.start_epoch(epoch)?;
+    let mut step_number = 0;
+    while let Some(batch) = task.data.next()? {
+        let loss_sum = step.train(task.agent, batch, &mut parts)?;
+        let rate = job.params.learning_rate;
+        if !loss_sum.is_finite() {
+            return Err(Error::Diverged { epoch, step: step_number, loss: loss_sum, rate });
+        }
+        step_number += 1;
+        if task.coordinator.progress(task.agent.task(), batch.record_count() as u64, loss_sum) == Flow::Stop {
+            return Ok((parts, Flow::Stop));
+        }
+        if kept && job.needs_one_epoch(parts.record_count()) {
+            kept = false;
+            task.data.forget();
+        }
+    }
+    Ok((parts, Flow::Continue))
+}
+
+/// What all tasks saw in an epoch.
+struct Totals {
+    record_count: u64,
+    positive_count: u64,
+}
+
+impl Totals {
+    fn check(&self, model: &Model) -> Result<(), Error> {
+        match (self.record_count, self.positive_count) {
+            (0, _) => Err(Error::NoRecords),
+            (record_count, 0) if model.loss.is_binary() => Err(Error::OneClass { record_count, label: 0.0 }),
+            (all, positive) if model.loss.is_binary() && all == positive => {
+                Err(Error::OneClass { record_count: all, label: 1.0 })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The barrier at the end of an epoch: afterwards every push is visible and every task knows the same totals, so all
+/// come to the same decisions.
+fn sum_over_tasks(
+    task: &mut TrainTask<'_>,
+    parts: &MetricParts,
+    positive_count: u64,
+) -> Result<Totals, Error> {
+    let mut sums = [parts.record_count() as f64, positive_count as f64];
+    task.agent.barrier()?;
+    task.agent.all_reduce(&mut sums)?;
+    Ok(Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 })
+}
+
+/// One step and its scratch memory.
+struct Step<'a> {
+    job: &'a Linear,
+    model: &'a Model,
+    /// One a class; empty when all are 1.
+    class_weights: Vec<f64>,
+    scoring: Scoring,
+    slopes: Vec<f64>,
+    sums: Vec<f64>,
+    gradient: Vec<f32>,
+    positive_count: u64,
+}
+
+impl<'a> Step<'a> {
+    fn new(job: &'a Linear, model: &'a Model, class_weights: Vec<f64>) -> Self {
+        Self {
+            job,
+            model,
+            class_weights,
+            scoring: Scoring::new(model),
+            slopes: Vec::new(),
+            sums: Vec::new(),
+            gradient: Vec::new(),
+            positive_count: 0,
+        }
+    }
+
+    /// Pull, score, measure (before the update: progressive validation), push, tick. The answer is the sum of
+    /// weight x loss.
+    fn train(
+        &mut self,
+        agent: &mut dyn matrix::Agent,
+        batch: &Batch,
+        parts: &mut MetricParts,
+    ) -> Result<f64, Error> {
+        self.scoring.score(agent, batch)?;
+        let loss_sum = measure(self.model, batch, &self.scoring.scores, &mut self.slopes, parts)?;
+        if !loss_sum.is_finite() {
+            return Ok(loss_sum);
+        }
+        self.weigh(batch)?;
+        self.differentiate(batch);
+        let columns = Part::Rows(Keys::Sorted(&batch.columns));
+        agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
+        if let Some(id) = self.model.intercept_id() {
+            let sums = self.intercept_gradient();
+            agent.push(id, Part::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
+        }
+        agent.tick()?;
+        Ok(loss_sum)
+    }
+
+    /// Slopes x weight of record x weight of class, over the number of records for a mean gradient.
+    fn weigh(&mut self, batch: &Batch) -> Result<(), Error> {
+        let (width, clip) = (self.model.width(), self.job.params.clip);
+        self.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        if clip.is_finite() {
+            self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
+        }
+        let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
+        if batch.weights.is_empty() && self.class_weights.is_empty() {
+            scale(&mut self.slopes, share);
+            return Ok(());
+        }
+        for (r, slopes) in self.slopes.chunks_exact_mut(width).enumerate() {
+            let class_weight = match self.class_weights.is_empty() {
+                true => 1.0,
+                false => self.class_weights[self.model.class_of(batch.labels[r])?],
+            };
+            scale(slopes, share * class_weight * f64::from(batch.weight(r)));
+        }
+        Ok(())
+    }
+
+    /// `gradient` of the columns of the batch, each merged over its records.
+    fn differentiate(&mut self, batch: &Batch) {
+        let width = self.model.width();
+        self.sums.clear();
+        self.sums.resize(batch.columns.len() * width, 0.0);
+        let entries = self.scoring.entries(batch);
+        if width == 1 {
+            entries.backward(&self.slopes, &mut self.sums);
+        } else {
+            entries.backward_classes(&self.slopes, width, &mut self.sums);
+        }
+        self.gradient.clear();
+        self.gradient.extend(self.sums.iter().map(|&sum| sum as f32));
+    }
+
+    fn intercept_gradient(&self) -> Vec<f32> {
+        let width = self.model.width();
+        let mut sums = vec![0f64; width];
+        for slopes in self.slopes.chunks_exact(width) {
+            sums.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope);
+        }
+        sums.into_iter().map(|sum| sum as f32).collect()
+    }
+}

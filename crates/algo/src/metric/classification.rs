@@ -1,0 +1,112 @@
+//! Decisions against labels: accuracy, precision, recall, F1.
+
+/// Weights of the four outcomes of a decision between two classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BinaryCounts {
+    /// Said 1, is 1.
+    pub true_positive: f64,
+    /// Said 1, is 0.
+    pub false_positive: f64,
+    /// Said 0, is 0.
+    pub true_negative: f64,
+    /// Said 0, is 1.
+    pub false_negative: f64,
+}
+
+impl BinaryCounts {
+    /// Adds a record.
+    #[inline]
+    pub fn add(&mut self, said: bool, is: bool, weight: f64) {
+        let cell = match (said, is) {
+            (true, true) => &mut self.true_positive,
+            (true, false) => &mut self.false_positive,
+            (false, false) => &mut self.true_negative,
+            (false, true) => &mut self.false_negative,
+        };
+        *cell += weight;
+    }
+
+    /// Adds what another task saw.
+    pub fn merge(&mut self, other: &Self) {
+        self.true_positive += other.true_positive;
+        self.false_positive += other.false_positive;
+        self.true_negative += other.true_negative;
+        self.false_negative += other.false_negative;
+    }
+
+    /// Share of right decisions; none without records.
+    pub fn accuracy(&self) -> Option<f64> {
+        let right = self.true_positive + self.true_negative;
+        ratio(right, right + self.false_positive + self.false_negative)
+    }
+
+    /// Share of the said 1 that are 1; none when 1 was never said.
+    pub fn precision(&self) -> Option<f64> {
+        ratio(self.true_positive, self.true_positive + self.false_positive)
+    }
+
+    /// Share of the true 1 that were found; none when there are none.
+    pub fn recall(&self) -> Option<f64> {
+        ratio(self.true_positive, self.true_positive + self.false_negative)
+    }
+
+    /// Harmonic mean of precision and recall: `2 tp / (2 tp + fp + fn)`; none when that is 0 / 0.
+    pub fn f1(&self) -> Option<f64> {
+        let twice = 2.0 * self.true_positive;
+        ratio(twice, twice + self.false_positive + self.false_negative)
+    }
+}
+
+/// Weights of right and wrong decisions, a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassCounts {
+    /// Of each class: said and is.
+    pub right: Vec<f64>,
+    /// Of each class: said.
+    pub said: Vec<f64>,
+    /// Of each class: is.
+    pub is: Vec<f64>,
+}
+
+impl ClassCounts {
+    /// Of `class_count` classes.
+    pub fn new(class_count: usize) -> Self {
+        let zeros = || vec![0.0; class_count];
+        Self { right: zeros(), said: zeros(), is: zeros() }
+    }
+
+    /// Adds a record, classes by number.
+    pub fn add(&mut self, said: usize, is: usize, weight: f64) {
+        self.said[said] += weight;
+        self.is[is] += weight;
+        if said == is {
+            self.right[is] += weight;
+        }
+    }
+
+    /// Adds what another task saw.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in
+            [(&mut self.right, &other.right), (&mut self.said, &other.said), (&mut self.is, &other.is)]
+        {
+            assert_eq!(mine.len(), theirs.len(), "merge: counts of different numbers of classes");
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        }
+    }
+
+    /// Share of right decisions; none without records.
+    pub fn accuracy(&self) -> Option<f64> {
+        ratio(self.right.iter().sum(), self.is.iter().sum())
+    }
+
+    /// Mean of the classes' F1, over the classes that occur or were said.
+    pub fn macro_f1(&self) -> Option<f64> {
+        let each = self.right.iter().zip(&self.said).zip(&self.is);
+        let scores: Vec<f64> = each.filter_map(|((right, said), is)| ratio(2.0 * right, said + is)).collect();
+        ratio(scores.iter().sum(), scores.len() as f64)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}

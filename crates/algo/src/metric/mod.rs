@@ -1,0 +1,162 @@
+//! Exact metrics: each is an accumulator that adds records and merges with another; nothing is averaged per task.
+//!
+//! | file | metrics |
+//! |---|---|
+//! | [`loss`] | mean loss of the training objective; `log_loss` where predictions are probabilities |
+//! | [`auc`] | area under the ROC curve, ties by midranks, weights |
+//! | [`gauc`] | AUC within groups |
+//! | [`classification`] | accuracy, precision, recall, F1 of two or of many classes |
+//! | [`calibration`] | mean prediction / mean label |
+//! | [`regression`] | RMSE, MAE, R2 |
+
+pub mod auc;
+pub mod calibration;
+pub mod classification;
+pub mod gauc;
+pub mod loss;
+pub mod regression;
+
+use std::collections::BTreeMap;
+
+use auc::AucParts;
+use calibration::CalibrationParts;
+use classification::{BinaryCounts, ClassCounts};
+use gauc::GaucParts;
+use loss::LossParts;
+use regression::RegressionParts;
+
+/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
+pub type Metrics = BTreeMap<&'static str, f64>;
+
+/// What a set of records has told about the model, for one kind of task. Merges exactly: parts of tasks 0, 1, 2...
+/// merged in that order are the same bytes however the tasks ran.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetricParts {
+    /// Two classes.
+    Binary(Box<BinaryParts>),
+    /// Many classes.
+    Classes(Box<ClassParts>),
+    /// Numbers.
+    Real(RealParts),
+}
+
+/// Two classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BinaryParts {
+    /// Of the objective; equals log loss for `lr`.
+    pub loss: LossParts,
+    /// Scores are log odds, so log loss and calibration mean something.
+    pub probabilities: bool,
+    /// Mean prediction and label.
+    pub calibration: CalibrationParts,
+    /// Decisions at margin 0.
+    pub counts: BinaryCounts,
+    /// Ranking.
+    pub auc: AucParts,
+    /// Ranking within groups; empty without a group column.
+    pub gauc: GaucParts,
+}
+
+/// Many classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassParts {
+    /// Of the objective: minus the log of the true class's probability.
+    pub loss: LossParts,
+    /// Decisions for the largest score.
+    pub counts: ClassCounts,
+}
+
+/// Numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RealParts {
+    /// Of the objective.
+    pub loss: LossParts,
+    /// Errors.
+    pub regression: RegressionParts,
+}
+
+impl MetricParts {
+    /// Records added.
+    pub fn record_count(&self) -> u64 {
+        self.loss().record_count
+    }
+
+    /// The objective's part.
+    pub fn loss(&self) -> &LossParts {
+        match self {
+            Self::Binary(parts) => &parts.loss,
+            Self::Classes(parts) => &parts.loss,
+            Self::Real(parts) => &parts.loss,
+        }
+    }
+
+    /// Adds what another task saw. Merge in the order of tasks.
+    ///
+    /// # Panics
+    /// When the two are of different kinds of model.
+    pub fn merge(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Binary(a), Self::Binary(b)) => {
+                a.loss.merge(&b.loss);
+                a.calibration.merge(&b.calibration);
+                a.counts.merge(&b.counts);
+                a.auc.merge(&b.auc);
+                a.gauc.merge(&b.gauc);
+            }
+            (Self::Classes(a), Self::Classes(b)) => {
+                a.loss.merge(&b.loss);
+                a.counts.merge(&b.counts);
+            }
+            (Self::Real(a), Self::Real(b)) => {
+                a.loss.merge(&b.loss);
+                a.regression.merge(&b.regression);
+            }
+            (a, b) => panic!("merge: parts of different models: {a:?} and {b:?}"),
+        }
+    }
+
+    /// The metrics. `loss` is always there when there was a record: the mean of the objective without penalties.
+    pub fn finish(&self) -> Metrics {
+        let mut out = Metrics::new();
+        put(&mut out, "loss", self.loss().mean());
+        match self {
+            Self::Binary(parts) => {
+                if parts.probabilities {
+                    put(&mut out, "log_loss", parts.loss.mean());
+                    put(&mut out, "calibration", parts.calibration.ratio());
+                }
+                put(&mut out, "auc", parts.auc.value());
+                put(&mut out, "gauc", parts.gauc.value());
+                put(&mut out, "accuracy", parts.counts.accuracy());
+                put(&mut out, "precision", parts.counts.precision());
+                put(&mut out, "recall", parts.counts.recall());
+                put(&mut out, "f1", parts.counts.f1());
+            }
+            Self::Classes(parts) => {
+                put(&mut out, "log_loss", parts.loss.mean());
+                put(&mut out, "accuracy", parts.counts.accuracy());
+                put(&mut out, "macro_f1", parts.counts.macro_f1());
+            }
+            Self::Real(parts) => {
+                put(&mut out, "rmse", parts.regression.rmse());
+                put(&mut out, "mae", parts.regression.mae());
+                put(&mut out, "r2", parts.regression.r2());
+            }
+        }
+        out
+    }
+
+    /// What a reader of the metrics should know: limits that were reached.
+    pub fn notices(&self) -> Vec<String> {
+        match self {
+            Self::Binary(parts) => parts.auc.notice().into_iter().chain(parts.gauc.notice()).collect(),
+            Self::Classes(_) | Self::Real(_) => Vec::new(),
+        }
+    }
+}
+
+fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {
+    if let Some(value) = value {
+        out.insert(name, value);
+    }
+}

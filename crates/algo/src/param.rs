@@ -1,0 +1,273 @@
+//! Parameters of algorithms: one table says type, range, default, unit and meaning, and the same table checks.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ParamKind {
+    /// A finite number in `low..=high`, or `low..high` when `open`.
+    Real {
+        /// Smallest.
+        low: f64,
+        /// Largest, or the bound.
+        high: f64,
+        /// The bounds themselves are not allowed: `low` too when it is `above`.
+        open: Bounds,
+    },
+    /// A whole number in `low..=high`.
+    Integer {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// `auto`, or a whole number in `low..=high`.
+    AutoInteger {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Free text; the meaning says its form. Empty is none.
+    Text,
+}
+
+/// Whether the ends of a range belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bounds {
+    /// `[low, high]`
+    Closed,
+    /// `(low, high]`
+    OpenLow,
+    /// `[low, high)`
+    OpenHigh,
+}
+
+/// A row of a parameter table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParamSpec {
+    /// As typed: `--set name=value`.
+    pub name: &'static str,
+    /// Type and range.
+    pub kind: ParamKind,
+    /// Default, written as a user would.
+    pub default: &'static str,
+    /// Unit, empty when it has none.
+    pub unit: &'static str,
+    /// One line.
+    pub meaning: &'static str,
+}
+
+/// The nearest of `known` to `name`, when one is near enough to be a slip.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    /// Below this similarity a suggestion only confuses.
+    const NEAR: f64 = 0.6;
+    known
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= NEAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// Values of all parameters of an algorithm, each known to be in its range.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    algorithm: &'static str,
+    table: &'static [ParamSpec],
+    values: BTreeMap<&'static str, String>,
+}
+
+impl ParamKind {
+    /// Type and range in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Real { low, high, open } => {
+                let (left, right) = match open {
+                    Bounds::Closed => ('[', ']'),
+                    Bounds::OpenLow => ('(', ']'),
+                    Bounds::OpenHigh => ('[', ')'),
+                };
+                if high.is_infinite() {
+                    let sign = if *open == Bounds::OpenLow { ">" } else { ">=" };
+                    format!("a number {sign} {low}")
+                } else {
+                    format!("a number in {left}{low}, {high}{right}")
+                }
+            }
+            Self::Integer { low, high } => format!("a whole number in [{low}, {high}]"),
+            Self::AutoInteger { low, high } => format!("auto or a whole number in [{low}, {high}]"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Choice(words) => words.join(" | "),
+            Self::Text => "text".to_owned(),
+        }
+    }
+
+    /// Whether `text` is a value of this kind.
+    pub fn allows(&self, text: &str) -> bool {
+        match self {
+            Self::Real { low, high, open } => text.parse::<f64>().is_ok_and(|x| {
+                x.is_finite()
+                    && match open {
+                        Bounds::Closed => *low <= x && x <= *high,
+                        Bounds::OpenLow => *low < x && x <= *high,
+                        Bounds::OpenHigh => *low <= x && x < *high,
+                    }
+            }),
+            Self::Integer { low, high } => text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x)),
+            Self::AutoInteger { low, high } => {
+                text == "auto" || text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x))
+            }
+            Self::Flag => text == "true" || text == "false",
+            Self::Choice(words) => words.contains(&text),
+            Self::Text => true,
+        }
+    }
+}
+
+impl Checked {
+    /// Checks what was given against the table and fills in the defaults.
+    pub fn new(
+        algorithm: &'static str,
+        table: &'static [ParamSpec],
+        given: &BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
+        let mut values: BTreeMap<_, _> =
+            table.iter().map(|spec| (spec.name, spec.default.to_owned())).collect();
+        for (name, text) in given {
+            let Some(spec) = table.iter().find(|spec| spec.name == name) else {
+                let nearest = nearest(name, table.iter().map(|spec| spec.name));
+                return Err(Error::UnknownParameter { algorithm, name: name.clone(), nearest });
+            };
+            let text = text.trim();
+            if !spec.kind.allows(text) {
+                return Err(Error::Parameter {
+                    algorithm,
+                    name: spec.name,
+                    actual: text.to_owned(),
+                    expected: spec.kind.describe(),
+                });
+            }
+            values.insert(spec.name, text.to_owned());
+        }
+        Ok(Self { algorithm, table, values })
+    }
+
+    /// The algorithm's name.
+    pub fn algorithm(&self) -> &'static str {
+        self.algorithm
+    }
+
+    /// Every parameter with its value as text.
+    pub fn values(&self) -> &BTreeMap<&'static str, String> {
+        &self.values
+    }
+
+    /// Whether the table has `name` at all: some losses have parameters of their own.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// The text of `name`.
+    ///
+    /// # Panics
+    /// When the table has no such row: a slip in this crate.
+    pub fn text(&self, name: &str) -> &str {
+        self.values.get(name).unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
+    }
+
+    /// The number `name`.
+    pub fn real(&self, name: &str) -> f64 {
+        self.text(name).parse().expect("checked by ParamKind::Real")
+    }
+
+    /// The whole number `name`.
+    pub fn integer(&self, name: &str) -> u64 {
+        self.text(name).parse().expect("checked by ParamKind::Integer")
+    }
+
+    /// The whole number `name`, none for `auto`.
+    pub fn auto_integer(&self, name: &str) -> Option<u64> {
+        match self.text(name) {
+            "auto" => None,
+            text => Some(text.parse().expect("checked by ParamKind::AutoInteger")),
+        }
+    }
+
+    /// The flag `name`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    /// An error about the value of `name`, for checks that the table cannot say.
+    pub fn refuse(&self, name: &str, expected: impl Into<String>) -> Error {
+        let spec = self
+            .table
+            .iter()
+            .find(|spec| spec.name == name)
+            .expect("named by this crate, from its own table");
+        Error::Parameter {
+            algorithm: self.algorithm,
+            name: spec.name,
+            actual: self.text(name).to_owned(),
+            expected: expected.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[ParamSpec] = &[
+        ParamSpec {
+            name: "learning_rate",
+            kind: ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow },
+            default: "0.1",
+            unit: "",
+            meaning: "step",
+        },
+        ParamSpec {
+            name: "epochs",
+            kind: ParamKind::AutoInteger { low: 1, high: 10 },
+            default: "auto",
+            unit: "",
+            meaning: "",
+        },
+    ];
+
+    fn check(name: &str, value: &str) -> Result<Checked, Error> {
+        Checked::new("lr", TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    }
+
+    #[test]
+    fn an_unknown_name_suggests_the_nearest() {
+        let text = check("learnig_rate", "1").unwrap_err().to_string();
+        assert!(text.contains("did you mean learning_rate?"), "{text}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_says_range_and_value() {
+        for (name, bad, range) in [
+            ("learning_rate", "0", "a number > 0"),
+            ("learning_rate", "inf", "a number > 0"),
+            ("learning_rate", "fast", "a number > 0"),
+            ("epochs", "0", "auto or a whole number in [1, 10]"),
+            ("epochs", "11", "auto or a whole number in [1, 10]"),
+        ] {
+            let text = check(name, bad).unwrap_err().to_string();
+            assert!(text.contains(range) && text.contains(bad), "{text}");
+        }
+    }
+
+    #[test]
+    fn defaults_fill_what_was_not_given() {
+        let checked = check("epochs", "3").unwrap();
+        assert_eq!((checked.real("learning_rate"), checked.auto_integer("epochs")), (0.1, Some(3)));
+    }
+}
