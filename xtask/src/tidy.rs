@@ -9,6 +9,7 @@ mod links;
 mod packages;
 mod ratchet;
 mod rust_text;
+mod tables;
 mod words;
 
 use std::path::Path;
@@ -45,6 +46,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(ratchet::check(&files));
     findings.extend(words::check(&files));
     findings.extend(links::check(root, &files));
+    findings.extend(tables::check(&files));
     findings.sort();
     for finding in &findings {
         println!("{}: {}", finding.place, finding.text);

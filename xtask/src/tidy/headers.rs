@@ -1,10 +1,12 @@
-//! Every Rust file begins with what it is for.
+//! Every Rust file begins with what it is for. The tests of a module in a file beside it (`tests.rs`) need not.
 
 use super::Finding;
 use crate::tree::TextFile;
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let bare = |file: &&TextFile| file.is_rust() && !file.text.trim_start().starts_with("//!");
+    let bare = |file: &&TextFile| {
+        file.is_rust() && !file.path.ends_with("/tests.rs") && !file.text.trim_start().starts_with("//!")
+    };
     let text = "has no module doc: begin with a `//!` line that says what the file is for";
     files.iter().filter(bare).map(|file| Finding::new(&file.path, text)).collect()
 }
