@@ -43,7 +43,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "examples", run: examples },
     Step { name: "api docs", run: api_docs },
-    Step { name: "docs", run: docs::run },
+    Step { name: "docs", run: |root| docs::run(root, docs::Pages::Check) },
     Step { name: "fuzz", run: |root| fuzz::run(root, &fuzz::Request::all(FUZZ_SECONDS)) },
 ];
 

@@ -13,6 +13,28 @@ use anyhow::{Context as _, Result, bail};
 use crate::command::{Cmd, answers};
 use crate::tree;
 
+/// What to do with pages that are made from the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// They must be what the program prints.
+    Check,
+    /// Write them anew.
+    Bless,
+}
+
+/// A page that is made from the code: a heading, then what `seraphim ARGUMENTS` prints.
+struct Generated {
+    page: &'static str,
+    heading: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const GENERATED: &[Generated] = &[Generated {
+    page: "docs/parameters.md",
+    heading: "# Parameters\n\nMade by `cargo xtask docs --bless` from `seraphim algorithms --markdown`; do not edit.\n\n",
+    arguments: &["algorithms", "--markdown"],
+}];
+
 /// Stands on the path before the real cargo: answers `cargo run --release -- ...` with the binary that is built.
 const CARGO_SHIM: &str = r#"#!/bin/sh
 if [ "$1 $2 $3" = "run --release --" ]; then shift 3; exec seraphim "$@"; fi
@@ -33,9 +55,12 @@ struct Block {
     code: String,
 }
 
-/// Runs all blocks of all documents.
-pub(crate) fn run(root: &Path) -> Result<()> {
+/// Runs all blocks of all documents, and checks the pages that are made from the code.
+pub(crate) fn run(root: &Path, pages: Pages) -> Result<()> {
     Cmd::cargo(root, "build --workspace --all-features --bins").run()?;
+    for row in GENERATED {
+        generated(root, row, pages)?;
+    }
     let scratch = root.join("target/docs-run");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch).context("cannot empty target/docs-run")?;
@@ -57,6 +82,23 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
     }
     println!("docs: {run_count} blocks ran, {skip_count} skipped");
+    Ok(())
+}
+
+fn generated(root: &Path, row: &Generated, pages: Pages) -> Result<()> {
+    let printed = Cmd::new(root.join("target/debug/seraphim"), root).args(row.arguments).output()?;
+    let wanted = format!("{}{}\n", row.heading, printed.trim_end());
+    let path = root.join(row.page);
+    if pages == Pages::Bless {
+        return std::fs::write(&path, wanted).with_context(|| format!("cannot write {}", row.page));
+    }
+    if std::fs::read_to_string(&path).ok().as_ref() != Some(&wanted) {
+        bail!(
+            "{} is not what `seraphim {}` prints: run cargo xtask docs --bless",
+            row.page,
+            row.arguments.join(" ")
+        );
+    }
     Ok(())
 }
 

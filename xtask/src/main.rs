@@ -20,7 +20,8 @@ usage: cargo xtask COMMAND
 
   ci [--slow]                       every check, in order; stops at the first that fails
   tidy                              crate arrows, licences, sources, file and function lengths, words, links
-  docs                              runs the code blocks of README.md and docs/ that are marked `run`
+  docs [--bless]                    checks (or writes) the pages made from the code, and runs the code blocks of
+                                    README.md and docs/ that are marked `run`
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
 ";
 
@@ -42,7 +43,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["ci"] => ci::run(&root, ci::Depth::Usual),
         ["ci", "--slow"] => ci::run(&root, ci::Depth::Slow),
         ["tidy"] => tidy::run(&root),
-        ["docs"] => docs::run(&root),
+        ["docs"] => docs::run(&root, docs::Pages::Check),
+        ["docs", "--bless"] => docs::run(&root, docs::Pages::Bless),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
