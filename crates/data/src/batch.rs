@@ -5,6 +5,7 @@
 //! work on small dense arrays.
 
 use crate::distinct::Distinct;
+use math::hash::mix64;
 
 /// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -137,9 +138,31 @@ impl BatchBuilder {
         if keys.windows(2).all(|pair| pair[0] < pair[1]) {
             return None;
         }
+        if surely_distinct(keys) {
+            return None;
+        }
         let mut sorted = keys.to_vec();
         sorted.sort_unstable();
         sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. Not for
+    /// entries with a field.
+    pub fn add_up_duplicates(&mut self) {
+        let start = self.open_start();
+        let values = self.batch.values.get(start..);
+        let value = |at: usize| values.and_then(|values| values.get(at)).copied().unwrap_or(1.0);
+        let mut entries: Vec<(u64, f32)> =
+            self.keys[start..].iter().enumerate().map(|(at, &key)| (key, value(at))).collect();
+        entries.sort_by_key(|entry| entry.0);
+        self.abandon_record();
+        let mut rest = &entries[..];
+        while let Some(&(key, _)) = rest.first() {
+            let count = rest.iter().take_while(|entry| entry.0 == key).count();
+            let sum: f64 = rest[..count].iter().map(|entry| f64::from(entry.1)).sum();
+            self.push(key, sum as f32);
+            rest = &rest[count..];
+        }
     }
 
     /// Closes the open record.
@@ -183,6 +206,23 @@ impl BatchBuilder {
         self.keys.clear();
         self.batch.offsets.push(0);
     }
+}
+
+/// Whether a small table of bits already shows that no key stands twice: most records with unsorted keys.
+fn surely_distinct(keys: &[u64]) -> bool {
+    /// With 16,384 bits, 40 keys are told apart 95 times of 100.
+    const WORD_COUNT: usize = 256;
+    if keys.len() > WORD_COUNT {
+        return false;
+    }
+    let mut bits = [0u64; WORD_COUNT];
+    keys.iter().all(|&key| {
+        let hash = mix64(key);
+        let (word, bit) = (hash as usize % WORD_COUNT, 1 << (hash >> 58));
+        let seen = bits[word] & bit != 0;
+        bits[word] |= bit;
+        !seen
+    })
 }
 
 #[cfg(test)]
@@ -231,6 +271,22 @@ mod tests {
         assert_eq!(batch.offsets, [0, 1, 1]);
         assert_eq!(batch.weights, [3.0, 1.0]);
         assert_eq!(batch.groups, [5, 0]);
+    }
+
+    #[test]
+    fn duplicates_are_added_up_on_request() {
+        let mut builder = BatchBuilder::new();
+        builder.push(1, 5.0);
+        builder.end_record(0.0, 1.0, None);
+        for (key, value) in [(9, 1.0), (4, 0.5), (9, 2.0)] {
+            builder.push(key, value);
+        }
+        builder.add_up_duplicates();
+        builder.end_record(1.0, 1.0, None);
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        assert_eq!((batch.columns, batch.indices), (vec![1, 4, 9], vec![0, 1, 2]));
+        assert_eq!(batch.values, [5.0, 0.5, 3.0]);
     }
 
     #[test]

@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn read_all(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        let raw = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let raw = Box::new(Cursor::new(bytes.to_vec()));
         let mut stream = ByteStream::new("f", raw, Compression::recognize(bytes))?;
         let (mut all, mut buffer) = (Vec::new(), [0; 100]);
         loop {

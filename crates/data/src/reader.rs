@@ -46,6 +46,9 @@ impl Reader {
     /// Fills `out` (whose memory is reused) with up to `record_limit` records; false when no record is left.
     pub fn next_batch(&mut self, record_limit: usize, out: &mut Batch) -> Result<bool, Error> {
         let read = self.records.read(record_limit, &mut self.sink);
+        if read.is_err() {
+            self.sink.abandon();
+        }
         self.sink.finish(out);
         self.refresh(out);
         read?;
@@ -83,3 +86,7 @@ impl Reader {
         self.records.take_dictionary()
     }
 }
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

@@ -1,9 +1,139 @@
-//! stub
+//! Dense text: numbers, one record a line, the same count in each.
+//!
+//! ```text
+//! line  = field { separator field }       separator: a comma, a tab, or a run of blanks; by the first line
+//! field = number | missing                missing: nothing (between commas or tabs), NA, N/A, NaN, nan, null, NULL, ?
+//! ```
+//! The first column is the label unless `label` says which (0-based). The others are numbered from 0 in their order: that
+//! is their key. A missing value has no entry. Blank lines are skipped. It is CSV without names, header and quotes.
+
+use super::columns::{Found, assign, is_number};
+use super::csv::Csv;
 use super::{FormatContext, Plan};
 use crate::Error;
-pub(super) fn recognize(_: &[u8]) -> bool {
-    false
+
+/// Opens dense inputs.
+pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+    let options = context.options;
+    if options.header == Some(true) || !options.text_columns.is_empty() {
+        let option = if options.header == Some(true) { "header" } else { "text_columns" };
+        let reason = "dense text has only numbers and no header; use format = csv".to_owned();
+        return Err(Error::BadOption { option, reason });
+    }
+    let mut first = None;
+    for file in context.files {
+        first = file.head()?.lines().find(|line| !line.trim_ascii().is_empty()).map(<[u8]>::to_vec);
+        if first.is_some() {
+            break;
+        }
+    }
+    let first = first.unwrap_or_default();
+    let delimiter = options.delimiter.unwrap_or_else(|| separator(&first));
+    let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
+    let found = Found {
+        names: (0..count).map(|at| at.to_string()).collect(),
+        numeric: vec![true; count],
+        named: false,
+        delimiter,
+        default_label: 0,
+    };
+    let columns = assign(context, found)?;
+    Ok(Plan::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
-pub(super) fn open(_: &FormatContext<'_>) -> Result<Plan, Error> {
-    Err(Error::BadOption { option: "format", reason: "not yet".into() })
+
+/// Whether the first line that says something is at least two numbers.
+pub(super) fn recognize(head: &[u8]) -> bool {
+    super::first_text_line(head).is_some_and(|line| {
+        let delimiter = separator(line);
+        let mut fields: Vec<&[u8]> = line.split(|byte| *byte == delimiter).collect();
+        if delimiter == b' ' {
+            fields.retain(|field| !field.is_empty());
+        }
+        fields.len() > 1 && fields.iter().all(|field| is_number(field.trim_ascii()))
+    })
+}
+
+/// A comma; a tab when there are tabs and no blanks; else runs of both.
+fn separator(line: &[u8]) -> u8 {
+    let line = line.trim_ascii();
+    if line.contains(&b',') {
+        b','
+    } else if line.contains(&b'\t') && !line.contains(&b' ') {
+        b'\t'
+    } else {
+        b' '
+    }
+}
+
+fn count_fields(line: &[u8], delimiter: u8) -> usize {
+    if delimiter == b' ' {
+        line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).count()
+    } else {
+        line.split(|byte| *byte == delimiter).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::testing::{Row, bad, check, options, rows};
+
+    fn row(label: f64, entries: &[(u64, f32)]) -> Row {
+        Row::new(Some(label), entries)
+    }
+
+    #[test]
+    fn good_lines() {
+        check(
+            "dense",
+            &options(),
+            &[
+                ("1 0.5 2", row(1.0, &[(0, 0.5), (1, 2.0)])),
+                ("  1   0.5\t2 ", row(1.0, &[(0, 0.5), (1, 2.0)])),
+                ("-1,0.5,,NA,3", row(-1.0, &[(0, 0.5), (3, 3.0)])),
+                ("0\t0.5\t\t?\t3", row(0.0, &[(0, 0.5), (3, 3.0)])),
+                ("1 0 7", row(1.0, &[(1, 7.0)])),
+            ],
+        );
+    }
+
+    #[test]
+    fn bad_lines_say_where_and_what() {
+        bad(
+            "dense",
+            &options(),
+            &[
+                ("x 1 2", 1, "label"),
+                ("NA 1 2", 1, "label"),
+                ("1 x 2", 3, "number in column '1'"),
+                ("1,2,inf", 5, "finite"),
+            ],
+        );
+        let error = rows("dense", &options(), "1 2 3\n\n0 1\n").unwrap_err().to_string();
+        assert!(
+            error.contains("bytes:3:") && error.contains("3 fields") && error.contains("2 fields"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_label_column_can_be_chosen() {
+        let mut options = options();
+        options.label = Some("2".into());
+        assert_eq!(rows("dense", &options, "5 6 1").unwrap()[0], row(1.0, &[(0, 5.0), (1, 6.0)]));
+        options.label = Some("3".into());
+        assert!(rows("dense", &options, "5 6 1").unwrap_err().to_string().contains("no column '3'"));
+    }
+
+    #[test]
+    fn zeros_are_kept_on_request() {
+        let mut options = options();
+        options.keep_zeros = true;
+        assert_eq!(rows("dense", &options, "1 0 7").unwrap()[0], row(1.0, &[(0, 0.0), (1, 7.0)]));
+    }
+
+    #[test]
+    fn a_file_of_blank_lines_has_no_records() {
+        assert!(rows("dense", &options(), " \n\r\n").unwrap().is_empty());
+        assert!(rows("dense", &options(), "").unwrap().is_empty());
+    }
 }

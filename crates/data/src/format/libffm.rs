@@ -1,9 +1,183 @@
-//! stub
-use super::{FormatContext, Plan};
-use crate::Error;
-pub(super) fn recognize(_: &[u8]) -> bool {
-    false
+//! libffm text: libsvm whose entries have a field.
+//!
+//! ```text
+//! line  = [ label { blank+ entry } ] [ blank* "#" anything ]
+//! entry = field ":" index [ ":" value ]     field: 0 .. 2^32-1, index: 0 .. 2^63-1, value: a finite number, 1 if left out
+//! ```
+//! A pair of field and index stands at most once in a record; an index may stand in several fields. Everything else is
+//! as in libsvm.
+
+use super::{
+    FormatContext, LineParser, LinePlan, Parsed, Plan, label, refuse_columns, refuse_label, skip_blanks,
+    value,
+};
+use crate::number::{digits, whole_double};
+use crate::schema::Schema;
+use crate::{BatchBuilder, Error, LineError};
+
+/// Opens libffm inputs.
+pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+    let options = context.options;
+    refuse_columns("libffm", options)?;
+    if let Some(group) = &options.group {
+        let reason = format!("'{group}': libffm lines have no group; leave this setting out");
+        return Err(Error::BadOption { option: "group", reason });
+    }
+    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, keep_zeros: options.keep_zeros })))
 }
-pub(super) fn open(_: &FormatContext<'_>) -> Result<Plan, Error> {
-    Err(Error::BadOption { option: "format", reason: "not yet".into() })
+
+/// Whether the first line that says something looks like libffm.
+pub(super) fn recognize(head: &[u8]) -> bool {
+    super::first_text_line(head).is_some_and(|line| {
+        let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
+        let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
+        let mut rest = tokens.take_while(|token| token[0] != b'#').peekable();
+        label && rest.peek().is_some() && rest.all(is_entry)
+    })
+}
+
+fn is_entry(token: &[u8]) -> bool {
+    let parts: Vec<&[u8]> = token.split(|byte| *byte == b':').collect();
+    parts.len() == 3 && parts.iter().all(|part| whole_double(part).is_some())
+}
+
+struct Libffm {
+    has_label: bool,
+    keep_zeros: bool,
+}
+
+impl LinePlan for Libffm {
+    fn schema(&self) -> Schema {
+        Schema { keep_zeros: self.keep_zeros, ..Schema::default() }
+    }
+
+    fn parser(&self) -> Box<dyn LineParser> {
+        Box::new(Parser { has_label: self.has_label, keep_zeros: self.keep_zeros, pairs: Vec::new() })
+    }
+}
+
+struct Parser {
+    has_label: bool,
+    keep_zeros: bool,
+    /// Field and index of each entry of the present record.
+    pairs: Vec<(u32, u64)>,
+}
+
+const ENTRY: &str = "field:index:value, with a field below 2^32 and an index from 0 to 2^63-1";
+
+impl LineParser for Parser {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+        let mut at = skip_blanks(line, 0);
+        if matches!(line.get(at), None | Some(b'#')) {
+            return Ok(Parsed::Nothing);
+        }
+        let mut label_value = None;
+        if self.has_label {
+            let (value, end) = label(line, at)?;
+            (label_value, at) = (Some(value), end);
+        } else {
+            refuse_label(line, at)?;
+        }
+        self.pairs.clear();
+        loop {
+            at = skip_blanks(line, at);
+            if matches!(line.get(at), None | Some(b'#')) {
+                break;
+            }
+            at = self.entry(line, at, out)?;
+        }
+        self.refuse_duplicates(line)?;
+        Ok(Parsed::Record { label: label_value, weight: 1.0, group: None })
+    }
+}
+
+impl Parser {
+    /// Pushes the entry at `at`; where it ends.
+    #[inline]
+    fn entry(&mut self, line: &[u8], at: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
+        let (field, field_end) = digits(line, at);
+        let Ok(field) = u32::try_from(field) else {
+            return Err(LineError::new(at, ENTRY));
+        };
+        if field_end == at || line.get(field_end) != Some(&b':') {
+            return Err(LineError::new(at, ENTRY));
+        }
+        let (key, end) = digits(line, field_end + 1);
+        if end == field_end + 1 || key >= 1 << 63 {
+            return Err(LineError::new(at, ENTRY));
+        }
+        let (value, end) = match line.get(end) {
+            Some(b':') => value(line, end + 1)?,
+            None | Some(b' ' | b'\t' | b'#') => (1.0, end),
+            Some(_) => return Err(LineError::new(end, "':' or a blank after the index")),
+        };
+        if value != 0.0 || self.keep_zeros {
+            out.push_with_field(field, key, value);
+            self.pairs.push((field, key));
+        }
+        Ok(end)
+    }
+
+    fn refuse_duplicates(&mut self, line: &[u8]) -> Result<(), LineError> {
+        if self.pairs.windows(2).all(|pair| pair[0] < pair[1]) {
+            return Ok(());
+        }
+        self.pairs.sort_unstable();
+        let Some(twice) = self.pairs.windows(2).find(|pair| pair[0] == pair[1]) else {
+            return Ok(());
+        };
+        let name = format!("{}:{}", twice[0].0, twice[0].1);
+        let at = super::last_token_of(line, |token| {
+            token.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b':')))
+        });
+        Err(LineError::found(at, "each field:index at most once in a record", format!("{name} again")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::testing::{Row, bad, check, options, rows};
+
+    fn row(label: f64, entries: &[(u32, u64, f32)]) -> Row {
+        let keys: Vec<_> = entries.iter().map(|&(_, key, value)| (key, value)).collect();
+        Row { fields: entries.iter().map(|e| e.0).collect(), ..Row::new(Some(label), &keys) }
+    }
+
+    #[test]
+    fn good_lines() {
+        check(
+            "libffm",
+            &options(),
+            &[
+                ("1 0:5:0.5 3:7:1", row(1.0, &[(0, 5, 0.5), (3, 7, 1.0)])),
+                ("-1  2:5\t1:5:2 # x", row(-1.0, &[(2, 5, 1.0), (1, 5, 2.0)])),
+                ("0", row(0.0, &[])),
+                ("0 1:1:0 2:2:1", row(0.0, &[(2, 2, 1.0)])),
+            ],
+        );
+    }
+
+    #[test]
+    fn bad_lines_say_where_and_what() {
+        bad(
+            "libffm",
+            &options(),
+            &[
+                ("1 5", 3, "field:index"),
+                ("1 4294967296:5:1", 3, "2^32"),
+                ("1 1:9223372036854775808:1", 3, "2^63-1"),
+                ("1 1:2:nan", 7, "finite"),
+                ("1 1:2:", 7, "number"),
+                ("1 1:2x", 6, "':' or a blank"),
+                ("1 1:2:3:4", 8, "blank"),
+                ("1 1:2:1 2:3:1 1:2:5", 15, "1:2 again"),
+                ("x 1:2:1", 1, "label"),
+            ],
+        );
+    }
+
+    #[test]
+    fn blank_lines_are_no_records() {
+        assert!(rows("libffm", &options(), "\n \n# x\n").unwrap().is_empty());
+    }
 }

@@ -9,8 +9,10 @@
 pub mod table;
 mod tokens;
 
+mod columns;
 mod csv;
 mod dense;
+pub mod dictionary;
 mod libffm;
 mod libsvm;
 #[cfg(feature = "parquet")]
@@ -21,7 +23,10 @@ mod vw;
 pub(crate) mod testing;
 
 pub use table::FormatTable;
-use tokens::{first_text_line, label, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};
+use tokens::{
+    first_text_line, label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks,
+    value,
+};
 
 use crate::schema::Schema;
 use crate::sink::Sink;

@@ -88,14 +88,21 @@ pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(
     Err(LineError::found(at, "each index at most once in a record", format!("index {key} again")))
 }
 
-/// Where the last token that names `key` begins.
+/// Where the last token that names `key` as its index begins.
 fn last_entry_of(line: &[u8], key: u64) -> usize {
     let name = key.to_string();
-    let mut at = 0;
-    let mut last = 0;
+    last_token_of(line, |token| {
+        let token = token.split(|byte| *byte == b'#').next().unwrap_or(token);
+        token.split(|byte| *byte == b':').next() == Some(name.as_bytes())
+    })
+}
+
+/// Where the last token that `is` begins; 0 when there is none.
+pub(super) fn last_token_of(line: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
+    let (mut at, mut last) = (0, 0);
     while at < line.len() {
         let end = token_end(line, at);
-        if line[at..end].split(|byte| *byte == b':').any(|part| part == name.as_bytes()) {
+        if is(&line[at..end]) {
             last = at;
         }
         at = end + 1;

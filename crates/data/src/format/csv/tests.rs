@@ -1,0 +1,197 @@
+use crate::format::testing::{Row, options, rows, rows_of};
+use crate::source::{FormatOptions, Input};
+use crate::{Batch, ColumnKind, Error, FormatTable, LabelRule, Schema, Source, SourceConfig};
+use math::hash::named_key;
+
+fn config(options: &FormatOptions) -> SourceConfig {
+    SourceConfig { format: Some("csv".into()), options: options.clone(), ..SourceConfig::default() }
+}
+
+fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
+    let files = vec![Input::memory("t.csv", text.as_bytes()).unwrap()];
+    Source::over(files, &config(options), like, &FormatTable::builtin())
+}
+
+fn read(source: &Source) -> Result<Vec<Row>, Error> {
+    let mut reader = source.reader(source.splits(1).remove(0))?;
+    let mut batch = Batch::default();
+    reader.next_batch(1000, &mut batch)?;
+    Ok(rows_of(&batch))
+}
+
+fn classes() -> FormatOptions {
+    FormatOptions { label_rule: LabelRule::Class, ..FormatOptions::default() }
+}
+
+fn key(column: &str, value: &str) -> u64 {
+    named_key(column.as_bytes(), value.as_bytes())
+}
+
+#[test]
+fn a_header_gives_names_and_the_label() {
+    let source = open("a,label,b\n1.5,1,3\n0,0,4\n", &options(), None).unwrap();
+    let schema = source.schema();
+    assert_eq!(schema.label.as_deref(), Some("label"));
+    assert_eq!(schema.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(
+        read(&source).unwrap(),
+        [Row::new(Some(1.0), &[(0, 1.5), (1, 3.0)]), Row::new(Some(0.0), &[(1, 4.0)])]
+    );
+}
+
+#[test]
+fn without_a_header_the_last_column_is_the_label() {
+    let source = open("1.5;3;1\n0;4;0\n", &options(), None).unwrap();
+    assert!(!source.schema().named);
+    assert_eq!(read(&source).unwrap()[0], Row::new(Some(1.0), &[(0, 1.5), (1, 3.0)]));
+    let chosen = FormatOptions { label: Some("0".into()), ..options() };
+    assert_eq!(rows("csv", &chosen, "1.5;3;1\n").unwrap()[0], Row::new(Some(1.5), &[(0, 3.0), (1, 1.0)]));
+}
+
+#[test]
+fn text_columns_are_one_hot_with_a_dictionary() {
+    let source = open("city,size,y\nRome,2,1\n\" New, \"\"York\"\"\",?,0\n", &options(), None).unwrap();
+    assert_eq!(source.schema().columns[0].kind, ColumnKind::Text);
+    let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+    let mut batch = Batch::default();
+    assert!(reader.next_batch(10, &mut batch).unwrap());
+    let rows = rows_of(&batch);
+    assert_eq!(rows[0].entries, [(key("city", "Rome"), 1.0), (1, 2.0)]);
+    assert_eq!(rows[1].entries, [(key("city", " New, \"York\""), 1.0)]);
+    assert_eq!(reader.take_dictionary()[&key("city", "Rome")], "city=Rome");
+}
+
+#[test]
+fn numbers_can_be_declared_names() {
+    let options = FormatOptions { text_columns: vec!["zip".into()], ..options() };
+    let rows = rows("csv", &options, "zip,y\n0815,1\n").unwrap();
+    assert_eq!(rows[0].entries, [(key("zip", "0815"), 1.0)]);
+}
+
+#[test]
+fn weight_group_and_left_out_columns_are_no_features() {
+    let options = FormatOptions {
+        weight: Some("w".into()),
+        group: Some("g".into()),
+        skip_columns: vec!["id".into()],
+        ..options()
+    };
+    let rows = rows("csv", &options, "id,w,g,x,y\n7,2.5,12,1,1\n8,1,blue,1,0\n").unwrap();
+    assert_eq!((rows[0].weight, rows[0].group), (2.5, Some(12)));
+    assert_eq!(rows[1].group, Some(key("g", "blue")));
+    assert_eq!(rows[0].entries, [(0, 1.0)]);
+}
+
+#[test]
+fn text_labels_become_class_numbers_by_name() {
+    let source = open("x,y\n1,>50K\n2,<=50K\n3,>50K\n", &classes(), None).unwrap();
+    assert_eq!(source.schema().label_names, ["<=50K", ">50K"]);
+    let labels: Vec<f32> = read(&source).unwrap().iter().map(|row| row.label).collect();
+    assert_eq!(labels, [1.0, 0.0, 1.0]);
+    let like = open("y,x\n<=50k,1\n", &classes(), Some(source.schema())).unwrap();
+    let error = read(&like).unwrap_err().to_string();
+    assert!(error.contains("did you mean '<=50K'"), "{error}");
+    assert!(open("x,y\n1,a\n", &options(), None).is_err(), "least squares need numbers");
+}
+
+#[test]
+fn later_inputs_find_their_columns_by_name() {
+    let train = open("a,b,c,y\n1,2,x,0\n", &options(), None).unwrap();
+    let schema = train.schema();
+    let same = open("c,y,b,a\n5,1,20,10\n", &options(), Some(schema)).unwrap();
+    assert_eq!(read(&same).unwrap()[0].entries, [(key("c", "5"), 1.0), (1, 20.0), (0, 10.0)]);
+    for (text, words) in [
+        ("a,b,c,d,y\n1,2,x,3,0\n", "'d' was not there"),
+        ("a,c,y\n1,x,0\n", "missing: b"),
+        ("a,b,c\n1,2,x\n", "no column 'y'"),
+    ] {
+        let error = open(text, &options(), Some(schema)).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn prediction_may_do_without_the_label_column() {
+    let no_label = FormatOptions { has_label: false, ..options() };
+    let named = open("y,a,b\n1,2,3\n", &options(), None).unwrap();
+    for text in ["a,b\n2,3\n", "b,y,a\n3,1,2\n"] {
+        let mut rows = read(&open(text, &no_label, Some(named.schema())).unwrap()).unwrap();
+        rows[0].entries.sort_by_key(|entry| entry.0);
+        assert_eq!(rows[0], Row::new(None, &[(0, 2.0), (1, 3.0)]), "{text}");
+    }
+    let chosen = FormatOptions { label: Some("0".into()), ..options() };
+    let unnamed = open("1,2,3\n0,2,3\n", &chosen, None).unwrap();
+    for text in ["2,3\n", "1,2,3\n"] {
+        let rows = read(&open(text, &no_label, Some(unnamed.schema())).unwrap()).unwrap();
+        assert_eq!(rows[0], Row::new(None, &[(0, 2.0), (1, 3.0)]), "{text}");
+    }
+}
+
+#[test]
+fn bad_rows_say_where_and_what() {
+    for (text, place, words) in [
+        ("a,b,y\n1,2,1\n1,2\n", "t.csv:3:4", "expected 3 fields, as in the first row, found 2 fields"),
+        ("a,b,y\n1,2,1\n1,2,3,4\n", "t.csv:3:8", "found 4 fields"),
+        ("a,b,y\n1,2,1\n1,x,1\n", "t.csv:3:3", ""),
+        ("a,b,y\n1,2,1\n1,\"2,1\n", "t.csv:3:3", "closing quote on the same line"),
+        ("a,b,y\n1,2,1\n1,\"2\"3,1\n", "t.csv:3:6", "after a closing quote"),
+        ("a,b,y\n1,2,1\n1,inf,1\n", "t.csv:3:3", "finite"),
+        ("a,b,y\n1,2,1\n1,2,\n", "t.csv:3:5", "label"),
+    ] {
+        let mut long = text.to_owned();
+        if words.is_empty() {
+            // The bad value stands behind the rows that decide the kind of the column.
+            let (header, rest) = text.split_once('\n').unwrap();
+            long = format!("{header}\n{}{rest}", "1,2,1\n".repeat(1100));
+        }
+        let error = read(&open(&long, &options(), None).unwrap());
+        let error = match error {
+            Err(error) => error.to_string(),
+            Ok(_) => {
+                let source = open(&long, &options(), None).unwrap();
+                let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+                let mut batch = Batch::default();
+                loop {
+                    match reader.next_batch(1000, &mut batch) {
+                        Ok(true) => {}
+                        Ok(false) => panic!("{text}: no error"),
+                        Err(error) => break error.to_string(),
+                    }
+                }
+            }
+        };
+        if words.is_empty() {
+            assert!(error.contains("t.csv:1103:3") && error.contains("text_columns = b"), "{error}");
+        } else {
+            assert!(error.contains(place) && error.contains(words), "{text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn twins_blank_first_lines_and_unknown_columns_are_refused() {
+    for text in ["a,a,y\n1,2,3\n", "\na,b,y\n1,2,3\n"] {
+        assert!(matches!(open(text, &options(), None), Err(Error::BadFile { .. })), "{text}");
+    }
+    let options = FormatOptions { label: Some("lable".into()), header: Some(true), ..options() };
+    let error = open("a,label\n1,2\n", &options, None).err().unwrap().to_string();
+    assert!(error.contains("did you mean 'label'"), "{error}");
+}
+
+#[test]
+fn all_files_of_an_input_have_the_same_header() {
+    let files =
+        ["a,b,y\n1,2,1\n", "a,b,y\r\n3,4,0\r\n"].map(|text| Input::memory("t", text.as_bytes()).unwrap());
+    let source = Source::over(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
+    assert_eq!(read(&source).unwrap().len(), 2);
+    let files = ["a,b,y\n1,2,1\n", "b,a,y\n3,4,0\n"].map(|text| Input::memory("t", text.as_bytes()).unwrap());
+    let source = Source::over(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
+    assert!(matches!(read(&source), Err(Error::SchemaDiffers { .. })));
+}
+
+#[test]
+fn files_without_rows_have_no_records() {
+    for text in ["", "\n\r\n", "a,b,y\n"] {
+        assert!(rows("csv", &options(), text).unwrap().is_empty(), "{text:?}");
+    }
+}

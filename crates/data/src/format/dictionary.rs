@@ -1,0 +1,66 @@
+//! Names of hashed keys, so that people can read a model.
+
+use std::collections::{BTreeMap, HashSet};
+
+/// Names that are kept by one parser; about 100 bytes each.
+pub const NAME_LIMIT: usize = 4 << 20;
+
+/// Collects each name once, up to [`NAME_LIMIT`].
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    known: HashSet<u64>,
+    fresh: BTreeMap<u64, String>,
+    full: bool,
+}
+
+impl Dictionary {
+    /// Notes that `key` stands for `space`, the separator and `name`.
+    #[inline]
+    pub fn add(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
+        if !self.known.contains(&key) {
+            self.add_new(key, space, separator, name);
+        }
+    }
+
+    #[cold]
+    fn add_new(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
+        if self.known.len() >= NAME_LIMIT {
+            self.full = true;
+            return;
+        }
+        self.known.insert(key);
+        let text = [space, &[separator], name].concat();
+        self.fresh.insert(key, String::from_utf8_lossy(&text).into_owned());
+    }
+
+    /// Names met since the last call.
+    pub fn take(&mut self) -> BTreeMap<u64, String> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Says so when names were left out.
+    pub fn notices(&self) -> Vec<String> {
+        if self.full {
+            vec![format!(
+                "more than {NAME_LIMIT} names: the model works, but the rest of them is not written down"
+            )]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_given_out_once() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add(1, b"city", b'=', b"Rome");
+        dictionary.add(1, b"city", b'=', b"Rome");
+        assert_eq!(dictionary.take(), BTreeMap::from([(1, "city=Rome".to_owned())]));
+        dictionary.add(1, b"city", b'=', b"Rome");
+        assert!(dictionary.take().is_empty());
+    }
+}

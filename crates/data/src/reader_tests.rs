@@ -1,0 +1,281 @@
+//! Laws of reading: each record once and in order, whatever the splits, line ends and compression.
+
+use crate::format::testing::{Row, rows_of};
+use crate::label::LabelKind;
+use crate::{BadLines, Batch, Error, FormatOptions, FormatTable, Input, LabelRule, Source, SourceConfig};
+use math::random::{Purpose, stream};
+use proptest::prelude::*;
+use std::io::Write;
+
+fn config() -> SourceConfig {
+    SourceConfig { format: Some("libsvm".into()), ..SourceConfig::default() }
+}
+
+fn over(files: &[&[u8]], config: &SourceConfig) -> Result<Source, Error> {
+    let files: Result<Vec<_>, _> =
+        files.iter().enumerate().map(|(at, bytes)| Input::memory(format!("file{at}"), *bytes)).collect();
+    Source::over(files?, config, None, &FormatTable::builtin())
+}
+
+/// Labels of all records, task after task, and the bytes told.
+fn labels(source: &Source, task_count: usize, batch_size: usize) -> Result<(Vec<f32>, u64), Error> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    for splits in source.splits(task_count) {
+        let mut reader = source.reader(splits)?;
+        let mut batch = Batch::default();
+        while reader.next_batch(batch_size, &mut batch)? {
+            assert!(batch.record_count() <= batch_size);
+            all.extend_from_slice(&batch.labels);
+        }
+        bytes += reader.summary().bytes_read;
+    }
+    Ok((all, bytes))
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A file of numbered records with all kinds of lines between them; and how many records it has.
+fn file(first: usize, lines: &[(u8, usize)], last_line_ends: bool) -> (Vec<u8>, usize) {
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    for (at, (kind, length)) in lines.iter().enumerate() {
+        match kind {
+            0 => {}
+            1 => bytes.extend_from_slice(b"# comment"),
+            _ => {
+                bytes.extend_from_slice(format!("{}", first + count).as_bytes());
+                bytes.extend((0..*length).flat_map(|key| format!(" {key}:1").into_bytes()));
+                count += 1;
+            }
+        }
+        if at + 1 < lines.len() || last_line_ends {
+            bytes.extend_from_slice(if length % 3 == 0 { b"\r\n" } else { b"\n" });
+        }
+    }
+    (bytes, count)
+}
+
+proptest! {
+    #[test]
+    fn each_record_is_read_once_and_in_order(
+        files in prop::collection::vec((prop::collection::vec((0u8..6, 0usize..30), 0..20), any::<bool>()), 1..4),
+        task_count in 1usize..12,
+        batch_size in 1usize..9,
+    ) {
+        let (mut contents, mut total) = (Vec::new(), 0);
+        for (lines, last_line_ends) in &files {
+            let (bytes, count) = file(total, lines, *last_line_ends);
+            contents.push(bytes);
+            total += count;
+        }
+        let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+        let source = over(&contents, &config()).unwrap();
+        let (labels, bytes) = labels(&source, task_count, batch_size).unwrap();
+        let expected: Vec<f32> = (0..total).map(|label| label as f32).collect();
+        prop_assert_eq!(labels, expected);
+        prop_assert_eq!(Some(bytes), source.size_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_records_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for format in ["libsvm", "libffm", "vw", "dense", "csv"] {
+            let _ = crate::read_bytes(format, &FormatOptions::default(), &bytes);
+        }
+    }
+
+    #[test]
+    fn almost_text_is_records_or_an_error(text in "[0-9a:|'\",;.# \t\r\n+-]{0,80}") {
+        for format in ["libsvm", "libffm", "vw", "dense", "csv"] {
+            let _ = crate::read_bytes(format, &FormatOptions::default(), text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn lines_longer_than_the_buffer_are_carried_over() {
+    let long: String = (0..200_000).map(|key| format!(" {key}:1")).collect();
+    let text = format!("1{long}\n0 1:1\n1{long}");
+    for task_count in [1, 2, 5] {
+        let source = over(&[text.as_bytes()], &config()).unwrap();
+        assert_eq!(labels(&source, task_count, 10).unwrap().0, [1.0, 0.0, 1.0]);
+    }
+}
+
+#[test]
+fn compressed_files_go_whole_to_tasks_and_tell_their_bytes() {
+    let (text, count) = file(0, &[(2, 5); 1000], true);
+    let (zipped, packed) = (gzip(&text), zstd::encode_all(&text[..], 1).unwrap());
+    let source = over(&[&text, &zipped, &packed], &config()).unwrap();
+    for task_count in [1, 2, 3] {
+        let (labels, bytes) = labels(&source, task_count, 64).unwrap();
+        assert_eq!(labels.len(), 3 * count);
+        assert_eq!(Some(bytes), source.size_bytes());
+    }
+}
+
+#[test]
+fn a_bad_line_is_named_by_file_line_and_column_in_every_split() {
+    let (text, _) = file(0, &[(2, 5), (0, 1), (1, 1), (2, 9)], true);
+    let bad = [&text[..], b"1 3:x\n", &text].concat();
+    let zipped = gzip(&bad);
+    for (content, task_count) in [(&bad, 1), (&bad, 2), (&bad, 3), (&bad, 7), (&zipped, 2)] {
+        let source = over(&[&text, content], &config()).unwrap();
+        let error = labels(&source, task_count, 64).unwrap_err().to_string();
+        assert!(error.starts_with("file1:5:5: expected a number, found 'x'"), "{task_count} tasks: {error}");
+    }
+}
+
+#[test]
+fn bad_lines_are_skipped_up_to_the_limit_and_shown() {
+    let text = b"1 1:1\n1 x\n0 2:1 2:1\n0 3:1\n2 4:nan\n";
+    let mut config = config();
+    config.bad_lines = BadLines::Skip { limit: 3 };
+    let source = over(&[text], &config).unwrap();
+    let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+    let mut batch = Batch::default();
+    assert!(reader.next_batch(10, &mut batch).unwrap());
+    assert_eq!(rows_of(&batch), [Row::new(Some(1.0), &[(1, 1.0)]), Row::new(Some(0.0), &[(3, 1.0)])]);
+    assert!(!reader.next_batch(10, &mut batch).unwrap());
+    let summary = reader.summary();
+    assert_eq!((summary.bad_line_count, summary.bad_lines.len(), summary.record_count), (3, 3, 2));
+    assert!(summary.bad_lines[1].contains("file0:3:7") && summary.bad_lines[1].contains("index 2 again"));
+    config.bad_lines = BadLines::Skip { limit: 2 };
+    let error = labels(&over(&[text], &config).unwrap(), 1, 10).unwrap_err();
+    assert!(matches!(error, Error::TooManyBadLines { count: 3, limit: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_refused_label_is_a_bad_line() {
+    let mut config = config();
+    config.options.label_rule = LabelRule::Binary { positive: None };
+    let source = over(&[b"1 1:1\n-1 1:1\n2 1:1\n"], &config).unwrap();
+    let error = labels(&source, 1, 10).unwrap_err().to_string();
+    assert!(error.contains("file0:3:1") && error.contains("neither 0/1 nor -1/1"), "{error}");
+    config.bad_lines = BadLines::Skip { limit: 1 };
+    let source = over(&[b"1 1:1\n-1 1:1\n2 1:1\n"], &config).unwrap();
+    assert_eq!(labels(&source, 1, 10).unwrap().0, [1.0, 0.0]);
+}
+
+#[test]
+fn held_out_records_and_the_others_are_all_records() {
+    let (text, count) = file(0, &[(2, 3); 500], true);
+    let source = over(&[&text], &config()).unwrap();
+    let read = || {
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        reader.set_holdout(0.2, stream(1, Purpose::Validation, 0, 0));
+        let (mut kept, mut batch) = (Vec::new(), Batch::default());
+        while reader.next_batch(64, &mut batch).unwrap() {
+            kept.extend_from_slice(&batch.labels);
+        }
+        let held: Vec<f32> = reader.take_holdout().iter().flat_map(|batch| batch.labels.clone()).collect();
+        (kept, held)
+    };
+    let (kept, held) = read();
+    // 100 expected, deviation 9: five of them.
+    assert!((55..145).contains(&held.len()), "{}", held.len());
+    let mut all = [&kept[..], &held].concat();
+    all.sort_by(f32::total_cmp);
+    assert_eq!(all, (0..count).map(|label| label as f32).collect::<Vec<_>>());
+    assert_eq!((kept, held), read());
+}
+
+#[test]
+fn empty_files_and_blank_lines_have_no_records() {
+    for content in [&b""[..], b"\n \r\n\t\n", b"# nothing\n"] {
+        let source = over(&[content], &config()).unwrap();
+        assert_eq!(labels(&source, 3, 10).unwrap().0, []);
+        assert!(source.no_records().to_string().contains("no records in file0"));
+    }
+    assert!(matches!(over(&[b"", b" \n"], &SourceConfig::default()), Err(Error::NoRecords { .. })));
+}
+
+#[test]
+fn formats_are_told_by_their_first_lines() {
+    for (text, format) in [
+        ("1 2:3 4:5\n", "libsvm"),
+        ("# c\n\n1 qid:3 4:5\n", "libsvm"),
+        ("1 0:2:3 1:4:5\n", "libffm"),
+        ("1 |n a b:2\n", "vw"),
+        ("1 2 3\n", "dense"),
+        ("1,2,NA\n", "dense"),
+        ("a,b\n1,2\n", "csv"),
+        ("a\tb\n1\t2\n", "csv"),
+    ] {
+        for content in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+            assert_eq!(
+                over(&[&content], &SourceConfig::default()).unwrap().schema().format,
+                format,
+                "{text}"
+            );
+        }
+    }
+    let unknown = over(&[b"\x00\x01 what is this\n"], &SourceConfig::default());
+    assert!(matches!(unknown, Err(Error::FormatNotRecognized { .. })));
+    let slip = SourceConfig { format: Some("libsmv".into()), ..SourceConfig::default() };
+    assert!(over(&[b""], &slip).err().unwrap().to_string().contains("did you mean 'libsvm'"));
+}
+
+#[test]
+fn a_byte_order_mark_is_taken_off() {
+    let source = over(&[b"\xef\xbb\xbf1 2:3\n"], &config()).unwrap();
+    assert_eq!(labels(&source, 1, 10).unwrap().0, [1.0]);
+}
+
+#[test]
+fn a_stream_is_recognized_and_read_once_by_the_first_task() {
+    let (text, count) = file(0, &[(2, 3); 100], true);
+    for content in [text.clone(), gzip(&text)] {
+        let raw = Box::new(std::io::Cursor::new(content));
+        let files = vec![Input::stream("standard input".into(), raw).unwrap()];
+        let source = Source::over(files, &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
+        assert_eq!(source.size_bytes(), None);
+        assert_eq!(source.splits(3).iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
+        assert_eq!(labels(&source, 3, 10).unwrap().0.len(), count);
+        assert!(matches!(labels(&source, 1, 10), Err(Error::StandardInputTaken)));
+    }
+}
+
+/// Rows of a real set, its label kind, or `None` when the data is not here.
+fn real(name: &str, format: Option<&str>) -> Option<(usize, LabelKind)> {
+    let root = std::env::var("SERAPHIM_DATA")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned());
+    let path = format!("{root}/{name}");
+    if !std::path::Path::new(&path).exists() {
+        println!("skipped: {path} is not there");
+        return None;
+    }
+    let mut config = SourceConfig { inputs: vec![path], ..SourceConfig::default() };
+    config.format = format.map(str::to_owned);
+    config.options.label_rule = LabelRule::Class;
+    if name.starts_with("california") {
+        config.options.label_rule = LabelRule::Real;
+    }
+    let source = Source::open(&config, &FormatTable::builtin()).unwrap();
+    let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+    let (mut count, mut batch) = (0, Batch::default());
+    while reader.next_batch(1000, &mut batch).unwrap() {
+        count += batch.record_count();
+    }
+    Some((count, reader.summary().labels.kind()))
+}
+
+#[test]
+fn real_sets_are_read() {
+    for (name, format, kind) in [
+        ("a9a/train.libsvm.gz", None, LabelKind::MinusPlusOne),
+        ("agaricus/train.libsvm.gz", None, LabelKind::ZeroOne),
+        ("news20/train.libsvm.gz", None, LabelKind::Classes),
+        ("criteo_tiny/ffm200.train.ffm.gz", None, LabelKind::ZeroOne),
+        ("california/train.csv.gz", None, LabelKind::Real),
+        ("adult_raw/train.csv.gz", None, LabelKind::ZeroOne),
+        ("higgs7k/train.tsv.gz", Some("dense"), LabelKind::ZeroOne),
+        ("multi5/train.tsv.gz", Some("dense"), LabelKind::Classes),
+    ] {
+        let Some((count, seen)) = real(name, format) else { continue };
+        assert!(count > 100, "{name}: {count}");
+        assert_eq!(seen, kind, "{name}");
+    }
+}
