@@ -69,7 +69,12 @@ enum Label {
 
 enum FeatureColumns {
     Table(Vec<FeatureColumn>),
-    Lists { indices: Chunked<Lists<u64>>, values: Option<Chunked<Lists<f32>>> },
+    Lists(Box<ListColumns>),
+}
+
+struct ListColumns {
+    indices: Chunked<Lists<u64>>,
+    values: Option<Chunked<Lists<f32>>>,
 }
 
 /// A feature column of a table: its key, or its name when each value is a key of its own.
@@ -213,10 +218,8 @@ impl RowGroup {
             })
         };
         let label = |number| -> Result<Label, Error> {
-            Ok(match AnyColumn::is_text(&schema.column(number)) {
-                true => Label::Name(strings(number)?),
-                false => Label::Number(numbers(number)?),
-            })
+            let is_text = AnyColumn::is_text(&schema.column(number));
+            Ok(if is_text { Label::Name(strings(number)?) } else { Label::Number(numbers(number)?) })
         };
         let features = match &file.layout.features {
             Features::Table(table) => {
@@ -227,7 +230,8 @@ impl RowGroup {
                     Ok(Chunked { column: any(number)?, number, chunk: Lists::default() })
                 };
                 let indices = Chunked { column: any(*indices)?, number: *indices, chunk: Lists::default() };
-                FeatureColumns::Lists { indices, values: values.as_ref().map(list).transpose()? }
+                let values = values.as_ref().map(list).transpose()?;
+                FeatureColumns::Lists(Box::new(ListColumns { indices, values }))
             }
         };
         Ok(Self {
@@ -287,15 +291,10 @@ impl RowGroup {
         let r = self.chunk_count - self.waiting;
         let label = self.label(r, label_names)?;
         let weight = self.weight(r)?;
-        let group = match &self.group {
-            Some(group) => Some(named_key(b"", group.chunk.get(r).unwrap_or_default())),
-            None => None,
-        };
+        let group = self.group.as_ref().map(|group| named_key(b"", group.chunk.get(r).unwrap_or_default()));
         let pushed = match &self.features {
             FeatureColumns::Table(table) => push_table(table, r, keep_zeros, sink, dictionary),
-            FeatureColumns::Lists { indices, values } => {
-                push_lists(indices, values.as_ref(), r, keep_zeros, sink)
-            }
+            FeatureColumns::Lists(lists) => push_lists(lists, r, keep_zeros, sink),
         };
         if let Err(fault) = pushed {
             sink.abandon();
@@ -343,7 +342,8 @@ impl FeatureColumns {
                 FeatureColumn::Number(_, numbers) => numbers.column.numbers(count, &mut numbers.chunk),
                 FeatureColumn::Text(_, strings) => strings.column.texts(count, &mut strings.chunk),
             }),
-            Self::Lists { indices, values } => {
+            Self::Lists(lists) => {
+                let ListColumns { indices, values } = &mut **lists;
                 indices.column.key_lists(count, &mut indices.chunk)?;
                 values.as_mut().map_or(Ok(()), |values| values.column.number_lists(count, &mut values.chunk))
             }
@@ -387,17 +387,12 @@ fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
 }
 
 #[inline]
-fn push_lists(
-    indices: &Chunked<Lists<u64>>,
-    values: Option<&Chunked<Lists<f32>>>,
-    r: usize,
-    keep_zeros: bool,
-    sink: &mut Sink,
-) -> Result<(), Fault> {
+fn push_lists(columns: &ListColumns, r: usize, keep_zeros: bool, sink: &mut Sink) -> Result<(), Fault> {
+    let ListColumns { indices, values } = columns;
     let keys = list(indices, r)?;
     let builder = sink.builder();
     match values {
-        None => keys.iter().for_each(|&key| builder.push_one(key)),
+        None => builder.extend_ones(keys),
         Some(values) => {
             let numbers = list(values, r)?;
             if numbers.len() != keys.len() {
@@ -411,7 +406,8 @@ fn push_lists(
             }
         }
     }
-    if let Some(&key) = keys.iter().find(|&&key| key >= KEY_END) {
+    if keys.iter().fold(0, |bits, key| bits | key) >= KEY_END {
+        let key = keys.iter().copied().find(|&key| key >= KEY_END).unwrap_or_default();
         return Err((indices.number, "an index from 0 to 2^63 - 1".to_owned(), (key as i64).to_string()));
     }
     match builder.duplicate_key() {
