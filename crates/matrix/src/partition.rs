@@ -41,10 +41,6 @@ impl<E: Ruled> Partition<E> {
         Self { tables, rule, columns, staged, pool, merged, generation: 0 }
     }
 
-    pub(crate) fn table(&self, i: usize) -> &Table<E> {
-        &self.tables[i]
-    }
-
     pub(crate) fn tables(&self) -> &[Table<E>] {
         &self.tables
     }

@@ -133,18 +133,22 @@ impl<E: Ruled> Table<E> {
         self.rows.prefetch(position);
     }
 
-    /// Sets a row: values, and its slots or, without them, what the rule makes of the values.
-    pub(crate) fn set(&mut self, key: u64, values: &[E], slots: Option<&[E]>) {
-        let mut position = [ABSENT];
-        match &mut self.index {
-            Index::Dense(index) => locate_or_add(index, &mut self.rows, &self.birth, &[key], &mut position),
-            Index::Sparse(index) => locate_or_add(index, &mut self.rows, &self.birth, &[key], &mut position),
-        }
-        let row = self.rows.row_mut(position[0]);
+    /// Sets the row at a position: values, and its slots or, without them, what the rule makes of the values.
+    pub(crate) fn set(&mut self, position: u32, values: &[E], slots: Option<&[E]>) {
+        let row = self.rows.row_mut(position);
         row[..values.len()].copy_from_slice(values);
         match slots {
             Some(slots) => row[values.len()..].copy_from_slice(slots),
             None => E::seat(&self.birth.rule, self.birth.columns, row),
+        }
+    }
+
+    /// Finds the rows of `keys` (n) and creates those that are not there; `positions` (n) as in [`Self::pull`].
+    pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
+        let Self { index, rows, birth } = self;
+        match index {
+            Index::Dense(index) => find_or_add_by(index, rows, birth, keys, positions),
+            Index::Sparse(index) => find_or_add_by(index, rows, birth, keys, positions),
         }
     }
 
@@ -299,15 +303,22 @@ fn find_or_add<E: Ruled, L: Locate>(
     })
 }
 
-fn locate_or_add<E: Ruled, L: Locate>(
+fn find_or_add_by<E: Ruled, L: Locate>(
     index: &mut L,
     rows: &mut Rows<E>,
     birth: &Birth,
     keys: &[u64],
     positions: &mut [u32],
 ) {
-    for (key, position) in keys.iter().zip(positions) {
-        *position = find_or_add(index, rows, birth, index.hash(*key), *key);
+    let mut hashes = [0; 2 * BLOCK];
+    fetch_index(index, keys, positions, 0, &mut hashes);
+    for start in (0..keys.len()).step_by(BLOCK) {
+        fetch_index(index, keys, positions, start + BLOCK, &mut hashes);
+        for i in start..keys.len().min(start + BLOCK) {
+            if positions[i] == ABSENT {
+                positions[i] = find_or_add(index, rows, birth, hashes[i % (2 * BLOCK)], keys[i]);
+            }
+        }
     }
 }
 
