@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use data::{Batch, BatchStream, LabelRule, Shuffle};
+use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle};
 use matrix::{Agent, Consistency, MatrixSpec};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ pub struct DataNeeds {
     /// How often the data are read.
     pub epochs: Epochs,
     /// Records a batch.
-    pub batch_size: usize,
+    pub batch_size: BatchSize,
     /// Order of the epochs.
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.

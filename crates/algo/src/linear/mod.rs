@@ -39,7 +39,7 @@ mod train;
 
 use std::collections::BTreeMap;
 
-use data::{LabelRule, Shuffle};
+use data::{BatchSize, LabelRule, Shuffle};
 use matrix::{Consistency, MatrixSpec};
 
 pub use model::{Model, Standardize};
@@ -167,7 +167,10 @@ impl Job for Linear {
             },
             scan: standardize || self.balanced() || self.loss == Loss::Softmax,
             epochs: self.params.epochs,
-            batch_size: self.checked.integer("batch_size") as usize,
+            batch_size: self
+                .checked
+                .auto_integer("batch_size")
+                .map_or(BatchSize::Growing, |size| BatchSize::Fixed(size as usize)),
             shuffle: match self.checked.text("shuffle") {
                 "none" => Shuffle::None,
                 "records" => Shuffle::Records,

@@ -115,10 +115,10 @@ const fn shared(rate: &'static str, standardize: &'static str) -> [ParamSpec; SH
         ),
         row(
             "batch_size",
-            ParamKind::Integer { low: 1, high: 1 << 20 },
-            "1024",
+            ParamKind::AutoInteger { low: 1, high: 1 << 20 },
+            "auto",
             "records",
-            "Records a step; gradients of a batch are merged per feature",
+            "Records a step, their gradients merged per feature; auto: grows from 64 to 4,096 with the records read",
         ),
         row(
             "shuffle",
