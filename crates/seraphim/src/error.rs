@@ -236,7 +236,9 @@ fn io_advice(error: &std::io::Error) -> &'static str {
 fn data_exit(error: &data::Error) -> Exit {
     use data::Error as E;
     match error {
-        E::Io { .. } | E::KeepWrite { .. } | E::NothingMatches { .. } => Exit::Io,
+        E::Io { .. } | E::KeepCreate { .. } | E::KeepWrite { .. } | E::KeepRead { .. } | E::NothingMatches { .. } => {
+            Exit::Io
+        }
         E::BadPattern { .. }
         | E::UnknownFormat { .. }
         | E::FormatNotRecognized { .. }
@@ -253,7 +255,7 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::LineTooLong { .. }
         | E::BadLabels { .. }
         | E::BadFile { .. }
-        | E::BadBlock { .. } => Exit::Data,
+        | E::KeptBlock { .. } => Exit::Data,
     }
 }
 

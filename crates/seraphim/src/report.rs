@@ -119,8 +119,11 @@ impl Report {
         std::fs::write(path, text + "\n").map_err(Error::io("write", path))
     }
 
-    /// The last epoch.
-    pub fn last_epoch(&self) -> Option<&EpochLine> {
-        self.epochs.last()
+    /// The epoch whose weights were saved.
+    pub fn saved_epoch(&self) -> Option<&EpochLine> {
+        match self.best_epoch {
+            Some(best) => self.epochs.iter().find(|line| line.epoch == best),
+            None => self.epochs.last(),
+        }
     }
 }

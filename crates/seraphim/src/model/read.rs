@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use matrix::store::{Exported, OwnedValues};
+use matrix::{Exported, OwnedValues};
 
 use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
@@ -42,7 +42,7 @@ impl Model {
         }
         let mut tensors = BTreeMap::new();
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
-            if with_slots || *name != &super::OPTIMIZER_FILE {
+            if with_slots || *name != super::OPTIMIZER_FILE {
                 let read = safetensors::read(bytes);
                 tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
             }

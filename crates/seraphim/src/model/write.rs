@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use matrix::store::{Exported, OwnedValues};
+use matrix::{Exported, OwnedValues};
 use matrix::{MatrixSpec, Storage};
 
 use super::manifest::{self, FileEntry, Manifest, MatrixEntry};

@@ -335,7 +335,7 @@ impl Trainer<'_> {
         };
         let validation = validation.map(|stream| stream as &mut dyn BatchStream);
         let task = TrainTask { agent, data, validation, coordinator, model, resumed };
-        with_permit(self.permits.as_ref(), || Ok(self.algorithm.train(task)?))
+        with_permit(self.permits.as_ref(), || self.algorithm.train(task))
     }
 
     /// What only the end of epoch 0 shows: no records, too many bad lines, labels that do not go together.
