@@ -236,9 +236,11 @@ fn io_advice(error: &std::io::Error) -> &'static str {
 fn data_exit(error: &data::Error) -> Exit {
     use data::Error as E;
     match error {
-        E::Io { .. } | E::KeepCreate { .. } | E::KeepWrite { .. } | E::KeepRead { .. } | E::NothingMatches { .. } => {
-            Exit::Io
-        }
+        E::Io { .. }
+        | E::KeepCreate { .. }
+        | E::KeepWrite { .. }
+        | E::KeepRead { .. }
+        | E::NothingMatches { .. } => Exit::Io,
         E::BadPattern { .. }
         | E::UnknownFormat { .. }
         | E::FormatNotRecognized { .. }
@@ -262,9 +264,10 @@ fn data_exit(error: &data::Error) -> Exit {
 fn algo_exit(error: &algo::Error) -> Exit {
     use algo::Error as E;
     match error {
-        E::UnknownAlgorithm { .. } | E::UnknownParameter { .. } | E::Parameter { .. } | E::Conflict { .. } => {
-            Exit::Usage
-        }
+        E::UnknownAlgorithm { .. }
+        | E::UnknownParameter { .. }
+        | E::Parameter { .. }
+        | E::Conflict { .. } => Exit::Usage,
         E::NoRecords | E::OneClass { .. } | E::ClassCount { .. } | E::UnknownClass { .. } => Exit::Data,
         E::Diverged { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,

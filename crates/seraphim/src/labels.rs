@@ -3,7 +3,7 @@
 use data::{LabelKind, LabelStats, Schema};
 
 /// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `real from 0.15 to 5`.
-pub fn describe(labels: &LabelStats, schema: &Schema) -> String {
+pub(crate) fn describe(labels: &LabelStats, schema: &Schema) -> String {
     if !schema.label_names.is_empty() {
         return format!("{} named classes: {}", schema.label_names.len(), schema.label_names.join(", "));
     }

@@ -10,6 +10,8 @@
 //! | [`generate`] | synthetic data with a known best model |
 //! | [`error`], [`exit`] | what can go wrong, and the exit code of each |
 
+#![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
+
 pub mod cli;
 pub mod error;
 pub mod exit;

@@ -6,17 +6,17 @@ const MEMORY_SHARE: u64 = 4;
 const MEMORY_FALLBACK_BYTES: u64 = 1 << 30;
 
 /// Cores that this process may use.
-pub fn core_count() -> usize {
+pub(crate) fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A quarter of the machine's memory, in bytes.
-pub fn memory_share() -> u64 {
+pub(crate) fn memory_share() -> u64 {
     kib_of("/proc/meminfo", "MemTotal:").map_or(MEMORY_FALLBACK_BYTES, |kib| kib * 1024 / MEMORY_SHARE)
 }
 
 /// The most memory this process ever had resident, in bytes; none where the system does not say.
-pub fn peak_memory_bytes() -> Option<u64> {
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
     kib_of("/proc/self/status", "VmHWM:").map(|kib| kib * 1024)
 }
 

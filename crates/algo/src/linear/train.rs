@@ -104,7 +104,6 @@ fn sum_over_tasks(
     positive_count: u64,
 ) -> Result<Totals, Error> {
     let mut sums = [parts.record_count() as f64, positive_count as f64];
-    task.agent.barrier()?;
     task.agent.all_reduce(&mut sums)?;
     Ok(Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 })
 }

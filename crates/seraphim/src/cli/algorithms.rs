@@ -46,13 +46,21 @@ fn value_of(row: &Algorithm) -> Value {
 
 fn table() -> String {
     let rows = algo::algorithms().iter().map(|row| format!("{:<10} {}\n", row.name, row.title));
-    rows.collect::<String>() + "\n`seraphim algorithms NAME` lists the parameters of one; give them as --set name=value.\n"
+    rows.collect::<String>()
+        + "\n`seraphim algorithms NAME` lists the parameters of one; give them as --set name=value.\n"
 }
 
 fn parameters(row: &Algorithm) -> String {
     let mut text = format!("{}: {}\n", row.name, row.title);
     for p in row.parameters {
-        text += &format!("\n  {} = {}{}\n      {}\n      {}\n", p.name, shown(p), unit(p), p.kind.describe(), p.meaning);
+        text += &format!(
+            "\n  {} = {}{}\n      {}\n      {}\n",
+            p.name,
+            shown(p),
+            unit(p),
+            p.kind.describe(),
+            p.meaning
+        );
     }
     text
 }
@@ -66,7 +74,10 @@ fn unit(p: &ParamSpec) -> String {
 }
 
 fn markdown(row: &Algorithm) -> String {
-    let mut text = format!("## {}\n{}\n\n| name | type and range | default | unit | meaning |\n|---|---|---|---|---|\n", row.name, row.title);
+    let mut text = format!(
+        "## {}\n{}\n\n| name | type and range | default | unit | meaning |\n|---|---|---|---|---|\n",
+        row.name, row.title
+    );
     let cell = |text: &str| text.replace('|', "\\|");
     for p in row.parameters {
         text += &format!(

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 pub(super) fn command() -> Command {
-    let shell = Arg::new("shell").required(true).value_parser(PossibleValuesParser::new(["bash", "zsh", "fish"]));
+    let shell =
+        Arg::new("shell").required(true).value_parser(PossibleValuesParser::new(["bash", "zsh", "fish"]));
     Command::new("completions").about("Print the completions of a shell").arg(shell)
 }
 

@@ -17,7 +17,12 @@ const DIMENSIONS_A_SLOT: u64 = 4;
 
 pub(super) fn command() -> Command {
     let option = |name: &'static str, value: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).default_value(default).help(help).allow_hyphen_values(true)
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .default_value(default)
+            .help(help)
+            .allow_hyphen_values(true)
     };
     let ctr = Command::new("ctr")
         .about("Sparse click data: power-law features, a known true model and its best AUC")
@@ -89,13 +94,16 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
 }
 
 fn config(matches: &ArgMatches) -> Result<CtrConfig, Error> {
-    let nonzeros: usize = number(matches, "nonzeros", "a whole number from 1 to 10000", |n| (1..=10_000).contains(n))?;
+    let nonzeros: usize =
+        number(matches, "nonzeros", "a whole number from 1 to 10000", |n| (1..=10_000).contains(n))?;
     let least = nonzeros as u64 * DIMENSIONS_A_SLOT;
     let expected = format!("a whole number from {least} (4 times --nonzeros) to 2^53");
     Ok(CtrConfig {
         dimensions: number(matches, "dimensions", &expected, |n| (least..=1 << 53).contains(n))?,
         nonzeros,
-        zipf: number(matches, "zipf", "a number above 0, not 1, up to 10", |&x| x > 0.0 && x != 1.0 && x <= 10.0)?,
+        zipf: number(matches, "zipf", "a number above 0, not 1, up to 10", |&x| {
+            x > 0.0 && x != 1.0 && x <= 10.0
+        })?,
         sigma: number(matches, "sigma", "a number from 0 to 100", |x| (0.0..=100.0).contains(x))?,
         bias: number(matches, "bias", "a number from -100 to 100", |x| (-100.0..=100.0).contains(x))?,
         seed: number(matches, "seed", "a whole number below 2^24", |n| *n < 1 << 24)?,
@@ -110,5 +118,9 @@ fn number<T: FromStr>(
 ) -> Result<T, Error> {
     let text = matches.get_one::<String>(name).expect("it has a default");
     let parsed = text.parse().ok().filter(allowed);
-    parsed.ok_or_else(|| Error::BadValue { place: format!("--{name}"), actual: text.clone(), expected: expected.into() })
+    parsed.ok_or_else(|| Error::BadValue {
+        place: format!("--{name}"),
+        actual: text.clone(),
+        expected: expected.into(),
+    })
 }

@@ -107,7 +107,8 @@ fn size_bytes(manifest: &Manifest) -> u64 {
 
 fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     let trained = &manifest.trained;
-    let mut text = format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
+    let mut text =
+        format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
     text += &format!(
         "trained on   {} ({} records, {} epochs{}, {} tasks, {}, seed {})\n",
@@ -131,7 +132,10 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     }
     text += &format!("size         {}\n", crate::progress::bytes(size_bytes(manifest)));
     for m in &manifest.matrices {
-        text += &format!("matrix       {}: {} stored rows x {} columns, {:?}\n", m.name, m.stored_rows, m.columns, m.dtype);
+        text += &format!(
+            "matrix       {}: {} stored rows x {} columns, {:?}\n",
+            m.name, m.stored_rows, m.columns, m.dtype
+        );
     }
     text += "parameters\n";
     for (name, value) in &manifest.settings {

@@ -45,7 +45,8 @@ pub fn run(formats: &FormatTable) -> ExitCode {
 
 /// The whole command line.
 fn command() -> Command {
-    let codes: Vec<String> = TABLE.iter().map(|(exit, meaning)| format!("  {:3}  {meaning}", *exit as u8)).collect();
+    let codes: Vec<String> =
+        TABLE.iter().map(|(exit, meaning)| format!("  {:3}  {meaning}", *exit as u8)).collect();
     Command::new("seraphim")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Trains, evaluates and predicts with models too large or too hot for one machine")

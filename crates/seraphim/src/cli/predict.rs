@@ -11,7 +11,10 @@ use crate::job::keys;
 use crate::run::Environment;
 
 pub(super) fn command() -> Command {
-    with_flags(Command::new("predict").about("Score data with a model, in the order of the data"), keys::Command::Predict)
+    with_flags(
+        Command::new("predict").about("Score data with a model, in the order of the data"),
+        keys::Command::Predict,
+    )
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {

@@ -16,9 +16,9 @@ use crate::run::Environment;
 use crate::run::coordinator::metrics_text;
 
 pub(super) fn command() -> Command {
-    let what = Arg::new("what")
-        .value_name("ALGORITHM|JOB.toml")
-        .help("An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file");
+    let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
+        "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file",
+    );
     with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
 }
 
@@ -26,7 +26,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let mut flags = raw_job(matches, keys::Command::Train);
     let mut raw = RawJob::new();
     match matches.get_one::<String>("what") {
-        Some(file) if file.ends_with(".toml") => raw = RawJob::from_file(Path::new(file))?,
+        Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {
+            raw = RawJob::from_file(Path::new(file))?;
+        }
         algorithm => flags.algorithm = algorithm.cloned(),
     }
     let job = TrainJob::check(&raw.overridden_by(flags))?;
@@ -45,7 +47,8 @@ fn summary(report: &Report) -> String {
         text += &format!("note: {notice}\n");
     }
     if report.input.bad_lines > 0 {
-        text += &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
+        text +=
+            &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
     }
     text += &format!("labels      {}\n", report.input.labels);
     if let Some(line) = report.saved_epoch() {

@@ -22,7 +22,8 @@ pub fn bayes(records: &mut [(f64, u8)]) -> Bayes {
     // Probabilities of hashed weights are distinct but for chance, so ranks without midranks are exact enough; the
     // stable order makes them repeatable.
     records.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let ranks: f64 = (1u64..).zip(records.iter()).filter(|(_, r)| r.1 == 1).map(|(rank, _)| rank as f64).sum();
+    let ranks: f64 =
+        (1u64..).zip(records.iter()).filter(|(_, r)| r.1 == 1).map(|(rank, _)| rank as f64).sum();
     let pairs = positive_count * (n - positive_count);
     let auc = (ranks - positive_count * (positive_count + 1.0) / 2.0) / pairs;
     Bayes { auc, log_loss, positives: positive_count / n }

@@ -14,7 +14,7 @@ pub(super) struct ParquetSink {
 
 impl ParquetSink {
     pub(super) fn create(path: &Path, dimensions: u64) -> Result<Self, Error> {
-        let narrow = dimensions <= u64::from(u32::MAX);
+        let narrow = u32::try_from(dimensions).is_ok();
         let list = if narrow { ColumnType::U32List } else { ColumnType::U64List };
         let writer = RecordWriter::create(path, &[("label", ColumnType::I8), ("indices", list)])?;
         Ok(Self { writer, narrow })

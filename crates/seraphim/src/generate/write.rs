@@ -79,9 +79,12 @@ pub fn generate(
 }
 
 enum Sink {
-    Text { path: PathBuf, out: BufWriter<File> },
+    Text {
+        path: PathBuf,
+        out: BufWriter<File>,
+    },
     #[cfg(feature = "parquet")]
-    Parquet(super::parquet::ParquetSink),
+    Parquet(Box<super::parquet::ParquetSink>),
 }
 
 impl Sink {
@@ -121,7 +124,10 @@ fn open(
                 Sink::Text { path: path.clone(), out: BufWriter::with_capacity(1 << 20, file) }
             }
             #[cfg(feature = "parquet")]
-            Format::Parquet => Sink::Parquet(super::parquet::ParquetSink::create(&path, config.dimensions)?),
+            Format::Parquet => {
+                let sink = super::parquet::ParquetSink::create(&path, config.dimensions)?;
+                Sink::Parquet(Box::new(sink))
+            }
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => {
                 let _ = config;

@@ -19,7 +19,7 @@ use keys::Command;
 use raw::RawJob;
 
 /// Longest wait of one task for another, unless said otherwise.
-const WAIT_LIMIT_DEFAULT: Duration = Duration::from_secs(600);
+const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
 /// Seed, unless said otherwise.
 const SEED_DEFAULT: u64 = 1;
 
@@ -224,7 +224,12 @@ fn input(checker: &Checker<'_>) -> Result<Input, Error> {
     if data.is_empty() {
         return Err(checker.missing("data", "data"));
     }
-    Ok(Input { data, format: checker.text("format"), options: options(checker)?, bad_lines: bad_lines(checker)? })
+    Ok(Input {
+        data,
+        format: checker.text("format"),
+        options: options(checker)?,
+        bad_lines: bad_lines(checker)?,
+    })
 }
 
 fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {

@@ -56,9 +56,10 @@ impl RawJob {
 
     /// Reads the text of a job file; `path` is for messages.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|e: toml::de::Error| Error::JobFile { path: path.into(), message: e.to_string().trim_end().to_owned() })?;
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| Error::JobFile {
+            path: path.into(),
+            message: e.to_string().trim_end().to_owned(),
+        })?;
         let mut job = Self::new();
         for (name, value) in table {
             let place = format!("{}, key {name}", path.display());
@@ -82,6 +83,7 @@ impl RawJob {
     }
 
     /// This job where `flags` win. The parameters of `--set` are merged one by one.
+    #[must_use]
     pub fn overridden_by(mut self, mut flags: Self) -> Self {
         if let Some((place, pairs)) = flags.values.remove("set") {
             let entry = self.values.entry("set").or_insert_with(|| (place.clone(), Vec::new()));
@@ -100,9 +102,11 @@ fn text_of(value: &toml::Value, place: &str) -> Result<String, Error> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Float(number) => Ok(number.to_string()),
         toml::Value::Boolean(flag) => Ok(flag.to_string()),
-        toml::Value::Array(_) | toml::Value::Table(_) | toml::Value::Datetime(_) => {
-            Err(Error::BadValue { place: place.into(), actual: value.to_string(), expected: "one value".into() })
-        }
+        toml::Value::Array(_) | toml::Value::Table(_) | toml::Value::Datetime(_) => Err(Error::BadValue {
+            place: place.into(),
+            actual: value.to_string(),
+            expected: "one value".into(),
+        }),
     }
 }
 

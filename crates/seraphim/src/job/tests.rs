@@ -37,7 +37,8 @@ fn an_unknown_key_names_the_nearest_one() {
 #[test]
 fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
     let raw = file(&format!("{SMALL}seed = 3\ntasks = 4\n[set]\nl1 = 1\nl2 = 0.5\n")).unwrap();
-    let job = TrainJob::check(&raw.overridden_by(flag("seed", "9")).overridden_by(flag("set", "l1=7"))).unwrap();
+    let job =
+        TrainJob::check(&raw.overridden_by(flag("seed", "9")).overridden_by(flag("set", "l1=7"))).unwrap();
     assert_eq!((job.seed, job.manner.tasks), (9, Some(4)));
     assert_eq!(job.set["l1"], "7");
     assert_eq!(job.set["l2"], "0.5");

@@ -44,7 +44,11 @@ mod tests {
 
     #[test]
     fn names_with_any_character_come_back() {
-        let names = BTreeMap::from([(1, "city=Rome".to_owned()), (9, "a\\t\tb\nc\\".to_owned()), (10, String::new())]);
+        let names = BTreeMap::from([
+            (1, "city=Rome".to_owned()),
+            (9, "a\\t\tb\nc\\".to_owned()),
+            (10, String::new()),
+        ]);
         assert_eq!(from_text(&to_text(&names)), Ok(names));
     }
 

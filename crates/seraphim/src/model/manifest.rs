@@ -115,7 +115,8 @@ const DIGITS: usize = 8;
 impl Manifest {
     /// As text. The last member, `crc32c`, is the checksum of all bytes before its comma.
     pub fn to_text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON");
+        let mut text =
+            serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON");
         text.truncate(text.trim_end_matches(['\n', '}']).len());
         let sum = crc32c::crc32c(text.as_bytes());
         text + TRAILER_START + &format!("{sum:08x}") + TRAILER_END
@@ -157,7 +158,8 @@ fn verify(bytes: &[u8]) -> Result<(), Damage> {
         return Ok(());
     }
     let digits = tail.get(TRAILER_START.len()..TRAILER_START.len() + DIGITS);
-    let recorded = digits.and_then(|d| u32::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).unwrap_or(0);
+    let recorded =
+        digits.and_then(|d| u32::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).unwrap_or(0);
     // When only the frame around the sum is broken, the sum of the whole file tells the difference.
     let actual = if recorded == sum { crc32c::crc32c(bytes) } else { sum };
     Err(Damage { expected: recorded, actual })

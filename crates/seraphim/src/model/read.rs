@@ -32,7 +32,11 @@ impl Model {
             let file = path.join(&entry.name);
             let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
             if bytes.len() as u64 != entry.size_bytes {
-                return Err(Error::Length { path: file, expected: entry.size_bytes, actual: bytes.len() as u64 });
+                return Err(Error::Length {
+                    path: file,
+                    expected: entry.size_bytes,
+                    actual: bytes.len() as u64,
+                });
             }
             let actual = crc32c::crc32c(&bytes);
             if actual != entry.crc32c {
@@ -47,8 +51,11 @@ impl Model {
                 tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
             }
         }
-        let matrices =
-            manifest.matrices.iter().map(|entry| matrix_of(path, entry, &mut tensors)).collect::<Result<_, _>>()?;
+        let matrices = manifest
+            .matrices
+            .iter()
+            .map(|entry| matrix_of(path, entry, &mut tensors))
+            .collect::<Result<_, _>>()?;
         let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
             let file = path.join(DICTIONARY_FILE);
             let text = std::str::from_utf8(bytes).map_err(|e| bad(&file, e.to_string()))?;
@@ -68,7 +75,10 @@ pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
     let manifest = Manifest::from_bytes(&bytes, &file)?;
     if manifest.format != FORMAT_NAME {
-        return Err(Error::NotAModel { path: path.into(), reason: format!("model.json is of {:?}", manifest.format) });
+        return Err(Error::NotAModel {
+            path: path.into(),
+            reason: format!("model.json is of {:?}", manifest.format),
+        });
     }
     Ok(manifest)
 }
@@ -79,7 +89,12 @@ fn bad(path: &Path, what: impl Into<String>) -> Error {
 
 type Tensors<'a> = BTreeMap<&'a str, BTreeMap<String, Tensor<'static>>>;
 
-fn take(folder: &Path, file: &str, name: &str, tensors: &mut Tensors<'_>) -> Result<Elements<'static>, Error> {
+fn take(
+    folder: &Path,
+    file: &str,
+    name: &str,
+    tensors: &mut Tensors<'_>,
+) -> Result<Elements<'static>, Error> {
     let tensor = tensors.get_mut(file).and_then(|tensors| tensors.remove(name));
     tensor.map(|t| t.elements).ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?} is missing")))
 }
@@ -108,7 +123,9 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
     }
     let weights = Exported { keys, values, slots: Vec::new() };
     match &entry.optimizer_file {
-        Some(optimizer) if tensors.contains_key(optimizer.as_str()) => with_slots(folder, entry, weights, tensors),
+        Some(optimizer) if tensors.contains_key(optimizer.as_str()) => {
+            with_slots(folder, entry, &weights, tensors)
+        }
         _ => Ok(weights),
     }
 }
@@ -117,7 +134,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
 fn with_slots(
     folder: &Path,
     entry: &MatrixEntry,
-    weights: Exported,
+    weights: &Exported,
     tensors: &mut Tensors<'_>,
 ) -> Result<Exported, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
@@ -132,7 +149,8 @@ fn with_slots(
     for slot in &entry.slots {
         let name = format!("{}.{slot}", entry.name);
         let values = owned(take(folder, file, &name, tensors)?);
-        slots.push((slot.clone(), values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?));
+        slots
+            .push((slot.clone(), values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?));
     }
     Ok(Exported { keys, values, slots })
 }

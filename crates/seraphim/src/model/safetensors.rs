@@ -77,10 +77,10 @@ impl Elements<'_> {
 
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         match self {
-            Self::U64(x) => write_chunks(x, out, |x| x.to_le_bytes()),
-            Self::I64(x) => write_chunks(x, out, |x| x.to_le_bytes()),
-            Self::F64(x) => write_chunks(x, out, |x| x.to_le_bytes()),
-            Self::F32(x) => write_chunks(x, out, |x| x.to_le_bytes()),
+            Self::U64(x) => write_chunks(x, out, u64::to_le_bytes),
+            Self::I64(x) => write_chunks(x, out, i64::to_le_bytes),
+            Self::F64(x) => write_chunks(x, out, f64::to_le_bytes),
+            Self::F32(x) => write_chunks(x, out, f32::to_le_bytes),
         }
     }
 

@@ -52,6 +52,7 @@ fn every_flipped_byte_is_an_error_with_both_checksums() {
 fn another_version_is_named_with_ours() {
     let mut other = manifest();
     other.format_version = 99;
-    let error = Manifest::from_bytes(other.to_text().as_bytes(), Path::new("model.json")).unwrap_err().to_string();
+    let error =
+        Manifest::from_bytes(other.to_text().as_bytes(), Path::new("model.json")).unwrap_err().to_string();
     assert!(error.contains("version 99") && error.contains(&format!("version {FORMAT_VERSION}")), "{error}");
 }

@@ -117,7 +117,11 @@ fn tensors_of<'a>(
     if let (Some(name), Some(keys)) = (&keys_name, keys) {
         weights.push(Tensor { name: name.clone(), shape: vec![stored_rows], elements: Elements::U64(keys) });
     }
-    weights.push(Tensor { name: spec.name.clone(), shape: vec![stored_rows, spec.columns], elements: values });
+    weights.push(Tensor {
+        name: spec.name.clone(),
+        shape: vec![stored_rows, spec.columns],
+        elements: values,
+    });
     let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
     if !kept.is_empty() {
         let count = rows.keys.len() as u64;

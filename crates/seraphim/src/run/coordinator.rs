@@ -265,8 +265,10 @@ pub fn metrics(parts: &MetricParts) -> BTreeMap<String, f64> {
 /// Metrics in one line: the loss first, then the others that people look at.
 pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
     let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
-    let mut parts: Vec<String> =
-        shown.iter().filter_map(|&name| metrics.get(name).map(|value| format!("{name} {value:.5}"))).collect();
+    let mut parts: Vec<String> = shown
+        .iter()
+        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {value:.5}")))
+        .collect();
     if let (false, Some(loss)) = (metrics.contains_key("log_loss"), metrics.get("loss")) {
         parts.insert(0, format!("loss {loss:.5}"));
     }

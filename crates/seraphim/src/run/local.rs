@@ -155,7 +155,8 @@ impl Trainer<'_> {
 
     /// Each task's share of the training data.
     fn shares(&self, opened: &Opened) -> Result<Vec<TaskData>, Error> {
-        let single = matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.needs.scan && !self.holds_out(opened);
+        let single =
+            matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.needs.scan && !self.holds_out(opened);
         let keep = (!single).then(|| self.keep_config(opened.task_count));
         let splits = opened.source.splits(opened.task_count as usize);
         (0u64..)
@@ -190,7 +191,10 @@ impl Trainer<'_> {
                     scope.spawn(move || with_permit(permits.as_ref(), || share.scan()))
                 })
                 .collect();
-            (0u32..).zip(scans).map(|(task, scan)| Ok(scan.join().map_err(|panic| died(task, &*panic))??)).collect()
+            (0u32..)
+                .zip(scans)
+                .map(|(task, scan)| scan.join().map_err(|panic| died(task, &*panic))?)
+                .collect()
         });
         results.into_iter().collect()
     }
@@ -216,8 +220,7 @@ impl Trainer<'_> {
         previous: Option<&Model>,
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
         let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: self.job.wait_limit });
-        let ids =
-            specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
+        let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
         for (entry, rows) in previous.into_iter().flat_map(|m| m.manifest.matrices.iter().zip(&m.matrices)) {
             if let Some(position) = specs.iter().position(|spec| spec.name == entry.name) {
                 store.import(ids[position], rows)?;
@@ -246,7 +249,7 @@ impl Trainer<'_> {
             self.permits.clone(),
             self.job.wait_limit,
         );
-        let validations = self.validations(opened, shares.len())?;
+        let validations = Self::validations(opened, shares.len())?;
         let failure: Mutex<Option<Error>> = Mutex::new(None);
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
         let ended: Vec<(TaskData, f64)> = std::thread::scope(|scope| {
@@ -257,7 +260,15 @@ impl Trainer<'_> {
                         let mut data = Watched::new(share, self.progress);
                         let mut validation = self.validation_stream(validation, &mut data);
                         let run = || {
-                            self.one_task(task, store, &mut data, validation.as_mut(), coordinator_ref, model, resumed)
+                            self.one_task(
+                                task,
+                                store,
+                                &mut data,
+                                validation.as_mut(),
+                                coordinator_ref,
+                                model,
+                                resumed,
+                            )
                         };
                         let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
                         let result = caught.unwrap_or_else(|panic| Err(died(task, &*panic)));
@@ -274,15 +285,19 @@ impl Trainer<'_> {
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Error::Algo(algo::Error::NoRecords)) => {
+                return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
+            }
+            Some(error) => return Err(error),
+            None => {}
         }
         let validate_s = ended.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
         Ok((coordinator.finish(), ended.into_iter().map(|(data, _)| data).collect(), validate_s))
     }
 
     /// Each task's reader of the validation data, if there are any.
-    fn validations(&self, opened: &Opened, count: usize) -> Result<Vec<Option<Reader>>, Error> {
+    fn validations(opened: &Opened, count: usize) -> Result<Vec<Option<Reader>>, Error> {
         let Some(source) = &opened.validation else {
             return Ok((0..count).map(|_| None).collect());
         };
@@ -352,7 +367,8 @@ impl Trainer<'_> {
         }
         totals.labels.check(self.needs.label_rule)?;
         let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
-            && (totals.labels.positive_count() == 0 || totals.labels.positive_count() == totals.labels.count());
+            && (totals.labels.positive_count() == 0
+                || totals.labels.positive_count() == totals.labels.count());
         if one_class && totals.records > 0 && !self.environment.interrupt.is_raised() {
             let label = if totals.labels.positive_count() == 0 { 0.0 } else { 1.0 };
             return Err(algo::Error::OneClass { record_count: totals.records, label }.into());
@@ -484,6 +500,7 @@ fn with_permit<T, E: Into<Error>>(
 }
 
 fn died(task: u32, panic: &(dyn std::any::Any + Send)) -> Error {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Error::Panic { task, message: text.unwrap_or("no message").to_owned() }
 }

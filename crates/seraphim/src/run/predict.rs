@@ -148,14 +148,24 @@ pub(crate) fn largest(scores: &[f64]) -> usize {
 
 /// A CSV field (RFC 4180).
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
 }
 
 enum Sink {
     Standard(BufWriter<std::io::Stdout>),
-    File { out: BufWriter<File>, part: Part },
+    File {
+        out: BufWriter<File>,
+        part: Part,
+    },
     #[cfg(feature = "parquet")]
-    Parquet { out: super::parquet::ScoreFile, part: Part },
+    Parquet {
+        out: Box<super::parquet::ScoreFile>,
+        part: Part,
+    },
 }
 
 /// A file that is written beside its place and removed unless it is finished.
@@ -213,7 +223,7 @@ impl Sink {
     fn parquet(path: &Path, layout: &Layout) -> Result<Self, Error> {
         let part = Part::new(path);
         let out = super::parquet::ScoreFile::create(&part.path, layout)?;
-        Ok(Self::Parquet { out, part })
+        Ok(Self::Parquet { out: Box::new(out), part })
     }
 
     #[cfg(not(feature = "parquet"))]

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::Scorer;
-use data::{Batch, BadLines, Part, ReadSummary, Source, Split};
+use data::{BadLines, Batch, Part, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 
 use super::totals::Totals;
@@ -28,7 +28,7 @@ const WAITING_PIECES: usize = 4;
 /// Partitions of a model's matrices: reads seldom meet.
 const PARTITION_COUNT: u32 = 64;
 /// Nothing waits under ASP; the store wants a limit all the same.
-const WAIT_LIMIT: Duration = Duration::from_secs(600);
+const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// A model in a store, ready to score.
 pub struct Scoring {
@@ -43,7 +43,8 @@ impl Scoring {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
         for spec in model.manifest.model.matrices(PARTITION_COUNT) {
             debug_assert_eq!(spec.consistency, Consistency::Asp);
-            let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name) else {
+            let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
+            else {
                 let what = format!("matrix {:?} is missing", spec.name);
                 return Err(Error::BadModel { path: model.path.clone(), what });
             };
@@ -63,8 +64,11 @@ impl Scoring {
         mut take: impl FnMut(T) -> Result<(), Error>,
     ) -> Result<Totals, Error> {
         let chunks = chunks(source);
-        let (senders, receivers): (Vec<_>, Vec<_>) =
-            chunks.iter().map(|_| sync_channel::<Piece<T>>(WAITING_PIECES)).map(|(s, r)| (Mutex::new(Some(s)), r)).unzip();
+        let (senders, receivers): (Vec<_>, Vec<_>) = chunks
+            .iter()
+            .map(|_| sync_channel::<Piece<T>>(WAITING_PIECES))
+            .map(|(s, r)| (Mutex::new(Some(s)), r))
+            .unzip();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let mut totals = Totals::default();
         let result = std::thread::scope(|scope| {
@@ -155,7 +159,10 @@ fn receive<T>(
                     break;
                 }
                 Err(_) => {
-                    return Err(Error::Panic { task: i as u32, message: "a scoring thread ended early".into() });
+                    return Err(Error::Panic {
+                        task: i as u32,
+                        message: "a scoring thread ended early".into(),
+                    });
                 }
             }
         }

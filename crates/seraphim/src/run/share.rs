@@ -37,6 +37,10 @@ impl BatchStream for Watched<'_> {
         self.tell();
         self.data.next()
     }
+
+    fn forget(&mut self) {
+        self.data.forget();
+    }
 }
 
 /// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
@@ -70,5 +74,9 @@ impl BatchStream for Timed {
             self.spent += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
         }
         Ok(batch)
+    }
+
+    fn forget(&mut self) {
+        self.stream.forget();
     }
 }

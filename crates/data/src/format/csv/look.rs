@@ -2,9 +2,9 @@
 
 use super::super::FormatContext;
 use super::super::columns::{Columns, Found, find, is_missing, is_number};
-use super::parser::fields_of;
+use super::parser::{fields_of, strict_fields_of};
 use crate::label::CLASS_LIMIT;
-use crate::{Error, LabelRule};
+use crate::{BadLine, Error, LabelRule, LineError};
 use std::collections::BTreeSet;
 
 /// Rows that are looked at to tell numbers from names.
@@ -52,7 +52,7 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
         return Ok((found, None));
     };
     let delimiter = options.delimiter.or_else(|| delimiter_of(first_line)).unwrap_or(b',');
-    let first = fields_of(first_line, delimiter);
+    let first = strict_fields_of(first_line, delimiter).map_err(|error| first_line_error(context, error))?;
     let numeric = numeric_columns(&lines[1..], delimiter, first.len());
     let named = match options.header {
         Some(header) => header,
@@ -79,6 +79,14 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
         .position(|name| named && LABEL_NAMES.contains(&name.to_lowercase().as_str()))
         .unwrap_or(names.len() - 1);
     Ok((Found { names, numeric, named, delimiter, default_label }, named.then(|| first_line.clone())))
+}
+
+/// The first row must be readable: it says how many columns there are.
+fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
+    let file = context.files.first().map_or_else(String::new, |file| file.name().to_owned());
+    let found = if error.found.is_empty() { "the first row without it".to_owned() } else { error.found };
+    let expected = error.expected.into_owned();
+    Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, found })
 }
 
 /// For each column: whether all rows are numbers or missing; `None` when all are missing.

@@ -166,6 +166,16 @@ pub(super) fn fields_of(line: &[u8], delimiter: u8) -> Vec<Vec<u8>> {
     all
 }
 
+/// All fields of a line, or where its quotes are wrong.
+pub(super) fn strict_fields_of(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, LineError> {
+    let mut fields = Fields::new(line, delimiter);
+    let mut all = Vec::new();
+    while let Some((_, field)) = fields.next_field()? {
+        all.push(field.into_owned());
+    }
+    Ok(all)
+}
+
 /// Walks along a line.
 struct Fields<'a> {
     line: &'a [u8],

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use math::hash::named_key;
+use math::hash::{NAMED_KEY_BIT, named_key};
 use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
@@ -47,7 +47,8 @@ struct RowGroup {
     size_bytes: u64,
     label: Option<Label>,
     weight: Option<Numbers>,
-    group: Option<Strings>,
+    /// Its name and its values as text.
+    group: Option<(String, Strings)>,
     features: FeatureColumns,
 }
 
@@ -221,6 +222,9 @@ impl RowGroup {
             let is_text = AnyColumn::is_text(&schema.column(number));
             Ok(if is_text { Label::Name(strings(number)?) } else { Label::Number(numbers(number)?) })
         };
+        let group = |number| -> Result<_, Error> {
+            Ok((schema.get_column_root(number).name().to_owned(), strings(number)?))
+        };
         let features = match &file.layout.features {
             Features::Table(table) => {
                 FeatureColumns::Table(table.iter().map(feature).collect::<Result<_, _>>()?)
@@ -244,7 +248,7 @@ impl RowGroup {
             size_bytes: groups[unit].compressed_size() as u64,
             label: file.layout.label.map(label).transpose()?,
             weight: file.layout.weight.map(numbers).transpose()?,
-            group: file.layout.group.map(strings).transpose()?,
+            group: file.layout.group.map(group).transpose()?,
             features,
         })
     }
@@ -266,7 +270,7 @@ impl RowGroup {
         if let Some(weight) = &mut self.weight {
             weight.column.numbers(count, &mut weight.chunk)?;
         }
-        if let Some(group) = &mut self.group {
+        if let Some((_, group)) = &mut self.group {
             group.column.texts(count, &mut group.chunk)?;
         }
         self.features.fill(count)?;
@@ -291,7 +295,8 @@ impl RowGroup {
         let r = self.chunk_count - self.waiting;
         let label = self.label(r, label_names)?;
         let weight = self.weight(r)?;
-        let group = self.group.as_ref().map(|group| named_key(b"", group.chunk.get(r).unwrap_or_default()));
+        let group =
+            self.group.as_ref().map(|(name, group)| group_key(name, group.chunk.get(r).unwrap_or_default()));
         let pushed = match &self.features {
             FeatureColumns::Table(table) => push_table(table, r, keep_zeros, sink, dictionary),
             FeatureColumns::Lists(lists) => push_lists(lists, r, keep_zeros, sink),
@@ -333,6 +338,12 @@ impl RowGroup {
         }
         Err((weight.number, "a finite weight, 0 or more".to_owned(), weight.chunk[r].to_string()))
     }
+}
+
+/// A whole number is its own group; anything else is hashed, as in CSV.
+fn group_key(column: &str, text: &[u8]) -> u64 {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
 }
 
 impl FeatureColumns {
