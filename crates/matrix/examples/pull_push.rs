@@ -50,10 +50,14 @@ fn main() -> Result<(), matrix::Error> {
     println!("{} waits, {:.1} ms", waits.count, waits.nanoseconds as f64 / 1e6);
     let start = busy_time();
     let exported = store.export(MatrixId(0))?;
-    println!("export of {} rows: {:.1} ms", exported.keys.len(), (busy_time() - start).as_secs_f64() * 1e3);
+    println!(
+        "export of {} rows: {:.1} ms",
+        exported.keys.len(),
+        busy_time().saturating_sub(start).as_secs_f64() * 1e3
+    );
     let start = busy_time();
     store.import(MatrixId(0), &exported)?;
-    println!("import: {:.1} ms", (busy_time() - start).as_secs_f64() * 1e3);
+    println!("import: {:.1} ms", busy_time().saturating_sub(start).as_secs_f64() * 1e3);
     Ok(())
 }
 
@@ -89,7 +93,7 @@ fn store(
     partition_count: u32,
     consistency: Consistency,
 ) -> Result<Arc<LocalStore>, matrix::Error> {
-    let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: Duration::from_secs(60) });
+    let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: Duration::from_mins(1) });
     store.create(MatrixSpec {
         name: "weights".into(),
         element: ElementType::F32,
@@ -116,14 +120,14 @@ fn run(store: &Arc<LocalStore>, task: u32, batches: &[Vec<u64>]) -> Result<Vec<S
             values.resize(keys.len(), 0f32);
             let start = busy_time();
             agent.pull(MatrixId(0), Part::Rows(Keys::Sorted(keys)), ValuesMut::F32(&mut values))?;
-            pull += busy_time() - start;
+            pull += busy_time().saturating_sub(start);
             for (value, key) in values.iter_mut().zip(keys) {
                 *value = *value * 0.5 + ((key & 7) as f32 - 3.5);
             }
             let start = busy_time();
             agent.push(MatrixId(0), Part::Rows(Keys::Sorted(keys)), Values::F32(&values))?;
             agent.tick()?;
-            push += busy_time() - start;
+            push += busy_time().saturating_sub(start);
         }
         let keys: usize = batches.iter().map(Vec::len).sum();
         let each = |time: Duration| time.as_secs_f64() * 1e9 / keys as f64;

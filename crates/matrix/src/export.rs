@@ -141,12 +141,8 @@ impl<E: Ruled> Matrix<E> {
         let fault =
             |what: &str, actual: String, expected: String| Err(self.import_fault(what, actual, expected));
         let bound = self.spec.key_bound() * self.spec.table_count() as u64;
-        if let Some(pair) = rows.keys.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return fault(
-                "the keys",
-                format!("{} followed by {}", pair[0], pair[1]),
-                "ascending keys".into(),
-            );
+        if let Some([before, key]) = rows.keys.array_windows().find(|[before, key]| before >= key) {
+            return fault("the keys", format!("{before} followed by {key}"), "ascending keys".into());
         }
         if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
             return fault("the largest key", key.to_string(), format!("below {bound}"));
@@ -185,8 +181,8 @@ impl<E: Ruled> Matrix<E> {
         }
     }
 
-    fn import_fault(&self, what: &str, actual: impl ToString, expected: impl ToString) -> Error {
-        let (actual, expected) = (actual.to_string(), expected.to_string());
+    fn import_fault(&self, what: &str, actual: impl Into<String>, expected: impl Into<String>) -> Error {
+        let (actual, expected) = (actual.into(), expected.into());
         Error::Import { matrix: self.spec.name.clone(), what: what.to_owned(), actual, expected }
     }
 }

@@ -1,6 +1,8 @@
 //! Under BSP a model hangs on the seed and the tasks alone: not on who comes first, not on the number of partitions, not
 //! on how they are cut.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::sync::mpsc::channel;
@@ -93,7 +95,9 @@ fn an_optimizer_makes_one_step_a_clock_with_the_sum_of_all_gradients() {
             for agent in &mut agents {
                 push_f32(agent, &[3], &[gradient]).unwrap();
             }
-            agents.iter_mut().for_each(|agent| agent.tick().unwrap());
+            for agent in &mut agents {
+                agent.tick().unwrap();
+            }
         }
         store.export(W).unwrap()
     };

@@ -1,5 +1,7 @@
 //! Export, import, refusals, the shapes of matrices.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use common::*;
@@ -44,6 +46,9 @@ fn training_goes_on_from_an_export_as_if_it_had_not_been_interrupted() {
     }
 }
 
+/// z holds the weight times a constant, in single precision.
+const ROUNDING: f32 = 1e-6;
+
 #[test]
 fn weights_alone_are_enough_to_go_on_with_ftrl() {
     let store = store_of(1, [with_columns(ftrl(), 4)]);
@@ -57,8 +62,6 @@ fn weights_alone_are_enough_to_go_on_with_ftrl() {
     else {
         panic!("an f32 matrix");
     };
-    // z holds the weight times a constant, in single precision.
-    const ROUNDING: f32 = 1e-6;
     assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() <= ROUNDING * a.abs().max(1.0)));
 }
 

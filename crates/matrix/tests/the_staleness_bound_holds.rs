@@ -1,6 +1,8 @@
 //! P3, by a probe: each task adds 1 a clock to its own counter, so that what a reader sees of the counter of task t is
 //! the number of pushes of t that it has not missed. One task is slow: it goes on only when the test lets it.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -10,7 +10,7 @@ use matrix::{
 };
 
 /// Long beside what any wait of these tests takes on a busy machine.
-pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_mins(2);
 
 pub(crate) const W: MatrixId = MatrixId(0);
 
@@ -50,7 +50,7 @@ pub(crate) fn store_with(
 ) -> Arc<LocalStore> {
     let mut store = LocalStore::new(LocalConfig { task_count, wait_limit });
     for spec in specs {
-        store.create(spec).unwrap();
+        store.create(spec).expect("a good spec");
     }
     Arc::new(store)
 }
