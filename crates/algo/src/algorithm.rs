@@ -13,6 +13,9 @@ use crate::metric::MetricParts;
 use crate::param::{ParamSpec, nearest};
 use crate::stopping::EarlyStopping;
 
+/// Checks the parameters of one algorithm.
+pub type Configure = fn(&BTreeMap<String, String>) -> Result<Box<dyn Job>, Error>;
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct Algorithm {
@@ -23,7 +26,7 @@ pub struct Algorithm {
     /// All parameters.
     pub parameters: &'static [ParamSpec],
     /// Checks the parameters; unknown names and values out of range are errors.
-    pub configure: fn(&BTreeMap<String, String>) -> Result<Box<dyn Job>, Error>,
+    pub configure: Configure,
 }
 
 /// The table.

@@ -114,7 +114,9 @@ pub fn probabilities(scores: &mut [f64]) {
         *score = (*score - max).exp();
         sum += *score;
     }
-    scores.iter_mut().for_each(|score| *score /= sum);
+    for score in scores {
+        *score /= sum;
+    }
 }
 
 #[cfg(test)]

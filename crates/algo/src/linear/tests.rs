@@ -14,7 +14,7 @@ use crate::coordinator::{Flow, Verdict};
 use crate::error::Error;
 use harness::{Run, batches, clicks, job, train};
 
-/// McMahan et al. 2013, algorithm 1, with the gradients of a batch merged; dense arrays, plain sums.
+/// `McMahan` et al. 2013, algorithm 1, with the gradients of a batch merged; dense arrays, plain sums.
 fn serial_twin(data: &[Batch], epochs: usize, [alpha, beta, l1, l2]: [f32; 4]) -> (Vec<f32>, f32) {
     const DIMENSIONS: usize = 64;
     let (mut z, mut n) = ([0f32; DIMENSIONS + 1], [0f32; DIMENSIONS + 1]);
@@ -38,10 +38,9 @@ fn serial_twin(data: &[Batch], epochs: usize, [alpha, beta, l1, l2]: [f32; 4]) -
                 let sigma = ((n[j] + g * g).sqrt() - n[j].sqrt()) / alpha;
                 z[j] += g - sigma * w[j];
                 n[j] += g * g;
-                w[j] = match z[j].abs() <= l1 {
-                    true => 0.0,
-                    false => -(z[j] - z[j].signum() * l1) / ((beta + n[j].sqrt()) / alpha + l2),
-                };
+                let shrunk = z[j] - z[j].signum() * l1;
+                let denominator = (beta + n[j].sqrt()) / alpha + l2;
+                w[j] = if z[j].abs() <= l1 { 0.0 } else { -shrunk / denominator };
             }
         }
     }
@@ -103,7 +102,7 @@ fn scores_of_validation_and_predict_are_equal_to_the_bit() {
             name,
             "epochs=2 normalize=l2 standardize=true",
             vec![data.clone()],
-            Some(data.clone()),
+            Some(&data),
             Consistency::Bsp,
         )
         .unwrap();
@@ -119,7 +118,9 @@ fn training_labels_of_one_class_are_an_error() {
     for settings in ["epochs=1", "class_weights=balanced"] {
         for label in [0.0, 1.0] {
             let mut data = clicks(1, 3, 10);
-            data.iter_mut().for_each(|batch| batch.labels.fill(label));
+            for batch in &mut data {
+                batch.labels.fill(label);
+            }
             let error = train("lr", settings, vec![data, Vec::new()], None, Consistency::Bsp).err().unwrap();
             assert!(
                 matches!(error, Error::OneClass { record_count: 30, label: seen } if seen == label),
@@ -154,6 +155,8 @@ fn auto_epochs_follow_the_number_of_records_of_all_tasks() {
 
 #[test]
 fn a_record_of_weight_two_counts_as_two_records() {
+    // 2 a against a + a in other places of a sum in f64, rounded to f32 in each of 8 steps.
+    const TOLERANCE: f32 = 1e-6;
     let mut weighted = clicks(1, 4, 10);
     let mut doubled = Vec::new();
     for batch in &mut weighted {
@@ -165,8 +168,6 @@ fn a_record_of_weight_two_counts_as_two_records() {
         harness::f32s(&run.store, MatrixId(0))
     };
     let pairs = [(weights(weighted, "epochs=2 shuffle=none"), weights(doubled, "epochs=2 shuffle=none"))];
-    // 2 a against a + a in other places of a sum in f64, rounded to f32 in each of 8 steps.
-    const TOLERANCE: f32 = 1e-6;
     for (a, b) in pairs.iter().flat_map(|(a, b)| a.iter().zip(b)) {
         assert!((a - b).abs() < TOLERANCE, "{a} {b}");
     }
@@ -188,6 +189,8 @@ fn class_weights_are_weights_of_records() {
 
 #[test]
 fn least_squares_finds_the_plane() {
+    // No noise: the plane is reached up to the convergence of 30 passes.
+    const TOLERANCE: f64 = 0.02;
     let mut random = stream(5, Purpose::Test, 0, 0);
     let truth = [1.5, -2.0, 0.25];
     let records: Vec<_> = (0..4000)
@@ -199,16 +202,9 @@ fn least_squares_finds_the_plane() {
         })
         .collect();
     let data = harness::build(&records, 50);
-    // No noise: the plane is reached up to the convergence of 30 passes.
-    const TOLERANCE: f64 = 0.02;
     for name in ["linear", "huber"] {
-        let run = train(
-            name,
-            "epochs=30 standardize=true",
-            vec![data.clone()],
-            Some(data.clone()),
-            Consistency::Bsp,
-        );
+        let run =
+            train(name, "epochs=30 standardize=true", vec![data.clone()], Some(&data), Consistency::Bsp);
         let rmse = run.unwrap().validation[29]["rmse"];
         assert!(rmse < TOLERANCE, "{name}: {rmse}");
     }

@@ -173,9 +173,10 @@ impl<'a> Step<'a> {
             return Ok(());
         }
         for (r, slopes) in self.slopes.chunks_exact_mut(width).enumerate() {
-            let class_weight = match self.class_weights.is_empty() {
-                true => 1.0,
-                false => self.class_weights[self.model.class_of(batch.labels[r])?],
+            let class_weight = if self.class_weights.is_empty() {
+                1.0
+            } else {
+                self.class_weights[self.model.class_of(batch.labels[r])?]
             };
             scale(slopes, share * class_weight * f64::from(batch.weight(r)));
         }

@@ -34,7 +34,9 @@ fn auc_by_pairs(records: &[Scored]) -> Option<f64> {
 
 fn auc_parts(records: &[Scored]) -> AucParts {
     let mut parts = AucParts::default();
-    records.iter().for_each(|&(score, positive, weight)| parts.add(score, positive, weight));
+    for &(score, positive, weight) in records {
+        parts.add(score, positive, weight);
+    }
     parts
 }
 
@@ -95,7 +97,9 @@ fn gauc_is_the_mean_of_the_groups_that_have_both_classes() {
     let (mut parts, mut expected, mut total) = (GaucParts::default(), 0.0, 0.0);
     for group in 0..30 {
         let records = draw(&mut random, group as usize % 9, false);
-        records.iter().for_each(|&(score, positive, weight)| parts.add(group, score, positive, weight));
+        for &(score, positive, weight) in &records {
+            parts.add(group, score, positive, weight);
+        }
         if let Some(auc) = auc_by_pairs(&records) {
             expected += auc * records.len() as f64;
             total += records.len() as f64;
@@ -130,6 +134,8 @@ fn macro_f1_is_the_mean_over_the_classes_that_occur() {
 
 #[test]
 fn regression_errors_are_those_of_two_passes() {
+    // Labels of 1e6 carry an absolute error of 1e-10 each; 500 of them against a spread of 500.
+    const TOLERANCE: f64 = 1e-8;
     let mut random = stream(4, Purpose::Test, 0, 0);
     // Far from 0, where the one-pass textbook formula of the variance loses its digits.
     let records: Vec<(f64, f64)> = (0..500).map(|_| (1e6 + random.normal(), 1e6 + random.normal())).collect();
@@ -143,8 +149,6 @@ fn regression_errors_are_those_of_two_passes() {
     let mean = records.iter().map(|record| record.1).sum::<f64>() / n;
     let square: f64 = records.iter().map(|(p, y)| (p - y).powi(2)).sum();
     let spread: f64 = records.iter().map(|(_, y)| (y - mean).powi(2)).sum();
-    // Labels of 1e6 carry an absolute error of 1e-10 each; 500 of them against a spread of 500.
-    const TOLERANCE: f64 = 1e-8;
     assert!((parts.rmse().unwrap() - (square / n).sqrt()).abs() < TOLERANCE);
     assert!((parts.r2().unwrap() - (1.0 - square / spread)).abs() < TOLERANCE);
     assert!(
@@ -164,18 +168,30 @@ proptest! {
         let add = |auc: &mut AucParts, (score, positive, weight, _): (i8, bool, u8, u64)| {
             auc.add(f64::from(score), positive, f32::from(weight));
         };
-        records.iter().for_each(|&record| add(&mut all, record));
-        records[..cut].iter().for_each(|&record| add(&mut head, record));
-        records[cut..].iter().for_each(|&record| add(&mut tail, record));
+        for &record in &records {
+            add(&mut all, record);
+        }
+        for &record in &records[..cut] {
+            add(&mut head, record);
+        }
+        for &record in &records[cut..] {
+            add(&mut tail, record);
+        }
         head.merge(&tail);
         prop_assert_eq!(head.value(), all.value());
         let (mut all, mut head, mut tail) = Default::default();
         let add = |gauc: &mut GaucParts, (score, positive, weight, group): (i8, bool, u8, u64)| {
             gauc.add(group, f64::from(score), positive, f32::from(weight));
         };
-        records.iter().for_each(|&record| add(&mut all, record));
-        records[..cut].iter().for_each(|&record| add(&mut head, record));
-        records[cut..].iter().for_each(|&record| add(&mut tail, record));
+        for &record in &records {
+            add(&mut all, record);
+        }
+        for &record in &records[..cut] {
+            add(&mut head, record);
+        }
+        for &record in &records[cut..] {
+            add(&mut tail, record);
+        }
         head.merge(&tail);
         prop_assert_eq!(head.value(), all.value());
     }

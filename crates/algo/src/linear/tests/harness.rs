@@ -32,7 +32,9 @@ pub(super) fn build(records: &[Record], size: usize) -> Vec<Batch> {
     let chunk = |records: &[Record]| {
         let mut builder = BatchBuilder::new();
         for (label, entries) in records {
-            entries.iter().for_each(|&(key, value)| builder.push(key, value));
+            for &(key, value) in entries {
+                builder.push(key, value);
+            }
             builder.end_record(*label, 1.0, None);
         }
         let mut batch = Batch::default();
@@ -91,7 +93,7 @@ pub(super) fn train(
     name: &str,
     settings: &str,
     tasks: Vec<Vec<Batch>>,
-    validation: Option<Vec<Batch>>,
+    validation: Option<&[Batch]>,
     consistency: Consistency,
 ) -> Result<Run, Error> {
     Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_| Flow::Continue)
@@ -102,7 +104,7 @@ impl Run {
         name: &str,
         settings: &str,
         tasks: Vec<Vec<Batch>>,
-        validation: Option<Vec<Batch>>,
+        validation: Option<&[Batch]>,
         consistency: Consistency,
         verdict: Verdict,
         flow: impl Fn(u64) -> Flow + Sync,
@@ -129,7 +131,7 @@ impl Run {
         let run_task = |number: u32, batches: Vec<Batch>| {
             let mut agent = store.agent(number);
             // All validation data belong to task 0.
-            let mut held = validation.clone().filter(|_| number == 0).map(MemoryStream::new);
+            let mut held = validation.filter(|_| number == 0).map(|held| MemoryStream::new(held.to_vec()));
             job.train(TrainTask {
                 agent: &mut agent,
                 data: &mut MemoryStream::new(batches),
