@@ -100,6 +100,15 @@ impl BatchBuilder {
         self.keys.push(key);
     }
 
+    /// Entries of value 1.
+    #[inline]
+    pub fn push_ones(&mut self, keys: &[u64]) {
+        self.keys.extend_from_slice(keys);
+        if !self.batch.values.is_empty() {
+            self.batch.values.resize(self.keys.len(), 1.0);
+        }
+    }
+
     /// An entry.
     #[inline]
     pub fn push(&mut self, key: u64, value: f32) {
