@@ -103,10 +103,10 @@ impl BatchBuilder {
     /// Entries of value 1, all at once.
     #[inline]
     pub fn extend_ones(&mut self, keys: &[u64]) {
-        if !self.batch.values.is_empty() {
-            self.batch.values.resize(self.keys.len() + keys.len(), 1.0);
-        }
         self.keys.extend_from_slice(keys);
+        if !self.batch.values.is_empty() {
+            self.batch.values.resize(self.keys.len(), 1.0);
+        }
     }
 
     /// An entry.

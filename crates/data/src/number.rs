@@ -3,11 +3,13 @@
 //! A word of 8 bytes is loaded little-endian, so that the first character is the lowest byte. Digits are found and
 //! combined with a few multiplications (Lemire, "Number parsing at a gigabyte per second", 2021).
 
-const ZEROS: u64 = 0x3030_3030_3030_3030;
-const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+/// Eight characters '0'.
+pub(crate) const ZEROS: u64 = 0x3030_3030_3030_3030;
+/// The high bit of each byte.
+pub(crate) const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// How many of the first bytes of `word` are digits, 0 to 8. `word` has been xored with [`ZEROS`].
-#[inline(always)]
+#[inline]
 fn leading_digits(word: u64) -> u32 {
     // A byte above 9 gets its high bit, by the addition or because it had it. A carry only spoils later bytes.
     let other = (word.wrapping_add(0x7676_7676_7676_7676) | word) & HIGH_BITS;
@@ -15,21 +17,21 @@ fn leading_digits(word: u64) -> u32 {
 }
 
 /// The number of 8 digits (values 0 to 9, first in the lowest byte).
-#[inline(always)]
-fn eight_digits(word: u64) -> u64 {
+#[inline]
+pub(crate) fn eight_digits(word: u64) -> u64 {
     let pairs = word.wrapping_mul(10).wrapping_add(word >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
 /// The 8 bytes at `at`, if there are so many.
-#[inline(always)]
-fn word_at(text: &[u8], at: usize) -> Option<u64> {
+#[inline]
+pub(crate) fn word_at(text: &[u8], at: usize) -> Option<u64> {
     text.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 /// The digits at `at` as a number, and where they end. No digit: `(0, at)`. Too large for u64: `u64::MAX`.
-#[inline(always)]
+#[inline]
 pub(crate) fn digits(text: &[u8], at: usize) -> (u64, usize) {
     let Some(word) = word_at(text, at) else {
         return few_digits(text, at, 0);

@@ -96,7 +96,7 @@ proptest! {
 
 #[test]
 fn lines_longer_than_the_buffer_are_carried_over() {
-    let long: String = (0..200_000).map(|key| format!(" {key}:1")).collect();
+    let long = (0..200_000).map(|key| format!(" {key}:1")).collect::<Vec<_>>().concat();
     let text = format!("1{long}\n0 1:1\n1{long}");
     for task_count in [1, 2, 5] {
         let source = over(&[text.as_bytes()], &config()).unwrap();

@@ -215,11 +215,11 @@ impl Source {
 /// Names of files for a message: the first few, and how many more.
 pub(crate) fn names(files: &[Input]) -> String {
     const SHOWN: usize = 3;
-    let mut text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
-    if files.len() > SHOWN {
-        text.push_str(&format!(" and {} more", files.len() - SHOWN));
+    let text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(SHOWN) {
+        0 => text,
+        more => format!("{text} and {more} more"),
     }
-    text
 }
 
 /// Records of a batch of [`read_bytes`].

@@ -63,12 +63,12 @@ pub(super) fn is_number(field: &[u8]) -> bool {
 }
 
 /// Decides what each column is for.
-pub(super) fn assign(context: &FormatContext<'_>, found: Found) -> Result<Columns, Error> {
+pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Columns, Error> {
     let file = context.files[0].name();
     refuse_twins(file, &found.names)?;
     let options = context.options;
     let mut names = found.names.clone();
-    let label = label_column(context, &found, &mut names)?;
+    let label = label_column(context, found, &mut names)?;
     let weight = find(file, &names, options.weight.as_deref())?;
     let group = find(file, &names, options.group.as_deref())?;
     let mut skip = Vec::new();

@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     let (found, header) = look::look(context)?;
     let text_label = look::numeric_label(context, &found)?;
-    let columns = super::columns::assign(context, found)?;
+    let columns = super::columns::assign(context, &found)?;
     let label_names = match (context.like, columns.label()) {
         (Some(schema), _) => schema.label_names.clone(),
         (None, Some(label)) if text_label => look::label_names(context, &columns, label, header.is_some())?,

@@ -37,7 +37,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         delimiter,
         default_label: 0,
     };
-    let columns = assign(context, found)?;
+    let columns = assign(context, &found)?;
     Ok(Plan::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
 

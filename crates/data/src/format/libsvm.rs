@@ -9,6 +9,7 @@
 //! are blank or only a comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with
 //! a notice. Several labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
 
+use super::ones::ones;
 use super::{FormatContext, LineParser, LinePlan, Parsed, Plan};
 use crate::number::{digits, whole_double};
 use crate::schema::Schema;
@@ -121,7 +122,8 @@ impl Parser {
         out: &mut BatchBuilder,
     ) -> Result<Option<u64>, LineError> {
         let mut group = None;
-        let (mut floor, mut ascending) = (0, true);
+        let (end_of_ones, mut floor, mut ascending) = ones(line, at, out);
+        at = end_of_ones;
         loop {
             at = super::skip_blanks(line, at);
             let start = at;
@@ -150,7 +152,7 @@ impl Parser {
     }
 
     /// Pushes the entry whose index ends at `end`; where the entry ends.
-    #[inline(always)]
+    #[inline]
     fn value(&self, line: &[u8], key: u64, end: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
         match line.get(end..) {
             Some([b':', b'1', b' ', ..] | [b':', b'1']) => {

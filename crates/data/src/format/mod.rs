@@ -15,6 +15,7 @@ mod dense;
 pub mod dictionary;
 mod libffm;
 mod libsvm;
+mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod vw;

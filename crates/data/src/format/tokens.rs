@@ -5,7 +5,7 @@ use crate::source::FormatOptions;
 use crate::{BatchBuilder, Error, LineError};
 
 /// The first position from `at` on that is not a blank or a tab.
-#[inline(always)]
+#[inline]
 pub(super) fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     while matches!(line.get(at), Some(b' ' | b'\t')) {
         at += 1;

@@ -115,10 +115,9 @@ impl LineParser for Parser {
 impl Parser {
     /// What stands before the first bar.
     fn front(&mut self, front: &[u8], has_bar: bool) -> Result<Front, LineError> {
-        let mut words = words(front, 0, front.len());
         let mut numbers = [(0, 0); 3];
         let mut count = 0;
-        while let Some((start, end)) = words.next() {
+        for (start, end) in words(front, 0, front.len()) {
             let last_touches_bar = has_bar && end == front.len();
             if front[start] == b'\'' || last_touches_bar {
                 self.tag_ignored = true;

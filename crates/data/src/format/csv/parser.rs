@@ -176,6 +176,9 @@ pub(super) fn strict_fields_of(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>
     Ok(all)
 }
 
+/// Where a field begins, and its text.
+type Field<'a> = (usize, Cow<'a, [u8]>);
+
 /// Walks along a line.
 struct Fields<'a> {
     line: &'a [u8],
@@ -201,7 +204,7 @@ impl<'a> Fields<'a> {
 
     /// The next field and where it begins; `None` at the end.
     #[inline]
-    fn next_field(&mut self) -> Result<Option<(usize, Cow<'a, [u8]>)>, LineError> {
+    fn next_field(&mut self) -> Result<Option<Field<'a>>, LineError> {
         if self.done {
             return Ok(None);
         }
@@ -225,7 +228,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A field whose opening quote stands at `start`.
-    fn quoted(&mut self, start: usize) -> Result<(usize, Cow<'a, [u8]>), LineError> {
+    fn quoted(&mut self, start: usize) -> Result<Field<'a>, LineError> {
         let mut text = Vec::new();
         let mut at = start + 1;
         loop {

@@ -19,6 +19,19 @@ fn read(source: &Source) -> Result<Vec<Row>, Error> {
     Ok(rows_of(&batch))
 }
 
+/// The error that reading to the end meets.
+fn read_to_error(source: &Source) -> String {
+    let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+    let mut batch = Batch::default();
+    loop {
+        match reader.next_batch(1000, &mut batch) {
+            Ok(true) => {}
+            Ok(false) => panic!("no error"),
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
 fn classes() -> FormatOptions {
     FormatOptions { label_rule: LabelRule::Class, ..FormatOptions::default() }
 }
@@ -144,22 +157,7 @@ fn bad_rows_say_where_and_what() {
             let (header, rest) = text.split_once('\n').unwrap();
             long = format!("{header}\n{}{rest}", "1,2,1\n".repeat(1100));
         }
-        let error = read(&open(&long, &options(), None).unwrap());
-        let error = match error {
-            Err(error) => error.to_string(),
-            Ok(_) => {
-                let source = open(&long, &options(), None).unwrap();
-                let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
-                let mut batch = Batch::default();
-                loop {
-                    match reader.next_batch(1000, &mut batch) {
-                        Ok(true) => {}
-                        Ok(false) => panic!("{text}: no error"),
-                        Err(error) => break error.to_string(),
-                    }
-                }
-            }
-        };
+        let error = read_to_error(&open(&long, &options(), None).unwrap());
         if words.is_empty() {
             assert!(error.contains("t.csv:1103:3") && error.contains("text_columns = b"), "{error}");
         } else {
