@@ -1,3 +1,55 @@
-//! Project automation.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`.
+//!
+//! What the project wants kept is a step here; what no step checks does not hold for long.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
 
-fn main() {}
+mod ci;
+mod command;
+mod docs;
+mod fuzz;
+mod metadata;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci [--slow]                       every check, in order; stops at the first that fails
+  tidy                              crate arrows, licences, sources, file and function lengths, words, links
+  docs [--bless]                    checks (or writes) the pages made from the code, and runs the code blocks of
+                                    README.md and docs/ that are marked `run`
+  fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<()> {
+    let root = tree::root();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(&root, ci::Depth::Usual),
+        ["ci", "--slow"] => ci::run(&root, ci::Depth::Slow),
+        ["tidy"] => tidy::run(&root),
+        ["docs"] => docs::run(&root, docs::Pages::Check),
+        ["docs", "--bless"] => docs::run(&root, docs::Pages::Bless),
+        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Request::parse(rest)?),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("unknown command {arguments:?}\n\n{USAGE}"),
+    }
+}

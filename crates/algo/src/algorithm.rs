@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use data::{Batch, BatchStream, LabelRule, Shuffle};
+use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle};
 use matrix::{Agent, Consistency, MatrixSpec};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,9 @@ use crate::linear;
 use crate::metric::MetricParts;
 use crate::param::{ParamSpec, nearest};
 use crate::stopping::EarlyStopping;
+
+/// Checks the parameters of one algorithm.
+pub type Configure = fn(&BTreeMap<String, String>) -> Result<Box<dyn Job>, Error>;
 
 /// A row of the table.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ pub struct Algorithm {
     /// All parameters.
     pub parameters: &'static [ParamSpec],
     /// Checks the parameters; unknown names and values out of range are errors.
-    pub configure: fn(&BTreeMap<String, String>) -> Result<Box<dyn Job>, Error>,
+    pub configure: Configure,
 }
 
 /// The table.
@@ -79,7 +82,7 @@ pub struct DataNeeds {
     /// How often the data are read.
     pub epochs: Epochs,
     /// Records a batch.
-    pub batch_size: usize,
+    pub batch_size: BatchSize,
     /// Order of the epochs.
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`algorithm`] | the table of algorithms, [`Job`], [`Model`] and what a job needs of its data |
+//! | [`mod@algorithm`] | the table of algorithms, [`Job`], [`Model`] and what a job needs of its data |
 //! | [`coordinator`] | what the tasks of a job say to the one who runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |

@@ -100,13 +100,13 @@ impl BatchBuilder {
         self.keys.push(key);
     }
 
-    /// Entries of value 1.
+    /// Entries of value 1, all at once.
     #[inline]
-    pub fn push_ones(&mut self, keys: &[u64]) {
-        self.keys.extend_from_slice(keys);
+    pub fn extend_ones(&mut self, keys: &[u64]) {
         if !self.batch.values.is_empty() {
-            self.batch.values.resize(self.keys.len(), 1.0);
+            self.batch.values.resize(self.keys.len() + keys.len(), 1.0);
         }
+        self.keys.extend_from_slice(keys);
     }
 
     /// An entry.

@@ -14,6 +14,12 @@ pub enum BatchSize {
     Growing,
 }
 
+impl From<usize> for BatchSize {
+    fn from(size: usize) -> Self {
+        Self::Fixed(size)
+    }
+}
+
 impl BatchSize {
     /// Size of the first growing batches, in records.
     pub const SMALLEST: usize = 64;

@@ -7,6 +7,7 @@
 use math::random::{Purpose, Stream, stream};
 
 use crate::batch::Batch;
+use crate::batch_size::BatchSize;
 use crate::error::Error;
 use crate::keep::{KeepConfig, KeptBlocks, KeptStats};
 use crate::reader::Reader;
@@ -45,9 +46,13 @@ pub struct TaskData {
     shuffle: Shuffle,
     seed: u64,
     task: u64,
-    batch_size: usize,
+    batch_size: BatchSize,
     source: Source,
     epoch: u64,
+    /// Records that the reader gave, without those held out.
+    read_count: u64,
+    /// Records given in this epoch, when they are mixed.
+    mixed_count: u64,
     /// Kept blocks in the order of this epoch, and how many of them are taken.
     order: Vec<u32>,
     taken: usize,
@@ -58,8 +63,8 @@ pub struct TaskData {
 }
 
 impl TaskData {
-    /// The data that `reader` gives, in batches of `batch_size` records. Without `keep` there is one epoch and nothing
-    /// is kept.
+    /// The data that `reader` gives, in batches of `batch_size` records (a number, or a rule over the records of this
+    /// task so far, of the epochs before as well). Without `keep` there is one epoch and nothing is kept.
     ///
     /// # Panics
     /// When `batch_size` is 0.
@@ -69,9 +74,10 @@ impl TaskData {
         shuffle: Shuffle,
         seed: u64,
         task: u64,
-        batch_size: usize,
+        batch_size: impl Into<BatchSize>,
     ) -> Self {
-        assert!(batch_size > 0, "a batch has at least one record");
+        let batch_size = batch_size.into();
+        assert!(batch_size.next(0) > 0, "a batch has at least one record");
         Self {
             reader,
             read: false,
@@ -82,6 +88,8 @@ impl TaskData {
             batch_size,
             source: Source::Idle,
             epoch: 0,
+            read_count: 0,
+            mixed_count: 0,
             order: Vec::new(),
             taken: 0,
             random: stream(seed, Purpose::Shuffle, task, 0),
@@ -121,7 +129,8 @@ impl TaskData {
     /// The next batch of the reader into `self.batch`, kept if that is asked for; false at the end.
     fn read_batch(&mut self) -> Result<bool, Error> {
         while !self.read {
-            if !self.reader.next_batch(self.batch_size, &mut self.batch)? {
+            let batch_size = self.batch_size.next(self.read_count);
+            if !self.reader.next_batch(batch_size, &mut self.batch)? {
                 self.read = true;
                 if let Some(kept) = &mut self.kept {
                     kept.seal();
@@ -132,6 +141,7 @@ impl TaskData {
             if self.batch.record_count() == 0 {
                 continue;
             }
+            self.read_count += self.batch.record_count() as u64;
             if let Some(kept) = &mut self.kept {
                 kept.add(&self.batch)?;
             }
@@ -149,6 +159,7 @@ impl TaskData {
             self.random.shuffle(&mut self.order);
         }
         self.taken = 0;
+        self.mixed_count = 0;
         self.regroup.restart();
     }
 
@@ -164,7 +175,9 @@ impl TaskData {
 
     /// The next batch of mixed records into `self.batch`; false at the end.
     fn next_mixed(&mut self) -> Result<bool, Error> {
-        while !self.regroup.take(self.batch_size) {
+        let before = self.epoch * self.read_count + self.mixed_count;
+        let batch_size = self.batch_size.next(before);
+        while !self.regroup.take(batch_size) {
             let rest = &self.order[self.taken..];
             let window = &rest[..rest.len().min(WINDOW_BLOCKS)];
             let (Some(kept), false) = (&mut self.kept, window.is_empty()) else {
@@ -174,7 +187,9 @@ impl TaskData {
             self.regroup.fill(window.len(), &mut self.random, read)?;
             self.taken += window.len();
         }
-        Ok(self.regroup.finish(&mut self.batch))
+        let found = self.regroup.finish(&mut self.batch);
+        self.mixed_count += if found { self.batch.record_count() as u64 } else { 0 };
+        Ok(found)
     }
 }
 

@@ -6,7 +6,9 @@ use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
 use crate::matrix::Matrix;
+use crate::route::Route;
 use crate::rule::Ruled;
+use crate::spec::Axis;
 
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,8 @@ pub struct Exported {
 
 /// Rows ahead for which the cache is asked.
 const AHEAD: usize = 16;
+/// Rows that are imported together.
+const IMPORT_BLOCK: usize = 1 << 16;
 
 impl<E: Ruled> Matrix<E> {
     /// All rows, after merging what is staged below `bound`.
@@ -88,24 +92,48 @@ impl<E: Ruled> Matrix<E> {
             partition.clear();
             partitions.push(partition);
         }
-        let mut hidden = Vec::new();
-        for (i, &key) in rows.keys.iter().enumerate() {
-            let (table, key) = self.table_and_key(key);
-            hidden.clear();
-            for (slot, width) in slots.iter().zip(&widths) {
-                hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
+        let mut route = Route::default();
+        let (mut local, mut hidden) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        while start < rows.keys.len() {
+            let end = self.import_block(&rows.keys, start, &mut local);
+            let table = self.table_of(rows.keys[start]);
+            route.set(&self.spec.name, &self.placement, self.spec.key_bound(), table as u32, &local)?;
+            for (p, partition) in partitions.iter_mut().enumerate() {
+                let run = route.run(p);
+                let table = partition.table_mut(table);
+                table.find_or_add(run.keys, run.positions);
+                for (j, position) in run.positions.iter().enumerate() {
+                    let i = start + if run.order.is_empty() { run.first + j } else { run.order[j] as usize };
+                    hidden.clear();
+                    for (slot, width) in slots.iter().zip(&widths) {
+                        hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
+                    }
+                    let known = (slots.len() == widths.len()).then_some(&hidden[..]);
+                    table.set(*position, &values[i * columns..(i + 1) * columns], known);
+                }
             }
-            let known = (slots.len() == widths.len()).then_some(&hidden[..]);
-            let partition = &mut partitions[self.placement.partition_of(key)];
-            partition.table_mut(table).set(key, &values[i * columns..(i + 1) * columns], known);
+            start = end;
         }
         Ok(())
     }
 
-    fn table_and_key(&self, key: u64) -> (usize, u64) {
-        match self.spec.table_count() {
-            _ if self.spec.axis == crate::Axis::Row => (0, key),
-            _ => ((key / self.spec.columns) as usize, key % self.spec.columns),
+    /// Puts the keys from `start` on that lie in one table, at most [`IMPORT_BLOCK`], into `local` as the table counts
+    /// them; the end of them.
+    fn import_block(&self, keys: &[u64], start: usize, local: &mut Vec<u64>) -> usize {
+        let block = &keys[start..keys.len().min(start + IMPORT_BLOCK)];
+        let table = self.table_of(keys[start]);
+        let count = block.partition_point(|key| self.table_of(*key) == table);
+        let offset = self.spec.key_offset(table);
+        local.clear();
+        local.extend(block[..count].iter().map(|key| key - offset));
+        start + count
+    }
+
+    fn table_of(&self, key: u64) -> usize {
+        match self.spec.axis {
+            Axis::Row => 0,
+            Axis::Column => (key / self.spec.columns) as usize,
         }
     }
 
@@ -113,12 +141,8 @@ impl<E: Ruled> Matrix<E> {
         let fault =
             |what: &str, actual: String, expected: String| Err(self.import_fault(what, actual, expected));
         let bound = self.spec.key_bound() * self.spec.table_count() as u64;
-        if let Some(pair) = rows.keys.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return fault(
-                "the keys",
-                format!("{} followed by {}", pair[0], pair[1]),
-                "ascending keys".into(),
-            );
+        if let Some([before, key]) = rows.keys.array_windows().find(|[before, key]| before >= key) {
+            return fault("the keys", format!("{before} followed by {key}"), "ascending keys".into());
         }
         if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
             return fault("the largest key", key.to_string(), format!("below {bound}"));
@@ -157,8 +181,8 @@ impl<E: Ruled> Matrix<E> {
         }
     }
 
-    fn import_fault(&self, what: &str, actual: impl ToString, expected: impl ToString) -> Error {
-        let (actual, expected) = (actual.to_string(), expected.to_string());
+    fn import_fault(&self, what: &str, actual: impl Into<String>, expected: impl Into<String>) -> Error {
+        let (actual, expected) = (actual.into(), expected.into());
         Error::Import { matrix: self.spec.name.clone(), what: what.to_owned(), actual, expected }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::{Agent, Keys, MatrixId, Part};
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockFault};
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
 use crate::local::{AnyMatrix, LocalStore};
@@ -34,10 +34,10 @@ impl LocalAgent {
     }
 
     fn check_live(&self, call: &'static str) -> Result<(), Error> {
-        match self.left {
-            true => Err(Error::Task { task: self.task, call, fault: crate::clock::ClockFault::Left }),
-            false => Ok(()),
+        if self.left {
+            return Err(Error::Task { task: self.task, call, fault: ClockFault::Left });
         }
+        Ok(())
     }
 
     /// Takes the route of a matrix out, set to a part with `value_count` values; give it back after use.

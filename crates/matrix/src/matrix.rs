@@ -48,11 +48,11 @@ impl<E: Ruled> Matrix<E> {
         out: &mut [E],
     ) -> Result<(), Error> {
         let merges = self.spec.consistency.stages_pushes();
-        self.visit(walk, route, |partition, run| {
+        self.visit(walk, route, |partition, mut run| {
             if merges {
                 partition.merge_below(clock);
             }
-            partition.pull(run, out);
+            partition.pull(&mut run, out);
         })
     }
 
@@ -81,7 +81,11 @@ impl<E: Ruled> Matrix<E> {
         let start = count * walk.task as usize / walk.task_count.max(1) as usize;
         let mut busy = std::mem::take(&mut route.busy);
         busy.clear();
-        for p in (0..count).map(|i| (start + i) % count).filter(|p| !route.is_empty(*p)).collect::<Vec<_>>() {
+        for i in 0..count {
+            let p = (start + i) % count;
+            if route.is_empty(p) {
+                continue;
+            }
             match self.partitions[p].try_lock() {
                 Ok(mut partition) => visit(&mut partition, route.run(p)),
                 Err(TryLockError::WouldBlock) => busy.push(p),

@@ -41,10 +41,6 @@ impl<E: Ruled> Partition<E> {
         Self { tables, rule, columns, staged, pool, merged, generation: 0 }
     }
 
-    pub(crate) fn table(&self, i: usize) -> &Table<E> {
-        &self.tables[i]
-    }
-
     pub(crate) fn tables(&self) -> &[Table<E>] {
         &self.tables
     }
@@ -75,8 +71,8 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// Reads into `out`.
-    pub(crate) fn pull(&self, run: Run<'_>, out: &mut [E]) {
-        self.forget_stale(&mut *run.generation, run.positions);
+    pub(crate) fn pull(&self, run: &mut Run<'_>, out: &mut [E]) {
+        self.forget_stale(run.generation, run.positions);
         let table = &self.tables[run.table as usize];
         if run.order.is_empty() {
             table.pull(run.keys, run.positions, out, |i| run.first + i);

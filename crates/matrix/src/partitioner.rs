@@ -69,11 +69,8 @@ impl Partitioner {
                 "a first range that starts at 0".into(),
             ));
         }
-        if let Some(pair) = starts.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Some((
-                format!("start {} after {}", pair[1], pair[0]),
-                "strictly ascending starts".into(),
-            ));
+        if let Some([before, start]) = starts.array_windows().find(|[before, start]| before >= start) {
+            return Some((format!("start {start} after {before}"), "strictly ascending starts".into()));
         }
         let last = starts[starts.len() - 1];
         (last >= bound).then(|| (format!("start {last}"), format!("starts below the {bound} keys")))
@@ -129,7 +126,7 @@ impl Placement {
 /// The partition of a mixed key: multiply-shift over its upper half.
 #[inline]
 pub(crate) fn hash_partition(hash: u64, partition_count: u64) -> usize {
-    ((hash >> 32) * partition_count >> 32) as usize
+    (((hash >> 32) * partition_count) >> 32) as usize
 }
 
 #[cfg(test)]

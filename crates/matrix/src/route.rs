@@ -122,9 +122,11 @@ impl Route {
 fn check_keys(matrix: &str, bound: u64, keys: &[u64]) -> Result<(), Error> {
     assert!(keys.len() < u32::MAX as usize, "a pull or push names less than 2^32 keys: use smaller batches");
     // No early exit: ascending keys are the rule, and this loop is vectorized.
-    let ascending = keys.windows(2).fold(true, |all, pair| all & (pair[0] < pair[1]));
-    if !ascending && let Some(pair) = keys.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(Error::KeysNotAscending { matrix: matrix.to_owned(), before: pair[0], key: pair[1] });
+    let falls = keys.array_windows().map(|[before, key]| u32::from(before >= key)).sum::<u32>();
+    if falls > 0
+        && let Some(&[before, key]) = keys.array_windows().find(|[before, key]| before >= key)
+    {
+        return Err(Error::KeysNotAscending { matrix: matrix.to_owned(), before, key });
     }
     match keys.last() {
         Some(&key) if key >= bound => Err(Error::KeyOutOfRange { matrix: matrix.to_owned(), key, bound }),

@@ -106,10 +106,10 @@ impl MatrixSpec {
             Axis::Column => (LONG_ROW_LIMIT, KEY_BOUND / LONG_ROW_LIMIT),
         };
         if self.rows == 0 || self.rows > rows {
-            return self.fault("rows", self.rows, format!("1 to {rows}"));
+            return self.fault("rows", self.rows.to_string(), format!("1 to {rows}"));
         }
         if self.columns == 0 || self.columns > columns {
-            return self.fault("columns", self.columns, format!("1 to {columns}"));
+            return self.fault("columns", self.columns.to_string(), format!("1 to {columns}"));
         }
         Ok(())
     }
@@ -139,10 +139,10 @@ impl MatrixSpec {
     fn fault<T>(
         &self,
         field: &'static str,
-        actual: impl ToString,
-        expected: impl ToString,
+        actual: impl Into<String>,
+        expected: impl Into<String>,
     ) -> Result<T, Error> {
-        let (actual, expected) = (actual.to_string(), expected.to_string());
+        let (actual, expected) = (actual.into(), expected.into());
         Err(Error::Spec { matrix: self.name.clone(), field, actual, expected })
     }
 }

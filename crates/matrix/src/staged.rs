@@ -150,8 +150,8 @@ mod tests {
             for (kind, fold) in [
                 (Merge::Sum, (|a, b| a + b) as fn(i64, i64) -> i64),
                 (Merge::Last, |_, b| b),
-                (Merge::Smallest, std::cmp::Ord::min),
-                (Merge::Largest, std::cmp::Ord::max),
+                (Merge::Smallest, Ord::min),
+                (Merge::Largest, Ord::max),
             ] {
                 let mut model = BTreeMap::new();
                 for (key, value) in runs.iter().flatten() {

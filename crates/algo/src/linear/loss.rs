@@ -90,8 +90,8 @@ impl Loss {
 #[inline]
 fn logistic(score: f64, label: f64) -> (f64, f64) {
     let e = (-score.abs()).exp();
-    let smaller = e / (1.0 + e);
-    let probability = if score >= 0.0 { 1.0 - smaller } else { smaller };
+    // To the bit what `math::special::sigmoid` says.
+    let probability = if score >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
     (score.max(0.0) + e.ln_1p() - label * score, probability - label)
 }
 
@@ -114,7 +114,9 @@ pub fn probabilities(scores: &mut [f64]) {
         *score = (*score - max).exp();
         sum += *score;
     }
-    scores.iter_mut().for_each(|score| *score /= sum);
+    for score in scores {
+        *score /= sum;
+    }
 }
 
 #[cfg(test)]

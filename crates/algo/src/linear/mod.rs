@@ -1,7 +1,7 @@
 //! Linear models: `score = b + sum_j w_j x_j`, fitted by minimizing a loss of score and label. Logistic regression,
 //! linear SVM, softmax, least squares and Huber regression are one trainer; the [`loss`] is the difference.
 //!
-//! **Sources.** McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013: algorithm 1 (FTRL-Proximal per
+//! **Sources.** H. Brendan `McMahan` et al., "Ad click prediction: a view from the trenches", KDD 2013: algorithm 1 (FTRL-Proximal per
 //! coordinate, the default push rule) and section 5 (progressive validation: a record is scored before it is learned).
 //! Losses: see [`loss`].
 //!
@@ -33,18 +33,20 @@ mod params;
 mod prepare;
 mod score;
 pub mod step;
+mod table;
 #[cfg(test)]
 mod tests;
 mod train;
 
 use std::collections::BTreeMap;
 
-use data::{LabelRule, Shuffle};
+use data::{BatchSize, LabelRule, Shuffle};
 use matrix::{Consistency, MatrixSpec};
 
 pub use model::{Model, Standardize};
-pub use params::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, ClassWeights, Params};
+pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
+pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
 
 use crate::algorithm::{self, Algorithm, DataFacts, DataNeeds, Epochs, Job, TrainTask};
 use crate::error::Error;
@@ -60,15 +62,15 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "lr",
         title: "Logistic regression: probability of label 1",
-        parameters: params::LR,
-        configure: |given| Linear::configure("lr", params::LR, given, |_| Loss::Logistic),
+        parameters: table::LR,
+        configure: |given| Linear::configure("lr", table::LR, given, |_| Loss::Logistic),
     },
     Algorithm {
         name: "svm",
         title: "Linear support vector machine: hinge or squared hinge loss",
-        parameters: params::SVM,
+        parameters: table::SVM,
         configure: |given| {
-            Linear::configure("svm", params::SVM, given, |checked| match checked.text("loss") {
+            Linear::configure("svm", table::SVM, given, |checked| match checked.text("loss") {
                 "squared_hinge" => Loss::SquaredHinge,
                 _ => Loss::Hinge,
             })
@@ -77,22 +79,22 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         name: "softmax",
         title: "Softmax regression: probabilities of several classes",
-        parameters: params::SOFTMAX,
-        configure: |given| Linear::configure("softmax", params::SOFTMAX, given, |_| Loss::Softmax),
+        parameters: table::SOFTMAX,
+        configure: |given| Linear::configure("softmax", table::SOFTMAX, given, |_| Loss::Softmax),
     },
     Algorithm {
         name: "linear",
         title: "Linear regression: least squares",
-        parameters: params::LINEAR,
-        configure: |given| Linear::configure("linear", params::LINEAR, given, |_| Loss::Squared),
+        parameters: table::LINEAR,
+        configure: |given| Linear::configure("linear", table::LINEAR, given, |_| Loss::Squared),
     },
     Algorithm {
         name: "huber",
         title: "Robust linear regression: Huber loss",
-        parameters: params::HUBER,
+        parameters: table::HUBER,
         configure: |given| {
             let delta = |checked: &Checked| Loss::Huber { delta: checked.real("delta") };
-            Linear::configure("huber", params::HUBER, given, delta)
+            Linear::configure("huber", table::HUBER, given, delta)
         },
     },
 ];
@@ -167,7 +169,10 @@ impl Job for Linear {
             },
             scan: standardize || self.balanced() || self.loss == Loss::Softmax,
             epochs: self.params.epochs,
-            batch_size: self.checked.integer("batch_size") as usize,
+            batch_size: self
+                .checked
+                .auto_integer("batch_size")
+                .map_or(BatchSize::Growing, |size| BatchSize::Fixed(size as usize)),
             shuffle: match self.checked.text("shuffle") {
                 "none" => Shuffle::None,
                 "records" => Shuffle::Records,

@@ -10,6 +10,7 @@ use super::loss::Loss;
 use crate::algorithm::Output;
 use crate::error::Error;
 use crate::metric::classification::ClassCounts;
+use crate::metric::loss::LossParts;
 use crate::metric::{BinaryParts, ClassParts, MetricParts, RealParts};
 
 /// Rows of a matrix when the number of features is not known: keys are below 2^63.
@@ -104,7 +105,7 @@ impl Model {
             Loss::Squared | Loss::Huber { .. } => MetricParts::Real(RealParts::default()),
             Loss::Softmax => {
                 let counts = ClassCounts::new(self.classes.len());
-                MetricParts::Classes(Box::new(ClassParts { loss: Default::default(), counts }))
+                MetricParts::Classes(Box::new(ClassParts { loss: LossParts::default(), counts }))
             }
         }
     }
@@ -162,7 +163,9 @@ impl Model {
     pub fn matrices_to_predict(&self, partition_count: u32) -> Vec<MatrixSpec> {
         let rules = (PushRule::Assign, PushRule::Assign);
         let mut specs = self.matrices(rules, Consistency::Asp, partition_count, 0);
-        specs.iter_mut().for_each(|spec| spec.rule = PushRule::Assign);
+        for spec in &mut specs {
+            spec.rule = PushRule::Assign;
+        }
         specs
     }
 

@@ -125,7 +125,9 @@ fn normalize(offsets: &[u32], values: &mut [f32]) {
         let square: f64 = record.iter().map(|&value| f64::from(value) * f64::from(value)).sum();
         if square > 0.0 {
             let factor = 1.0 / square.sqrt();
-            record.iter_mut().for_each(|value| *value = (f64::from(*value) * factor) as f32);
+            for value in record {
+                *value = (f64::from(*value) * factor) as f32;
+            }
         }
     }
 }

@@ -132,7 +132,9 @@ fn dot_at(indices: &[u32], values: &[f32], weights: &[f32]) -> f64 {
 /// Scales the slopes of a record by its weight.
 pub fn scale(slopes: &mut [f64], factor: f64) {
     if factor != 1.0 {
-        slopes.iter_mut().for_each(|slope| *slope *= factor);
+        for slope in slopes {
+            *slope *= factor;
+        }
     }
 }
 

@@ -1,1 +1,280 @@
+//! Promises of the linear models, on `LocalStore`.
 
+mod harness;
+
+use std::collections::BTreeMap;
+
+use data::Batch;
+use math::random::{Purpose, stream};
+use math::special::sigmoid;
+use matrix::{Consistency, MatrixId, OwnedValues};
+
+use crate::algorithm::{DataFacts, algorithm, algorithms};
+use crate::coordinator::{Flow, Verdict};
+use crate::error::Error;
+use harness::{Run, batches, clicks, job, train};
+
+/// `McMahan` et al. 2013, algorithm 1, with the gradients of a batch merged; dense arrays, plain sums.
+fn serial_twin(data: &[Batch], epochs: usize, [alpha, beta, l1, l2]: [f32; 4]) -> (Vec<f32>, f32) {
+    const DIMENSIONS: usize = 64;
+    let (mut z, mut n) = ([0f32; DIMENSIONS + 1], [0f32; DIMENSIONS + 1]);
+    let mut w = [0f32; DIMENSIONS + 1];
+    for _ in 0..epochs {
+        for batch in data {
+            let mut gradient = [0f64; DIMENSIONS + 1];
+            let mut touched = [false; DIMENSIONS + 1];
+            for r in 0..batch.record_count() {
+                let keys = || batch.entries(r).map(|i| batch.columns[batch.indices[i] as usize] as usize);
+                let score = keys().map(|j| f64::from(w[j])).sum::<f64>() + f64::from(w[DIMENSIONS]);
+                let slope = sigmoid(score) - f64::from(batch.labels[r]);
+                for j in keys().chain([DIMENSIONS]) {
+                    gradient[j] += slope;
+                    touched[j] = true;
+                }
+            }
+            for j in (0..=DIMENSIONS).filter(|&j| touched[j]) {
+                let g = gradient[j] as f32;
+                let (l1, l2) = if j == DIMENSIONS { (0.0, 0.0) } else { (l1, l2) };
+                let sigma = ((n[j] + g * g).sqrt() - n[j].sqrt()) / alpha;
+                z[j] += g - sigma * w[j];
+                n[j] += g * g;
+                let shrunk = z[j] - z[j].signum() * l1;
+                let denominator = (beta + n[j].sqrt()) / alpha + l2;
+                w[j] = if z[j].abs() <= l1 { 0.0 } else { -shrunk / denominator };
+            }
+        }
+    }
+    (w[..DIMENSIONS].to_vec(), w[DIMENSIONS])
+}
+
+#[test]
+fn training_equals_the_serial_twin_to_the_bit() {
+    let data = clicks(1, 40, 25);
+    for settings in ["epochs=1 shuffle=none", "epochs=3 shuffle=none l1=0.5 l2=2 learning_rate=0.3 beta=0.5"]
+    {
+        let (epochs, rule) =
+            if settings.contains("l1") { (3, [0.3, 0.5, 0.5, 2.0]) } else { (1, [0.1, 1.0, 0.0, 0.0]) };
+        let run = train("lr", settings, vec![data.clone()], None, Consistency::Bsp).unwrap();
+        let (weights, intercept) = serial_twin(&data, epochs, rule);
+        let exported = run.store.export(MatrixId(0)).unwrap();
+        let OwnedValues::F32(values) = exported.values else { panic!("weights are f32") };
+        for (&key, value) in exported.keys.iter().zip(values) {
+            assert_eq!(value.to_bits(), weights[key as usize].to_bits(), "weight {key}, {settings}");
+        }
+        let OwnedValues::F32(bias) = run.store.export(MatrixId(1)).unwrap().values else { panic!() };
+        assert_eq!(bias, [intercept]);
+    }
+}
+
+#[test]
+fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
+    for name in ["lr", "svm", "linear"] {
+        let bytes = || {
+            // Tasks with 10, 7 and 3 batches: they end their epochs at different clocks.
+            let tasks = [(1, 10), (2, 7), (3, 3)].map(|(seed, count)| clicks(seed, count, 20)).to_vec();
+            let run = train(name, "epochs=3", tasks, None, Consistency::Bsp).unwrap();
+            (run.store.export(MatrixId(0)).unwrap(), run.store.export(MatrixId(1)).unwrap(), run.training)
+        };
+        let first = bytes();
+        for _ in 0..5 {
+            assert_eq!(bytes(), first, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_algorithm_learns_under_every_optimizer() {
+    for row in algorithms() {
+        for optimizer in ["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta"] {
+            let settings = format!("optimizer={optimizer} epochs=8 learning_rate=0.05 standardize=false");
+            let run = train(row.name, &settings, vec![clicks(1, 40, 25)], None, Consistency::Bsp).unwrap();
+            let losses: Vec<f64> = run.training.iter().map(|metrics| metrics["loss"]).collect();
+            assert!(losses[7] < losses[0], "{} with {optimizer}: {losses:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn scores_of_validation_and_predict_are_equal_to_the_bit() {
+    for name in ["lr", "softmax", "linear"] {
+        let data = clicks(1, 20, 25);
+        let run = train(
+            name,
+            "epochs=2 normalize=l2 standardize=true",
+            vec![data.clone()],
+            Some(&data),
+            Consistency::Bsp,
+        )
+        .unwrap();
+        let (scores, metrics) = run.saved_and_loaded(&data);
+        assert_eq!(run.validation.last(), Some(&metrics), "{name}");
+        assert_eq!(scores, run.saved_and_loaded(&data).0);
+        assert!(scores.iter().all(|score| score.is_finite()));
+    }
+}
+
+#[test]
+fn training_labels_of_one_class_are_an_error() {
+    for settings in ["epochs=1", "class_weights=balanced"] {
+        for label in [0.0, 1.0] {
+            let mut data = clicks(1, 3, 10);
+            for batch in &mut data {
+                batch.labels.fill(label);
+            }
+            let error = train("lr", settings, vec![data, Vec::new()], None, Consistency::Bsp).err().unwrap();
+            assert!(
+                matches!(error, Error::OneClass { record_count: 30, label: seen } if seen == label),
+                "{error}"
+            );
+        }
+    }
+    let facts = DataFacts { classes: vec![3.0], record_count: 5, dense: false };
+    let error = job("softmax", "").unwrap().model(&facts, None).unwrap_err();
+    assert!(error.to_string().contains("one class only"), "{error}");
+}
+
+#[test]
+fn no_records_are_an_error() {
+    for settings in ["", "standardize=true"] {
+        let error = train("lr", settings, vec![Vec::new()], None, Consistency::Bsp).err().unwrap();
+        assert!(matches!(error, Error::NoRecords), "{error}");
+    }
+}
+
+#[test]
+fn auto_epochs_follow_the_number_of_records_of_all_tasks() {
+    let tasks = vec![clicks(1, 10, 25), clicks(2, 30, 25)];
+    let run = train("lr", "", tasks, None, Consistency::Bsp).unwrap();
+    assert_eq!(run.training.len() as u64, super::AUTO_EPOCHS_LIMIT, "1,000 records are few");
+    let epochs = job("lr", "").unwrap().data_needs().epochs;
+    assert_eq!(
+        (epochs.count(super::AUTO_RECORD_VISITS / 4), epochs.count(1 << 30), epochs.count(0)),
+        (4, 1, 50)
+    );
+}
+
+#[test]
+fn a_record_of_weight_two_counts_as_two_records() {
+    // 2 a against a + a in other places of a sum in f64, rounded to f32 in each of 8 steps.
+    const TOLERANCE: f32 = 1e-6;
+    let mut weighted = clicks(1, 4, 10);
+    let mut doubled = Vec::new();
+    for batch in &mut weighted {
+        batch.weights = (0..10).map(|r| if r % 3 == 0 { 2.0 } else { 1.0 }).collect();
+        doubled.push(batches(batch, |r| if r % 3 == 0 { 2 } else { 1 }));
+    }
+    let weights = |data: Vec<Batch>, settings: &str| {
+        let run = train("lr", settings, vec![data], None, Consistency::Bsp).unwrap();
+        harness::f32s(&run.store, MatrixId(0))
+    };
+    let pairs = [(weights(weighted, "epochs=2 shuffle=none"), weights(doubled, "epochs=2 shuffle=none"))];
+    for (a, b) in pairs.iter().flat_map(|(a, b)| a.iter().zip(b)) {
+        assert!((a - b).abs() < TOLERANCE, "{a} {b}");
+    }
+}
+
+#[test]
+fn class_weights_are_weights_of_records() {
+    let plain = clicks(1, 6, 10);
+    let mut weighted = plain.clone();
+    for batch in &mut weighted {
+        batch.weights = batch.labels.iter().map(|&label| if label == 1.0 { 5.0 } else { 1.0 }).collect();
+    }
+    let weights = |data: Vec<Batch>, settings: &str| {
+        let run = train("lr", settings, vec![data], None, Consistency::Bsp).unwrap();
+        harness::f32s(&run.store, MatrixId(0))
+    };
+    assert_eq!(weights(plain, "epochs=2 class_weights=1:5"), weights(weighted, "epochs=2"));
+}
+
+#[test]
+fn least_squares_finds_the_plane() {
+    // No noise: the plane is reached up to the convergence of 30 passes.
+    const TOLERANCE: f64 = 0.02;
+    let mut random = stream(5, Purpose::Test, 0, 0);
+    let truth = [1.5, -2.0, 0.25];
+    let records: Vec<_> = (0..4000)
+        .map(|_| {
+            let x: Vec<f64> =
+                (0..3).map(|j| 10.0 * f64::from(j) + random.normal() * f64::from(j + 1)).collect();
+            let y = 3.0 + x.iter().zip(truth).map(|(x, w)| x * w).sum::<f64>();
+            (y as f32, x.iter().zip(0..).map(|(&x, j)| (j, x as f32)).collect::<Vec<_>>())
+        })
+        .collect();
+    let data = harness::build(&records, 50);
+    for name in ["linear", "huber"] {
+        let run =
+            train(name, "epochs=30 standardize=true", vec![data.clone()], Some(&data), Consistency::Bsp);
+        let rmse = run.unwrap().validation[29]["rmse"];
+        assert!(rmse < TOLERANCE, "{name}: {rmse}");
+    }
+}
+
+#[test]
+fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
+    let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, dense: false };
+    let old = job("lr", "").unwrap().model(&facts, None).unwrap();
+    assert_eq!(job("lr", "l2=3").unwrap().model(&facts, Some(&old)).unwrap(), old);
+    for (name, settings, what) in
+        [("svm", "", "loss"), ("lr", "intercept=false", "intercept"), ("lr", "normalize=l2", "normalize")]
+    {
+        let error = job(name, settings).unwrap().model(&facts, Some(&old)).unwrap_err();
+        assert!(matches!(error, Error::ModelMismatch { what: seen, .. } if seen == what), "{error}");
+    }
+    let three = DataFacts { classes: vec![0.0, 1.0, 2.0], ..facts.clone() };
+    let old = job("softmax", "").unwrap().model(&three, None).unwrap();
+    assert_eq!(job("softmax", "").unwrap().model(&facts, Some(&old)).unwrap(), old, "fewer classes are fine");
+    let other = DataFacts { classes: vec![0.0, 7.0], ..facts };
+    let error = job("softmax", "").unwrap().model(&other, Some(&old)).unwrap_err();
+    assert!(matches!(error, Error::UnknownClass { label: 7.0, .. }), "{error}");
+}
+
+#[test]
+fn a_stop_ends_all_tasks_at_this_step() {
+    let tasks = vec![clicks(1, 50, 10), clicks(2, 5, 10)];
+    let stop_at = |step: u64| move |done: u64| if done >= step { Flow::Stop } else { Flow::Continue };
+    let run = Run::new("lr", "epochs=4", tasks, None, Consistency::Bsp, Verdict::Stop, stop_at(3)).unwrap();
+    assert_eq!(run.training.len(), 1);
+    assert!(run.record_count < 200, "{} records", run.record_count);
+}
+
+#[test]
+fn divergence_says_what_to_do() {
+    let settings = "optimizer=sgd learning_rate=1e9 standardize=false";
+    let error = train("linear", settings, vec![clicks(1, 400, 10)], None, Consistency::Bsp).err().unwrap();
+    assert!(error.to_string().contains("learning_rate"), "{error}");
+}
+
+#[test]
+fn parameters_that_cannot_be_are_refused() {
+    let cases = [
+        ("lr", "class_weights=1", "label:weight"),
+        ("lr", "positive_label=yes", "a number"),
+        ("linear", "positive_label=1", "only lr and svm"),
+        ("linear", "class_weights=balanced", "not classes"),
+        ("lr", "schedule=exponential", "finds its own step sizes"),
+        ("lr", "optimizer=sgd schedule=exponential schedule_decay=2", "(0, 1]"),
+        ("lr", "optimizer=fttrl", "ftrl | adagrad"),
+        ("svm", "loss=log", "hinge | squared_hinge"),
+        ("huber", "delta=0", "> 0"),
+        ("lr", "momentum=1", "[0, 1)"),
+        ("lr", "delta=1", "no parameter"),
+    ];
+    for (name, settings, expected) in cases {
+        let error = job(name, settings).err().unwrap_or_else(|| panic!("{name} {settings} was taken"));
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert!(algorithm("lgr").unwrap_err().to_string().contains("did you mean"));
+}
+
+#[test]
+fn every_default_is_allowed_by_its_own_row() {
+    for row in algorithms() {
+        for spec in row.parameters {
+            assert!(spec.kind.allows(spec.default), "{} {}", row.name, spec.name);
+            assert!(!spec.meaning.is_empty());
+        }
+        let settings = (row.configure)(&BTreeMap::new()).unwrap().settings();
+        assert_eq!(settings.len(), row.parameters.len(), "{}: a name stands twice", row.name);
+    }
+}

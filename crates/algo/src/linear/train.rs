@@ -104,7 +104,6 @@ fn sum_over_tasks(
     positive_count: u64,
 ) -> Result<Totals, Error> {
     let mut sums = [parts.record_count() as f64, positive_count as f64];
-    task.agent.barrier()?;
     task.agent.all_reduce(&mut sums)?;
     Ok(Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 })
 }
@@ -174,9 +173,10 @@ impl<'a> Step<'a> {
             return Ok(());
         }
         for (r, slopes) in self.slopes.chunks_exact_mut(width).enumerate() {
-            let class_weight = match self.class_weights.is_empty() {
-                true => 1.0,
-                false => self.class_weights[self.model.class_of(batch.labels[r])?],
+            let class_weight = if self.class_weights.is_empty() {
+                1.0
+            } else {
+                self.class_weights[self.model.class_of(batch.labels[r])?]
             };
             scale(slopes, share * class_weight * f64::from(batch.weight(r)));
         }

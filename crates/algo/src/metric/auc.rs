@@ -1,5 +1,5 @@
 //! The area under the ROC curve, exact: the share of (positive, negative) pairs that the score orders rightly, ties
-//! counting one half (Hanley and McNeil, Radiology 1982; ties by midranks are the same).
+//! counting one half (Hanley and `McNeil`, Radiology 1982; ties by midranks are the same).
 //!
 //! Scores are kept as 32-bit floats, in the order-keeping bits of `math::sort::ordered_bits`, positives apart from
 //! negatives: 4 bytes a record, 8 with weights. Sorting happens once, in `value`.

@@ -15,6 +15,8 @@ pub mod classification;
 pub mod gauc;
 pub mod loss;
 pub mod regression;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

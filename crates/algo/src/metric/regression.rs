@@ -31,7 +31,7 @@ impl RegressionParts {
         self.add_labels(other.label_mean, other.label_square_sum, other.weight_sum);
     }
 
-    /// Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979: does
+    /// Chan, Golub, `LeVeque`, "Updating formulae and a pairwise algorithm for computing sample variances", 1979: does
     /// not cancel when labels are far from 0.
     fn add_labels(&mut self, mean: f64, square_sum: f64, weight: f64) {
         let total = self.weight_sum + weight;

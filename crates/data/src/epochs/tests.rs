@@ -37,7 +37,7 @@ fn task_data(
     count: u64,
     keep: Option<Keep>,
     shuffle: Shuffle,
-    batch_size: usize,
+    batch_size: impl Into<BatchSize>,
     folder: &tempfile::TempDir,
 ) -> TaskData {
     let reader =
@@ -187,6 +187,17 @@ fn held_out_records_are_in_no_epoch() {
     assert!(held.len() > 100);
     assert_eq!(sorted(records(&first)), sorted(records(&second)));
     assert_eq!(sorted([records(&first), held].concat()), (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn growing_batches_grow_over_all_epochs() {
+    let folder = folder();
+    let mut data = task_data(20_000, Some(Keep::Memory), Shuffle::Records, BatchSize::Growing, &folder);
+    let sizes = |batches: &[Batch]| batches.iter().map(Batch::record_count).collect::<Vec<_>>();
+    let first = sizes(&epoch(&mut data, 0));
+    assert_eq!(first[0], BatchSize::SMALLEST);
+    assert!(first[..first.len() - 1].is_sorted() && first[first.len() - 2] > 250);
+    assert_eq!(sizes(&epoch(&mut data, 1))[0], 20_000 / 64, "the second epoch goes on where the first ended");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) fn ones(line: &[u8], at: usize, out: &mut BatchBuilder) -> (usize, u6
             }
             good = is_one;
         }
-        out.push_ones(&keys[..count]);
+        out.extend_ones(&keys[..count]);
         if !good {
             break;
         }

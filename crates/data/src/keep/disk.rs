@@ -31,7 +31,10 @@ pub(super) struct DiskBlocks {
 
 impl std::fmt::Debug for DiskBlocks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DiskBlocks").field("path", &self.path).field("size_bytes", &self.size_bytes).finish()
+        f.debug_struct("DiskBlocks")
+            .field("path", &self.path)
+            .field("size_bytes", &self.size_bytes)
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct AdaDelta<E> {
 }
 
 impl<E: Float> Step<E> for AdaDelta<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);

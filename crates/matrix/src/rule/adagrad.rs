@@ -22,7 +22,7 @@ pub(crate) struct AdaGrad<E> {
 }
 
 impl<E: Float> Step<E> for AdaGrad<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         let (values, squares) = row.split_at_mut(gradient.len());
         for ((w, n), &g) in values.iter_mut().zip(squares).zip(gradient) {

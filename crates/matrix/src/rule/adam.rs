@@ -25,7 +25,7 @@ pub(crate) struct Adam<E> {
 }
 
 impl<E: Float> Step<E> for Adam<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);

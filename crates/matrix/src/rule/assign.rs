@@ -6,7 +6,7 @@ use crate::rule::Step;
 pub(crate) struct Assign;
 
 impl<E: Element> Step<E> for Assign {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], change: &[E]) {
         for (w, &x) in row.iter_mut().zip(change) {
             *w = x;

@@ -1,4 +1,4 @@
-//! FTRL-Proximal (McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1).
+//! FTRL-Proximal (`McMahan` et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1).
 //!
 //! ```text
 //! sigma = (sqrt(n + g^2) - sqrt(n)) / alpha
@@ -21,7 +21,7 @@ pub(crate) struct Ftrl<E> {
 }
 
 impl<E: Float> Step<E> for Ftrl<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);
@@ -38,7 +38,7 @@ impl<E: Float> Step<E> for Ftrl<E> {
 }
 
 impl<E: Float> Ftrl<E> {
-    #[inline(always)]
+    #[inline]
     fn closed_form(&self, z: E, root: E) -> E {
         if z.magnitude() <= self.l1 {
             return E::ZERO;

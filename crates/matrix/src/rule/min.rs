@@ -6,7 +6,7 @@ use crate::rule::Step;
 pub(crate) struct Min;
 
 impl<E: Element> Step<E> for Min {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], change: &[E]) {
         for (w, &x) in row.iter_mut().zip(change) {
             if x < *w {

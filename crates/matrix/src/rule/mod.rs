@@ -119,7 +119,7 @@ pub enum PushRule {
         /// Weight of `0.5 * |w|^2`.
         l2: f64,
     },
-    /// McMahan et al., KDD 2013, algorithm 1.
+    /// `McMahan` et al., KDD 2013, algorithm 1.
     FtrlProximal {
         /// Step size of a coordinate.
         alpha: f64,
@@ -372,7 +372,7 @@ fn with_float_step<E: Float, V: Visit<E>>(rule: &PushRule, clock: Clock, visit: 
         }
         PushRule::Momentum { rate, momentum, schedule, l1, l2 } => visit.visit(&momentum::Momentum {
             rate: at(*rate, schedule),
-            momentum: e(*momentum),
+            keep: e(*momentum),
             l1: e(*l1),
             l2: e(*l2),
         }),

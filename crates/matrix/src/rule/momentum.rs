@@ -15,18 +15,18 @@ pub(super) const SLOTS: &[Slot] = &[Slot::new("v")];
 
 pub(crate) struct Momentum<E> {
     pub(crate) rate: E,
-    pub(crate) momentum: E,
+    pub(crate) keep: E,
     pub(crate) l1: E,
     pub(crate) l2: E,
 }
 
 impl<E: Float> Step<E> for Momentum<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         let (values, velocities) = row.split_at_mut(gradient.len());
         for ((w, v), &g) in values.iter_mut().zip(velocities).zip(gradient) {
             let g = g + self.l2 * *w;
-            *v = self.momentum * *v + self.rate * g;
+            *v = self.keep * *v + self.rate * g;
             *w = shrink(*w - *v, self.rate * self.l1);
         }
     }

@@ -16,7 +16,7 @@ pub(crate) struct Sgd<E> {
 }
 
 impl<E: Float> Step<E> for Sgd<E> {
-    #[inline(always)]
+    #[inline]
     fn step(&self, row: &mut [E], gradient: &[E]) {
         for (w, &g) in row.iter_mut().zip(gradient) {
             let g = g + self.l2 * *w;

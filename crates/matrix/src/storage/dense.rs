@@ -10,21 +10,21 @@ pub(crate) struct DenseIndex {
 }
 
 impl Locate for DenseIndex {
-    #[inline(always)]
+    #[inline]
     fn hash(&self, _key: u64) -> u64 {
         0
     }
 
-    #[inline(always)]
+    #[inline]
     fn prefetch(&self, _hash: u64) {}
 
-    #[inline(always)]
+    #[inline]
     fn find(&self, _hash: u64, key: u64) -> u32 {
         // The partitioner gives a partition only keys of its range, which is at most DENSE_ROW_LIMIT long.
         (key - self.start) as u32
     }
 
-    #[inline(always)]
+    #[inline]
     fn find_or_add(&mut self, hash: u64, key: u64, _add: impl FnOnce() -> u32) -> u32 {
         self.find(hash, key)
     }

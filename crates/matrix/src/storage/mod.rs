@@ -7,6 +7,8 @@ pub(crate) mod dense;
 pub(crate) mod rows;
 pub(crate) mod sparse;
 
+use std::ops::Range;
+
 use crate::element::Element;
 use crate::initializer::FirstValues;
 use crate::rule::{PushRule, Ruled, Step};
@@ -78,7 +80,7 @@ impl<E: Ruled> Table<E> {
     }
 
     /// A table with all rows of a range.
-    pub(crate) fn dense(range: std::ops::Range<u64>, birth: Birth) -> Self {
+    pub(crate) fn dense(range: Range<u64>, birth: Birth) -> Self {
         let len = (range.end - range.start) as u32;
         let mut rows = Rows::contiguous(birth.rule.row_width(birth.columns), len);
         if !birth.first.is_zero() {
@@ -133,18 +135,22 @@ impl<E: Ruled> Table<E> {
         self.rows.prefetch(position);
     }
 
-    /// Sets a row: values, and its slots or, without them, what the rule makes of the values.
-    pub(crate) fn set(&mut self, key: u64, values: &[E], slots: Option<&[E]>) {
-        let mut position = [ABSENT];
-        match &mut self.index {
-            Index::Dense(index) => locate_or_add(index, &mut self.rows, &self.birth, &[key], &mut position),
-            Index::Sparse(index) => locate_or_add(index, &mut self.rows, &self.birth, &[key], &mut position),
-        }
-        let row = self.rows.row_mut(position[0]);
+    /// Sets the row at a position: values, and its slots or, without them, what the rule makes of the values.
+    pub(crate) fn set(&mut self, position: u32, values: &[E], slots: Option<&[E]>) {
+        let row = self.rows.row_mut(position);
         row[..values.len()].copy_from_slice(values);
         match slots {
             Some(slots) => row[values.len()..].copy_from_slice(slots),
             None => E::seat(&self.birth.rule, self.birth.columns, row),
+        }
+    }
+
+    /// Finds the rows of `keys` (n) and creates those that are not there; `positions` (n) as in [`Self::pull`].
+    pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
+        let Self { index, rows, birth } = self;
+        match index {
+            Index::Dense(index) => find_or_add_by(index, rows, birth, keys, positions),
+            Index::Sparse(index) => find_or_add_by(index, rows, birth, keys, positions),
         }
     }
 
@@ -163,7 +169,7 @@ impl<E: Ruled> Table<E> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn pull_by<L: Locate>(
         &self,
         index: &L,
@@ -173,14 +179,17 @@ impl<E: Ruled> Table<E> {
         place: impl Fn(usize) -> usize,
     ) {
         let columns = self.birth.columns;
-        let mut read = |i: usize, position: u32| {
-            let at = place(i);
-            if position == ABSENT {
-                self.birth.values(keys[i], &mut out[at * columns..(at + 1) * columns]);
-            } else if columns == 1 {
-                out[at] = self.rows.row(position)[0];
-            } else {
-                out[at * columns..(at + 1) * columns].copy_from_slice(&self.rows.row(position)[..columns]);
+        let mut read = |range: Range<usize>, positions: &[u32]| {
+            for (i, &position) in range.clone().zip(&positions[range]) {
+                let at = place(i);
+                if position == ABSENT {
+                    self.birth.values(keys[i], &mut out[at * columns..(at + 1) * columns]);
+                } else if columns == 1 {
+                    out[at] = self.rows.row(position)[0];
+                } else {
+                    out[at * columns..(at + 1) * columns]
+                        .copy_from_slice(&self.rows.row(position)[..columns]);
+                }
             }
         };
         let n = keys.len();
@@ -194,13 +203,9 @@ impl<E: Ruled> Table<E> {
                 }
                 self.rows.prefetch(positions[i]);
             }
-            for i in start.saturating_sub(BLOCK)..start {
-                read(i, positions[i]);
-            }
+            read(start.saturating_sub(BLOCK)..start, positions);
         }
-        for i in last_block(n)..n {
-            read(i, positions[i]);
-        }
+        read(last_block(n)..n, positions);
     }
 
     /// Makes `step` on the rows of `keys` (n) with the changes at `place(i)` rows from the start of `values`. Rows that
@@ -221,7 +226,7 @@ impl<E: Ruled> Table<E> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn push_by<E: Ruled, L: Locate, S: Step<E>>(
     index: &mut L,
     rows: &mut Rows<E>,
@@ -233,12 +238,14 @@ fn push_by<E: Ruled, L: Locate, S: Step<E>>(
     step: &S,
 ) {
     let columns = birth.columns;
-    let change = |rows: &mut Rows<E>, i: usize, position: u32| {
-        let at = place(i);
-        if columns == 1 {
-            step.step(rows.row_mut(position), std::slice::from_ref(&values[at]));
-        } else {
-            step.step(rows.row_mut(position), &values[at * columns..(at + 1) * columns]);
+    let change = |rows: &mut Rows<E>, range: Range<usize>, positions: &[u32]| {
+        for (i, &position) in range.clone().zip(&positions[range]) {
+            let at = place(i);
+            if columns == 1 {
+                step.step(rows.row_mut(position), std::slice::from_ref(&values[at]));
+            } else {
+                step.step(rows.row_mut(position), &values[at * columns..(at + 1) * columns]);
+            }
         }
     };
     let n = keys.len();
@@ -252,13 +259,9 @@ fn push_by<E: Ruled, L: Locate, S: Step<E>>(
             }
             rows.prefetch(positions[i]);
         }
-        for i in start.saturating_sub(BLOCK)..start {
-            change(rows, i, positions[i]);
-        }
+        change(rows, start.saturating_sub(BLOCK)..start, positions);
     }
-    for i in last_block(n)..n {
-        change(rows, i, positions[i]);
-    }
+    change(rows, last_block(n)..n, positions);
 }
 
 /// Where the last block of `n` keys starts.
@@ -267,7 +270,7 @@ fn last_block(n: usize) -> usize {
 }
 
 /// Hashes the keys of the block at `start` whose positions are not known, and asks for their lines of the index.
-#[inline(always)]
+#[inline]
 fn fetch_index<L: Locate>(
     index: &L,
     keys: &[u64],
@@ -284,7 +287,7 @@ fn fetch_index<L: Locate>(
     }
 }
 
-#[inline(always)]
+#[inline]
 fn find_or_add<E: Ruled, L: Locate>(
     index: &mut L,
     rows: &mut Rows<E>,
@@ -299,15 +302,22 @@ fn find_or_add<E: Ruled, L: Locate>(
     })
 }
 
-fn locate_or_add<E: Ruled, L: Locate>(
+fn find_or_add_by<E: Ruled, L: Locate>(
     index: &mut L,
     rows: &mut Rows<E>,
     birth: &Birth,
     keys: &[u64],
     positions: &mut [u32],
 ) {
-    for (key, position) in keys.iter().zip(positions) {
-        *position = find_or_add(index, rows, birth, index.hash(*key), *key);
+    let mut hashes = [0; 2 * BLOCK];
+    fetch_index(index, keys, positions, 0, &mut hashes);
+    for start in (0..keys.len()).step_by(BLOCK) {
+        fetch_index(index, keys, positions, start + BLOCK, &mut hashes);
+        for i in start..keys.len().min(start + BLOCK) {
+            if positions[i] == ABSENT {
+                positions[i] = find_or_add(index, rows, birth, hashes[i % (2 * BLOCK)], keys[i]);
+            }
+        }
     }
 }
 

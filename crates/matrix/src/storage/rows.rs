@@ -53,26 +53,26 @@ impl<E: Element> Rows<E> {
         position
     }
 
-    #[inline(always)]
+    #[inline]
     fn place(&self, position: u32) -> (usize, usize) {
         let within = position & ((1 << self.shift) - 1);
         ((position >> self.shift) as usize, within as usize * self.width)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn row(&self, position: u32) -> &[E] {
         let (chunk, start) = self.place(position);
         &self.chunks[chunk][start..start + self.width]
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn row_mut(&mut self, position: u32) -> &mut [E] {
         let (chunk, start) = self.place(position);
         &mut self.chunks[chunk][start..start + self.width]
     }
 
     /// Asks for the first cache line of a row; nothing for [`ABSENT`].
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
         let (chunk, start) = self.place(position);
         if let Some(chunk) = self.chunks.get(chunk) {

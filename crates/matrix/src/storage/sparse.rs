@@ -28,7 +28,7 @@ struct Bucket {
 impl Bucket {
     const FREE: Self = Self { keys: [EMPTY; BUCKET_LEN], positions: [ABSENT; BUCKET_LEN], len: 0 };
 
-    #[inline(always)]
+    #[inline]
     fn find(&self, key: u64) -> u32 {
         // Without a branch: where in its bucket a key stands cannot be predicted.
         let mut found = ABSENT;
@@ -38,7 +38,7 @@ impl Bucket {
         found
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_full(&self) -> bool {
         self.len as usize == BUCKET_LEN
     }
@@ -74,13 +74,13 @@ impl SparseIndex {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn bucket_of(&self, hash: u64) -> usize {
-        ((hash & 0xFFFF_FFFF) * self.buckets.len() as u64 >> 32) as usize
+        (((hash & 0xFFFF_FFFF) * self.buckets.len() as u64) >> 32) as usize
     }
 
     /// The bucket after `i`, in a circle.
-    #[inline(always)]
+    #[inline]
     fn next(&self, i: usize) -> usize {
         if i + 1 == self.buckets.len() { 0 } else { i + 1 }
     }
@@ -107,17 +107,17 @@ impl SparseIndex {
 }
 
 impl Locate for SparseIndex {
-    #[inline(always)]
+    #[inline]
     fn hash(&self, key: u64) -> u64 {
         mix64(key)
     }
 
-    #[inline(always)]
+    #[inline]
     fn prefetch(&self, hash: u64) {
         prefetch(&self.buckets, self.bucket_of(hash));
     }
 
-    #[inline(always)]
+    #[inline]
     fn find(&self, hash: u64, key: u64) -> u32 {
         let mut i = self.bucket_of(hash);
         loop {
@@ -130,7 +130,7 @@ impl Locate for SparseIndex {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn find_or_add(&mut self, hash: u64, key: u64, add: impl FnOnce() -> u32) -> u32 {
         let found = self.find(hash, key);
         if found != ABSENT {

@@ -220,9 +220,7 @@ impl<T: types::DataType> Typed<T> {
         out.offsets.clear();
         out.null_records.clear();
         if self.values.len() == self.repetitions.len() {
-            // Every level is a value: lists begin where the level is 0.
-            let starts = self.repetitions.iter().enumerate().filter(|(_, level)| **level == 0);
-            out.offsets.extend(starts.map(|(at, _)| at));
+            starts(&self.repetitions, &mut out.offsets);
         } else {
             let null = if self.optional_element { self.present - 1 } else { -1 };
             let mut at = 0;
@@ -238,5 +236,16 @@ impl<T: types::DataType> Typed<T> {
         }
         out.offsets.push(out.items.len());
         Ok(())
+    }
+}
+
+/// Where lists begin, when every level is a value: at each repetition level of 0. Most stretches of a long list have none.
+fn starts(repetitions: &[i16], out: &mut Vec<usize>) {
+    const STRETCH: usize = 16;
+    for (stretch, at) in repetitions.chunks(STRETCH).zip((0..).step_by(STRETCH)) {
+        if stretch.iter().fold(0, |zeros, level| zeros + u16::from(*level == 0)) > 0 {
+            let zeros = stretch.iter().zip(at..).filter(|(level, _)| **level == 0);
+            out.extend(zeros.map(|(_, at)| at));
+        }
     }
 }

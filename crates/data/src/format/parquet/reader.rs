@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use math::hash::named_key;
+use math::hash::{NAMED_KEY_BIT, named_key};
 use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
@@ -47,7 +47,8 @@ struct RowGroup {
     size_bytes: u64,
     label: Option<Label>,
     weight: Option<Numbers>,
-    group: Option<Strings>,
+    /// Its name and its values as text.
+    group: Option<(String, Strings)>,
     features: FeatureColumns,
 }
 
@@ -69,7 +70,12 @@ enum Label {
 
 enum FeatureColumns {
     Table(Vec<FeatureColumn>),
-    Lists { indices: Chunked<Lists<u64>>, values: Option<Chunked<Lists<f32>>> },
+    Lists(Box<ListColumns>),
+}
+
+struct ListColumns {
+    indices: Chunked<Lists<u64>>,
+    values: Option<Chunked<Lists<f32>>>,
 }
 
 /// A feature column of a table: its key, or its name when each value is a key of its own.
@@ -213,10 +219,11 @@ impl RowGroup {
             })
         };
         let label = |number| -> Result<Label, Error> {
-            Ok(match AnyColumn::is_text(&schema.column(number)) {
-                true => Label::Name(strings(number)?),
-                false => Label::Number(numbers(number)?),
-            })
+            let is_text = AnyColumn::is_text(&schema.column(number));
+            Ok(if is_text { Label::Name(strings(number)?) } else { Label::Number(numbers(number)?) })
+        };
+        let group = |number| -> Result<_, Error> {
+            Ok((schema.get_column_root(number).name().to_owned(), strings(number)?))
         };
         let features = match &file.layout.features {
             Features::Table(table) => {
@@ -227,7 +234,8 @@ impl RowGroup {
                     Ok(Chunked { column: any(number)?, number, chunk: Lists::default() })
                 };
                 let indices = Chunked { column: any(*indices)?, number: *indices, chunk: Lists::default() };
-                FeatureColumns::Lists { indices, values: values.as_ref().map(list).transpose()? }
+                let values = values.as_ref().map(list).transpose()?;
+                FeatureColumns::Lists(Box::new(ListColumns { indices, values }))
             }
         };
         Ok(Self {
@@ -240,7 +248,7 @@ impl RowGroup {
             size_bytes: groups[unit].compressed_size() as u64,
             label: file.layout.label.map(label).transpose()?,
             weight: file.layout.weight.map(numbers).transpose()?,
-            group: file.layout.group.map(strings).transpose()?,
+            group: file.layout.group.map(group).transpose()?,
             features,
         })
     }
@@ -262,7 +270,7 @@ impl RowGroup {
         if let Some(weight) = &mut self.weight {
             weight.column.numbers(count, &mut weight.chunk)?;
         }
-        if let Some(group) = &mut self.group {
+        if let Some((_, group)) = &mut self.group {
             group.column.texts(count, &mut group.chunk)?;
         }
         self.features.fill(count)?;
@@ -287,15 +295,11 @@ impl RowGroup {
         let r = self.chunk_count - self.waiting;
         let label = self.label(r, label_names)?;
         let weight = self.weight(r)?;
-        let group = match &self.group {
-            Some(group) => Some(named_key(b"", group.chunk.get(r).unwrap_or_default())),
-            None => None,
-        };
+        let group =
+            self.group.as_ref().map(|(name, group)| group_key(name, group.chunk.get(r).unwrap_or_default()));
         let pushed = match &self.features {
             FeatureColumns::Table(table) => push_table(table, r, keep_zeros, sink, dictionary),
-            FeatureColumns::Lists { indices, values } => {
-                push_lists(indices, values.as_ref(), r, keep_zeros, sink)
-            }
+            FeatureColumns::Lists(lists) => push_lists(lists, r, keep_zeros, sink),
         };
         if let Err(fault) = pushed {
             sink.abandon();
@@ -336,6 +340,12 @@ impl RowGroup {
     }
 }
 
+/// A whole number is its own group; anything else is hashed, as in CSV.
+fn group_key(column: &str, text: &[u8]) -> u64 {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
+}
+
 impl FeatureColumns {
     fn fill(&mut self, count: usize) -> Result<(), ParquetError> {
         match self {
@@ -343,7 +353,8 @@ impl FeatureColumns {
                 FeatureColumn::Number(_, numbers) => numbers.column.numbers(count, &mut numbers.chunk),
                 FeatureColumn::Text(_, strings) => strings.column.texts(count, &mut strings.chunk),
             }),
-            Self::Lists { indices, values } => {
+            Self::Lists(lists) => {
+                let ListColumns { indices, values } = &mut **lists;
                 indices.column.key_lists(count, &mut indices.chunk)?;
                 values.as_mut().map_or(Ok(()), |values| values.column.number_lists(count, &mut values.chunk))
             }
@@ -387,17 +398,12 @@ fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
 }
 
 #[inline]
-fn push_lists(
-    indices: &Chunked<Lists<u64>>,
-    values: Option<&Chunked<Lists<f32>>>,
-    r: usize,
-    keep_zeros: bool,
-    sink: &mut Sink,
-) -> Result<(), Fault> {
+fn push_lists(columns: &ListColumns, r: usize, keep_zeros: bool, sink: &mut Sink) -> Result<(), Fault> {
+    let ListColumns { indices, values } = columns;
     let keys = list(indices, r)?;
     let builder = sink.builder();
     match values {
-        None => keys.iter().for_each(|&key| builder.push_one(key)),
+        None => builder.extend_ones(keys),
         Some(values) => {
             let numbers = list(values, r)?;
             if numbers.len() != keys.len() {
@@ -411,7 +417,8 @@ fn push_lists(
             }
         }
     }
-    if let Some(&key) = keys.iter().find(|&&key| key >= KEY_END) {
+    if keys.iter().fold(0, |bits, key| bits | key) >= KEY_END {
+        let key = keys.iter().copied().find(|&key| key >= KEY_END).unwrap_or_default();
         return Err((indices.number, "an index from 0 to 2^63 - 1".to_owned(), (key as i64).to_string()));
     }
     match builder.duplicate_key() {

@@ -362,11 +362,11 @@ fn row_groups_are_units_and_each_record_is_read_once() {
     let units = case.open(None).expect("a good file").units(0);
     assert_eq!(units.len(), 3);
     let mut batch = Batch::default();
-    for unit in 0..3 {
+    for (unit, &bytes) in units.iter().enumerate() {
         let mut reader = case.reader([unit]).expect("a reader");
         assert!(reader.next_batch(100, &mut batch).expect("good records"));
         assert_eq!(batch.record_count(), 3);
-        assert_eq!(reader.summary().bytes_read, units[unit]);
+        assert_eq!(reader.summary().bytes_read, bytes);
         assert!(!reader.next_batch(100, &mut batch).expect("the end"));
     }
 }

@@ -1,0 +1,41 @@
+//! Measurements inside one process. The benchmarks start themselves with `inner NAME ARGUMENTS`; each prints one line
+//! of JSON.
+
+mod machinery;
+mod parse;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use data::{FormatOptions, LabelRule, SourceConfig};
+
+/// Runs the measurement that the words name.
+pub(crate) fn run(words: &[String]) -> Result<()> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let value = match words.as_slice() {
+        ["parse", file] => parse::run(Path::new(file))?,
+        ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
+        _ => bail!("unknown inner measurement {words:?}"),
+    };
+    println!("{value}");
+    Ok(())
+}
+
+/// Records of a step, as in training.
+const BATCH_SIZE: usize = 1024;
+
+/// A reader of a whole libsvm file of clicks.
+fn reader(file: &Path) -> Result<data::Reader> {
+    let config = SourceConfig {
+        inputs: vec![file.display().to_string()],
+        format: Some("libsvm".to_owned()),
+        options: FormatOptions {
+            label_rule: LabelRule::Binary { positive: None },
+            ..FormatOptions::default()
+        },
+        ..SourceConfig::default()
+    };
+    let source = data::Source::open(&config, &data::FormatTable::builtin())?;
+    let splits = source.splits(1).pop().context("one task has one share")?;
+    Ok(source.reader(splits)?)
+}

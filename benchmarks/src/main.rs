@@ -1,0 +1,56 @@
+//! Every bar of the project in one command: `cargo run --release -p benchmarks -- [--quick] [--only NAME]`.
+//!
+//! A work is run with its peer in turns (A B A B ...), as whole processes on the same cores; times are medians, ratios
+//! are medians of the ratios of neighbours, so that a noisy minute hits both. `docs/benchmarks.md` says how to read the
+//! table.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
+
+mod bar;
+mod context;
+mod inner;
+mod options;
+mod peer;
+mod process;
+mod race;
+mod table;
+mod work;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::context::Context;
+use crate::options::Options;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<()> {
+    if let [first, rest @ ..] = words
+        && first == "inner"
+    {
+        return inner::run(rest);
+    }
+    let Some(options) = Options::parse(words)? else { return Ok(()) };
+    let context = Context::new(options)?;
+    let mut rows = Vec::new();
+    for work in work::WORKS.iter().filter(|work| context.options.wants(work.name)) {
+        eprintln!("{}: {}", work.name, work.title);
+        match (work.run)(&context) {
+            Ok(figures) => rows.extend(table::rows(work, &figures, context.options.quick)),
+            Err(error) => rows.push(table::failed(work, &error)),
+        }
+    }
+    table::print(&rows);
+    let path = table::save(&rows, &context)?;
+    println!("written to {}", path.display());
+    Ok(())
+}

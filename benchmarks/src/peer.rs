@@ -1,0 +1,84 @@
+//! The peers: their own programs, run by the scripts of `--peers`, each case in its own process.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::options::Options;
+use crate::process::{Cores, arguments, pinned};
+
+/// What the scripts for linear models import.
+const PACKAGES: &[&str] =
+    &["numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "vowpalwabbit", "psutil", "setuptools<81"];
+
+/// Where the peers are, if they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    python: PathBuf,
+    scripts: PathBuf,
+}
+
+impl Peers {
+    /// Finds the scripts and a Python with the packages, and makes one in the scratch folder when none is named.
+    pub(crate) fn find(options: &Options) -> Result<Self> {
+        let scripts = options.peers.clone();
+        if !scripts.join("linear.py").is_file() {
+            bail!("no peers: {} holds no linear.py (--peers DIR)", scripts.display());
+        }
+        let python = match &options.python {
+            Some(python) => python.clone(),
+            None => make_python(&options.scratch.join("venv"))?,
+        };
+        if !imports(&python) {
+            bail!("no peers: {} lacks one of {PACKAGES:?}", python.display());
+        }
+        Ok(Self { python, scripts })
+    }
+
+    /// Runs a case of `linear.py` and returns its JSON line: `fit_s`, `predict_s`, `auc`, ...
+    pub(crate) fn linear(&self, case: &str, data: &Path, cores: Cores) -> Result<Value> {
+        let threads = cores.count().to_string();
+        let mut words = arguments([self.scripts.join("linear.py")]);
+        words.extend(arguments([case, "--data"]));
+        words.push(data.into());
+        words.extend(arguments(["--threads", &threads]));
+        let mut command = pinned(cores, &self.python, &words);
+        for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
+            command.env(name, &threads);
+        }
+        command.env("PYTHONWARNINGS", "ignore").env("OMP_WAIT_POLICY", "PASSIVE");
+        let output = command.stderr(Stdio::piped()).output().context("cannot start the peer")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let Some(line) = text.lines().rev().find(|line| line.starts_with('{')) else {
+            bail!("peer {case}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+        };
+        serde_json::from_str(line).with_context(|| format!("peer {case} printed {line:?}"))
+    }
+}
+
+fn imports(python: &Path) -> bool {
+    let code = "import numpy, scipy, sklearn, pandas, pyarrow, vowpalwabbit";
+    let status = Command::new(python).args(["-c", code]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn make_python(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin/python");
+    if imports(&python) {
+        return Ok(python);
+    }
+    eprintln!("making a Python with the peers in {}", folder.display());
+    let run = |command: &mut Command| -> Result<()> {
+        let status = command.stdin(Stdio::null()).status()?;
+        if !status.success() {
+            bail!("{status}: {command:?}");
+        }
+        Ok(())
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder)).context("python3 -m venv")?;
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))
+        .context("pip install")?;
+    Ok(python)
+}

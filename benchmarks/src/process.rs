@@ -1,0 +1,107 @@
+//! A process on chosen cores, with its time and its peak memory as the kernel counts them.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+/// What a process used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// From start to end.
+    pub(crate) wall_s: f64,
+    /// User and system time of all its threads.
+    pub(crate) cpu_s: f64,
+    /// Most resident memory. (The kernel counts from the fork on, so it is never below our own few megabytes.)
+    pub(crate) peak_mb: f64,
+}
+
+/// Which cores a process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cores {
+    One,
+    Two,
+}
+
+impl Cores {
+    /// As `taskset -c` takes them.
+    fn list(self) -> &'static str {
+        match self {
+            Self::One => "0",
+            Self::Two => "0,1",
+        }
+    }
+
+    /// Number of them.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
+/// A command pinned to cores, without standard input.
+pub(crate) fn pinned(cores: Cores, program: &Path, arguments: &[OsString]) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores.list()]).arg(program).args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program to its end; its output is thrown away, its messages are shown when it fails.
+pub(crate) fn measure(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<Usage> {
+    let mut command = pinned(cores, program, arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::inherit());
+    let start = Instant::now();
+    let child = command.spawn().context("cannot start taskset (util-linux)")?;
+    let (status, mut usage) = wait(&child)?;
+    usage.wall_s = start.elapsed().as_secs_f64();
+    if !status.success() {
+        bail!("{status}: {} {arguments:?}", program.display());
+    }
+    Ok(usage)
+}
+
+/// Runs a program to its end and returns what it printed.
+pub(crate) fn output(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<String> {
+    let output = pinned(cores, program, arguments).stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start taskset (util-linux)")?;
+    if !output.status.success() {
+        bail!("{}: {} {arguments:?}", output.status, program.display());
+    }
+    String::from_utf8(output.stdout).context("output is not UTF-8")
+}
+
+#[allow(unsafe_code, reason = "std waits without the usage of the child")]
+fn wait(child: &Child) -> Result<(ExitStatus, Usage)> {
+    let mut status: libc::c_int = 0;
+    // SAFETY: `rusage` is plain integers, for which all bits zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let pid = child.id() as libc::pid_t;
+    // SAFETY: both pointers are to live, writable values of the types wait4 asks for.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
+    if waited != pid {
+        return Err(std::io::Error::last_os_error()).context("wait4");
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    let cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    // Linux counts in KiB.
+    let peak_mb = usage.ru_maxrss as f64 * 1024.0 / 1e6;
+    Ok((ExitStatus::from_raw(status), Usage { wall_s: 0.0, cpu_s, peak_mb }))
+}
+
+/// Starts this program anew for an inner measurement and returns its JSON.
+pub(crate) fn inner(cores: Cores, words: &[OsString]) -> Result<serde_json::Value> {
+    let own = std::env::current_exe().context("where am I")?;
+    let mut all = arguments(["inner"]);
+    all.extend_from_slice(words);
+    serde_json::from_str(&output(cores, &own, &all)?).context("an inner measurement printed no JSON")
+}
+
+/// Words as arguments.
+pub(crate) fn arguments<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
+    words.into_iter().map(Into::into).collect()
+}

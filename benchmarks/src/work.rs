@@ -1,0 +1,170 @@
+//! The works and their bars: the table that `docs/benchmarks.md` explains.
+
+mod clicks;
+mod micro;
+mod quality;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::bar::{Bar, Figures};
+use crate::context::Context;
+use crate::process::arguments;
+
+/// Something to do, with what it must reach.
+pub(crate) struct Work {
+    /// Name, for `--only`.
+    pub(crate) name: &'static str,
+    /// One line for people.
+    pub(crate) title: &'static str,
+    /// What its figures must reach.
+    pub(crate) bars: &'static [Bar],
+    /// Measures the figures.
+    pub(crate) run: fn(&Context) -> Result<Figures>,
+}
+
+/// All works, in the order of the table.
+pub(crate) const WORKS: &[Work] = &[
+    Work {
+        name: "clicks_two_cores",
+        title: "1M x 10M clicks, text to saved model, one pass, two tasks; peer: VW at two cores",
+        bars: &[
+            Bar::at_least("auc", "", 0.7728, 0.7735),
+            Bar::at_most("log_loss", "", 0.478, 0.478),
+            Bar::time_ratio(0.5, 0.25),
+            Bar::at_most("peak", "MB", 400.0, 200.0),
+        ],
+        run: clicks::two_cores,
+    },
+    Work {
+        name: "clicks_one_core",
+        title: "the same, one task; peer: VW at one core",
+        bars: &[Bar::time_ratio(0.5, 0.25)],
+        run: clicks::one_core,
+    },
+    Work {
+        name: "clicks_three_passes",
+        title: "the same, three passes with L2",
+        bars: &[Bar::at_least("auc", "", 0.7740, 0.775)],
+        run: clicks::three_passes,
+    },
+    Work {
+        name: "clicks_parquet",
+        title: "the same as Parquet; peer: our own time from text",
+        bars: &[Bar::time_ratio(1.0, 0.5)],
+        run: clicks::parquet,
+    },
+    Work {
+        name: "clicks_50m",
+        title: "1M x 50M clicks, one pass, two tasks; peer: VW at two cores",
+        bars: &[
+            Bar::at_least("auc", "", 0.760, 0.762),
+            Bar::time_ratio(0.5, 0.25),
+            Bar::at_most("peak", "MB", 700.0, 350.0),
+        ],
+        run: clicks::fifty_million,
+    },
+    Work {
+        name: "later_epochs",
+        title: "second epoch from kept blocks; peer: the first epoch, from text",
+        bars: &[Bar::time_ratio(0.6, 0.4)],
+        run: clicks::later_epochs,
+    },
+    Work {
+        name: "consistency",
+        title: "bsp, ssp:4 and asp on two tasks; time is bsp's, the peer is asp",
+        bars: &[Bar::at_most("auc_spread", "", 0.002, 0.002), Bar::time_ratio(1.5, 1.2)],
+        run: clicks::consistency,
+    },
+    Work {
+        name: "two_tasks",
+        title: "two tasks on two cores against one on one (asp, the same records)",
+        bars: &[Bar::at_least("speedup", "x", 1.35, 1.6)],
+        run: clicks::two_tasks,
+    },
+    Work {
+        name: "predict",
+        title: "scores of the test clicks as CSV; peer: VW -t",
+        bars: &[Bar::time_ratio(1.0, 0.5)],
+        run: clicks::predict,
+    },
+    Work {
+        name: "parse",
+        title: "libsvm text to batches on one core, every value checked",
+        bars: &[Bar::at_least("speed", "GB/s", 0.6, 1.2)],
+        run: micro::parse,
+    },
+    Work {
+        name: "machinery",
+        title: "an epoch through LocalAgent; peer: the same mathematics on one Vec",
+        bars: &[Bar::time_ratio(1.6, 1.2)],
+        run: micro::machinery,
+    },
+    Work {
+        name: "a9a_lr",
+        title: "a9a, logistic regression, at most five passes; peer: liblinear-train -s 0",
+        bars: &[
+            Bar::at_least("auc", "", 0.9018, 0.9022),
+            Bar::at_most("log_loss", "", 0.3247, 0.3241),
+            Bar::time_ratio(f64::INFINITY, 1.0),
+        ],
+        run: quality::a9a_lr,
+    },
+    Work {
+        name: "a9a_svm",
+        title: "a9a, linear SVM",
+        bars: &[Bar::at_least("accuracy", "", 0.8485, 0.8498)],
+        run: quality::a9a_svm,
+    },
+    Work {
+        name: "agaricus_lr",
+        title: "agaricus, logistic regression",
+        bars: &[Bar::at_least("auc", "", 1.0, 1.0)],
+        run: quality::agaricus_lr,
+    },
+    Work {
+        name: "news20_softmax",
+        title: "news20, 20 classes",
+        bars: &[Bar::at_least("accuracy", "", 0.7995, 0.805)],
+        run: quality::news20_softmax,
+    },
+    Work {
+        name: "fashion_softmax",
+        title: "Fashion-MNIST, 10 classes",
+        bars: &[Bar::at_least("accuracy", "", 0.834, 0.838)],
+        run: quality::fashion_softmax,
+    },
+    Work {
+        name: "california",
+        title: "California housing, least squares",
+        bars: &[Bar::at_most("rmse", "", 0.7250, 0.7230)],
+        run: quality::california,
+    },
+    Work {
+        name: "abalone",
+        title: "abalone, least squares",
+        bars: &[Bar::at_most("rmse", "", 2.42, 2.40)],
+        run: quality::abalone,
+    },
+];
+
+/// Words of a `train` command: algorithm, data, model, number of tasks, then parameters for `--set`, then more.
+fn train(
+    algorithm: &str,
+    data: &Path,
+    model: &Path,
+    tasks: usize,
+    set: &[&str],
+    more: &[&str],
+) -> Vec<OsString> {
+    let mut words = arguments(["train", algorithm, "--quiet", "--overwrite", "--data"]);
+    words.push(data.into());
+    words.push("--model".into());
+    words.push(model.into());
+    words.extend(arguments(["--tasks".to_owned(), tasks.to_string()]));
+    words.extend(set.iter().flat_map(|pair| arguments(["--set", pair])));
+    words.extend(arguments(more.iter().copied()));
+    words
+}

@@ -1,0 +1,46 @@
+//! Works inside one process, each started anew on one core.
+
+use anyhow::{Context as _, Result};
+
+use crate::bar::{Figure, Figures};
+use crate::context::Context;
+use crate::process::{self, Cores, arguments};
+use crate::race::{Race, Sample, median};
+
+pub(super) fn parse(context: &Context) -> Result<Figures> {
+    let file = context.clicks(10)?.join("train.libsvm");
+    let mut words = arguments(["parse"]);
+    words.push(file.into());
+    let mut speeds = Vec::new();
+    for _ in 0..context.options.rounds {
+        let value = process::inner(Cores::One, &words)?;
+        speeds.push(value["gb_per_s"].as_f64().context("parse gave no speed")?);
+    }
+    Ok(Figures::from([("speed", Figure::ours(median(&speeds).unwrap_or(f64::NAN)))]))
+}
+
+/// Sparse storage is what training uses when the number of features is not told; dense is shown beside it.
+pub(super) fn machinery(context: &Context) -> Result<Figures> {
+    let file = context.clicks(10)?.join("train.libsvm");
+    let run = |kind: &str| {
+        let mut words = arguments(["machinery", kind]);
+        words.push(file.clone().into());
+        let value = process::inner(Cores::One, &words)?;
+        let seconds = value["seconds"].as_f64().context("machinery gave no seconds")?;
+        Ok(Sample::time(seconds))
+    };
+    let mut dense = Vec::new();
+    let race = Race::run(
+        context.options.rounds,
+        || run("sparse"),
+        || {
+            let plain = run("plain")?;
+            dense.push(run("dense")?.seconds / plain.seconds);
+            Ok(Some(plain))
+        },
+    )?;
+    Ok(Figures::from([
+        ("time", race.time()),
+        ("dense_ratio", Figure::ours(median(&dense).unwrap_or(f64::NAN))),
+    ]))
+}

@@ -1,0 +1,219 @@
+//! Small data, a coordinator in memory, and runs on `LocalStore`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
+
+use data::{Batch, BatchBuilder, BatchStream, MemoryStream};
+use math::random::{Purpose, stream};
+use math::special::sigmoid;
+use matrix::{Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
+
+use crate::algorithm::{DataFacts, Job, Model, TrainTask, algorithm, evaluate};
+use crate::coordinator::{Coordinator, EpochReport, Flow, Verdict};
+use crate::error::Error;
+use crate::metric::{MetricParts, Metrics};
+
+/// Longest wait of a test for another task.
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// A job with `name=value` settings.
+pub(super) fn job(name: &str, settings: &str) -> Result<Box<dyn Job>, Error> {
+    let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
+    let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    (algorithm(name)?.configure)(&set)
+}
+
+/// A label and its entries.
+pub(super) type Record = (f32, Vec<(u64, f32)>);
+
+/// Records in batches of `size`.
+pub(super) fn build(records: &[Record], size: usize) -> Vec<Batch> {
+    let chunk = |records: &[Record]| {
+        let mut builder = BatchBuilder::new();
+        for (label, entries) in records {
+            for &(key, value) in entries {
+                builder.push(key, value);
+            }
+            builder.end_record(*label, 1.0, None);
+        }
+        let mut batch = Batch::default();
+        builder.finish(&mut batch);
+        batch
+    };
+    records.chunks(size).map(chunk).collect()
+}
+
+/// Sparse records with values 1 out of 64 features, labels drawn from a logistic model.
+pub(super) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
+    let mut random = stream(seed, Purpose::Test, 0, 0);
+    let mut record = || {
+        let mut keys: Vec<u64> = (0..6).map(|_| random.below(64)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let score: f64 = keys.iter().map(|&key| (key as f64 - 31.5) / 16.0).sum();
+        let label = f32::from(random.uniform() < sigmoid(score));
+        (label, keys.into_iter().map(|key| (key, 1.0)).collect())
+    };
+    let records: Vec<Record> = (0..batch_count * size).map(|_| record()).collect();
+    build(&records, size)
+}
+
+/// `batch` with each record as often as `times` says.
+pub(super) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
+    let mut records: Vec<Record> = Vec::new();
+    for r in 0..batch.record_count() {
+        let entries: Vec<_> =
+            batch.entries(r).map(|i| (batch.columns[batch.indices[i] as usize], 1.0)).collect();
+        (0..times(r)).for_each(|_| records.push((batch.labels[r], entries.clone())));
+    }
+    build(&records, records.len()).remove(0)
+}
+
+/// The values of an f32 matrix.
+pub(super) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
+    match store.export(id).unwrap().values {
+        OwnedValues::F32(values) => values,
+        other => panic!("f32 expected: {other:?}"),
+    }
+}
+
+/// What a finished run left.
+pub(super) struct Run {
+    pub(super) store: Arc<LocalStore>,
+    pub(super) model: Model,
+    /// Merged metrics, an epoch each.
+    pub(super) training: Vec<Metrics>,
+    pub(super) validation: Vec<Metrics>,
+    pub(super) record_count: u64,
+}
+
+/// Trains, one task for each list of batches.
+pub(super) fn train(
+    name: &str,
+    settings: &str,
+    tasks: Vec<Vec<Batch>>,
+    validation: Option<&[Batch]>,
+    consistency: Consistency,
+) -> Result<Run, Error> {
+    Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_| Flow::Continue)
+}
+
+impl Run {
+    pub(super) fn new(
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+        validation: Option<&[Batch]>,
+        consistency: Consistency,
+        verdict: Verdict,
+        flow: impl Fn(u64) -> Flow + Sync,
+    ) -> Result<Self, Error> {
+        let job = job(name, settings)?;
+        let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
+        classes.sort_by(f32::total_cmp);
+        classes.dedup();
+        let facts = DataFacts { record_count: 0, classes, dense: name == "linear" || name == "huber" };
+        let model = job.model(&facts, None)?;
+        let task_count = tasks.len() as u32;
+        let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: WAIT_LIMIT });
+        for spec in job.matrices(&model, consistency, 5, 1)? {
+            store.create(spec)?;
+        }
+        let store = Arc::new(store);
+        let hub = Hub {
+            barrier: Barrier::new(tasks.len()),
+            reports: Mutex::default(),
+            done: Mutex::new(0),
+            verdict,
+            flow,
+        };
+        let run_task = |number: u32, batches: Vec<Batch>| {
+            let mut agent = store.agent(number);
+            // All validation data belong to task 0.
+            let mut held = validation.filter(|_| number == 0).map(|held| MemoryStream::new(held.to_vec()));
+            job.train(TrainTask {
+                agent: &mut agent,
+                data: &mut MemoryStream::new(batches),
+                validation: held.as_mut().map(|held| held as &mut dyn BatchStream),
+                coordinator: &hub,
+                model: &model,
+                resumed: false,
+            })
+            .inspect_err(|error| store.stop(error.to_string()))
+        };
+        std::thread::scope(|scope| {
+            let run_task = &run_task;
+            let threads: Vec<_> = (0..)
+                .zip(tasks)
+                .map(|(number, batches)| scope.spawn(move || run_task(number, batches)))
+                .collect();
+            let results: Vec<_> =
+                threads.into_iter().map(|thread| thread.join().expect("a task panicked")).collect();
+            // A task that fails stops the others: theirs is not the cause.
+            let stopped = |result: &Result<(), Error>| matches!(result, Err(Error::Matrix(_)));
+            let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
+            causes.into_iter().chain(others).collect::<Result<(), Error>>()
+        })?;
+        let (training, validation, record_count) = hub.merged();
+        Ok(Self { store, model, training, validation, record_count })
+    }
+
+    /// Predictions and metrics of a store that has only the exported values.
+    pub(super) fn saved_and_loaded(&self, data: &[Batch]) -> (Vec<f64>, Metrics) {
+        let mut loaded = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+        for spec in self.model.matrices(3) {
+            let id = loaded.create(spec).unwrap();
+            let mut exported = self.store.export(id).unwrap();
+            exported.slots.clear();
+            loaded.import(id, &exported).unwrap();
+        }
+        let mut agent = Arc::new(loaded).agent(0);
+        let (mut scorer, mut all, mut out) = (self.model.scorer(), Vec::new(), Vec::new());
+        for batch in data {
+            scorer.predict(&mut agent, batch, &mut out).unwrap();
+            all.extend_from_slice(&out);
+        }
+        let parts = evaluate(&self.model, &mut agent, &mut MemoryStream::new(data.to_vec())).unwrap();
+        (all, parts.finish())
+    }
+}
+
+struct Hub<F> {
+    barrier: Barrier,
+    reports: Mutex<BTreeMap<(u64, u32), EpochReport>>,
+    done: Mutex<u64>,
+    verdict: Verdict,
+    flow: F,
+}
+
+impl<F: Fn(u64) -> Flow + Sync> Coordinator for Hub<F> {
+    fn progress(&self, _: u32, _: u64, _: f64) -> Flow {
+        let mut done = self.done.lock().unwrap();
+        *done += 1;
+        (self.flow)(*done)
+    }
+
+    fn epoch(&self, report: EpochReport) -> Result<Verdict, Error> {
+        self.reports.lock().unwrap().insert((report.epoch, report.task), report);
+        self.barrier.wait();
+        Ok(self.verdict)
+    }
+}
+
+impl<F> Hub<F> {
+    fn merged(self) -> (Vec<Metrics>, Vec<Metrics>, u64) {
+        let reports: Vec<_> = self.reports.into_inner().unwrap().into_values().collect();
+        let merge = |parts: Vec<&MetricParts>| {
+            let mut parts = parts.into_iter();
+            let mut all = parts.next()?.clone();
+            parts.for_each(|other| all.merge(other));
+            Some(all.finish())
+        };
+        let epochs = || reports.chunk_by(|a, b| a.epoch == b.epoch);
+        let training = epochs().filter_map(|tasks| merge(tasks.iter().map(|task| &task.training).collect()));
+        let validation = epochs()
+            .filter_map(|tasks| merge(tasks.iter().filter_map(|task| task.validation.as_ref()).collect()));
+        (training.collect(), validation.collect(), reports.iter().map(|report| report.record_count).sum())
+    }
+}

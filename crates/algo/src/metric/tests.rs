@@ -1,0 +1,198 @@
+//! Metrics against their definitions, written as slowly as they read.
+
+use math::random::{Purpose, Stream, stream};
+use proptest::prelude::*;
+
+use super::auc::AucParts;
+use super::classification::{BinaryCounts, ClassCounts};
+use super::gauc::GaucParts;
+use super::regression::RegressionParts;
+
+/// Sums of at most 1,000 products, in f64.
+const ROUNDING: f64 = 1e-10;
+
+/// `(score, positive, weight)`.
+type Scored = (f64, bool, f32);
+
+/// Sum over all pairs.
+fn auc_by_pairs(records: &[Scored]) -> Option<f64> {
+    let (mut right, mut all) = (0.0, 0.0);
+    for positive in records.iter().filter(|record| record.1) {
+        for negative in records.iter().filter(|record| !record.1) {
+            let weight = f64::from(positive.2) * f64::from(negative.2);
+            all += weight;
+            right += weight
+                * match positive.0.total_cmp(&negative.0) {
+                    std::cmp::Ordering::Greater => 1.0,
+                    std::cmp::Ordering::Equal => 0.5,
+                    std::cmp::Ordering::Less => 0.0,
+                };
+        }
+    }
+    (all > 0.0).then(|| right / all)
+}
+
+fn auc_parts(records: &[Scored]) -> AucParts {
+    let mut parts = AucParts::default();
+    for &(score, positive, weight) in records {
+        parts.add(score, positive, weight);
+    }
+    parts
+}
+
+fn close(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() < ROUNDING,
+        (a, b) => a == b,
+    }
+}
+
+/// Few distinct scores, so that ties are common; exact in f32.
+fn draw(random: &mut Stream, count: usize, weighted: bool) -> Vec<Scored> {
+    let mut record = || {
+        let score = random.below(20) as f64 / 4.0 - 2.0;
+        let weight = if weighted { random.below(4) as f32 * 0.5 } else { 1.0 };
+        (score, random.below(3) == 0, weight)
+    };
+    (0..count).map(|_| record()).collect()
+}
+
+#[test]
+fn auc_equals_the_share_of_ordered_pairs_with_ties_and_weights() {
+    let mut random = stream(1, Purpose::Test, 0, 0);
+    for round in 0..200 {
+        let records = draw(&mut random, round % 60, round % 2 == 1);
+        assert!(close(auc_parts(&records).value(), auc_by_pairs(&records)), "{records:?}");
+    }
+}
+
+#[test]
+fn auc_of_many_records_sorts_rightly() {
+    let mut random = stream(2, Purpose::Test, 0, 0);
+    let records: Vec<Scored> = (0..20_000)
+        .map(|_| {
+            let positive = random.below(2) == 1;
+            (random.normal() as f32 as f64 + f64::from(positive), positive, 1.0)
+        })
+        .collect();
+    // Weights of 1 written as 2 take the other path.
+    let doubled: Vec<Scored> = records.iter().map(|&(score, positive, _)| (score, positive, 2.0)).collect();
+    assert!(close(auc_parts(&records).value(), auc_parts(&doubled).value()));
+}
+
+#[test]
+fn minus_zero_and_zero_are_a_tie() {
+    assert_eq!(auc_parts(&[(-0.0, true, 1.0), (0.0, false, 1.0)]).value(), Some(0.5));
+}
+
+#[test]
+fn one_class_has_no_auc() {
+    assert_eq!(auc_parts(&[(1.0, true, 1.0)]).value(), None);
+    assert_eq!(auc_parts(&[]).value(), None);
+}
+
+#[test]
+fn gauc_is_the_mean_of_the_groups_that_have_both_classes() {
+    let mut random = stream(3, Purpose::Test, 0, 0);
+    let (mut parts, mut expected, mut total) = (GaucParts::default(), 0.0, 0.0);
+    for group in 0..30 {
+        let records = draw(&mut random, group as usize % 9, false);
+        for &(score, positive, weight) in &records {
+            parts.add(group, score, positive, weight);
+        }
+        if let Some(auc) = auc_by_pairs(&records) {
+            expected += auc * records.len() as f64;
+            total += records.len() as f64;
+        }
+    }
+    assert!(close(parts.value(), Some(expected / total)));
+}
+
+#[test]
+fn decisions_are_counted_as_the_textbook_does() {
+    let mut counts = BinaryCounts::default();
+    for (said, is, times) in [(true, true, 6), (true, false, 2), (false, false, 9), (false, true, 3)] {
+        (0..times).for_each(|_| counts.add(said, is, 1.0));
+    }
+    assert!(close(counts.accuracy(), Some(15.0 / 20.0)));
+    assert!(close(counts.precision(), Some(6.0 / 8.0)));
+    assert!(close(counts.recall(), Some(6.0 / 9.0)));
+    assert!(close(counts.f1(), Some(2.0 * 0.75 * (2.0 / 3.0) / (0.75 + 2.0 / 3.0))));
+    assert_eq!(BinaryCounts::default().precision(), None);
+}
+
+#[test]
+fn macro_f1_is_the_mean_over_the_classes_that_occur() {
+    let mut counts = ClassCounts::new(4);
+    for (said, is) in [(0, 0), (0, 1), (1, 1), (2, 2), (0, 2)] {
+        counts.add(said, is, 1.0);
+    }
+    // Class 0: p 1/3, r 1 -> 1/2; 1: p 1, r 1/2 -> 2/3; 2: the same; 3: never seen, never said.
+    assert!(close(counts.macro_f1(), Some((0.5 + 2.0 / 3.0 + 2.0 / 3.0) / 3.0)));
+    assert!(close(counts.accuracy(), Some(0.6)));
+}
+
+#[test]
+fn regression_errors_are_those_of_two_passes() {
+    // Labels of 1e6 carry an absolute error of 1e-10 each; 500 of them against a spread of 500.
+    const TOLERANCE: f64 = 1e-8;
+    let mut random = stream(4, Purpose::Test, 0, 0);
+    // Far from 0, where the one-pass textbook formula of the variance loses its digits.
+    let records: Vec<(f64, f64)> = (0..500).map(|_| (1e6 + random.normal(), 1e6 + random.normal())).collect();
+    let mut halves = [RegressionParts::default(), RegressionParts::default()];
+    for (i, (prediction, label)) in records.iter().enumerate() {
+        halves[i / 250].add(*prediction, *label, 1.0);
+    }
+    let [mut parts, second] = halves;
+    parts.merge(&second);
+    let n = records.len() as f64;
+    let mean = records.iter().map(|record| record.1).sum::<f64>() / n;
+    let square: f64 = records.iter().map(|(p, y)| (p - y).powi(2)).sum();
+    let spread: f64 = records.iter().map(|(_, y)| (y - mean).powi(2)).sum();
+    assert!((parts.rmse().unwrap() - (square / n).sqrt()).abs() < TOLERANCE);
+    assert!((parts.r2().unwrap() - (1.0 - square / spread)).abs() < TOLERANCE);
+    assert!(
+        (parts.mae().unwrap() - records.iter().map(|(p, y)| (p - y).abs()).sum::<f64>() / n).abs()
+            < TOLERANCE
+    );
+}
+
+proptest! {
+    #[test]
+    fn merged_parts_equal_the_parts_of_all_records(
+        records in prop::collection::vec((-3i8..3, any::<bool>(), 0u8..3, 0u64..3), 0..60),
+        cut in 0usize..60,
+    ) {
+        let cut = cut.min(records.len());
+        let (mut all, mut head, mut tail) = Default::default();
+        let add = |auc: &mut AucParts, (score, positive, weight, _): (i8, bool, u8, u64)| {
+            auc.add(f64::from(score), positive, f32::from(weight));
+        };
+        for &record in &records {
+            add(&mut all, record);
+        }
+        for &record in &records[..cut] {
+            add(&mut head, record);
+        }
+        for &record in &records[cut..] {
+            add(&mut tail, record);
+        }
+        head.merge(&tail);
+        prop_assert_eq!(head.value(), all.value());
+        let (mut all, mut head, mut tail) = Default::default();
+        let add = |gauc: &mut GaucParts, (score, positive, weight, group): (i8, bool, u8, u64)| {
+            gauc.add(group, f64::from(score), positive, f32::from(weight));
+        };
+        for &record in &records {
+            add(&mut all, record);
+        }
+        for &record in &records[..cut] {
+            add(&mut head, record);
+        }
+        for &record in &records[cut..] {
+            add(&mut tail, record);
+        }
+        head.merge(&tail);
+        prop_assert_eq!(head.value(), all.value());
+    }
+}

@@ -1,0 +1,187 @@
+//! Export, import, refusals, the shapes of matrices.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::*;
+use matrix::*;
+
+fn train(store: &std::sync::Arc<LocalStore>, steps: u64) -> Exported {
+    let mut agent = store.join().unwrap();
+    for step in 0..steps {
+        let keys: Vec<u64> = (0..50).map(|i| i * 7 + step % 3).collect();
+        let weights = pull_f32(&mut agent, &keys, 2).unwrap();
+        let gradient: Vec<f32> = weights.iter().zip(0..).map(|(w, i)| w - (i % 5) as f32).collect();
+        push_f32(&mut agent, &keys, &gradient).unwrap();
+        agent.tick().unwrap();
+    }
+    agent.finish().unwrap();
+    store.export(W).unwrap()
+}
+
+fn with_columns(rule: PushRule, partition_count: u32) -> MatrixSpec {
+    let mut spec = spec(ElementType::F32, rule, Consistency::Asp);
+    spec.columns = 2;
+    spec.initializer = Initializer::Normal { deviation: 0.5 };
+    spec.partitioner = Partitioner::Hash { partition_count };
+    spec
+}
+
+#[test]
+fn training_goes_on_from_an_export_as_if_it_had_not_been_interrupted() {
+    for rule in [ftrl(), adam()] {
+        let whole = store_of(1, [with_columns(rule, 4)]);
+        let half = train(&whole, 10);
+        let names: Vec<_> = half.slots.iter().map(|slot| slot.0.as_str()).collect();
+        assert_eq!(names, rule.slots().iter().map(|slot| slot.name).collect::<Vec<_>>());
+        let resumed = store_of(1, [with_columns(rule, 9)]);
+        train(&resumed, 3);
+        resumed.import(W, &half).unwrap();
+        assert_eq!(resumed.export(W).unwrap(), half, "what was there before is gone");
+        // Adam's schedule goes by the clock: the tasks that join start at 10 and at 3.
+        if rule == ftrl() {
+            assert_eq!(train(&resumed, 10), train(&whole, 10));
+        }
+    }
+}
+
+/// z holds the weight times a constant, in single precision.
+const ROUNDING: f32 = 1e-6;
+
+#[test]
+fn weights_alone_are_enough_to_go_on_with_ftrl() {
+    let store = store_of(1, [with_columns(ftrl(), 4)]);
+    let mut weights = train(&store, 10);
+    weights.slots.clear();
+    store.import(W, &weights).unwrap();
+    let mut agent = store.agent(0);
+    let zeros = vec![0.0; weights.keys.len() * 2];
+    push_f32(&mut agent, &weights.keys, &zeros).unwrap();
+    let (OwnedValues::F32(before), after) = (weights.values, pull_f32(&mut agent, &weights.keys, 2).unwrap())
+    else {
+        panic!("an f32 matrix");
+    };
+    assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() <= ROUNDING * a.abs().max(1.0)));
+}
+
+#[test]
+fn an_agent_that_remembers_rows_is_not_fooled_by_an_import() {
+    let store = store_of(1, [spec(ElementType::F32, PushRule::Add, Consistency::Asp)]);
+    let mut agent = store.agent(0);
+    push_f32(&mut agent, &[5, 6, 7], &[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!(pull_f32(&mut agent, &[5, 6, 7], 1).unwrap(), [1.0, 2.0, 3.0]);
+    let rows = Exported { keys: vec![1, 7], values: OwnedValues::F32(vec![8.0, 9.0]), slots: Vec::new() };
+    store.import(W, &rows).unwrap();
+    push_f32(&mut agent, &[5, 6, 7], &[1.0, 1.0, 1.0]).unwrap();
+    assert_eq!(pull_f32(&mut agent, &[1, 5, 6, 7], 1).unwrap(), [8.0, 1.0, 1.0, 10.0]);
+}
+
+#[test]
+fn first_values_are_the_same_for_any_storage_and_number_of_partitions() {
+    let read = |storage, partitioner| {
+        let mut spec = with_columns(PushRule::Add, 1);
+        (spec.rows, spec.storage, spec.partitioner) = (100, storage, partitioner);
+        let store = store_of(1, [spec]);
+        let mut out = vec![0.0; 200];
+        let mut agent = store.agent(0);
+        agent.pull(W, Part::Rows(Keys::Range(0, 100)), ValuesMut::F32(&mut out)).unwrap();
+        push_f32(&mut agent, &[3, 50], &[0.0; 4]).unwrap();
+        assert_eq!(pull_f32(&mut agent, &[50], 2).unwrap(), out[100..102], "a row is born as it was read");
+        out
+    };
+    let base = read(Storage::Sparse, Partitioner::Hash { partition_count: 1 });
+    assert!(base.iter().any(|w| *w != base[0]));
+    assert_eq!(read(Storage::Sparse, Partitioner::Hash { partition_count: 13 }), base);
+    assert_eq!(read(Storage::Sparse, Partitioner::Range { partition_count: 4 }), base);
+    assert_eq!(read(Storage::Dense, Partitioner::Range { partition_count: 3 }), base);
+    assert_eq!(read(Storage::Dense, Partitioner::Explicit { starts: vec![0, 99] }), base);
+}
+
+#[test]
+fn by_column_a_few_long_rows_are_cut_into_column_ranges() {
+    for (storage, consistency) in [(Storage::Dense, Consistency::Asp), (Storage::Sparse, Consistency::Bsp)] {
+        let mut spec = spec(ElementType::F64, PushRule::Add, consistency);
+        (spec.rows, spec.columns, spec.axis, spec.storage) = (3, 1_000, Axis::Column, storage);
+        spec.partitioner = Partitioner::Range { partition_count: 7 };
+        let store = store_of(1, [spec]);
+        let mut agent = store.agent(0);
+        for row in 0..3u32 {
+            let values: Vec<f64> = (0..1_000).map(|i| f64::from(row * 1_000 + i)).collect();
+            let part = Part::Columns { row, keys: Keys::Range(0, 1_000) };
+            agent.push(W, part, Values::F64(&values)).unwrap();
+        }
+        agent.tick().unwrap();
+        let mut out = [0.0; 3];
+        let part = Part::Columns { row: 2, keys: Keys::Sorted(&[0, 500, 999]) };
+        agent.pull(W, part, ValuesMut::F64(&mut out)).unwrap();
+        assert_eq!(out, [2_000.0, 2_500.0, 2_999.0]);
+        agent.finish().unwrap();
+        let exported = store.export(W).unwrap();
+        assert_eq!(exported.keys, (0..3_000).collect::<Vec<_>>(), "row * columns + column");
+        assert_eq!(exported.values, OwnedValues::F64((0..3_000).map(f64::from).collect()));
+        store.import(W, &exported).unwrap();
+        assert_eq!(store.export(W).unwrap(), exported);
+    }
+}
+
+#[test]
+fn a_push_that_is_not_finite_is_refused_whole_and_counted() {
+    for consistency in [Consistency::Bsp, Consistency::Asp] {
+        let store =
+            store_of(1, [with_columns(PushRule::Add, 4)].map(|spec| MatrixSpec { consistency, ..spec }));
+        let mut agent = store.agent(0);
+        let error = push_f32(&mut agent, &[4, 9], &[1.0, 2.0, 3.0, f32::NAN]).unwrap_err();
+        assert!(matches!(error, Error::NonFinite { key: 9, column: 1, .. }), "{error}");
+        agent.tick().unwrap();
+        agent.finish().unwrap();
+        assert_eq!(store.export(W).unwrap().keys, [0; 0], "nothing of it was applied");
+        let stats = &store.stats().matrices[0];
+        assert_eq!((stats.refused_push_count, stats.push_count), (1, 0));
+    }
+}
+
+#[test]
+fn calls_that_do_not_fit_the_matrix_say_how() {
+    let mut small = spec(ElementType::F32, PushRule::Add, Consistency::Asp);
+    small.rows = 10;
+    let store = store_of(1, [small]);
+    let mut agent = store.agent(0);
+    assert!(matches!(
+        push_f32(&mut agent, &[3, 10], &[0.0; 2]),
+        Err(Error::KeyOutOfRange { key: 10, bound: 10, .. })
+    ));
+    assert!(matches!(push_f32(&mut agent, &[3, 3], &[0.0; 2]), Err(Error::KeysNotAscending { .. })));
+    assert!(matches!(push_i64(&mut agent, &[3], &[0]), Err(Error::ElementType { .. })));
+    let part = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
+    assert!(matches!(agent.push(W, part, Values::F32(&[0.0])), Err(Error::WrongAxis { .. })));
+    let part = Part::Rows(Keys::Range(0, 1));
+    assert!(matches!(
+        agent.push(MatrixId(4), part, Values::F32(&[0.0])),
+        Err(Error::NoSuchMatrix { id: 4, count: 1 })
+    ));
+    push_f32(&mut agent, &[], &[]).unwrap();
+    let mut double = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
+    double.create(spec(ElementType::F32, PushRule::Add, Consistency::Asp)).unwrap();
+    let again = double.create(spec(ElementType::F32, PushRule::Add, Consistency::Asp));
+    assert!(matches!(again, Err(Error::NameTaken { .. })));
+}
+
+#[test]
+fn an_import_that_does_not_fit_is_refused_and_changes_nothing() {
+    let store = store_of(1, [with_columns(ftrl(), 4)]);
+    let good = train(&store, 3);
+    let refused = |change: fn(&mut Exported)| {
+        let mut rows = good.clone();
+        change(&mut rows);
+        assert!(matches!(store.import(W, &rows), Err(Error::Import { .. })));
+        assert_eq!(store.export(W).unwrap(), good);
+    };
+    refused(|rows| rows.keys[1] = rows.keys[0]);
+    refused(|rows| *rows.keys.last_mut().unwrap() = 1 << 63);
+    refused(|rows| rows.keys.truncate(1));
+    refused(|rows| rows.slots[0].0 = "v".into());
+    refused(|rows| rows.slots[1].1 = OwnedValues::F32(vec![0.0]));
+    refused(|rows| rows.values = OwnedValues::F64(vec![0.0; rows.values.len()]));
+    refused(|rows| rows.values = OwnedValues::F32(vec![f32::INFINITY; rows.values.len()]));
+}

@@ -1,0 +1,93 @@
+//! `seraphim algorithms [lr]`: the table, and every parameter of one algorithm.
+
+use algo::{Algorithm, ParamSpec};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Value, json};
+
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(super) fn command() -> Command {
+    let switch = |name, help| Arg::new(name).long(name).help(help).action(ArgAction::SetTrue);
+    Command::new("algorithms")
+        .about("List the algorithms, or every parameter of one")
+        .arg(Arg::new("name").value_name("ALGORITHM"))
+        .arg(switch("json", "Print the result as JSON"))
+        .arg(switch("markdown", "Print the tables as Markdown, as docs/parameters.md has them"))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+    let chosen = matches.get_one::<String>("name").map(|name| algo::algorithm(name)).transpose()?;
+    if matches.get_flag("json") {
+        match chosen {
+            Some(row) => print_json(&value_of(row))?,
+            None => print_json(&algo::algorithms().iter().map(value_of).collect::<Vec<_>>())?,
+        }
+    } else if matches.get_flag("markdown") {
+        let rows = chosen.map_or_else(|| algo::algorithms().iter().collect(), |row| vec![row]);
+        print_text(&rows.into_iter().map(markdown).collect::<Vec<_>>().join("\n"))?;
+    } else {
+        print_text(&chosen.map_or_else(table, parameters))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn value_of(row: &Algorithm) -> Value {
+    let parameters: Vec<Value> = row
+        .parameters
+        .iter()
+        .map(|p| {
+            json!({"name": p.name, "type": p.kind.describe(), "default": p.default, "unit": p.unit, "meaning": p.meaning})
+        })
+        .collect();
+    json!({"name": row.name, "title": row.title, "parameters": parameters})
+}
+
+fn table() -> String {
+    let rows = algo::algorithms().iter().map(|row| format!("{:<10} {}\n", row.name, row.title));
+    rows.collect::<String>()
+        + "\n`seraphim algorithms NAME` lists the parameters of one; give them as --set name=value.\n"
+}
+
+fn parameters(row: &Algorithm) -> String {
+    let mut text = format!("{}: {}\n", row.name, row.title);
+    for p in row.parameters {
+        text += &format!(
+            "\n  {} = {}{}\n      {}\n      {}\n",
+            p.name,
+            shown(p),
+            unit(p),
+            p.kind.describe(),
+            p.meaning
+        );
+    }
+    text
+}
+
+fn shown(p: &ParamSpec) -> &str {
+    if p.default.is_empty() { "(none)" } else { p.default }
+}
+
+fn unit(p: &ParamSpec) -> String {
+    if p.unit.is_empty() { String::new() } else { format!(" {}", p.unit) }
+}
+
+fn markdown(row: &Algorithm) -> String {
+    let mut text = format!(
+        "## {}\n{}\n\n| name | type and range | default | unit | meaning |\n|---|---|---|---|---|\n",
+        row.name, row.title
+    );
+    let cell = |text: &str| text.replace('|', "\\|");
+    for p in row.parameters {
+        text += &format!(
+            "| `{}` | {} | {} | {} | {} |\n",
+            p.name,
+            cell(&p.kind.describe()),
+            cell(shown(p)),
+            cell(p.unit),
+            cell(p.meaning)
+        );
+    }
+    text
+}

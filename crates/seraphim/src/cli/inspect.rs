@@ -1,0 +1,150 @@
+//! `seraphim inspect out/`: kind, parameters, size, largest weights, how it was trained.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use data::ColumnKind;
+use matrix::{Exported, OwnedValues};
+use serde_json::{Value, json};
+
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::model::{Manifest, Model};
+use crate::run::coordinator::metrics_text;
+
+/// Weights that are shown unless said otherwise.
+const SHOWN_WEIGHTS: &str = "20";
+
+pub(super) fn command() -> Command {
+    Command::new("inspect")
+        .about("Say what a model is: kind, parameters, size, largest weights, how it was trained")
+        .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
+        .arg(
+            Arg::new("top")
+                .long("top")
+                .value_name("N")
+                .default_value(SHOWN_WEIGHTS)
+                .value_parser(clap::value_parser!(usize))
+                .help("Number of largest weights to show"),
+        )
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+    let path = matches.get_one::<String>("model").expect("clap asks for it");
+    let count = *matches.get_one::<usize>("top").expect("it has a default");
+    let model = Model::read(path.as_ref(), false)?;
+    let largest = largest_weights(&model, count);
+    if matches.get_flag("json") {
+        let mut value = json!(model.manifest);
+        value["largest_weights"] = largest.iter().map(Weight::to_json).collect();
+        value["size_bytes"] = json!(size_bytes(&model.manifest));
+        print_json(&value)?;
+    } else {
+        print_text(&text(path, &model.manifest, &largest))?;
+    }
+    Ok(Exit::Done)
+}
+
+struct Weight {
+    name: String,
+    key: u64,
+    values: Vec<f64>,
+}
+
+impl Weight {
+    fn to_json(&self) -> Value {
+        json!({"name": self.name, "key": self.key, "values": self.values})
+    }
+
+    fn size(&self) -> f64 {
+        self.values.iter().map(|v| v.abs()).fold(0.0, f64::max)
+    }
+}
+
+/// The rows of the weights with the largest absolute value, largest first, ties by key.
+fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
+    let entries = model.manifest.matrices.iter().zip(&model.matrices);
+    let Some((entry, rows)) = entries.into_iter().find(|(entry, _)| entry.name == "weights") else {
+        return Vec::new();
+    };
+    let columns = entry.columns as usize;
+    let mut order: Vec<(f64, usize)> = (0..rows.keys.len())
+        .map(|row| (row_of(rows, row, columns).map(f64::abs).fold(0.0, f64::max), row))
+        .collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    order.truncate(count);
+    let weight = |row: usize| {
+        let key = rows.keys[row];
+        Weight { name: name_of(model, key), key, values: row_of(rows, row, columns).collect() }
+    };
+    order.into_iter().map(|(_, row)| weight(row)).collect()
+}
+
+fn row_of(rows: &Exported, row: usize, columns: usize) -> Box<dyn Iterator<Item = f64> + '_> {
+    let range = row * columns..(row + 1) * columns;
+    match &rows.values {
+        OwnedValues::F32(x) => Box::new(x[range].iter().map(|&v| f64::from(v))),
+        OwnedValues::F64(x) => Box::new(x[range].iter().copied()),
+        OwnedValues::I64(x) => Box::new(x[range].iter().map(|&v| v as f64)),
+    }
+}
+
+/// The name of a key: from the dictionary, from the columns, or the number itself.
+fn name_of(model: &Model, key: u64) -> String {
+    if let Some(name) = model.dictionary.get(&key) {
+        return name.clone();
+    }
+    let column = usize::try_from(key).ok().and_then(|key| model.manifest.schema.columns.get(key));
+    match column {
+        Some(column) if column.kind == ColumnKind::Numeric => column.name.clone(),
+        _ => key.to_string(),
+    }
+}
+
+fn size_bytes(manifest: &Manifest) -> u64 {
+    manifest.files.iter().map(|file| file.size_bytes).sum()
+}
+
+fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
+    let trained = &manifest.trained;
+    let mut text =
+        format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
+    text += &format!("written by   seraphim {}\n", manifest.program_version);
+    text += &format!(
+        "trained on   {} ({} records, {} epochs{}, {} tasks, {}, seed {})\n",
+        trained.data.join(", "),
+        trained.records,
+        trained.epochs,
+        if trained.interrupted { ", interrupted" } else { "" },
+        trained.tasks,
+        trained.consistency,
+        trained.seed
+    );
+    if let Some(from) = &trained.from {
+        text += &format!("trained on from {from}\n");
+    }
+    text += &format!("training     {}\n", metrics_text(&trained.metrics));
+    if !trained.validation_metrics.is_empty() {
+        text += &format!("validation   {}\n", metrics_text(&trained.validation_metrics));
+    }
+    if !manifest.schema.label_names.is_empty() {
+        text += &format!("classes      {}\n", manifest.schema.label_names.join(", "));
+    }
+    text += &format!("size         {}\n", crate::progress::bytes(size_bytes(manifest)));
+    for m in &manifest.matrices {
+        text += &format!(
+            "matrix       {}: {} stored rows x {} columns, {:?}\n",
+            m.name, m.stored_rows, m.columns, m.dtype
+        );
+    }
+    text += "parameters\n";
+    for (name, value) in &manifest.settings {
+        text += &format!("  {name} = {value}\n");
+    }
+    text += "largest weights\n";
+    for weight in largest.iter().filter(|weight| weight.size() > 0.0) {
+        let values: Vec<String> = weight.values.iter().map(|v| format!("{v:.6}")).collect();
+        text += &format!("  {:<30} {}\n", weight.name, values.join(" "));
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! The command line: one subcommand, one file. The only place that prints results.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is where results and errors are printed")]
+
+mod algorithms;
+mod completions;
+mod evaluate;
+mod flags;
+mod generate;
+mod inspect;
+mod predict;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+use data::FormatTable;
+
+use crate::error::Error;
+use crate::exit::{Exit, TABLE};
+use crate::interrupt::Interrupt;
+use crate::run::Environment;
+
+/// Runs the program on the arguments of the process, with these formats. A program with a format of its own calls this
+/// with one more row.
+pub fn run(formats: &FormatTable) -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are no errors; a closed terminal is nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+        }
+    };
+    let interrupt = Interrupt::install();
+    let exit = match dispatch(&matches, Environment { formats, interrupt: &interrupt }) {
+        Ok(exit) => exit,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            tell(&error);
+            error.exit()
+        }
+    };
+    exit.into()
+}
+
+/// The whole command line.
+fn command() -> Command {
+    let codes: Vec<String> =
+        TABLE.iter().map(|(exit, meaning)| format!("  {:3}  {meaning}", *exit as u8)).collect();
+    Command::new("seraphim")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Trains, evaluates and predicts with models too large or too hot for one machine")
+        .after_help(format!("Exit codes:\n{}", codes.join("\n")))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(train::command())
+        .subcommand(predict::command())
+        .subcommand(evaluate::command())
+        .subcommand(inspect::command())
+        .subcommand(algorithms::command())
+        .subcommand(generate::command())
+        .subcommand(completions::command())
+}
+
+fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    match matches.subcommand() {
+        Some(("train", matches)) => train::run(matches, environment),
+        Some(("predict", matches)) => predict::run(matches, environment),
+        Some(("evaluate", matches)) => evaluate::run(matches, environment),
+        Some(("inspect", matches)) => inspect::run(matches),
+        Some(("algorithms", matches)) => algorithms::run(matches),
+        Some(("generate", matches)) => generate::run(matches, environment.interrupt),
+        Some(("completions", matches)) => completions::run(matches),
+        _ => unreachable!("clap knows the subcommands above only"),
+    }
+}
+
+/// `error: ...`, with what lies below it.
+fn tell(error: &Error) {
+    let mut text = error.to_string();
+    let mut below = std::error::Error::source(error);
+    while let Some(cause) = below {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text += &format!("\n  because: {cause_text}");
+        }
+        below = cause.source();
+    }
+    eprintln!("error: {text}");
+}
+
+/// Prints a result for machines.
+fn print_json(value: &impl serde::Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value).expect("strings, numbers and lists are always JSON");
+    print_text(&(text + "\n"))
+}
+
+/// Prints a result; a closed standard output is an error of input and output, not a panic.
+fn print_text(text: &str) -> Result<(), Error> {
+    use std::io::Write;
+    std::io::stdout().write_all(text.as_bytes()).map_err(Error::io("write", "standard output"))
+}

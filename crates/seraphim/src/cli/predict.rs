@@ -1,0 +1,44 @@
+//! `seraphim predict --model out/ --data test.libsvm.gz --output scores.csv`.
+
+use clap::{ArgMatches, Command};
+
+use super::flags::{raw_job, with_flags};
+use super::print_json;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::PredictJob;
+use crate::job::keys;
+use crate::run::Environment;
+
+pub(super) fn command() -> Command {
+    with_flags(
+        Command::new("predict").about("Score data with a model, in the order of the data"),
+        keys::Command::Predict,
+    )
+}
+
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let job = PredictJob::check(&raw_job(matches, keys::Command::Predict))?;
+    let to_standard_output = job.output.as_os_str() == "-";
+    let prediction = crate::run::predict::predict(&job, environment)?;
+    if job.manner.json && !to_standard_output {
+        print_json(&prediction)?;
+    } else if !job.manner.quiet {
+        // To standard error: standard output may be the scores.
+        for notice in &prediction.notices {
+            eprintln!("note: {notice}");
+        }
+        if prediction.bad_lines > 0 {
+            eprintln!("skipped {} bad lines: they have no score", prediction.bad_lines);
+        }
+        if !to_standard_output {
+            eprintln!(
+                "{} scores written to {} ({})",
+                prediction.records,
+                prediction.output,
+                prediction.columns.join(", ")
+            );
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,78 @@
+//! `seraphim train lr --data ... --model ...`, or `seraphim train job.toml`.
+
+use std::path::Path;
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::flags::{raw_job, with_flags};
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::TrainJob;
+use crate::job::keys;
+use crate::job::raw::RawJob;
+use crate::report::Report;
+use crate::run::Environment;
+use crate::run::coordinator::metrics_text;
+
+pub(super) fn command() -> Command {
+    let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
+        "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file",
+    );
+    with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
+}
+
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let mut flags = raw_job(matches, keys::Command::Train);
+    let mut raw = RawJob::new();
+    match matches.get_one::<String>("what") {
+        Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {
+            raw = RawJob::from_file(Path::new(file))?;
+        }
+        algorithm => flags.algorithm = algorithm.cloned(),
+    }
+    let job = TrainJob::check(&raw.overridden_by(flags))?;
+    let report = crate::run::local::train(&job, environment)?;
+    if job.manner.json {
+        print_json(&report)?;
+    } else {
+        print_text(&summary(&report))?;
+    }
+    Ok(if report.ended_by == "interrupted" { Exit::Interrupted } else { Exit::Done })
+}
+
+fn summary(report: &Report) -> String {
+    let mut text = String::new();
+    for notice in &report.notices {
+        text += &format!("note: {notice}\n");
+    }
+    if report.input.bad_lines > 0 {
+        text +=
+            &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
+    }
+    text += &format!("labels      {}\n", report.input.labels);
+    if let Some(line) = report.saved_epoch() {
+        text += &format!("training    {}\n", metrics_text(&line.training));
+        if let Some(validation) = &line.validation {
+            text += &format!("validation  {}\n", metrics_text(validation));
+        }
+    }
+    let how = match report.ended_by {
+        "interrupted" => "interrupted; the model so far is saved in",
+        "early_stopping" => "stopped early; the best model is saved in",
+        _ => "model saved in",
+    };
+    let rows = report.model.stored_rows.get("weights").copied().unwrap_or(0);
+    text += &format!(
+        "{how} {}: {rows} weight rows, {}, after {} records in {:.2} s\n",
+        report.model.path,
+        crate::progress::bytes(report.model.size_bytes),
+        report.epochs.iter().map(|line| line.records).sum::<u64>(),
+        report.timings.total_s
+    );
+    text
+}
+
+fn first_bad_line(report: &Report) -> &str {
+    report.input.first_bad_lines.first().map_or("", String::as_str)
+}

@@ -1,0 +1,228 @@
+//! Click data of any size with a known best model.
+//!
+//! A record has `nonzeros` slots; slot `s` draws one feature from its own range of ids. The sizes of the ranges grow
+//! geometrically from 4 and add up to `dimensions`; inside a range ids follow a power law with exponent `zipf`,
+//! scattered over the range, so that hot ids are no neighbours. The true model is logistic: `bias` plus the weights of
+//! the record's ids, each a standard normal of the hash of the id, times `sigma`. All values are 1.
+//!
+//! Every number is a hash of (seed, split, record, slot), so records can be made in any order by any number of threads.
+
+use std::f64::consts::PI;
+
+use math::hash::mix64;
+
+/// First range, and the floor of range sizes before rounding.
+const FIRST_RANGE: f64 = 4.0;
+/// Smallest range.
+const SMALLEST_RANGE: u64 = 2;
+/// Steps of the bisection for the growth of ranges: more than the bits of its answer.
+const BISECTIONS: usize = 200;
+/// The stride that scatters ids is near this share of the range (the golden section).
+const SCATTER: f64 = 0.618;
+/// Makes the weights of another seed other weights.
+const WEIGHT_SEED: u64 = 0x51ED_2701;
+/// `numpy.sum` adds a row of 8 to 128 numbers in this many lanes.
+const SUM_LANES: usize = 8;
+
+/// What to generate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CtrConfig {
+    /// Number of possible features.
+    pub dimensions: u64,
+    /// Features a record.
+    pub nonzeros: usize,
+    /// Exponent of the power law, above 0 and not 1.
+    pub zipf: f64,
+    /// Deviation of the true weights.
+    pub sigma: f64,
+    /// True intercept.
+    pub bias: f64,
+    /// Seed of records and weights.
+    pub seed: u64,
+}
+
+/// One slot's range of ids.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Slot {
+    size: u64,
+    start: u64,
+    stride: u64,
+    /// `size ^ (1 - zipf) - 1`.
+    power: f64,
+}
+
+/// The generator.
+#[derive(Clone, Debug)]
+pub struct CtrData {
+    config: CtrConfig,
+    slots: Vec<Slot>,
+}
+
+/// One record.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// 0-based feature ids, one a slot, ascending.
+    pub ids: Vec<u64>,
+    /// True probability of label 1.
+    pub probability: f64,
+    /// 0 or 1.
+    pub label: u8,
+    weights: Vec<f64>,
+}
+
+/// Uniform in `[0, 1)` from 53 bits of the mixed number.
+fn uniform(x: u64) -> f64 {
+    (mix64(x) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+impl CtrData {
+    /// Lays out the slots.
+    ///
+    /// # Panics
+    /// When a slot would have fewer than two ids: `dimensions` must be at least `4 * nonzeros`.
+    pub fn new(config: CtrConfig) -> Self {
+        let sizes = slot_sizes(config.dimensions, config.nonzeros);
+        let mut start = 0;
+        let slots = sizes
+            .into_iter()
+            .map(|size| {
+                let power = (size as f64).powf(1.0 - config.zipf) - 1.0;
+                let slot = Slot { size, start, stride: stride(size), power };
+                start += size;
+                slot
+            })
+            .collect();
+        Self { config, slots }
+    }
+
+    /// Features a record.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Sizes of the ranges, slot by slot.
+    pub fn slot_sizes(&self) -> Vec<u64> {
+        self.slots.iter().map(|slot| slot.size).collect()
+    }
+
+    /// Record `row` of a split (0 train, 1 test).
+    pub fn record(&self, split: u64, row: u64, out: &mut Record) {
+        let config = &self.config;
+        let base = (config.seed << 40) ^ (split << 36);
+        let first = row.wrapping_mul(self.slots.len() as u64 + 1).wrapping_add(base);
+        let draw = |slot: u64| uniform(mix64(first.wrapping_add(slot)) ^ base);
+        let exponent = 1.0 / (1.0 - config.zipf);
+        out.ids.clear();
+        out.weights.clear();
+        for (s, slot) in (0u64..).zip(&self.slots) {
+            let rank = (slot.power * draw(s) + 1.0).powf(exponent).floor() as i64 - 1;
+            let rank = rank.clamp(0, slot.size as i64 - 1) as u64;
+            let id = slot.start + rank.wrapping_mul(slot.stride) % slot.size;
+            out.ids.push(id);
+            out.weights.push(self.weight(id));
+        }
+        let logit = config.bias + sum(&out.weights);
+        out.probability = 1.0 / (1.0 + (-logit).exp());
+        out.label = u8::from(draw(self.slots.len() as u64) < out.probability);
+    }
+
+    /// The true weight of a feature: normal by Box and Muller (1958) from two hashes of the id.
+    fn weight(&self, id: u64) -> f64 {
+        let at = id.wrapping_mul(2).wrapping_add(self.config.seed.wrapping_mul(WEIGHT_SEED));
+        let (u, v) = (uniform(at), uniform(at.wrapping_add(1)));
+        self.config.sigma * (-2.0 * (1.0 - u).ln()).sqrt() * (2.0 * PI * v).cos()
+    }
+}
+
+/// Geometric from 4 up, adding up to `dimensions`.
+fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
+    let total = |ratio: f64| (0..nonzeros).map(|s| FIRST_RANGE * ratio.powf(s as f64)).sum::<f64>();
+    let (mut low, mut high) = (1.0, 10.0);
+    for _ in 0..BISECTIONS {
+        let middle = f64::midpoint(low, high);
+        if total(middle) < dimensions as f64 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let size = |s: usize| ((FIRST_RANGE * low.powf(s as f64)) as u64).max(SMALLEST_RANGE);
+    let mut sizes: Vec<u64> = (0..nonzeros).map(size).collect();
+    let others: u64 = sizes.iter().rev().skip(1).sum();
+    let last = sizes.last_mut().expect("a record has at least one slot");
+    assert!(others + SMALLEST_RANGE <= dimensions, "{dimensions} dimensions do not fill {nonzeros} slots");
+    *last = dimensions - others;
+    sizes
+}
+
+/// The first odd number from the golden section on that has no divisor in common with `size`.
+fn stride(size: u64) -> u64 {
+    let mut stride = (size as f64 * SCATTER) as u64 | 1;
+    while gcd(stride, size) != 1 {
+        stride += 2;
+    }
+    stride
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The sum in the order in which numpy adds a contiguous row, so that the reference generator's bits come out.
+fn sum(items: &[f64]) -> f64 {
+    if items.len() < SUM_LANES {
+        return items.iter().fold(0.0, |sum, x| sum + x);
+    }
+    let (chunks, rest) = items.as_chunks::<SUM_LANES>();
+    let mut r = chunks[0];
+    for chunk in &chunks[1..] {
+        r.iter_mut().zip(chunk).for_each(|(r, x)| *r += x);
+    }
+    let folded = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+    rest.iter().fold(folded, |sum, x| sum + x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: CtrConfig =
+        CtrConfig { dimensions: 10_000_000, nonzeros: 40, zipf: 1.1, sigma: 0.22, bias: -1.5, seed: 1 };
+
+    #[test]
+    fn ranges_add_up_and_grow_as_in_the_reference_generator() {
+        let sizes = CtrData::new(CONFIG).slot_sizes();
+        assert_eq!(sizes.iter().sum::<u64>(), CONFIG.dimensions);
+        assert_eq!(sizes[..8], [4, 5, 7, 11, 15, 22, 31, 45]);
+        assert_eq!(sizes[36..], [1_035_741, 1_464_259, 2_070_067, 2_926_535]);
+    }
+
+    #[test]
+    fn ids_lie_in_the_range_of_their_slot() {
+        let data = CtrData::new(CONFIG);
+        let mut record = Record::default();
+        for row in 0..1000 {
+            data.record(1, row, &mut record);
+            for (id, slot) in record.ids.iter().zip(&data.slots) {
+                assert!((slot.start..slot.start + slot.size).contains(id));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_hangs_on_its_number_alone() {
+        let data = CtrData::new(CONFIG);
+        let (mut a, mut b) = (Record::default(), Record::default());
+        data.record(0, 77, &mut a);
+        data.record(0, 5, &mut b);
+        data.record(0, 77, &mut b);
+        assert_eq!((a.ids, a.label, a.probability), (b.ids, b.label, b.probability));
+    }
+
+    #[test]
+    fn strides_reach_every_id() {
+        for size in [2, 3, 4, 90, 1439, 2_926_535] {
+            assert_eq!(gcd(stride(size), size), 1);
+        }
+    }
+}

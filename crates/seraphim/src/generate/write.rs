@@ -1,0 +1,236 @@
+//! Generated data to files: text by several threads, a chunk of records each, written in order.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use serde::Serialize;
+
+use super::bayes::{Bayes, bayes};
+use super::ctr::{CtrConfig, CtrData, Record};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+
+/// Records that a thread makes at once.
+const CHUNK_RECORDS: u64 = 10_000;
+/// Finished chunks that may wait for the writer, a thread.
+const WAITING_CHUNKS: usize = 2;
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `label id:1 ...`, ids from 1.
+    Libsvm,
+    /// Columns `label` and `indices`, ids from 0.
+    Parquet,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Generated {
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// What the true model reaches on the training split.
+    pub train_bayes: Option<Bayes>,
+    /// What it reaches on the test split.
+    pub test_bayes: Option<Bayes>,
+}
+
+struct Chunk {
+    text: Vec<u8>,
+    ids: Vec<u64>,
+    truth: Vec<(f64, u8)>,
+}
+
+/// Writes `train` and `test` files of each format and `meta.json` into `folder`.
+pub fn generate(
+    config: CtrConfig,
+    train_rows: u64,
+    test_rows: u64,
+    formats: &[Format],
+    folder: &Path,
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Generated, Error> {
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let data = CtrData::new(config);
+    let mut files = Vec::new();
+    let mut best = [None, None];
+    for (split, (name, rows)) in [("train", train_rows), ("test", test_rows)].into_iter().enumerate() {
+        if rows == 0 {
+            continue;
+        }
+        let mut sinks = open(folder, name, formats, config, &mut files)?;
+        let mut truth = write_split(&data, split as u64, rows, &mut sinks, threads, interrupt)?;
+        sinks.into_iter().try_for_each(Sink::finish)?;
+        best[split] = Some(bayes(&mut truth));
+    }
+    let [train_bayes, test_bayes] = best;
+    let meta = serde_json::json!({
+        "generator": "ctr", "dimensions": config.dimensions, "train_rows": train_rows, "test_rows": test_rows,
+        "nonzeros": config.nonzeros, "zipf": config.zipf, "sigma": config.sigma, "bias": config.bias,
+        "seed": config.seed, "slot_sizes": data.slot_sizes(), "train_bayes": train_bayes, "test_bayes": test_bayes,
+    });
+    let path = folder.join("meta.json");
+    std::fs::write(&path, format!("{meta:#}\n")).map_err(Error::io("write", &path))?;
+    files.push(path);
+    Ok(Generated { files, train_bayes, test_bayes })
+}
+
+enum Sink {
+    Text {
+        path: PathBuf,
+        out: BufWriter<File>,
+    },
+    #[cfg(feature = "parquet")]
+    Parquet(Box<super::parquet::ParquetSink>),
+}
+
+impl Sink {
+    fn write(&mut self, chunk: &Chunk, nonzeros: usize) -> Result<(), Error> {
+        match self {
+            Self::Text { path, out } => out.write_all(&chunk.text).map_err(Error::io("write", &*path)),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(sink) => sink.write(&chunk.truth, &chunk.ids, nonzeros),
+        }
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        match self {
+            Self::Text { path, mut out } => out.flush().map_err(Error::io("write", path)),
+            #[cfg(feature = "parquet")]
+            Self::Parquet(sink) => sink.finish(),
+        }
+    }
+}
+
+fn open(
+    folder: &Path,
+    name: &str,
+    formats: &[Format],
+    config: CtrConfig,
+    files: &mut Vec<PathBuf>,
+) -> Result<Vec<Sink>, Error> {
+    let mut sinks = Vec::new();
+    for format in formats {
+        let path = match format {
+            Format::Libsvm => folder.join(format!("{name}.libsvm")),
+            Format::Parquet => folder.join(format!("{name}.parquet")),
+        };
+        sinks.push(match format {
+            Format::Libsvm => {
+                let file = File::create(&path).map_err(Error::io("create", &path))?;
+                Sink::Text { path: path.clone(), out: BufWriter::with_capacity(1 << 20, file) }
+            }
+            #[cfg(feature = "parquet")]
+            Format::Parquet => {
+                let sink = super::parquet::ParquetSink::create(&path, config.dimensions)?;
+                Sink::Parquet(Box::new(sink))
+            }
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => {
+                let _ = config;
+                let what = "this program was built without Parquet".into();
+                return Err(Error::Request { what, advice: "build it with the feature parquet".into() });
+            }
+        });
+        files.push(path);
+    }
+    Ok(sinks)
+}
+
+/// Thread `t` makes the chunks `t, t + threads, ...`; they are taken in turn, so the file is in order.
+fn write_split(
+    data: &CtrData,
+    split: u64,
+    rows: u64,
+    sinks: &mut [Sink],
+    threads: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<(f64, u8)>, Error> {
+    let chunk_count = rows.div_ceil(CHUNK_RECORDS);
+    let text = sinks.iter().any(|sink| matches!(sink, Sink::Text { .. }));
+    let mut truth = Vec::with_capacity(rows as usize);
+    std::thread::scope(|scope| {
+        let mut receivers = Vec::new();
+        for t in 0..threads as u64 {
+            let (sender, receiver) = mpsc::sync_channel(WAITING_CHUNKS);
+            receivers.push(receiver);
+            scope.spawn(move || {
+                for c in (t..chunk_count).step_by(threads) {
+                    let end = rows.min((c + 1) * CHUNK_RECORDS);
+                    // A closed channel means that writing failed: nothing is left to do.
+                    if sender.send(make(data, split, c * CHUNK_RECORDS..end, text)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        for c in 0..chunk_count {
+            let Ok(chunk) = receivers[c as usize % threads].recv() else { break };
+            if interrupt.is_raised() {
+                let what = "the generated files are incomplete; remove them or run the command again".into();
+                return Err(Error::Interrupted { what });
+            }
+            for sink in sinks.iter_mut() {
+                sink.write(&chunk, data.slot_count())?;
+            }
+            truth.extend(chunk.truth);
+        }
+        Ok(truth)
+    })
+}
+
+fn make(data: &CtrData, split: u64, rows: std::ops::Range<u64>, text: bool) -> Chunk {
+    let mut chunk = Chunk { text: Vec::new(), ids: Vec::new(), truth: Vec::new() };
+    let mut record = Record::default();
+    for row in rows {
+        data.record(split, row, &mut record);
+        chunk.truth.push((record.probability, record.label));
+        chunk.ids.extend_from_slice(&record.ids);
+        if text {
+            write_line(&record, &mut chunk.text);
+        }
+    }
+    chunk
+}
+
+fn write_line(record: &Record, out: &mut Vec<u8>) {
+    out.push(b'0' + record.label);
+    for id in &record.ids {
+        out.push(b' ');
+        write_number(id + 1, out);
+        out.extend_from_slice(b":1");
+    }
+    out.push(b'\n');
+}
+
+/// Decimal digits, without the machinery of formatting: half of the time of writing otherwise.
+fn write_number(mut number: u64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_formatting_does() {
+        for number in [0, 7, 10, 1_000_000, u64::MAX] {
+            let mut out = Vec::new();
+            write_number(number, &mut out);
+            assert_eq!(out, number.to_string().into_bytes());
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The one table of keys: a row is a flag of the command line and, for `train`, a key of the job file.
+
+/// The commands that read keys of this table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `seraphim train`.
+    Train,
+    /// `seraphim predict`.
+    Predict,
+    /// `seraphim evaluate`.
+    Evaluate,
+}
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A path.
+    Path,
+    /// Texts; the flag may be repeated.
+    List,
+    /// Column names; the flag may be repeated, and commas separate names.
+    Names,
+    /// A whole number in `min..=max`.
+    Count {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A number of bytes: `1000`, `512KiB`, `2GiB`, `3MB`.
+    Bytes,
+    /// `auto` or a whole number from 1.
+    AutoCount,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// `true` or `false`.
+    YesNo,
+    /// True when the flag stands there.
+    Switch,
+    /// `name=value`, repeated; a table in the job file.
+    Pairs,
+}
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name in the job file; the flag has `-` for `_`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// How its value is called in the help.
+    pub value_name: &'static str,
+    /// One line for the help.
+    pub help: &'static str,
+    /// Which commands have it.
+    pub commands: &'static [Command],
+}
+
+impl Key {
+    /// The flag's name without its dashes.
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+}
+
+const ALL: &[Command] = &[Command::Train, Command::Predict, Command::Evaluate];
+const TRAIN: &[Command] = &[Command::Train];
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    value_name: &'static str,
+    commands: &'static [Command],
+    help: &'static str,
+) -> Key {
+    Key { name, kind, value_name, help, commands }
+}
+
+/// Largest number of tasks and threads.
+pub const TASK_LIMIT: u64 = 1024;
+
+/// All keys, in the order of the help.
+pub const KEYS: &[Key] = &[
+    key(
+        "data",
+        Kind::List,
+        "FILES",
+        ALL,
+        "Files, folders, patterns in quotes, or - for standard input; may be repeated",
+    ),
+    key("validate", Kind::List, "FILES", TRAIN, "Data to validate on after every epoch; may be repeated"),
+    key("model", Kind::Path, "DIR", ALL, "The model directory"),
+    key(
+        "output",
+        Kind::Path,
+        "FILE",
+        &[Command::Predict],
+        "Where scores go: .csv, .parquet, or - for standard output",
+    ),
+    key(
+        "set",
+        Kind::Pairs,
+        "NAME=VALUE",
+        TRAIN,
+        "A parameter of the algorithm (see `seraphim algorithms`); may be repeated",
+    ),
+    key("from", Kind::Path, "DIR", TRAIN, "Train on from this model"),
+    key("overwrite", Kind::Switch, "", TRAIN, "Replace the model directory if it is there"),
+    key(
+        "tasks",
+        Kind::AutoCount,
+        "N|auto",
+        ALL,
+        "Tasks: part of the job, so another number gives another model [default: auto]",
+    ),
+    key(
+        "threads",
+        Kind::Count { min: 1, max: TASK_LIMIT },
+        "N",
+        ALL,
+        "Tasks that compute at once; changes no byte of a bsp model [default: all cores]",
+    ),
+    key(
+        "consistency",
+        Kind::Text,
+        "bsp|ssp:N|asp",
+        TRAIN,
+        "What reads may miss: nothing, N steps, anything [default: bsp]",
+    ),
+    key(
+        "seed",
+        Kind::Count { min: 0, max: i64::MAX as u64 },
+        "N",
+        TRAIN,
+        "Seed of everything random [default: 1]",
+    ),
+    key("report", Kind::Path, "FILE", TRAIN, "Write metrics, timings and settings of the run as JSON"),
+    key(
+        "format",
+        Kind::Text,
+        "NAME",
+        ALL,
+        "Format of the data [default: by extension, then by the first lines]",
+    ),
+    key("label", Kind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
+    key("no_label", Kind::Switch, "", &[Command::Predict], "The data have no label column"),
+    key("weight", Kind::Text, "COLUMN", ALL, "Column of record weights"),
+    key("group", Kind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
+    key(
+        "header",
+        Kind::YesNo,
+        "true|false",
+        ALL,
+        "Whether the first line names the columns [default: found out]",
+    ),
+    key(
+        "delimiter",
+        Kind::Text,
+        "CHAR",
+        ALL,
+        "What separates columns: one character, or tab [default: found out]",
+    ),
+    key("text_columns", Kind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
+    key("skip_columns", Kind::Names, "COLUMNS", TRAIN, "Columns to leave out"),
+    key(
+        "bad_lines",
+        Kind::Text,
+        "fail|skip=N",
+        ALL,
+        "At a bad line: stop, or skip up to N of them [default: fail]",
+    ),
+    key(
+        "keep",
+        Kind::Choice(&["memory", "disk", "both"]),
+        "memory|disk|both",
+        TRAIN,
+        "Where parsed records wait for the next epoch [default: both]",
+    ),
+    key(
+        "memory_limit",
+        Kind::Bytes,
+        "BYTES",
+        TRAIN,
+        "Most memory for kept records, as in 2GiB [default: a quarter of the machine's]",
+    ),
+    key(
+        "scratch",
+        Kind::Path,
+        "DIR",
+        TRAIN,
+        "Folder for records kept on disk [default: the system's temporary folder]",
+    ),
+    key(
+        "keep_optimizer",
+        Kind::YesNo,
+        "true|false",
+        TRAIN,
+        "Save the optimizer's state, so that training on is exact [default: true]",
+    ),
+    key(
+        "wait_limit",
+        Kind::Count { min: 1, max: 86_400 },
+        "SECONDS",
+        TRAIN,
+        "Longest wait of one task for another [default: 600]",
+    ),
+    key("json", Kind::Switch, "", ALL, "Print the result as JSON"),
+    key("quiet", Kind::Switch, "", ALL, "Print no progress"),
+];
+
+/// The keys of a command.
+pub fn keys_of(command: Command) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |key| key.commands.contains(&command))
+}
+
+/// The key of this name among those of a command.
+pub fn find(command: Command, name: &str) -> Option<&'static Key> {
+    keys_of(command).find(|key| key.name == name)
+}

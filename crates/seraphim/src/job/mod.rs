@@ -1,0 +1,264 @@
+//! Jobs: what is asked for. One table of keys ([`keys::KEYS`]) serves flags and job file; flags win over the file.
+
+pub mod check;
+pub mod keys;
+pub mod raw;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use data::{BadLines, FormatOptions, Keep, SourceConfig};
+use matrix::Consistency;
+
+use crate::error::Error;
+use check::Checker;
+use keys::Command;
+use raw::RawJob;
+
+/// Longest wait of one task for another, unless said otherwise.
+const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
+/// Seed, unless said otherwise.
+const SEED_DEFAULT: u64 = 1;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Files, folders, patterns.
+    pub data: Vec<String>,
+    /// Name of the format; none means it is found out.
+    pub format: Option<String>,
+    /// How columns are to be understood.
+    pub options: FormatOptions,
+    /// What to do at a bad line.
+    pub bad_lines: BadLines,
+}
+
+impl Input {
+    /// As the data crate takes it.
+    pub fn source_config(&self) -> SourceConfig {
+        self.source_config_of(&self.data)
+    }
+
+    /// The same settings for other files.
+    pub fn source_config_of(&self, inputs: &[String]) -> SourceConfig {
+        SourceConfig {
+            inputs: inputs.to_vec(),
+            format: self.format.clone(),
+            options: self.options.clone(),
+            bad_lines: self.bad_lines,
+        }
+    }
+}
+
+/// How a command talks and computes.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Number of tasks; none means `auto`.
+    pub tasks: Option<u64>,
+    /// Tasks that compute at once.
+    pub threads: usize,
+    /// Result as JSON.
+    pub json: bool,
+    /// No progress.
+    pub quiet: bool,
+}
+
+/// A checked `train` job.
+#[derive(Clone, Debug)]
+pub struct TrainJob {
+    /// Name in the table of algorithms.
+    pub algorithm: String,
+    /// Training data.
+    pub input: Input,
+    /// Validation data; empty when there are none.
+    pub validate: Vec<String>,
+    /// The directory to write.
+    pub model: PathBuf,
+    /// The model to train on from.
+    pub from: Option<PathBuf>,
+    /// Whether a model in the way is replaced.
+    pub overwrite: bool,
+    /// Parameters of the algorithm as text.
+    pub set: BTreeMap<String, String>,
+    /// Tasks, threads, output.
+    pub manner: Manner,
+    /// What reads may miss.
+    pub consistency: Consistency,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Where the report goes.
+    pub report: Option<PathBuf>,
+    /// Where parsed records wait for the next epoch.
+    pub keep: Keep,
+    /// Most memory for them, of all tasks together.
+    pub memory_limit_bytes: u64,
+    /// Folder of those on disk.
+    pub scratch: PathBuf,
+    /// Whether the optimizer's state is saved.
+    pub keep_optimizer: bool,
+    /// Longest wait of one task for another.
+    pub wait_limit: Duration,
+}
+
+/// A checked `predict` job.
+#[derive(Clone, Debug)]
+pub struct PredictJob {
+    /// The model.
+    pub model: PathBuf,
+    /// The data.
+    pub input: Input,
+    /// Where scores go.
+    pub output: PathBuf,
+    /// Tasks, threads, output.
+    pub manner: Manner,
+}
+
+/// A checked `evaluate` job.
+#[derive(Clone, Debug)]
+pub struct EvaluateJob {
+    /// The model.
+    pub model: PathBuf,
+    /// The data.
+    pub input: Input,
+    /// Tasks, threads, output.
+    pub manner: Manner,
+}
+
+impl TrainJob {
+    /// Checks what people wrote.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, Command::Train);
+        let Some(algorithm) = raw.algorithm.clone() else {
+            let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
+            return Err(Error::MissingKey { command: "train", what: "an algorithm", flag });
+        };
+        Ok(Self {
+            algorithm,
+            input: input(&checker)?,
+            validate: checker.list("validate"),
+            model: checker.needed_path("model", "a directory for the model")?,
+            from: checker.path("from"),
+            overwrite: checker.switch("overwrite")?,
+            set: checker.pairs("set")?,
+            manner: manner(&checker)?,
+            consistency: checker
+                .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
+                .unwrap_or(Consistency::Bsp),
+            seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
+            report: checker.path("report"),
+            keep: keep(&checker)?,
+            memory_limit_bytes: checker.bytes("memory_limit")?.unwrap_or_else(crate::machine::memory_share),
+            scratch: checker.path("scratch").unwrap_or_else(std::env::temp_dir),
+            keep_optimizer: checker.yes_no("keep_optimizer")?.unwrap_or(true),
+            wait_limit: checker.count("wait_limit")?.map_or(WAIT_LIMIT_DEFAULT, Duration::from_secs),
+        })
+    }
+}
+
+impl PredictJob {
+    /// Checks what people wrote.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, Command::Predict);
+        Ok(Self {
+            model: checker.needed_path("model", "a model")?,
+            input: input(&checker)?,
+            output: checker.needed_path("output", "a place for the scores")?,
+            manner: manner(&checker)?,
+        })
+    }
+}
+
+impl EvaluateJob {
+    /// Checks what people wrote.
+    pub fn check(raw: &RawJob) -> Result<Self, Error> {
+        let checker = Checker::new(raw, Command::Evaluate);
+        Ok(Self {
+            model: checker.needed_path("model", "a model")?,
+            input: input(&checker)?,
+            manner: manner(&checker)?,
+        })
+    }
+}
+
+/// `bsp`, `asp`, `ssp:4`.
+pub fn parse_consistency(text: &str) -> Option<Consistency> {
+    match text {
+        "bsp" => Some(Consistency::Bsp),
+        "asp" => Some(Consistency::Asp),
+        text => Some(Consistency::Ssp { staleness: text.strip_prefix("ssp:")?.parse().ok()? }),
+    }
+}
+
+/// The spelling that [`parse_consistency`] reads.
+pub fn consistency_name(consistency: Consistency) -> String {
+    match consistency {
+        Consistency::Bsp => "bsp".into(),
+        Consistency::Asp => "asp".into(),
+        Consistency::Ssp { staleness } => format!("ssp:{staleness}"),
+    }
+}
+
+fn manner(checker: &Checker<'_>) -> Result<Manner, Error> {
+    let cores = crate::machine::core_count();
+    Ok(Manner {
+        tasks: checker.auto_count("tasks")?,
+        threads: checker.count("threads")?.map_or(cores, |n| n as usize),
+        json: checker.switch("json")?,
+        quiet: checker.switch("quiet")?,
+    })
+}
+
+fn keep(checker: &Checker<'_>) -> Result<Keep, Error> {
+    Ok(match checker.choice("keep")? {
+        Some("memory") => Keep::Memory,
+        Some("disk") => Keep::Disk,
+        _ => Keep::Both,
+    })
+}
+
+fn input(checker: &Checker<'_>) -> Result<Input, Error> {
+    let data = checker.list("data");
+    if data.is_empty() {
+        return Err(checker.missing("data", "data"));
+    }
+    Ok(Input {
+        data,
+        format: checker.text("format"),
+        options: options(checker)?,
+        bad_lines: bad_lines(checker)?,
+    })
+}
+
+fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
+    let expected = "one ASCII character, or the word tab";
+    Ok(FormatOptions {
+        label: checker.text("label"),
+        has_label: !checker.switch("no_label")?,
+        weight: checker.text("weight"),
+        group: checker.text("group"),
+        header: checker.yes_no("header")?,
+        delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
+        text_columns: checker.names("text_columns"),
+        skip_columns: checker.names("skip_columns"),
+        ..FormatOptions::default()
+    })
+}
+
+fn parse_delimiter(text: &str) -> Option<u8> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Some(b'\t'),
+        [byte] if byte.is_ascii() => Some(*byte),
+        _ => None,
+    }
+}
+
+fn bad_lines(checker: &Checker<'_>) -> Result<BadLines, Error> {
+    let parse = |text: &str| match text {
+        "fail" => Some(BadLines::Fail),
+        text => Some(BadLines::Skip { limit: text.strip_prefix("skip=")?.parse().ok()? }),
+    };
+    Ok(checker.parsed("bad_lines", "fail, or skip=N with N lines at most", parse)?.unwrap_or(BadLines::Fail))
+}

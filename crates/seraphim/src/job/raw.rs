@@ -1,0 +1,126 @@
+//! Raw jobs: what people wrote, as text, by key. Flags and file are merged here, before anything is checked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::keys::{Command, Kind, find, keys_of};
+use crate::error::{Error, nearest};
+
+/// Where a value came from, for error texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A flag.
+    Flag(String),
+    /// A key of a job file.
+    File(String),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "--{flag}"),
+            Self::File(key) => write!(f, "{key}"),
+        }
+    }
+}
+
+/// Values of keys as text. A switch has the text `true` or `false`; pairs are `name=value`.
+#[derive(Clone, Debug, Default)]
+pub struct RawJob {
+    /// Name of the algorithm, for `train`.
+    pub algorithm: Option<String>,
+    values: BTreeMap<&'static str, (Place, Vec<String>)>,
+}
+
+impl RawJob {
+    /// Nothing said yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a key from the command line.
+    pub fn set_flag(&mut self, key: &'static super::keys::Key, values: Vec<String>) {
+        self.values.insert(key.name, (Place::Flag(key.flag()), values));
+    }
+
+    /// The place and texts of a key.
+    pub fn get(&self, name: &str) -> Option<(&Place, &[String])> {
+        self.values.get(name).map(|(place, values)| (place, values.as_slice()))
+    }
+
+    /// Reads a job file: the keys of `train`, `algorithm`, and the table `[set]`.
+    pub fn from_file(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        Self::from_toml(&text, path)
+    }
+
+    /// Reads the text of a job file; `path` is for messages.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| Error::JobFile {
+            path: path.into(),
+            message: e.to_string().trim_end().to_owned(),
+        })?;
+        let mut job = Self::new();
+        for (name, value) in table {
+            let place = format!("{}, key {name}", path.display());
+            if name == "algorithm" {
+                job.algorithm = Some(text_of(&value, &place)?);
+                continue;
+            }
+            let Some(key) = find(Command::Train, &name) else {
+                let names = keys_of(Command::Train).map(|key| key.name).chain(["algorithm"]);
+                let nearest = nearest(&name.replace('-', "_"), names);
+                return Err(Error::UnknownKey { key: name, place: path.display().to_string(), nearest });
+            };
+            let values = match key.kind {
+                Kind::Pairs => pairs_of(&value, &place)?,
+                Kind::List | Kind::Names => list_of(&value, &place)?,
+                _ => vec![text_of(&value, &place)?],
+            };
+            job.values.insert(key.name, (Place::File(place), values));
+        }
+        Ok(job)
+    }
+
+    /// This job where `flags` win. The parameters of `--set` are merged one by one.
+    #[must_use]
+    pub fn overridden_by(mut self, mut flags: Self) -> Self {
+        if let Some((place, pairs)) = flags.values.remove("set") {
+            let entry = self.values.entry("set").or_insert_with(|| (place.clone(), Vec::new()));
+            entry.0 = place;
+            entry.1.extend(pairs);
+        }
+        self.values.extend(flags.values);
+        self.algorithm = flags.algorithm.or(self.algorithm);
+        self
+    }
+}
+
+fn text_of(value: &toml::Value, place: &str) -> Result<String, Error> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Boolean(flag) => Ok(flag.to_string()),
+        toml::Value::Array(_) | toml::Value::Table(_) | toml::Value::Datetime(_) => Err(Error::BadValue {
+            place: place.into(),
+            actual: value.to_string(),
+            expected: "one value".into(),
+        }),
+    }
+}
+
+fn list_of(value: &toml::Value, place: &str) -> Result<Vec<String>, Error> {
+    match value {
+        toml::Value::Array(items) => items.iter().map(|item| text_of(item, place)).collect(),
+        single => Ok(vec![text_of(single, place)?]),
+    }
+}
+
+fn pairs_of(value: &toml::Value, place: &str) -> Result<Vec<String>, Error> {
+    let toml::Value::Table(table) = value else {
+        let expected = "a table, as in [set] and below it learning_rate = 0.1".into();
+        return Err(Error::BadValue { place: place.into(), actual: value.to_string(), expected });
+    };
+    table.iter().map(|(name, value)| Ok(format!("{name}={}", text_of(value, place)?))).collect()
+}

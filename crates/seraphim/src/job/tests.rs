@@ -1,0 +1,80 @@
+//! Promises of flags and job files.
+
+use std::path::Path;
+
+use super::check::parse_bytes;
+use super::keys::{KEYS, find};
+use super::*;
+
+fn file(text: &str) -> Result<RawJob, Error> {
+    RawJob::from_toml(text, Path::new("job.toml"))
+}
+
+fn flag(name: &str, value: &str) -> RawJob {
+    let mut raw = RawJob::new();
+    raw.set_flag(find(Command::Train, name).unwrap(), vec![value.to_owned()]);
+    raw
+}
+
+const SMALL: &str = "algorithm = 'lr'\ndata = 'a.libsvm'\nmodel = 'out'\n";
+
+#[test]
+fn key_names_are_distinct_and_speak_one_style() {
+    for (i, key) in KEYS.iter().enumerate() {
+        assert!(key.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{}", key.name);
+        assert!(KEYS[..i].iter().all(|other| other.name != key.name), "{} stands twice", key.name);
+    }
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_one() {
+    let error = file("lerning = 1\nvaldate = 'x'").unwrap_err().to_string();
+    assert!(error.contains("unknown key"), "{error}");
+    let error = file("valdate = 'x'").unwrap_err().to_string();
+    assert!(error.contains("\"valdate\"") && error.contains("did you mean \"validate\""), "{error}");
+}
+
+#[test]
+fn flags_win_over_the_file_and_parameters_merge_one_by_one() {
+    let raw = file(&format!("{SMALL}seed = 3\ntasks = 4\n[set]\nl1 = 1\nl2 = 0.5\n")).unwrap();
+    let job =
+        TrainJob::check(&raw.overridden_by(flag("seed", "9")).overridden_by(flag("set", "l1=7"))).unwrap();
+    assert_eq!((job.seed, job.manner.tasks), (9, Some(4)));
+    assert_eq!(job.set["l1"], "7");
+    assert_eq!(job.set["l2"], "0.5");
+}
+
+#[test]
+fn values_out_of_their_range_say_the_range() {
+    for (name, value, expected) in [
+        ("tasks", "0", "auto or a whole number from 1"),
+        ("tasks", "many", "auto or a whole number from 1"),
+        ("threads", "0", "from 1 to"),
+        ("consistency", "ssp", "ssp:N"),
+        ("bad_lines", "skip", "skip=N"),
+        ("keep", "tape", "memory, disk, both"),
+        ("memory_limit", "lots", "2GiB"),
+        ("delimiter", "||", "one ASCII character"),
+        ("set", "l1", "NAME=VALUE"),
+    ] {
+        let raw = file(SMALL).unwrap().overridden_by(flag(name, value));
+        let error = TrainJob::check(&raw).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.exit(), crate::exit::Exit::Usage);
+    }
+}
+
+#[test]
+fn consistency_is_spelled_as_it_is_read() {
+    for text in ["bsp", "asp", "ssp:0", "ssp:4"] {
+        assert_eq!(consistency_name(parse_consistency(text).unwrap()), text);
+    }
+}
+
+#[test]
+fn bytes_have_decimal_and_binary_units() {
+    assert_eq!(parse_bytes("1000"), Some(1000));
+    assert_eq!(parse_bytes("2GiB"), Some(2 << 30));
+    assert_eq!(parse_bytes("1.5 MB"), Some(1_500_000));
+    assert_eq!(parse_bytes("x"), None);
+}

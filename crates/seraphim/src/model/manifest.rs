@@ -1,0 +1,177 @@
+//! `model.json`: what a model is, how it was made, and the checksum of every file. Nothing in it hangs on time or
+//! machine, so that equal runs write equal bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use data::Schema;
+use matrix::{ElementType, MatrixSpec, Storage};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// The version of the model format that this program writes and reads.
+pub const FORMAT_VERSION: u64 = 1;
+/// Name of the manifest in a model directory.
+pub const FILE_NAME: &str = "model.json";
+/// What `format` says.
+pub const FORMAT_NAME: &str = "seraphim-model";
+
+/// The manifest of a model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT_NAME`].
+    pub format: String,
+    /// [`FORMAT_VERSION`].
+    pub format_version: u64,
+    /// The program that wrote it.
+    pub program_version: String,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Every parameter with its value in force.
+    pub settings: BTreeMap<String, String>,
+    /// Columns and kinds of the training data.
+    pub schema: Schema,
+    /// What scoring needs besides the matrices.
+    pub model: algo::Model,
+    /// The matrices, in the order of creation.
+    pub matrices: Vec<MatrixEntry>,
+    /// How it was trained.
+    pub trained: Trained,
+    /// The other files of the directory.
+    pub files: Vec<FileEntry>,
+}
+
+/// A matrix and where it lies.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MatrixEntry {
+    /// Its name, and the name of its tensor.
+    pub name: String,
+    /// The file of its values.
+    pub file: String,
+    /// The tensor of its keys, `U64 [stored_rows]`, ascending; none when all rows are stored in order.
+    pub keys: Option<String>,
+    /// Rows declared.
+    pub rows: u64,
+    /// Columns.
+    pub columns: u64,
+    /// Rows in the file; those left out are zero.
+    pub stored_rows: u64,
+    /// Type of the elements.
+    pub dtype: ElementType,
+    /// How it was stored in training.
+    pub storage: Storage,
+    /// The file of its optimizer slots, if kept.
+    pub optimizer_file: Option<String>,
+    /// Names of the slots; the tensor of one is `MATRIX.SLOT`.
+    pub slots: Vec<String>,
+    /// As it was declared for training.
+    pub spec: MatrixSpec,
+}
+
+/// How a model was trained.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Trained {
+    /// Training data as given.
+    pub data: Vec<String>,
+    /// Validation data as given.
+    pub validate: Vec<String>,
+    /// The model it was trained on from.
+    pub from: Option<String>,
+    /// Records of the training data.
+    pub records: u64,
+    /// Epochs made.
+    pub epochs: u64,
+    /// Whether it was interrupted before its end.
+    pub interrupted: bool,
+    /// Seed.
+    pub seed: u64,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// As spelled on the command line.
+    pub consistency: String,
+    /// Metrics of the last epoch on the training data, before each update.
+    pub metrics: BTreeMap<String, f64>,
+    /// Metrics of the last epoch on the validation data.
+    pub validation_metrics: BTreeMap<String, f64>,
+}
+
+/// A file of the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub size_bytes: u64,
+    /// CRC-32C of its bytes.
+    pub crc32c: u32,
+}
+
+/// How the line of the manifest's own checksum begins; eight hexadecimal digits and [`TRAILER_END`] follow.
+const TRAILER_START: &str = ",\n  \"crc32c\": \"";
+const TRAILER_END: &str = "\"\n}\n";
+const DIGITS: usize = 8;
+
+impl Manifest {
+    /// As text. The last member, `crc32c`, is the checksum of all bytes before its comma.
+    pub fn to_text(&self) -> String {
+        let mut text =
+            serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON");
+        text.truncate(text.trim_end_matches(['\n', '}']).len());
+        let sum = crc32c::crc32c(text.as_bytes());
+        text + TRAILER_START + &format!("{sum:08x}") + TRAILER_END
+    }
+
+    /// Reads a manifest. The checksum is verified before anything is believed; only a version that is not ours is
+    /// told first, since an other version may have its checksum elsewhere.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let loose = serde_json::from_slice::<serde_json::Value>(bytes);
+        if let Err(damage) = verify(bytes) {
+            let foreign = loose.as_ref().ok().and_then(|value| foreign(value, path, Some(damage)));
+            return Err(foreign.unwrap_or(Error::Checksum {
+                path: path.into(),
+                expected: damage.expected,
+                actual: damage.actual,
+            }));
+        }
+        let bad = |what: String| Error::BadModel { path: path.into(), what };
+        let value = loose.map_err(|e| bad(e.to_string()))?;
+        if let Some(error) = foreign(&value, path, None) {
+            return Err(error);
+        }
+        serde_json::from_value(value).map_err(|e| bad(e.to_string()))
+    }
+}
+
+/// The two checksums of a damaged manifest.
+#[derive(Clone, Copy, Debug)]
+struct Damage {
+    expected: u32,
+    actual: u32,
+}
+
+fn verify(bytes: &[u8]) -> Result<(), Damage> {
+    let trailer = TRAILER_START.len() + DIGITS + TRAILER_END.len();
+    let (body, tail) = bytes.split_at(bytes.len().saturating_sub(trailer));
+    let sum = crc32c::crc32c(body);
+    if tail == format!("{TRAILER_START}{sum:08x}{TRAILER_END}").as_bytes() {
+        return Ok(());
+    }
+    let digits = tail.get(TRAILER_START.len()..TRAILER_START.len() + DIGITS);
+    let recorded =
+        digits.and_then(|d| u32::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).unwrap_or(0);
+    // When only the frame around the sum is broken, the sum of the whole file tells the difference.
+    let actual = if recorded == sum { crc32c::crc32c(bytes) } else { sum };
+    Err(Damage { expected: recorded, actual })
+}
+
+/// The error of a model of another version.
+fn foreign(value: &serde_json::Value, path: &Path, damage: Option<Damage>) -> Option<Error> {
+    let found = value.get("format_version")?.as_u64()?;
+    if found == FORMAT_VERSION || value.get("format")?.as_str()? != FORMAT_NAME {
+        return None;
+    }
+    let written_by = value.get("program_version").and_then(|v| v.as_str()).unwrap_or("unknown").to_owned();
+    let damage = damage.map(|d| (d.expected, d.actual));
+    Some(Error::ModelVersion { path: path.into(), found, known: FORMAT_VERSION, written_by, damage })
+}

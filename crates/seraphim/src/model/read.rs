@@ -1,0 +1,188 @@
+//! Reading a model directory: lengths and checksums of all files are verified before anything is used.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use matrix::{Exported, OwnedValues};
+
+use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
+use super::safetensors::{self, Elements, Tensor};
+use super::{DICTIONARY_FILE, dictionary, keys_tensor};
+use crate::error::Error;
+
+/// A model in memory.
+#[derive(Debug)]
+pub struct Model {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its matrices, in the order of the manifest; with slots when asked for and there.
+    pub matrices: Vec<Exported>,
+    /// Names of keys.
+    pub dictionary: BTreeMap<u64, String>,
+}
+
+impl Model {
+    /// Reads a model; with its optimizer slots when `with_slots` and they were kept.
+    pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
+        let manifest = read_manifest(path)?;
+        let mut files = BTreeMap::new();
+        for entry in &manifest.files {
+            let file = path.join(&entry.name);
+            let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
+            if bytes.len() as u64 != entry.size_bytes {
+                return Err(Error::Length {
+                    path: file,
+                    expected: entry.size_bytes,
+                    actual: bytes.len() as u64,
+                });
+            }
+            let actual = crc32c::crc32c(&bytes);
+            if actual != entry.crc32c {
+                return Err(Error::Checksum { path: file, expected: entry.crc32c, actual });
+            }
+            files.insert(entry.name.as_str(), bytes);
+        }
+        let mut tensors = BTreeMap::new();
+        for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
+            if with_slots || *name != super::OPTIMIZER_FILE {
+                let read = safetensors::read(bytes);
+                tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
+            }
+        }
+        let matrices = manifest
+            .matrices
+            .iter()
+            .map(|entry| matrix_of(path, entry, &mut tensors))
+            .collect::<Result<_, _>>()?;
+        let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
+            let file = path.join(DICTIONARY_FILE);
+            let text = std::str::from_utf8(bytes).map_err(|e| bad(&file, e.to_string()))?;
+            dictionary::from_text(text).map_err(|line| bad(&file, format!("line {line} is no entry")))
+        })?;
+        Ok(Self { path: path.into(), manifest, matrices, dictionary })
+    }
+}
+
+/// Reads and verifies the manifest alone.
+pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
+    let file = path.join(manifest::FILE_NAME);
+    if !file.is_file() {
+        let there = if path.is_dir() { "it holds no model.json" } else { "there is no such directory" };
+        return Err(Error::NotAModel { path: path.into(), reason: there.into() });
+    }
+    let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
+    let manifest = Manifest::from_bytes(&bytes, &file)?;
+    if manifest.format != FORMAT_NAME {
+        return Err(Error::NotAModel {
+            path: path.into(),
+            reason: format!("model.json is of {:?}", manifest.format),
+        });
+    }
+    Ok(manifest)
+}
+
+fn bad(path: &Path, what: impl Into<String>) -> Error {
+    Error::BadModel { path: path.into(), what: what.into() }
+}
+
+type Tensors<'a> = BTreeMap<&'a str, BTreeMap<String, Tensor<'static>>>;
+
+fn take(
+    folder: &Path,
+    file: &str,
+    name: &str,
+    tensors: &mut Tensors<'_>,
+) -> Result<Elements<'static>, Error> {
+    let tensor = tensors.get_mut(file).and_then(|tensors| tensors.remove(name));
+    tensor.map(|t| t.elements).ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?} is missing")))
+}
+
+fn take_keys(folder: &Path, file: &str, name: &str, tensors: &mut Tensors<'_>) -> Result<Vec<u64>, Error> {
+    let Elements::U64(keys) = take(folder, file, name, tensors)? else {
+        return Err(bad(&folder.join(file), format!("tensor {name:?} must be U64")));
+    };
+    if !keys.is_sorted_by(|a, b| a < b) {
+        return Err(bad(&folder.join(file), format!("keys of tensor {name:?} must ascend")));
+    }
+    Ok(keys.into_owned())
+}
+
+fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> Result<Exported, Error> {
+    let file = folder.join(&entry.file);
+    let values = owned(take(folder, &entry.file, &entry.name, tensors)?)
+        .ok_or_else(|| bad(&file, format!("tensor {:?} must be F32, F64 or I64", entry.name)))?;
+    let keys = match &entry.keys {
+        Some(name) => take_keys(folder, &entry.file, name, tensors)?,
+        None => (0..entry.stored_rows).collect(),
+    };
+    if (keys.len() as u64).checked_mul(entry.columns) != Some(length(&values) as u64) {
+        let what = format!("{} keys of {} columns but {} values", keys.len(), entry.columns, length(&values));
+        return Err(bad(&file, what));
+    }
+    let weights = Exported { keys, values, slots: Vec::new() };
+    match &entry.optimizer_file {
+        Some(optimizer) if tensors.contains_key(optimizer.as_str()) => {
+            with_slots(folder, entry, &weights, tensors)
+        }
+        _ => Ok(weights),
+    }
+}
+
+/// Rows as the optimizer file has them; weights that were left out are zero.
+fn with_slots(
+    folder: &Path,
+    entry: &MatrixEntry,
+    weights: &Exported,
+    tensors: &mut Tensors<'_>,
+) -> Result<Exported, Error> {
+    let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
+    let keys = take_keys(folder, file, &keys_tensor(&entry.name), tensors)?;
+    let columns = entry.columns as usize;
+    let values = match &weights.values {
+        OwnedValues::F32(x) => OwnedValues::F32(spread(&weights.keys, x, &keys, columns)),
+        OwnedValues::F64(x) => OwnedValues::F64(spread(&weights.keys, x, &keys, columns)),
+        OwnedValues::I64(x) => OwnedValues::I64(spread(&weights.keys, x, &keys, columns)),
+    };
+    let mut slots = Vec::new();
+    for slot in &entry.slots {
+        let name = format!("{}.{slot}", entry.name);
+        let values = owned(take(folder, file, &name, tensors)?);
+        slots
+            .push((slot.clone(), values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?));
+    }
+    Ok(Exported { keys, values, slots })
+}
+
+/// The rows of `from` at the keys of `to`, both ascending; zero where `from` has none.
+fn spread<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
+    let mut out = vec![T::default(); to.len() * columns];
+    let mut next = 0;
+    for (row, key) in out.chunks_mut(columns).zip(to) {
+        while next < from.len() && from[next] < *key {
+            next += 1;
+        }
+        if next < from.len() && from[next] == *key {
+            row.copy_from_slice(&values[next * columns..][..columns]);
+        }
+    }
+    out
+}
+
+fn owned(elements: Elements<'static>) -> Option<OwnedValues> {
+    match elements {
+        Elements::F32(x) => Some(OwnedValues::F32(x.into_owned())),
+        Elements::F64(x) => Some(OwnedValues::F64(x.into_owned())),
+        Elements::I64(x) => Some(OwnedValues::I64(x.into_owned())),
+        Elements::U64(_) => None,
+    }
+}
+
+fn length(values: &OwnedValues) -> usize {
+    match values {
+        OwnedValues::F32(x) => x.len(),
+        OwnedValues::F64(x) => x.len(),
+        OwnedValues::I64(x) => x.len(),
+    }
+}

@@ -1,0 +1,244 @@
+//! Writing a model directory: into a temporary sibling, then renamed, so that it is complete or absent.
+//!
+//! This guards against a program that dies; after a power cut the checksums tell whether the files are whole.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use matrix::{Exported, OwnedValues};
+use matrix::{MatrixSpec, Storage};
+
+use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
+use super::safetensors::{self, Elements, Tensor};
+use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
+use crate::error::Error;
+
+/// Buffer of a file that is being written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A matrix as it left the store.
+#[derive(Debug)]
+pub struct Saved<'a> {
+    /// As it was declared.
+    pub spec: &'a MatrixSpec,
+    /// Its rows.
+    pub rows: &'a Exported,
+}
+
+/// A file that counts and sums what goes through it.
+struct Summed {
+    file: BufWriter<File>,
+    size_bytes: u64,
+    crc32c: u32,
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write_all(bytes)?;
+        self.size_bytes += bytes.len() as u64;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Refuses a place that is taken, before any work is done: it must be absent or, with `overwrite`, a model or empty.
+/// Also tries whether its parent can be written.
+pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
+    if path.exists() {
+        let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        if !overwrite && !empty {
+            return Err(Error::ModelExists { path: path.into() });
+        }
+        if !empty && !path.join(manifest::FILE_NAME).is_file() {
+            return Err(Error::NotReplaceable { path: path.into() });
+        }
+    }
+    let trial = sibling(path, "trial");
+    std::fs::create_dir_all(&trial).map_err(Error::io("write to", path))?;
+    std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
+}
+
+/// Writes a model. `manifest` comes with everything but its `matrices` and `files`.
+pub fn write(
+    path: &Path,
+    overwrite: bool,
+    mut manifest: Manifest,
+    matrices: &[Saved<'_>],
+    keep_optimizer: bool,
+    dictionary: &BTreeMap<u64, String>,
+) -> Result<Manifest, Error> {
+    check_place(path, overwrite)?;
+    let folder = sibling(path, "part");
+    let guard = Temporary(folder.clone());
+    std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    let mut weights = Vec::new();
+    let mut slots = Vec::new();
+    for saved in matrices {
+        manifest.matrices.push(tensors_of(saved, keep_optimizer, &mut weights, &mut slots));
+    }
+    manifest.files.push(write_tensors(&folder, WEIGHTS_FILE, &weights)?);
+    if !slots.is_empty() {
+        manifest.files.push(write_tensors(&folder, OPTIMIZER_FILE, &slots)?);
+    }
+    if !dictionary.is_empty() {
+        let text = super::dictionary::to_text(dictionary);
+        manifest.files.push(write_file(&folder, DICTIONARY_FILE, |out| out.write_all(text.as_bytes()))?);
+    }
+    let text = manifest.to_text();
+    write_file(&folder, manifest::FILE_NAME, |out| out.write_all(text.as_bytes()))?;
+    replace(&folder, path)?;
+    std::mem::forget(guard);
+    Ok(manifest)
+}
+
+/// The tensors of one matrix; zero rows are left out when that is smaller.
+fn tensors_of<'a>(
+    saved: &Saved<'a>,
+    keep_optimizer: bool,
+    weights: &mut Vec<Tensor<'a>>,
+    slots: &mut Vec<Tensor<'a>>,
+) -> MatrixEntry {
+    let (spec, rows) = (saved.spec, saved.rows);
+    let columns = spec.columns as usize;
+    let stored = stored_rows(spec, rows, columns);
+    let (keys, values) = match &stored {
+        Some(positions) => (Some(pick(&rows.keys, positions, 1)), picked(&rows.values, positions, columns)),
+        None => (None, borrowed(&rows.values)),
+    };
+    let stored_rows = stored.as_ref().map_or(rows.keys.len(), Vec::len) as u64;
+    let keys_name = keys.is_some().then(|| super::keys_tensor(&spec.name));
+    if let (Some(name), Some(keys)) = (&keys_name, keys) {
+        weights.push(Tensor { name: name.clone(), shape: vec![stored_rows], elements: Elements::U64(keys) });
+    }
+    weights.push(Tensor {
+        name: spec.name.clone(),
+        shape: vec![stored_rows, spec.columns],
+        elements: values,
+    });
+    let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
+    if !kept.is_empty() {
+        let count = rows.keys.len() as u64;
+        let elements = Elements::U64(Cow::Borrowed(&rows.keys));
+        slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+        for (slot, values) in kept {
+            let elements = borrowed(values);
+            let width = elements.len() as u64 / count.max(1);
+            slots.push(Tensor { name: format!("{}.{slot}", spec.name), shape: vec![count, width], elements });
+        }
+    }
+    MatrixEntry {
+        name: spec.name.clone(),
+        file: WEIGHTS_FILE.into(),
+        keys: keys_name,
+        rows: spec.rows,
+        columns: spec.columns,
+        stored_rows,
+        dtype: spec.element,
+        storage: spec.storage,
+        optimizer_file: (!kept.is_empty()).then(|| OPTIMIZER_FILE.into()),
+        slots: kept.iter().map(|(name, _)| name.clone()).collect(),
+        spec: spec.clone(),
+    }
+}
+
+/// Positions of the rows to store, or none for all rows in order without keys.
+fn stored_rows(spec: &MatrixSpec, rows: &Exported, columns: usize) -> Option<Vec<u32>> {
+    let complete = rows.keys.len() as u64 == spec.rows && spec.storage == Storage::Dense;
+    let zero_is_absent = spec.initializer == matrix::Initializer::Zero;
+    let positions: Vec<u32> = (0..rows.keys.len() as u32)
+        .filter(|&row| !zero_is_absent || !is_zero(&rows.values, row as usize, columns))
+        .collect();
+    let width = columns * if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
+    let sparse_bytes = positions.len() * (8 + width);
+    let dense_bytes = rows.keys.len() * width;
+    (!complete || sparse_bytes < dense_bytes).then_some(positions)
+}
+
+fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
+    let range = row * columns..(row + 1) * columns;
+    match values {
+        OwnedValues::F32(x) => x[range].iter().all(|&v| v == 0.0),
+        OwnedValues::F64(x) => x[range].iter().all(|&v| v == 0.0),
+        OwnedValues::I64(x) => x[range].iter().all(|&v| v == 0),
+    }
+}
+
+fn borrowed(values: &OwnedValues) -> Elements<'_> {
+    match values {
+        OwnedValues::F32(x) => Elements::F32(Cow::Borrowed(x)),
+        OwnedValues::F64(x) => Elements::F64(Cow::Borrowed(x)),
+        OwnedValues::I64(x) => Elements::I64(Cow::Borrowed(x)),
+    }
+}
+
+fn picked<'a>(values: &'a OwnedValues, positions: &[u32], columns: usize) -> Elements<'a> {
+    match values {
+        OwnedValues::F32(x) => Elements::F32(pick(x, positions, columns)),
+        OwnedValues::F64(x) => Elements::F64(pick(x, positions, columns)),
+        OwnedValues::I64(x) => Elements::I64(pick(x, positions, columns)),
+    }
+}
+
+fn pick<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'a, [T]> {
+    if positions.len() * columns == items.len() {
+        return Cow::Borrowed(items);
+    }
+    positions.iter().flat_map(|&p| &items[p as usize * columns..][..columns]).copied().collect()
+}
+
+fn write_tensors(folder: &Path, name: &str, tensors: &[Tensor<'_>]) -> Result<FileEntry, Error> {
+    write_file(folder, name, |out| safetensors::write(tensors, out))
+}
+
+fn write_file(
+    folder: &Path,
+    name: &str,
+    fill: impl FnOnce(&mut Summed) -> std::io::Result<()>,
+) -> Result<FileEntry, Error> {
+    let path = folder.join(name);
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    let mut out = Summed { file: BufWriter::with_capacity(BUFFER_BYTES, file), size_bytes: 0, crc32c: 0 };
+    fill(&mut out).and_then(|()| out.flush()).map_err(Error::io("write", &path))?;
+    Ok(FileEntry { name: name.into(), size_bytes: out.size_bytes, crc32c: out.crc32c })
+}
+
+/// Puts the finished folder in its place; what was there goes aside first and is deleted last.
+fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
+    let aside = sibling(path, "old");
+    let replaced = path.exists();
+    if replaced {
+        std::fs::rename(path, &aside).map_err(Error::io("replace", path))?;
+    }
+    if let Err(error) = std::fs::rename(folder, path) {
+        if replaced {
+            let _ = std::fs::rename(&aside, path);
+        }
+        return Err(Error::io("create", path)(error));
+    }
+    if replaced {
+        std::fs::remove_dir_all(&aside).map_err(Error::io("remove", &aside))?;
+    }
+    Ok(())
+}
+
+/// A hidden neighbour of `path`, of this process alone.
+fn sibling(path: &Path, role: &str) -> PathBuf {
+    let name = path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
+    path.with_file_name(format!(".{name}.{role}-{}", std::process::id()))
+}
+
+/// Removes the unfinished folder when writing fails.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,26 @@
+//! Runs in one process: tasks are threads, parameters a store they share.
+
+pub mod coordinator;
+pub mod evaluate;
+pub mod local;
+#[cfg(feature = "parquet")]
+mod parquet;
+pub mod permits;
+pub mod predict;
+pub mod score;
+pub mod share;
+pub mod tasks;
+pub mod totals;
+
+use data::FormatTable;
+
+use crate::interrupt::Interrupt;
+
+/// What a run is given from outside.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    /// The formats that may be read.
+    pub formats: &'a FormatTable,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+}

@@ -1,0 +1,102 @@
+//! `--threads`: at most so many tasks compute at once. A task gives its permit back while it may have to wait for
+//! others, so a limit below the number of tasks cannot block them for ever.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use matrix::{Agent, Clock, MatrixId, Part, Values, ValuesMut};
+
+/// A counting semaphore.
+#[derive(Debug)]
+pub struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Permits {
+    /// With `count` permits.
+    pub fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self { free: Mutex::new(count.max(1)), freed: Condvar::new() })
+    }
+
+    /// Waits for a permit.
+    pub fn acquire(&self) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+    }
+
+    /// Gives one back.
+    pub fn release(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+    }
+
+    /// Runs `work`, which may wait for other tasks, without a permit.
+    pub fn without<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.release();
+        let _back = Reacquire(self);
+        work()
+    }
+}
+
+struct Reacquire<'a>(&'a Permits);
+
+impl Drop for Reacquire<'_> {
+    fn drop(&mut self) {
+        self.0.acquire();
+    }
+}
+
+/// An agent that holds no permit while it may wait.
+#[derive(Debug)]
+pub struct PermittedAgent<A> {
+    agent: A,
+    permits: Arc<Permits>,
+}
+
+impl<A: Agent> PermittedAgent<A> {
+    /// Its task must hold a permit.
+    pub fn new(agent: A, permits: Arc<Permits>) -> Self {
+        Self { agent, permits }
+    }
+}
+
+impl<A: Agent> Agent for PermittedAgent<A> {
+    fn task(&self) -> u32 {
+        self.agent.task()
+    }
+
+    fn task_count(&self) -> u32 {
+        self.agent.task_count()
+    }
+
+    fn clock(&self) -> Clock {
+        self.agent.clock()
+    }
+
+    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), matrix::Error> {
+        self.permits.without(|| self.agent.pull(matrix, part, out))
+    }
+
+    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), matrix::Error> {
+        self.permits.without(|| self.agent.push(matrix, part, values))
+    }
+
+    fn tick(&mut self) -> Result<(), matrix::Error> {
+        self.agent.tick()
+    }
+
+    fn barrier(&mut self) -> Result<(), matrix::Error> {
+        self.permits.without(|| self.agent.barrier())
+    }
+
+    fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), matrix::Error> {
+        self.permits.without(|| self.agent.all_reduce(values))
+    }
+
+    fn finish(&mut self) -> Result<(), matrix::Error> {
+        self.agent.finish()
+    }
+}

@@ -1,0 +1,197 @@
+//! Scoring data with a model, in parallel and in order: the input is cut into chunks, workers take them in turn, and
+//! what they make arrives in the order of the input, whatever the number of workers.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use algo::Scorer;
+use data::{BadLines, Batch, Part, ReadSummary, Source, Split};
+use matrix::{Agent, Consistency, LocalConfig, LocalStore};
+
+use super::totals::Totals;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::job::Input;
+use crate::model::Model;
+
+/// Input of a chunk. The same for any number of workers, so that sums over chunks have the same bits.
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Most chunks of an input: each keeps a channel.
+const CHUNK_LIMIT: u64 = 1 << 16;
+/// Records scored at once.
+const BATCH_RECORDS: usize = 4096;
+/// Pieces of a chunk that may wait for their turn.
+const WAITING_PIECES: usize = 4;
+/// Partitions of a model's matrices: reads seldom meet.
+const PARTITION_COUNT: u32 = 64;
+/// Nothing waits under ASP; the store wants a limit all the same.
+const WAIT_LIMIT: Duration = Duration::from_mins(10);
+
+/// A model in a store, ready to score.
+pub struct Scoring {
+    store: Arc<LocalStore>,
+    model: algo::Model,
+    workers: usize,
+}
+
+impl Scoring {
+    /// Loads a model for so many workers.
+    pub fn new(model: &Model, workers: usize) -> Result<Self, Error> {
+        let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
+        for spec in model.manifest.model.matrices(PARTITION_COUNT) {
+            debug_assert_eq!(spec.consistency, Consistency::Asp);
+            let Some(position) = model.manifest.matrices.iter().position(|entry| entry.name == spec.name)
+            else {
+                let what = format!("matrix {:?} is missing", spec.name);
+                return Err(Error::BadModel { path: model.path.clone(), what });
+            };
+            let id = store.create(spec)?;
+            store.import(id, &model.matrices[position])?;
+        }
+        Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
+    }
+
+    /// Runs `work` on every batch and gives what it makes to `take`, in the order of the input.
+    pub fn run<T: Send>(
+        &self,
+        source: &Source,
+        input: &Input,
+        interrupt: &Interrupt,
+        work: impl Fn(&mut dyn Scorer, &mut dyn Agent, &Batch) -> Result<T, Error> + Sync,
+        mut take: impl FnMut(T) -> Result<(), Error>,
+    ) -> Result<Totals, Error> {
+        let chunks = chunks(source);
+        let (senders, receivers): (Vec<_>, Vec<_>) = chunks
+            .iter()
+            .map(|_| sync_channel::<Piece<T>>(WAITING_PIECES))
+            .map(|(s, r)| (Mutex::new(Some(s)), r))
+            .unzip();
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let mut totals = Totals::default();
+        let result = std::thread::scope(|scope| {
+            for worker in 0..self.workers.min(chunks.len()) as u32 {
+                let (chunks, senders, next, stop, work) = (&chunks, &senders, &next, &stop, &work);
+                scope.spawn(move || {
+                    let mut agent = self.store.agent(worker);
+                    let mut scorer = self.model.scorer();
+                    let mut batch = Batch::default();
+                    while !stop.load(Ordering::Relaxed) {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(chunk) = chunks.get(i) else { return };
+                        let sender = senders[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+                        let sender = sender.expect("each chunk is taken by one worker");
+                        let mut score = |batch: &Batch| work(&mut *scorer, &mut agent, batch);
+                        if !read_chunk(source, chunk, &mut batch, &sender, &mut score) {
+                            return;
+                        }
+                    }
+                });
+            }
+            let result = receive(receivers, input, interrupt, &mut totals, &mut take);
+            stop.store(true, Ordering::Relaxed);
+            // Chunks that nobody took yet have a sender here; workers find their receivers closed.
+            result
+        });
+        result?;
+        if totals.records == 0 {
+            return Err(Error::NoRecords { inputs: input.data.clone() });
+        }
+        Ok(totals)
+    }
+}
+
+/// What a worker says about its chunk.
+enum Piece<T> {
+    Made(T),
+    Read(Box<ReadSummary>),
+    Failed(Error),
+}
+
+/// Reads and scores one chunk; false when the receiver is gone or something failed.
+fn read_chunk<T>(
+    source: &Source,
+    chunk: &Split,
+    batch: &mut Batch,
+    sender: &SyncSender<Piece<T>>,
+    score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
+) -> bool {
+    let mut pieces = || -> Result<bool, Error> {
+        let mut reader = source.reader(vec![chunk.clone()])?;
+        while reader.next_batch(BATCH_RECORDS, batch)? {
+            if sender.send(Piece::Made(score(batch)?)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(sender.send(Piece::Read(Box::new(reader.summary().clone()))).is_ok())
+    };
+    match pieces() {
+        Ok(goes_on) => goes_on,
+        Err(error) => {
+            // A closed channel means that somebody else failed first.
+            let _ = sender.send(Piece::Failed(error));
+            false
+        }
+    }
+}
+
+/// Takes pieces, chunk by chunk.
+fn receive<T>(
+    receivers: Vec<Receiver<Piece<T>>>,
+    input: &Input,
+    interrupt: &Interrupt,
+    totals: &mut Totals,
+    take: &mut dyn FnMut(T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for (i, receiver) in receivers.into_iter().enumerate() {
+        loop {
+            if interrupt.is_raised() {
+                return Err(Error::Interrupted { what: "scoring did not end; no result was written".into() });
+            }
+            match receiver.recv() {
+                Ok(Piece::Made(made)) => take(made)?,
+                Ok(Piece::Failed(error)) => return Err(error),
+                Ok(Piece::Read(summary)) => {
+                    totals.add(&summary);
+                    check_bad_lines(input, totals)?;
+                    break;
+                }
+                Err(_) => {
+                    return Err(Error::Panic {
+                        task: i as u32,
+                        message: "a scoring thread ended early".into(),
+                    });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_bad_lines(input: &Input, totals: &Totals) -> Result<(), Error> {
+    match input.bad_lines {
+        BadLines::Skip { limit } if totals.bad_lines > limit => {
+            let first = totals.first_bad_lines.first().cloned().unwrap_or_default();
+            Err(Error::BadLines { count: totals.bad_lines, limit, first })
+        }
+        BadLines::Skip { .. } | BadLines::Fail => Ok(()),
+    }
+}
+
+/// The input in pieces that can be read on their own, in its order.
+fn chunks(source: &Source) -> Vec<Split> {
+    let count = source.size_bytes().map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
+    let mut chunks: Vec<Split> = source.splits(count as usize).into_iter().flatten().collect();
+    chunks.sort_by_key(|split| (split.file, position(&split.part)));
+    chunks
+}
+
+fn position(part: &Part) -> u64 {
+    match part {
+        Part::Bytes(range) => range.start,
+        Part::Whole => 0,
+        Part::Unit(unit) => *unit as u64,
+    }
+}

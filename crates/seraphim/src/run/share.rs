@@ -1,0 +1,82 @@
+//! One task's share of the training data, watched: the bytes it has read go to the progress display, and its time.
+
+use std::time::{Duration, Instant};
+
+use data::{Batch, BatchStream, TaskData};
+
+use crate::progress::Progress;
+
+/// Training data of one task.
+pub struct Watched<'a> {
+    /// The data.
+    pub data: TaskData,
+    progress: &'a Progress,
+    told_bytes: u64,
+}
+
+impl<'a> Watched<'a> {
+    /// Tells `progress` what is read.
+    pub fn new(data: TaskData, progress: &'a Progress) -> Self {
+        let told_bytes = data.reader().summary().bytes_read;
+        Self { data, progress, told_bytes }
+    }
+
+    fn tell(&mut self) {
+        let bytes = self.data.reader().summary().bytes_read;
+        self.progress.add_bytes(bytes.saturating_sub(self.told_bytes));
+        self.told_bytes = bytes;
+    }
+}
+
+impl BatchStream for Watched<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.data.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        self.tell();
+        self.data.next()
+    }
+
+    fn forget(&mut self) {
+        self.data.forget();
+    }
+}
+
+/// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
+pub struct Timed {
+    stream: Box<dyn BatchStream>,
+    started: Option<Instant>,
+    spent: Duration,
+}
+
+impl Timed {
+    /// Around a stream.
+    pub fn new(stream: Box<dyn BatchStream>) -> Self {
+        Self { stream, started: None, spent: Duration::ZERO }
+    }
+
+    /// The time so far.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+}
+
+impl BatchStream for Timed {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.started = Some(Instant::now());
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        let batch = self.stream.next()?;
+        if batch.is_none() {
+            self.spent += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
+        }
+        Ok(batch)
+    }
+
+    fn forget(&mut self) {
+        self.stream.forget();
+    }
+}

@@ -1,0 +1,181 @@
+//! Promise: bad input is an error that says what, where and what to do, with the documented exit code.
+
+mod common;
+
+use std::io::Write as _;
+
+use common::{Folder, bytes_of, clicks, fail, succeed};
+
+const USAGE: i32 = 2;
+const DATA: i32 = 3;
+const MODEL: i32 = 4;
+const IO: i32 = 5;
+
+/// Trains on `content` and must fail; the message must hold all of `words`.
+fn refused(code: i32, content: impl AsRef<[u8]>, words: &[&str]) {
+    let folder = Folder::new();
+    let data = folder.write("bad.libsvm", content);
+    let error = fail(code, &["train", "lr", "--data", &data, "--model", &folder.path("model")]);
+    for word in words {
+        assert!(error.contains(word), "{word:?} is not in: {error}");
+    }
+    assert!(!std::path::Path::new(&folder.path("model")).exists(), "no model of bad data");
+}
+
+#[test]
+fn empty_files_and_blank_lines_hold_no_records() {
+    refused(DATA, "", &["bad.libsvm"]);
+    refused(DATA, "\n\n  \n", &["no records"]);
+}
+
+#[test]
+fn bad_lines_name_file_line_and_column() {
+    let good = clicks(10, 1);
+    refused(DATA, format!("{good}1 3:nan\n"), &["bad.libsvm:11:"]);
+    refused(DATA, format!("{good}1 9223372036854775808:1\n"), &["bad.libsvm:11:"]);
+    refused(DATA, format!("{good}1 3:1 7:1 3:1\n"), &["bad.libsvm:11:", "3"]);
+    refused(DATA, format!("{good}7 3:1\n"), &["bad.libsvm:11:", "7"]);
+}
+
+#[test]
+fn one_class_only_is_an_error() {
+    refused(DATA, "1 1:1\n1 2:1\n", &["one class only"]);
+}
+
+#[test]
+fn bad_lines_can_be_skipped_and_are_counted() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", format!("{}1 x\n{}", clicks(50, 1), clicks(50, 2)));
+    let model = folder.path("model");
+    let said = succeed(&["train", "lr", "--data", &data, "--model", &model, "--bad-lines", "skip=1"]);
+    assert!(said.contains("skipped 1 bad lines") && said.contains("a.libsvm:51:"), "{said}");
+    let two = folder.write("b.libsvm", format!("{}1 x\n1 y\n", clicks(50, 1)));
+    let error =
+        fail(DATA, &["train", "lr", "--data", &two, "--model", &folder.path("m"), "--bad-lines", "skip=1"]);
+    assert!(error.contains("2 bad lines, 1 allowed"), "{error}");
+}
+
+#[test]
+fn a_truncated_gzip_names_the_file() {
+    let mut whole = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    whole.write_all(clicks(500, 1).as_bytes()).unwrap();
+    let whole = whole.finish().unwrap();
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm.gz", &whole[..whole.len() / 2]);
+    let error = fail(DATA, &["train", "lr", "--data", &data, "--model", &folder.path("model")]);
+    assert!(error.contains("a.libsvm.gz") && error.contains("byte"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_says_where_it_looked() {
+    let folder = Folder::new();
+    let pattern = folder.path("*.libsvm");
+    let error = fail(IO, &["train", "lr", "--data", &pattern, "--model", &folder.path("model")]);
+    assert!(error.contains("*.libsvm") && error.contains("nothing matches"), "{error}");
+}
+
+#[test]
+fn an_existing_model_is_kept_unless_overwritten() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let model = folder.path("model");
+    let train = ["train", "lr", "--data", &data, "--model", &model];
+    succeed(&train);
+    let before = bytes_of(&model);
+    let error = fail(USAGE, &train);
+    assert!(error.contains("--overwrite"), "{error}");
+    assert!(bytes_of(&model) == before);
+    succeed(&[&train[..], &["--overwrite"]].concat());
+    let mine = folder.path("precious");
+    std::fs::create_dir(&mine).unwrap();
+    folder.write("precious/thesis.txt", "years of work");
+    let error = fail(USAGE, &["train", "lr", "--data", &data, "--model", &mine, "--overwrite"]);
+    assert!(error.contains("neither a model nor an empty folder"), "{error}");
+    assert_eq!(bytes_of(&mine).len(), 1);
+}
+
+#[test]
+fn an_unwritable_output_is_found_before_the_work() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let file = folder.write("file", "");
+    let error = fail(IO, &["train", "lr", "--data", &data, "--model", &format!("{file}/model")]);
+    assert!(error.contains("file/model"), "{error}");
+    let report = folder.path("no/such/report.json");
+    fail(IO, &["train", "lr", "--data", &data, "--model", &folder.path("m"), "--report", &report]);
+    succeed(&["train", "lr", "--data", &data, "--model", &folder.path("m")]);
+    let output = folder.path("no/such/scores.csv");
+    fail(IO, &["predict", "--model", &folder.path("m"), "--data", &data, "--output", &output]);
+}
+
+#[test]
+fn a_flipped_byte_in_any_model_file_is_an_error_with_both_checksums() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(200, 1));
+    let model = folder.path("model");
+    succeed(&["train", "lr", "--data", &data, "--model", &model]);
+    for (name, bytes) in bytes_of(&model) {
+        let name = name.to_str().unwrap();
+        for position in [0, bytes.len() / 2, bytes.len() - 1] {
+            let mut broken = bytes.clone();
+            broken[position] ^= 0x04;
+            folder.write(&format!("model/{name}"), &broken);
+            let error = fail(MODEL, &["evaluate", "--model", &model, "--data", &data]);
+            assert!(error.contains(name) && error.contains("checksum is"), "{name} at {position}: {error}");
+        }
+        folder.write(&format!("model/{name}"), &bytes[..bytes.len() - 1]);
+        fail(MODEL, &["inspect", &model]);
+        folder.write(&format!("model/{name}"), &bytes);
+    }
+    succeed(&["evaluate", "--model", &model, "--data", &data]);
+}
+
+#[test]
+fn a_model_of_another_version_names_both_versions() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(200, 1));
+    let model = folder.path("model");
+    succeed(&["train", "lr", "--data", &data, "--model", &model]);
+    let text = std::fs::read_to_string(folder.path("model/model.json")).unwrap();
+    folder.write("model/model.json", text.replace("\"format_version\": 1", "\"format_version\": 7"));
+    let error = fail(MODEL, &["inspect", &model]);
+    assert!(error.contains("version 7") && error.contains("version 1"), "{error}");
+    let error = fail(MODEL, &["inspect", &folder.path("nothing")]);
+    assert!(error.contains("is no model"), "{error}");
+}
+
+#[test]
+fn wrong_parameters_say_the_range_and_the_nearest_name() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(10, 1));
+    let model = folder.path("model");
+    let train = |extra: &[&str]| {
+        fail(USAGE, &[&["train", "lr", "--data", &data, "--model", &model][..], extra].concat())
+    };
+    let error = train(&["--set", "learning_rate=-1"]);
+    assert!(error.contains("learning_rate") && error.contains("-1"), "{error}");
+    assert!(train(&["--set", "learning_rat=1"]).contains("did you mean learning_rate"));
+    assert!(train(&["--consistency", "ssp"]).contains("ssp:N"));
+    assert!(train(&["--seeed", "1"]).contains("--seed"));
+    assert!(fail(USAGE, &["train", "l", "--data", &data, "--model", &model]).contains("lr"));
+    assert!(fail(USAGE, &["train", "--data", &data, "--model", &model]).contains("algorithm"));
+}
+
+#[test]
+fn a_full_disk_under_kept_blocks_is_an_error_of_writing() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let scratch = folder.write("no_folder", "");
+    let keep = ["--keep", "disk", "--scratch", &scratch, "--set", "epochs=2"];
+    let model = folder.path("model");
+    let error = fail(IO, &[&["train", "lr", "--data", &data, "--model", &model][..], &keep].concat());
+    assert!(error.contains("no_folder"), "{error}");
+}
+
+#[test]
+fn a_validation_file_may_have_more_columns_than_training() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let wider = folder.write("b.libsvm", "1 1:1 900:1\n0 30:1 77777777777:1\n");
+    succeed(&["train", "lr", "--data", &data, "--validate", &wider, "--model", &folder.path("model")]);
+}

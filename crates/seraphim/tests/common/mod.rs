@@ -1,0 +1,112 @@
+//! What the tests of the binary share: running it, and small data with a known answer.
+#![allow(dead_code, reason = "each test file takes what it needs")]
+#![allow(clippy::print_stdout, clippy::format_push_string, reason = "helpers of tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use math::random::{Purpose, stream};
+
+/// The binary with its arguments.
+pub(crate) fn seraphim(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the binary was built for this test")
+}
+
+/// The binary, not yet started.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_seraphim"));
+    command.args(arguments);
+    command
+}
+
+/// Runs and must succeed; gives standard output.
+pub(crate) fn succeed(arguments: &[&str]) -> String {
+    let output = seraphim(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "seraphim {arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("output is text")
+}
+
+/// Runs and must fail with this exit code; gives standard error.
+pub(crate) fn fail(code: i32, arguments: &[&str]) -> String {
+    let output = seraphim(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "seraphim {arguments:?}: {error}");
+    let at = error.find("error: ").unwrap_or_else(|| panic!("no error in: {error}"));
+    error[at..].to_owned()
+}
+
+/// Sparse records of two classes: feature 1..=50, the label is likely 1 when many features below 25 are there.
+pub(crate) fn clicks(records: u64, seed: u64) -> String {
+    let mut random = stream(seed, Purpose::Test, 0, 0);
+    let mut text = String::new();
+    for _ in 0..records {
+        let mut keys: Vec<u64> = (0..8).map(|_| 1 + random.below(50)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let margin: f64 = keys.iter().map(|&key| if key < 25 { 0.6 } else { -0.6 }).sum();
+        let label = u8::from(random.uniform() < 1.0 / (1.0 + (-margin).exp()));
+        text.push_str(&label.to_string());
+        for key in keys {
+            text.push_str(&format!(" {key}:1"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A folder for one test, with files in it.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// An empty folder.
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("the temporary folder can be written"))
+    }
+
+    /// A path in it, as text.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("temporary names are text").to_owned()
+    }
+
+    /// Writes a file; gives its path.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("the temporary folder can be written");
+        path
+    }
+}
+
+/// All bytes of all files of a directory, by name.
+pub(crate) fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .map(|path| {
+            (path.file_name().expect("an entry has a name").into(), std::fs::read(&path).expect("readable"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// A member of a JSON text, by a pointer like `/metrics/auc`.
+pub(crate) fn number(json: &str, pointer: &str) -> f64 {
+    let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
+    value
+        .pointer(pointer)
+        .and_then(serde_json::Value::as_f64)
+        .unwrap_or_else(|| panic!("no {pointer} in {json}"))
+}
+
+/// A real data set, or none with a clear word that the test was skipped.
+pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let root = std::env::var_os("SERAPHIM_DATA").map_or(default, PathBuf::from);
+    let path = root.join(name);
+    if !path.exists() {
+        println!("skipped: {} is not there (SERAPHIM_DATA names its root)", path.display());
+        return None;
+    }
+    Some(path)
+}

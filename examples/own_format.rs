@@ -1,0 +1,64 @@
+//! A format of your own: one trait, one row, then the ordinary commands.
+//!
+//! `weather` lines look like `rain: wind=12.5 cloud=0.9`, or `dry: ...`. Try it:
+//! ```text
+//! cargo run --example own_format -- train lr --data days.weather --model out/
+//! cargo run --example own_format -- predict --model out/ --data days.weather --output -
+//! ```
+
+use std::process::ExitCode;
+
+use data::format::{FormatContext, FormatRow, LineParser, LinePlan, Parsed, Plan};
+use data::{BatchBuilder, FormatTable, LineError, Schema};
+
+/// The parser: what one line means. Lines, splits, compression and line numbers are not its business.
+struct Weather;
+
+impl LineParser for Weather {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+        let text = std::str::from_utf8(line).map_err(|e| LineError::new(e.valid_up_to(), "text in UTF-8"))?;
+        if text.trim().is_empty() {
+            return Ok(Parsed::Nothing);
+        }
+        let (sky, measured) = text.split_once(':').ok_or_else(|| LineError::new(0, "rain: or dry:"))?;
+        let label = match sky.trim() {
+            "rain" => 1.0,
+            "dry" => 0.0,
+            _ => return Err(LineError::new(0, "rain: or dry:")),
+        };
+        for word in measured.split_whitespace() {
+            let at = word.as_ptr() as usize - text.as_ptr() as usize;
+            let entry =
+                word.split_once('=').and_then(|(name, value)| Some((name, value.parse::<f32>().ok()?)));
+            let (name, value) = entry.ok_or_else(|| LineError::new(at, "name=number"))?;
+            out.push(math::hash::named_key(b"weather", name.as_bytes()), value);
+        }
+        if let Some(key) = out.duplicate_key() {
+            return Err(LineError::found(0, "each name once", format!("a name twice (key {key})")));
+        }
+        Ok(Parsed::Record { label: Some(label), weight: 1.0, group: None })
+    }
+}
+
+impl LinePlan for Weather {
+    fn schema(&self) -> Schema {
+        Schema::default()
+    }
+
+    fn parser(&self) -> Box<dyn LineParser> {
+        Box::new(Weather)
+    }
+}
+
+/// The row of the table.
+const ROW: FormatRow = FormatRow {
+    name: "weather",
+    title: "rain: or dry:, then name=number ...",
+    extensions: &["weather"],
+    recognize: |head| head.starts_with(b"rain:") || head.starts_with(b"dry:"),
+    open: |_: &FormatContext<'_>| Ok(Plan::Lines(Box::new(Weather))),
+};
+
+fn main() -> ExitCode {
+    seraphim::cli::run(&FormatTable::builtin().with(ROW))
+}

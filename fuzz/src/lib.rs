@@ -1,0 +1,153 @@
+//! What is fuzzed: every parser of bytes that come from outside. A target is a function of bytes that panics when a
+//! promise breaks; the promise is stated on it. `cargo xtask fuzz` looks for such bytes, `cargo test` (here in `fuzz/`)
+//! replays the kept corpus.
+
+use std::path::Path;
+
+use data::{Batch, FormatOptions};
+use seraphim::job::RawJob;
+use seraphim::model::manifest::Manifest;
+use seraphim::model::safetensors;
+
+/// A target by name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("block", block),
+    ("csv", csv),
+    ("dense", dense),
+    ("job_toml", job_toml),
+    ("libffm", libffm),
+    ("libsvm", libsvm),
+    ("manifest", manifest),
+    ("safetensors", safetensors),
+    ("vw", vw),
+];
+
+/// Where the checked part of a block begins; its checksum stands in the four bytes before.
+const BLOCK_CHECKED_FROM: usize = 8;
+
+/// Any bytes read as libsvm are well-formed batches or an error.
+pub fn libsvm(bytes: &[u8]) {
+    read("libsvm", bytes);
+}
+
+/// Any bytes read as libffm are well-formed batches or an error.
+pub fn libffm(bytes: &[u8]) {
+    read("libffm", bytes);
+}
+
+/// Any bytes read as dense text are well-formed batches or an error.
+pub fn dense(bytes: &[u8]) {
+    read("dense", bytes);
+}
+
+/// Any bytes read as CSV are well-formed batches or an error.
+pub fn csv(bytes: &[u8]) {
+    read("csv", bytes);
+}
+
+/// Any bytes read as VW text are well-formed batches or an error.
+pub fn vw(bytes: &[u8]) {
+    read("vw", bytes);
+}
+
+/// Any bytes are a block that decodes to a well-formed batch, which is encoded and decoded to itself, or an error. Tried
+/// as they are, and with the checksum made right, so that what lies behind it is reached too.
+pub fn block(bytes: &[u8]) {
+    let mut sealed = bytes.to_vec();
+    if let Some((head, body)) = sealed.split_at_mut_checked(BLOCK_CHECKED_FROM) {
+        head[4..].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    }
+    let mut batch = Batch::default();
+    for bytes in [bytes, &sealed] {
+        if data::block::decode(bytes, &mut batch).is_err() {
+            continue;
+        }
+        assert_well_formed(&batch);
+        let (mut again, mut decoded) = (Vec::new(), Batch::default());
+        data::block::encode(&batch, &mut again);
+        data::block::decode(&again, &mut decoded).expect("what was encoded is decoded");
+        assert_eq!(bits(&decoded), bits(&batch), "a block round trip changed the batch");
+    }
+}
+
+/// Any bytes are tensors, which are written and read as themselves, or an error.
+pub fn safetensors(bytes: &[u8]) {
+    let Ok(tensors) = safetensors::read(bytes) else { return };
+    let list: Vec<_> = tensors.into_values().collect();
+    let (mut once, mut twice) = (Vec::new(), Vec::new());
+    safetensors::write(&list, &mut once).expect("a vector takes all bytes");
+    let again: Vec<_> = safetensors::read(&once).expect("what was written is read").into_values().collect();
+    safetensors::write(&again, &mut twice).expect("a vector takes all bytes");
+    assert_eq!(once, twice, "a safetensors round trip changed the bytes");
+}
+
+/// Any bytes are a manifest or an error that names the file. Tried as they are, and with their checksum added.
+pub fn manifest(bytes: &[u8]) {
+    let path = Path::new("out/model.json");
+    let mut sealed = bytes.to_vec();
+    sealed.extend(format!(",\n  \"crc32c\": \"{:08x}\"\n}}\n", crc32c::crc32c(bytes)).into_bytes());
+    for bytes in [bytes, &sealed] {
+        if let Err(error) = Manifest::from_bytes(bytes, path) {
+            assert!(error.to_string().contains("model.json"), "the error does not name the file: {error}");
+        }
+    }
+}
+
+/// Any text is a job file or an error.
+pub fn job_toml(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = RawJob::from_toml(text, Path::new("job.toml"));
+    }
+}
+
+/// Reads with the defaults, and with everything switched the other way.
+fn read(format: &str, bytes: &[u8]) {
+    let usual = FormatOptions::default();
+    let other = FormatOptions {
+        header: Some(false),
+        keep_zeros: true,
+        group: (format == "libsvm").then(|| "qid".to_owned()),
+        weight: (format == "csv").then(|| "1".to_owned()),
+        ..FormatOptions::default()
+    };
+    for options in [usual, other] {
+        if let Ok(batches) = data::read_bytes(format, &options, bytes) {
+            batches.iter().for_each(assert_well_formed);
+        }
+    }
+}
+
+/// What every user of a batch relies on.
+fn assert_well_formed(batch: &Batch) {
+    let (records, entries) = (batch.record_count(), batch.entry_count());
+    assert_eq!(batch.offsets.len(), records + 1);
+    assert_eq!(batch.offsets[0], 0);
+    assert_eq!(batch.offsets[records] as usize, entries);
+    assert!(batch.offsets.windows(2).all(|pair| pair[0] <= pair[1]), "offsets fall");
+    assert!(batch.columns.windows(2).all(|pair| pair[0] < pair[1]), "columns do not rise");
+    assert!(
+        batch.indices.iter().all(|&index| (index as usize) < batch.columns.len()),
+        "an index without a column"
+    );
+    for (name, length, full) in [
+        ("values", batch.values.len(), entries),
+        ("fields", batch.fields.len(), entries),
+        ("weights", batch.weights.len(), records),
+        ("groups", batch.groups.len(), records),
+    ] {
+        assert!(length == 0 || length == full, "{length} {name} for {full}");
+    }
+}
+
+/// A batch with floats as bits, so that equality is exact and NaN equals itself.
+fn bits(batch: &Batch) -> impl PartialEq + std::fmt::Debug + use<> {
+    let of = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+    (
+        [of(&batch.labels), of(&batch.weights), of(&batch.values)],
+        [batch.offsets.clone(), batch.indices.clone(), batch.fields.clone()],
+        [batch.groups.clone(), batch.columns.clone()],
+    )
+}

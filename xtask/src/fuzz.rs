@@ -1,0 +1,129 @@
+//! `cargo xtask fuzz`: builds the targets of `fuzz/` with coverage counters and runs each from its kept corpus.
+//!
+//! The flags are those of cargo-fuzz without the address sanitizer, which needs a nightly compiler; the code under test
+//! is safe Rust, so a panic is what there is to find. Inputs that reach new code go to `fuzz/target/corpus/TARGET`; one
+//! that fails is written to `fuzz/artifacts/TARGET` and stays a test once it is copied to `fuzz/corpus/TARGET`.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::command::{Cmd, answers};
+
+const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
+
+const DEFAULT_SECONDS: u64 = 5;
+
+/// Memory of one target: more is a finding (a length read from the input and believed).
+const MEMORY_LIMIT_MB: u32 = 1024;
+
+/// Time of one input: more is a finding.
+const INPUT_LIMIT_SECONDS: u32 = 10;
+
+/// Longest input that is tried, in bytes.
+const INPUT_LIMIT_BYTES: u32 = 4096;
+
+/// What to fuzz and for how long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    seconds: u64,
+    targets: Vec<String>,
+}
+
+impl Request {
+    /// Every target.
+    pub(crate) fn all(seconds: u64) -> Self {
+        Self { seconds, targets: Vec::new() }
+    }
+
+    /// From the words after `fuzz`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Self::all(DEFAULT_SECONDS);
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--seconds" => {
+                    let value = words.next().context("--seconds needs a number")?;
+                    request.seconds =
+                        value.parse().with_context(|| format!("--seconds {value:?} is not a number"))?;
+                }
+                flag if flag.starts_with('-') => bail!("unknown flag {flag:?}; there is --seconds N"),
+                target => request.targets.push(target.to_owned()),
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// Builds all targets and runs those asked for.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let folder = root.join("fuzz");
+    let known = targets(&folder)?;
+    for target in &request.targets {
+        ensure!(known.contains(target), "unknown fuzz target {target:?}; there are {known:?}");
+    }
+    if !answers("c++", &["--version"]) {
+        println!("skipped: no C++ compiler (libFuzzer needs one); replaying the kept corpus instead");
+        return Cmd::cargo(&folder, "test").run();
+    }
+    let host = host_triple(root)?;
+    // With --target, build scripts and macros are built without the flags.
+    Cmd::cargo(&folder, "build --release --bins --target").args([&host]).env("RUSTFLAGS", RUSTFLAGS).run()?;
+    for target in known.iter().filter(|name| request.targets.is_empty() || request.targets.contains(name)) {
+        let grown = folder.join("target/corpus").join(target);
+        let artifacts = folder.join("artifacts").join(target);
+        std::fs::create_dir_all(&grown)?;
+        std::fs::create_dir_all(&artifacts)?;
+        Cmd::new(folder.join("target").join(&host).join("release").join(target), root)
+            .args([
+                format!("-max_total_time={}", request.seconds),
+                format!("-artifact_prefix={}/", artifacts.display()),
+                format!("-rss_limit_mb={MEMORY_LIMIT_MB}"),
+                format!("-timeout={INPUT_LIMIT_SECONDS}"),
+                format!("-max_len={INPUT_LIMIT_BYTES}"),
+                "-print_final_stats=0".to_owned(),
+                "-verbosity=0".to_owned(),
+            ])
+            .args([grown, folder.join("corpus").join(target)])
+            .run()
+            .with_context(|| format!("fuzz target {target:?}: the input lies in fuzz/artifacts/{target}"))?;
+    }
+    Ok(())
+}
+
+/// Names of the targets: the files of `fuzz/fuzz_targets`, sorted.
+fn targets(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder.join("fuzz_targets")).context("fuzz/fuzz_targets")? {
+        let path = entry?.path();
+        names.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn host_triple(root: &Path) -> Result<String> {
+    let text = Cmd::new("rustc", root).args(["-vV"]).output()?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc -vV names no host")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_and_targets_are_read() {
+        let request = Request::parse(&["--seconds", "30", "csv", "vw"]).unwrap();
+        assert_eq!(request, Request { seconds: 30, targets: vec!["csv".into(), "vw".into()] });
+    }
+
+    #[test]
+    fn a_bad_number_and_an_unknown_flag_are_errors() {
+        assert!(Request::parse(&["--seconds"]).is_err());
+        assert!(Request::parse(&["--seconds", "x"]).is_err());
+        assert!(Request::parse(&["--hours", "1"]).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! What `cargo metadata` says about the packages.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::command::Cmd;
+
+/// The platform whose packages are judged, the same on every machine.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// A package, ours or another's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Package {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Its licence, an SPDX expression.
+    pub(crate) license: Option<String>,
+    /// Where it comes from; `None` for our own.
+    pub(crate) source: Option<String>,
+    /// Names of our own packages that it depends on, in any way.
+    pub(crate) own_dependencies: Vec<String>,
+    /// Names of its examples.
+    pub(crate) examples: Vec<String>,
+}
+
+/// All packages that a build for [`PLATFORM`] may use, sorted.
+pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
+    let text = Cmd::cargo(folder, "metadata --format-version 1 --all-features --filter-platform")
+        .args([PLATFORM])
+        .output()?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Package>> {
+    let root: Value = serde_json::from_str(text).context("cargo metadata is not JSON")?;
+    let list = root["packages"].as_array().context("cargo metadata has no packages")?;
+    let mut packages: Vec<Package> = list.iter().map(package).collect();
+    packages.sort();
+    Ok(packages)
+}
+
+fn package(value: &Value) -> Package {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let all = |key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let own = |dependency: &&Value| dependency["path"].is_string();
+    let is_example = |target: &&Value| target["kind"][0] == "example";
+    Package {
+        name: text(&value["name"]).unwrap_or_default(),
+        version: text(&value["version"]).unwrap_or_default(),
+        license: text(&value["license"]),
+        source: text(&value["source"]),
+        own_dependencies: all("dependencies").iter().filter(own).filter_map(|d| text(&d["name"])).collect(),
+        examples: all("targets").iter().filter(is_example).filter_map(|t| text(&t["name"])).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_packages_have_no_source_and_their_arrows_are_read() {
+        let text = r#"{"packages": [
+            {"name": "data", "version": "0.1.0", "license": "Apache-2.0", "source": null,
+             "dependencies": [{"name": "math", "path": "/x"}, {"name": "serde"}],
+             "targets": [{"kind": ["example"], "name": "speed"}, {"kind": ["lib"], "name": "data"}]},
+            {"name": "a", "version": "1.0.0", "license": null, "source": "registry", "dependencies": [], "targets": []}]}"#;
+        let packages = parse(text).unwrap();
+        assert_eq!(packages[0].name, "a");
+        assert_eq!(packages[0].license, None);
+        assert_eq!(packages[1].own_dependencies, ["math"]);
+        assert_eq!(packages[1].examples, ["speed"]);
+        assert_eq!(packages[1].source, None);
+    }
+}

@@ -1,0 +1,72 @@
+//! `cargo xtask tidy`: the rules that no compiler checks. Each rule is one file and one function from what is there to
+//! findings; all findings are printed, sorted, before it fails.
+
+mod arrows;
+mod functions;
+mod headers;
+mod licences;
+mod links;
+mod packages;
+mod ratchet;
+mod rust_text;
+mod tables;
+mod words;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::{metadata, tree};
+
+/// A rule that is broken, and where.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// `file`, `file:line` or `package`.
+    pub(crate) place: String,
+    /// What is wrong and what to do.
+    pub(crate) text: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { place: place.into(), text: text.into() }
+    }
+}
+
+/// Runs every rule over the tree below `root` and its packages.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let files = tree::text_files(root)?;
+    let packages = metadata::packages(root)?;
+    let mut findings = Vec::new();
+    findings.extend(arrows::check(&packages));
+    findings.extend(licences::check(&packages, &[]));
+    findings.extend(packages::check(&packages));
+    findings.extend(fuzz_packages(root)?);
+    findings.extend(headers::check(&files));
+    findings.extend(ratchet::check(&files));
+    findings.extend(words::check(&files));
+    findings.extend(links::check(root, &files));
+    findings.extend(tables::check(&files));
+    findings.sort();
+    for finding in &findings {
+        println!("{}: {}", finding.place, finding.text);
+    }
+    if !findings.is_empty() {
+        bail!("tidy: {} findings", findings.len());
+    }
+    println!("tidy: {} files, {} packages, nothing found", files.len(), packages.len());
+    Ok(())
+}
+
+/// The fuzz targets are a workspace of their own: its packages are judged too, with one more licence (libFuzzer's,
+/// which is never part of what we ship).
+fn fuzz_packages(root: &Path) -> Result<Vec<Finding>> {
+    let folder = root.join("fuzz");
+    if !folder.join("Cargo.toml").is_file() {
+        return Ok(Vec::new());
+    }
+    let packages = metadata::packages(&folder)?;
+    let mut findings = licences::check(&packages, &["NCSA"]);
+    findings.extend(packages::check(&packages));
+    Ok(findings)
+}
