@@ -1,4 +1,4 @@
-//! Reading a model directory: lengths and checksums of all files are verified before anything is used.
+//! Reading a model directory: lengths and checksums of all files that are read are verified before anything is used.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ impl Model {
     pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut files = BTreeMap::new();
-        for entry in &manifest.files {
+        let wanted = |entry: &&manifest::FileEntry| with_slots || entry.name != super::OPTIMIZER_FILE;
+        for entry in manifest.files.iter().filter(wanted) {
             let file = path.join(&entry.name);
             let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
             if bytes.len() as u64 != entry.size_bytes {
@@ -46,10 +47,8 @@ impl Model {
         }
         let mut tensors = BTreeMap::new();
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
-            if with_slots || *name != super::OPTIMIZER_FILE {
-                let read = safetensors::read(bytes);
-                tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
-            }
+            let read = safetensors::read(bytes);
+            tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
         }
         let matrices = manifest
             .matrices
@@ -138,7 +137,12 @@ fn with_slots(
     tensors: &mut Tensors<'_>,
 ) -> Result<Exported, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
-    let keys = take_keys(folder, file, &keys_tensor(&entry.name), tensors)?;
+    let name = keys_tensor(&entry.name);
+    let keys = match tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
+        true => take_keys(folder, file, &name, tensors)?,
+        // As written when no row of weights was left out.
+        false => weights.keys.clone(),
+    };
     let columns = entry.columns as usize;
     let values = match &weights.values {
         OwnedValues::F32(x) => OwnedValues::F32(spread(&weights.keys, x, &keys, columns)),
@@ -149,8 +153,8 @@ fn with_slots(
     for slot in &entry.slots {
         let name = format!("{}.{slot}", entry.name);
         let values = owned(take(folder, file, &name, tensors)?);
-        slots
-            .push((slot.clone(), values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?));
+        let values = values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?;
+        slots.push((slot.clone(), values));
     }
     Ok(Exported { keys, values, slots })
 }

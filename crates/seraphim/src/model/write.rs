@@ -83,10 +83,15 @@ pub fn write(
     for saved in matrices {
         manifest.matrices.push(tensors_of(saved, keep_optimizer, &mut weights, &mut slots));
     }
-    manifest.files.push(write_tensors(&folder, WEIGHTS_FILE, &weights)?);
-    if !slots.is_empty() {
-        manifest.files.push(write_tensors(&folder, OPTIMIZER_FILE, &slots)?);
-    }
+    // Side by side: the optimizer's file is the larger one.
+    let (weights, slots) = std::thread::scope(|scope| {
+        let slots =
+            (!slots.is_empty()).then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots)));
+        let weights = write_tensors(&folder, WEIGHTS_FILE, &weights);
+        (weights, slots.map(|thread| thread.join().expect("writing a file does not panic")))
+    });
+    manifest.files.push(weights?);
+    manifest.files.extend(slots.transpose()?);
     if !dictionary.is_empty() {
         let text = super::dictionary::to_text(dictionary);
         manifest.files.push(write_file(&folder, DICTIONARY_FILE, |out| out.write_all(text.as_bytes()))?);
@@ -125,8 +130,11 @@ fn tensors_of<'a>(
     let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
     if !kept.is_empty() {
         let count = rows.keys.len() as u64;
-        let elements = Elements::U64(Cow::Borrowed(&rows.keys));
-        slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+        // Keys that equal those of the weights are not written twice.
+        if stored_rows < count || keys_name.is_none() {
+            let elements = Elements::U64(Cow::Borrowed(&rows.keys));
+            slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+        }
         for (slot, values) in kept {
             let elements = borrowed(values);
             let width = elements.len() as u64 / count.max(1);
