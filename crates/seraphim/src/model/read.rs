@@ -138,10 +138,11 @@ fn with_slots(
 ) -> Result<Exported, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
     let name = keys_tensor(&entry.name);
-    let keys = match tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
-        true => take_keys(folder, file, &name, tensors)?,
+    let keys = if tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
+        take_keys(folder, file, &name, tensors)?
+    } else {
         // As written when no row of weights was left out.
-        false => weights.keys.clone(),
+        weights.keys.clone()
     };
     let columns = entry.columns as usize;
     let values = match &weights.values {
