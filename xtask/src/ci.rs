@@ -89,8 +89,10 @@ fn without_parquet(root: &Path) -> Result<()> {
     Cmd::cargo(root, "check -p data --no-default-features").run()
 }
 
-fn build(root: &Path) -> Result<()> {
-    Cmd::cargo(root, "build --workspace --all-features --bins --examples --benches").run()
+/// With the examples, because these bring in what only tests need: without them cargo would build packages that both
+/// use a second time, with fewer features.
+pub(crate) fn build(root: &Path) -> Result<()> {
+    Cmd::cargo(root, "build --workspace --all-features --bins --examples").run()
 }
 
 fn api_docs(root: &Path) -> Result<()> {
@@ -99,7 +101,7 @@ fn api_docs(root: &Path) -> Result<()> {
 
 /// Every example of the workspace stands in the table, so none is forgotten.
 fn examples(root: &Path) -> Result<()> {
-    let folder = root.join("target/debug/examples");
+    let folder = metadata::target_folder(root)?.join("debug/examples");
     for package in metadata::packages(root)?.iter().filter(|package| package.source.is_none()) {
         for example in &package.examples {
             let row = EXAMPLES.iter().find(|(name, _)| name == example);
