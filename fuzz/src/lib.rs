@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use data::{Batch, FormatOptions};
-use seraphim::job::RawJob;
+use seraphim::job::raw::RawJob;
 use seraphim::model::manifest::Manifest;
 use seraphim::model::safetensors;
 

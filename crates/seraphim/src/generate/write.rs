@@ -88,6 +88,7 @@ enum Sink {
 }
 
 impl Sink {
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "text has its own lengths"))]
     fn write(&mut self, chunk: &Chunk, nonzeros: usize) -> Result<(), Error> {
         match self {
             Self::Text { path, out } => out.write_all(&chunk.text).map_err(Error::io("write", &*path)),

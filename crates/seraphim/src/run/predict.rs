@@ -65,6 +65,7 @@ fn class_name(class: f32, schema: &Schema) -> String {
 }
 
 /// Scores and labels of one batch.
+#[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet takes numbers, not lines"))]
 pub(crate) struct Scored {
     pub(crate) labels: Vec<f32>,
     pub(crate) scores: Vec<f64>,
