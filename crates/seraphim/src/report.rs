@@ -97,6 +97,8 @@ pub struct Timings {
     pub validate_s: f64,
     /// Exporting and writing the model.
     pub save_s: f64,
+    /// The part of `save_s` that waited until the disk had the model.
+    pub sync_s: f64,
     /// From the first to the last.
     pub total_s: f64,
 }

@@ -30,7 +30,10 @@ impl Model {
         let mut files = BTreeMap::new();
         for entry in &manifest.files {
             let file = path.join(&entry.name);
-            let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
+            let bytes = std::fs::read(&file).map_err(|source| match source.kind() {
+                std::io::ErrorKind::NotFound => bad(&file, "it is listed in model.json, but it is not there"),
+                _ => Error::Io { action: "read", path: file.clone(), source },
+            })?;
             if bytes.len() as u64 != entry.size_bytes {
                 return Err(Error::Length {
                     path: file,

@@ -3,34 +3,35 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use algo::{DataFacts, DataNeeds, Epochs, Job, TrainTask};
 use data::{Batch, BatchStream, KeepConfig, LabelRule, MemoryStream, Reader, Source, TaskData};
 use math::random::{Purpose, stream};
-use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
+use matrix::{Agent, Exported, LocalConfig, LocalStore, MatrixId, MatrixSpec, PushRule};
 
 use super::Environment;
 use super::coordinator::{End, LocalCoordinator, Outcome};
+use super::failure::Failure;
 use super::permits::{Permits, PermittedAgent};
-use super::share::Watched;
+use super::share::{Timed, Validation, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::Totals;
+use super::validated::Validated;
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Manifest, Model, Saved, Trained, manifest};
+use crate::model::{self, Manifest, Model, Saved, Trained, Written, manifest};
 use crate::progress::Progress;
 use crate::report::{InputReport, ModelReport, Report, Timings};
-use crate::run::share::Timed;
 
 /// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once.
 const PARTITIONS_A_TASK: u32 = 8;
 
 /// The opened data of a run.
-struct Opened {
-    source: Source,
-    validation: Option<Source>,
+pub(super) struct Opened {
+    pub(super) source: Source,
+    pub(super) validation: Option<Source>,
     task_count: u32,
 }
 
@@ -70,13 +71,11 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     Ok(report)
 }
 
+/// Tries it before the work, and leaves nothing behind.
 fn check_writable(path: &Path) -> Result<(), Error> {
-    std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map(drop)
-        .map_err(Error::io("write", path))
+    let there = path.exists();
+    std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
+    if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
 }
 
 fn open(
@@ -96,6 +95,11 @@ fn open(
     let validation = (!job.validate.is_empty()).then(|| {
         Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
     });
+    if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
+        let what = "early_stopping watches the validation loss, and there is nothing to validate on".into();
+        let advice = "give --validate FILES, or --set validation_share=0.1".into();
+        return Err(Error::Request { what, advice });
+    }
     let task_count = task_count(job.manner.tasks, &source, job.manner.threads);
     Ok(Opened { validation: validation.transpose()?, source, task_count })
 }
@@ -133,20 +137,23 @@ impl Trainer<'_> {
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let (store, ids) = self.store(&specs, opened.task_count, previous.as_ref())?;
         let clock = Instant::now();
-        let (outcome, mut shares, validate_s) =
+        let (outcome, mut shares, validated) =
             self.train_tasks(opened, shares, &store, &ids, &model, previous.is_some())?;
         timings.train_s = clock.elapsed().as_secs_f64();
-        timings.validate_s = validate_s;
+        timings.validate_s = validated.longest_s;
         self.check_records(&shares)?;
         if outcome.step_count == 0 {
             let what = "before the first step was made: there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
+        let mut notices = Self::state_notice(&specs, previous.as_ref()).into_iter().collect::<Vec<_>>();
+        notices.extend(validated.notices(&shares, opened));
         let clock = Instant::now();
         let written = self.save(opened, &specs, &ids, &store, model, previous, &outcome, &mut shares)?;
         timings.save_s = clock.elapsed().as_secs_f64();
+        timings.sync_s = written.sync_s;
         timings.total_s = start.elapsed().as_secs_f64();
-        Ok(self.report(opened, &shares, &store, outcome, &written, *timings))
+        Ok(self.report(opened, &shares, &store, outcome, &written.manifest, *timings, notices))
     }
 
     fn holds_out(&self, opened: &Opened) -> bool {
@@ -157,7 +164,7 @@ impl Trainer<'_> {
     fn shares(&self, opened: &Opened) -> Result<Vec<TaskData>, Error> {
         let single =
             matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.needs.scan && !self.holds_out(opened);
-        let keep = (!single).then(|| self.keep_config(opened.task_count));
+        let keep = (!single).then(|| self.keep_config(opened));
         let splits = opened.source.splits(opened.task_count as usize);
         (0u64..)
             .zip(splits)
@@ -173,30 +180,47 @@ impl Trainer<'_> {
             .collect()
     }
 
-    fn keep_config(&self, task_count: u32) -> KeepConfig {
+    /// The memory limit is of all tasks together, and of their validation data when these are kept as well.
+    fn keep_config(&self, opened: &Opened) -> KeepConfig {
+        let parts = u64::from(opened.task_count) * if opened.validation.is_some() { 2 } else { 1 };
         KeepConfig {
             mode: self.job.keep,
-            memory_limit_bytes: self.job.memory_limit_bytes / u64::from(task_count),
+            memory_limit_bytes: self.job.memory_limit_bytes / parts,
             folder: self.job.scratch.clone(),
         }
     }
 
-    /// Reads everything now, a thread a task.
+    /// Reads everything now, a thread a task. The first failure, and Ctrl-C, end all of them at their next batch.
     fn scan(&self, shares: &mut [TaskData]) -> Result<(), Error> {
-        let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
-            let scans: Vec<_> = shares
-                .iter_mut()
-                .map(|share| {
-                    let permits = self.permits.clone();
-                    scope.spawn(move || with_permit(permits.as_ref(), || share.scan()))
-                })
-                .collect();
-            (0u32..)
-                .zip(scans)
-                .map(|(task, scan)| scan.join().map_err(|panic| died(task, &*panic))?)
-                .collect()
+        let failure = Failure::default();
+        std::thread::scope(|scope| {
+            for (task, share) in (0u32..).zip(shares) {
+                let failure = &failure;
+                scope.spawn(move || {
+                    let scan = || with_permit(self.permits.as_deref(), || self.scan_one(share, failure));
+                    failure.note(task, std::panic::catch_unwind(AssertUnwindSafe(scan)));
+                });
+            }
         });
-        results.into_iter().collect()
+        failure.into_result()
+    }
+
+    fn scan_one(&self, share: &mut TaskData, failure: &Failure) -> Result<(), Error> {
+        let mut told = 0;
+        while !failure.is_there() {
+            if self.environment.interrupt.is_raised() {
+                let what = "while the data were scanned, before the first step; no model was written".into();
+                return Err(Error::Interrupted { what });
+            }
+            let more = share.scan_step()?;
+            let bytes = share.reader().summary().bytes_read;
+            self.progress.scanned(bytes - told);
+            told = bytes;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What is known before the first step; a scan must have seen records.
@@ -223,13 +247,35 @@ impl Trainer<'_> {
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
         for (entry, rows) in previous.into_iter().flat_map(|m| m.manifest.matrices.iter().zip(&m.matrices)) {
             if let Some(position) = specs.iter().position(|spec| spec.name == entry.name) {
-                store.import(ids[position], rows)?;
+                if state_fits(entry.spec.rule, specs[position].rule) {
+                    store.import(ids[position], rows)?;
+                } else {
+                    store.import(ids[position], &Exported { slots: Vec::new(), ..rows.clone() })?;
+                }
             }
         }
         Ok((Arc::new(store), ids))
     }
 
-    /// Runs the tasks; gives back their data for the summaries, and the longest task's seconds of validation.
+    /// What happens to the optimizer state of the model that training goes on from.
+    fn state_notice(specs: &[MatrixSpec], previous: Option<&Model>) -> Option<String> {
+        let previous = previous?;
+        let entry = previous.manifest.matrices.first()?;
+        let spec = specs.iter().find(|spec| spec.name == entry.name)?;
+        if spec.rule.slots().is_empty() || entry.spec.rule == spec.rule {
+            return None;
+        }
+        let state =
+            if entry.slots.is_empty() { "was not kept" } else { "is of another rule or of other settings" };
+        (entry.slots.is_empty() || !state_fits(entry.spec.rule, spec.rule)).then(|| {
+            format!(
+                "the optimizer state of {} {state}: training goes on from its weights alone",
+                previous.path.display()
+            )
+        })
+    }
+
+    /// Runs the tasks; gives back their data for the summaries, and what is known of their validation.
     fn train_tasks(
         &self,
         opened: &Opened,
@@ -238,7 +284,7 @@ impl Trainer<'_> {
         ids: &[MatrixId],
         model: &algo::Model,
         resumed: bool,
-    ) -> Result<(Outcome, Vec<TaskData>, f64), Error> {
+    ) -> Result<(Outcome, Vec<TaskData>, Validated), Error> {
         let coordinator = LocalCoordinator::new(
             store,
             ids,
@@ -250,15 +296,15 @@ impl Trainer<'_> {
             self.job.wait_limit,
         );
         let validations = Self::validations(opened, shares.len())?;
-        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        let failure = Failure::default();
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
-        let ended: Vec<(TaskData, f64)> = std::thread::scope(|scope| {
+        let ended: Vec<(TaskData, Option<Timed>)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = self.validation_stream(validation, &mut data);
+                        let mut validation = self.validation_stream(opened, validation, &mut data);
                         let run = || {
                             self.one_task(
                                 task,
@@ -270,30 +316,25 @@ impl Trainer<'_> {
                                 resumed,
                             )
                         };
-                        let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
-                        let result = caught.unwrap_or_else(|panic| Err(died(task, &*panic)));
-                        if let Err(error) = result {
-                            let reason = format!("task {task} failed: {error}");
-                            // The first failure is the cause; what follows in other tasks is its echo.
-                            failure_ref.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        if let Some(reason) =
+                            failure_ref.note(task, std::panic::catch_unwind(AssertUnwindSafe(run)))
+                        {
                             store.stop(&reason);
                             coordinator_ref.fail(&reason);
                         }
-                        (data.data, validation.map_or(Duration::ZERO, |v| v.spent()).as_secs_f64())
+                        (data.data, validation)
                     })
                 })
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Error::Algo(algo::Error::NoRecords)) => {
-                return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-            }
-            Some(error) => return Err(error),
-            None => {}
-        }
-        let validate_s = ended.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        Ok((coordinator.finish(), ended.into_iter().map(|(data, _)| data).collect(), validate_s))
+        failure.into_result().map_err(|error| match error {
+            Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
+            error => error,
+        })?;
+        let (shares, validations): (Vec<TaskData>, Vec<Option<Timed>>) = ended.into_iter().unzip();
+        let validated = Validated::of(validations.iter().flatten());
+        Ok((coordinator.finish(), shares, validated))
     }
 
     /// Each task's reader of the validation data, if there are any.
@@ -304,24 +345,23 @@ impl Trainer<'_> {
         source.splits(count).into_iter().map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
-    fn validation_stream(&self, reader: Option<Reader>, data: &mut Watched<'_>) -> Option<Timed> {
+    fn validation_stream(
+        &self,
+        opened: &Opened,
+        reader: Option<Reader>,
+        data: &mut Watched<'_>,
+    ) -> Option<Timed> {
         if let Some(reader) = reader {
             let single = matches!(self.needs.epochs, Epochs::Fixed(1));
-            let keep = (!single).then(|| self.keep_config(1));
+            let keep = (!single).then(|| self.keep_config(opened));
             let (seed, size) = (self.job.seed, self.needs.batch_size);
             let task = VALIDATION_TASKS;
-            return Some(Timed::new(Box::new(TaskData::new(
-                reader,
-                keep,
-                data::Shuffle::None,
-                seed,
-                task,
-                size,
-            ))));
+            let data = TaskData::new(reader, keep, data::Shuffle::None, seed, task, size);
+            return Some(Timed::new(Validation::File(Box::new(data))));
         }
         if self.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Box::new(MemoryStream::new(batches))));
+            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
         }
         None
     }
@@ -350,20 +390,14 @@ impl Trainer<'_> {
         };
         let validation = validation.map(|stream| stream as &mut dyn BatchStream);
         let task = TrainTask { agent, data, validation, coordinator, model, resumed };
-        with_permit(self.permits.as_ref(), || self.algorithm.train(task))
+        with_permit(self.permits.as_deref(), || self.algorithm.train(task))
     }
 
-    /// What only the end of epoch 0 shows: no records, too many bad lines, labels that do not go together.
+    /// What only the end of epoch 0 shows: no records, labels that do not go together.
     fn check_records(&self, shares: &[TaskData]) -> Result<(), Error> {
         let totals = Totals::of(shares);
         if totals.records == 0 && !self.environment.interrupt.is_raised() {
             return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-        }
-        if let data::BadLines::Skip { limit } = self.job.input.bad_lines
-            && totals.bad_lines > limit
-        {
-            let first = totals.first_bad_lines.first().cloned().unwrap_or_default();
-            return Err(Error::BadLines { count: totals.bad_lines, limit, first });
         }
         totals.labels.check(self.needs.label_rule)?;
         let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
@@ -386,7 +420,7 @@ impl Trainer<'_> {
         previous: Option<Model>,
         outcome: &Outcome,
         shares: &mut [TaskData],
-    ) -> Result<Manifest, Error> {
+    ) -> Result<Written, Error> {
         let rows = ids.iter().map(|&id| store.export(id)).collect::<Result<Vec<_>, _>>()?;
         let saved: Vec<Saved<'_>> =
             specs.iter().zip(&rows).map(|(spec, rows)| Saved { spec, rows }).collect();
@@ -406,7 +440,8 @@ impl Trainer<'_> {
             files: Vec::new(),
         };
         let job = self.job;
-        model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary)
+        let interrupt = self.environment.interrupt;
+        model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary, interrupt)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
@@ -441,11 +476,13 @@ impl Trainer<'_> {
         outcome: Outcome,
         written: &Manifest,
         timings: Timings,
+        more_notices: Vec<String>,
     ) -> Report {
         let totals = Totals::of(shares);
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = totals.notices;
         notices.extend(outcome.notices);
+        notices.extend(more_notices);
         Report {
             program_version: env!("CARGO_PKG_VERSION"),
             algorithm: self.job.algorithm.clone(),
@@ -486,21 +523,17 @@ impl Trainer<'_> {
 const VALIDATION_TASKS: u64 = u64::MAX;
 
 fn with_permit<T, E: Into<Error>>(
-    permits: Option<&Arc<Permits>>,
+    permits: Option<&Permits>,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, Error> {
-    if let Some(permits) = permits {
-        permits.acquire();
-    }
-    let result = work().map_err(Into::into);
-    if let Some(permits) = permits {
-        permits.release();
-    }
-    result
+    let _held = permits.map(Permits::hold);
+    work().map_err(Into::into)
 }
 
-fn died(task: u32, panic: &(dyn std::any::Any + Send)) -> Error {
-    let text =
-        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::Panic { task, message: text.unwrap_or("no message").to_owned() }
+/// Whether the state that one rule left may be the state of another. That of FTRL-Proximal *is* the weights, by its
+/// settings: with other settings the same state would mean other weights.
+fn state_fits(old: PushRule, new: PushRule) -> bool {
+    old == new
+        || (std::mem::discriminant(&old) == std::mem::discriminant(&new)
+            && !matches!(new, PushRule::FtrlProximal { .. }))
 }

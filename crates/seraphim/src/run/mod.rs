@@ -2,6 +2,7 @@
 
 pub mod coordinator;
 pub mod evaluate;
+mod failure;
 pub mod local;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -11,6 +12,7 @@ pub mod score;
 pub mod share;
 pub mod tasks;
 pub mod totals;
+mod validated;
 
 use data::FormatTable;
 

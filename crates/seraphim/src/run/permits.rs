@@ -33,11 +33,27 @@ impl Permits {
         self.freed.notify_one();
     }
 
+    /// Waits for a permit, which is given back when the answer is dropped, also by a panic.
+    pub fn hold(&self) -> Held<'_> {
+        self.acquire();
+        Held(self)
+    }
+
     /// Runs `work`, which may wait for other tasks, without a permit.
     pub fn without<T>(&self, work: impl FnOnce() -> T) -> T {
         self.release();
         let _back = Reacquire(self);
         work()
+    }
+}
+
+/// A permit in somebody's hand.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Permits);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 
