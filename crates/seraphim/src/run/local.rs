@@ -9,12 +9,14 @@ use std::time::Instant;
 use algo::{DataFacts, DataNeeds, Epochs, Job, TrainTask};
 use data::{Batch, BatchStream, KeepConfig, LabelRule, MemoryStream, Reader, Source, TaskData};
 use math::random::{Purpose, stream};
-use matrix::{Agent, Exported, LocalConfig, LocalStore, MatrixId, MatrixSpec, PushRule};
+use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 
 use super::Environment;
 use super::coordinator::{End, LocalCoordinator, Outcome};
 use super::failure::Failure;
-use super::permits::{Permits, PermittedAgent};
+use super::permits::{Permits, PermittedAgent, with_permit};
+use super::resume;
+use super::scan::scan;
 use super::share::{Timed, Validation, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::Totals;
@@ -126,12 +128,12 @@ impl Trainer<'_> {
     ) -> Result<Report, Error> {
         let mut shares = self.shares(opened)?;
         let clock = Instant::now();
-        let scan = self.needs.scan || self.holds_out(opened);
-        if scan {
-            self.scan(&mut shares)?;
+        let scanned = self.needs.scan || self.holds_out(opened);
+        if scanned {
+            scan(&mut shares, self.permits.as_deref(), self.environment.interrupt, self.progress)?;
             timings.scan_s = clock.elapsed().as_secs_f64();
         }
-        let facts = self.facts(&shares, opened, scan)?;
+        let facts = self.facts(&shares, opened, scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
         let partitions = PARTITIONS_A_TASK * opened.task_count;
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
@@ -146,7 +148,8 @@ impl Trainer<'_> {
             let what = "before the first step was made: there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
-        let mut notices = Self::state_notice(&specs, previous.as_ref()).into_iter().collect::<Vec<_>>();
+        let mut notices =
+            previous.as_ref().and_then(|model| resume::notice(model, &specs)).into_iter().collect::<Vec<_>>();
         notices.extend(validated.notices(&shares, opened));
         let clock = Instant::now();
         let written = self.save(opened, &specs, &ids, &store, model, previous, &outcome, &mut shares)?;
@@ -190,39 +193,6 @@ impl Trainer<'_> {
         }
     }
 
-    /// Reads everything now, a thread a task. The first failure, and Ctrl-C, end all of them at their next batch.
-    fn scan(&self, shares: &mut [TaskData]) -> Result<(), Error> {
-        let failure = Failure::default();
-        std::thread::scope(|scope| {
-            for (task, share) in (0u32..).zip(shares) {
-                let failure = &failure;
-                scope.spawn(move || {
-                    let scan = || with_permit(self.permits.as_deref(), || self.scan_one(share, failure));
-                    failure.note(task, std::panic::catch_unwind(AssertUnwindSafe(scan)));
-                });
-            }
-        });
-        failure.into_result()
-    }
-
-    fn scan_one(&self, share: &mut TaskData, failure: &Failure) -> Result<(), Error> {
-        let mut told = 0;
-        while !failure.is_there() {
-            if self.environment.interrupt.is_raised() {
-                let what = "while the data were scanned, before the first step; no model was written".into();
-                return Err(Error::Interrupted { what });
-            }
-            let more = share.scan_step()?;
-            let bytes = share.reader().summary().bytes_read;
-            self.progress.scanned(bytes - told);
-            told = bytes;
-            if !more {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// What is known before the first step; a scan must have seen records.
     fn facts(&self, shares: &[TaskData], opened: &Opened, scanned: bool) -> Result<DataFacts, Error> {
         let summary = Totals::of(shares);
@@ -245,34 +215,10 @@ impl Trainer<'_> {
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
         let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: self.job.wait_limit });
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
-        for (entry, rows) in previous.into_iter().flat_map(|m| m.manifest.matrices.iter().zip(&m.matrices)) {
-            if let Some(position) = specs.iter().position(|spec| spec.name == entry.name) {
-                if state_fits(entry.spec.rule, specs[position].rule) {
-                    store.import(ids[position], rows)?;
-                } else {
-                    store.import(ids[position], &Exported { slots: Vec::new(), ..rows.clone() })?;
-                }
-            }
+        if let Some(previous) = previous {
+            resume::import(previous, specs, &ids, &store)?;
         }
         Ok((Arc::new(store), ids))
-    }
-
-    /// What happens to the optimizer state of the model that training goes on from.
-    fn state_notice(specs: &[MatrixSpec], previous: Option<&Model>) -> Option<String> {
-        let previous = previous?;
-        let entry = previous.manifest.matrices.first()?;
-        let spec = specs.iter().find(|spec| spec.name == entry.name)?;
-        if spec.rule.slots().is_empty() || entry.spec.rule == spec.rule {
-            return None;
-        }
-        let state =
-            if entry.slots.is_empty() { "was not kept" } else { "is of another rule or of other settings" };
-        (entry.slots.is_empty() || !state_fits(entry.spec.rule, spec.rule)).then(|| {
-            format!(
-                "the optimizer state of {} {state}: training goes on from its weights alone",
-                previous.path.display()
-            )
-        })
     }
 
     /// Runs the tasks; gives back their data for the summaries, and what is known of their validation.
@@ -521,19 +467,3 @@ impl Trainer<'_> {
 
 /// Task number of validation streams: they do not shuffle, so it only names their files.
 const VALIDATION_TASKS: u64 = u64::MAX;
-
-fn with_permit<T, E: Into<Error>>(
-    permits: Option<&Permits>,
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Error> {
-    let _held = permits.map(Permits::hold);
-    work().map_err(Into::into)
-}
-
-/// Whether the state that one rule left may be the state of another. That of FTRL-Proximal *is* the weights, by its
-/// settings: with other settings the same state would mean other weights.
-fn state_fits(old: PushRule, new: PushRule) -> bool {
-    old == new
-        || (std::mem::discriminant(&old) == std::mem::discriminant(&new)
-            && !matches!(new, PushRule::FtrlProximal { .. }))
-}

@@ -8,6 +8,8 @@ pub mod local;
 mod parquet;
 pub mod permits;
 pub mod predict;
+mod resume;
+mod scan;
 pub mod score;
 pub mod share;
 pub mod tasks;

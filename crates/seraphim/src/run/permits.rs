@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use matrix::{Agent, Clock, MatrixId, Part, Values, ValuesMut};
 
+use crate::error::Error;
+
 /// A counting semaphore.
 #[derive(Debug)]
 pub struct Permits {
@@ -55,6 +57,15 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.release();
     }
+}
+
+/// Runs `work` with a permit, when there are permits.
+pub(super) fn with_permit<T, E: Into<Error>>(
+    permits: Option<&Permits>,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Error> {
+    let _held = permits.map(Permits::hold);
+    work().map_err(Into::into)
 }
 
 struct Reacquire<'a>(&'a Permits);
