@@ -12,7 +12,7 @@ use crate::process::{Cores, arguments};
 use crate::race::{Race, Sample, median};
 
 const ONE_PASS: &[&str] = &["epochs=1"];
-const THREE_PASSES: &[&str] = &["epochs=3", "l2=30"];
+const THREE_PASSES: &[&str] = &["epochs=3", "learning_rate=0.07", "l2=20"];
 
 /// The peer's cases: one pass of VW, with the number of weight bits that fits.
 const VW_10M: &str = "vw_big";

@@ -188,6 +188,8 @@ impl BatchBuilder {
         } else if !self.batch.groups.is_empty() {
             self.batch.groups.push(0);
         }
+        let start = self.open_start();
+        self.distinct.note(&self.keys[start..]);
         self.batch.offsets.push(self.keys.len() as u32);
     }
 

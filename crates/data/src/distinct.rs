@@ -1,8 +1,8 @@
 //! The distinct keys of a batch, sorted, and the rank of every entry's key among them.
 //!
 //! Keys that are column numbers are small, so a bitmap over the key range does it without a comparison: set the bit of
-//! every key, walk the set bits (which come out sorted), and find ranks by counting the bits below. A summary with one
-//! bit for every word of the bitmap keeps the walk from visiting empty words. Keys that stand for strings spread over
+//! every key, walk the set bits (which come out sorted), and find ranks by counting the bits below. A byte for
+//! every cache line of the bitmap keeps the walk from visiting empty ones. Keys that stand for strings spread over
 //! 62 bits; they go through a hash table and a radix sort. Measured on click data (40 million entries, batches of
 //! 4,096 records, one core): 3.5 ns an entry by bitmap, 7.5 by table or by sorting all entries.
 
@@ -16,24 +16,42 @@ const BITMAP_KEY_LIMIT: u64 = 1 << 27;
 /// A free place in the table; no key is that large (keys stay below `1 << 63`).
 const FREE: u64 = u64::MAX;
 
-/// Work memory, reused from batch to batch.
+/// Collects the keys of records as they are finished, then answers for all of them. Work memory is reused from batch to
+/// batch.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
     bitmap: Bitmap,
     table: Table,
+    /// Whether a record had a key for which there is no bit.
+    beyond_bitmap: bool,
 }
 
 impl Distinct {
-    /// `columns` becomes the sorted distinct keys, `indices` the rank of each key.
+    /// Notes the keys of one record. Done record by record, the waits for the bitmap's memory hide behind parsing.
+    #[inline]
+    pub(crate) fn note(&mut self, keys: &[u64]) {
+        let bound = keys.iter().fold(0, |or, &key| or | key);
+        if bound < BITMAP_KEY_LIMIT {
+            self.bitmap.mark(keys, bound);
+        } else {
+            self.beyond_bitmap = true;
+        }
+    }
+
+    /// `columns` becomes the sorted distinct keys, `indices` the rank of each key. `keys`: those of all records noted
+    /// since the last call.
     pub(crate) fn index(&mut self, keys: &[u64], columns: &mut Vec<u64>, indices: &mut Vec<u32>) {
         columns.clear();
         indices.clear();
         indices.reserve(keys.len());
-        let bound = keys.iter().fold(0, |or, &key| or | key);
-        if bound < BITMAP_KEY_LIMIT {
-            self.bitmap.index(keys, bound, columns, indices);
-        } else {
+        self.bitmap.walk(columns);
+        if std::mem::take(&mut self.beyond_bitmap) {
+            self.bitmap.forget(columns);
+            columns.clear();
             self.table.index(keys, columns, indices);
+        } else {
+            ranks(&self.bitmap.words, &self.bitmap.rank, keys, indices);
+            self.bitmap.forget(columns);
         }
     }
 }
@@ -42,43 +60,54 @@ impl Distinct {
 struct Bitmap {
     /// Bit `key % 64` of word `key / 64`. All zero between batches.
     words: Vec<u64>,
-    /// Bit `w % 64` of `summary[w / 64]` is set when `words[w]` is not zero. All zero between batches.
-    summary: Vec<u64>,
+    /// Not zero when one of the 8 words of a cache line is not. All zero between batches. A byte is stored without being
+    /// read, so that keys close to each other do not wait for each other here.
+    touched: Vec<u8>,
     /// Number of keys in the words before this one; only of words that are not zero.
     rank: Vec<u32>,
 }
 
 impl Bitmap {
-    fn index(&mut self, keys: &[u64], bound: u64, columns: &mut Vec<u64>, indices: &mut Vec<u32>) {
-        // Whole summary words, so that masks below cannot leave the vectors.
-        let word_count = ((bound >> 12) as usize + 1) << 6;
-        if self.words.len() < word_count {
-            self.words.resize(word_count, 0);
-            self.rank.resize(word_count, 0);
-            self.summary.resize(word_count >> 6, 0);
+    /// Sets the bits of `keys`, whose bits are all in `bound`.
+    #[inline]
+    fn mark(&mut self, keys: &[u64], bound: u64) {
+        let line_count = (bound >> 9) as usize + 1;
+        if self.touched.len() < line_count {
+            self.grow(line_count);
         }
         for &key in keys {
             self.words[(key >> 6) as usize] |= 1 << (key & 63);
-            self.summary[(key >> 12) as usize] |= 1 << (key >> 6 & 63);
+            self.touched[(key >> 9) as usize] = 1;
         }
-        self.walk(columns);
-        ranks(&self.words, &self.rank, keys, indices);
-        for &key in columns.iter() {
+    }
+
+    #[cold]
+    fn grow(&mut self, line_count: usize) {
+        self.touched.resize(line_count, 0);
+        self.words.resize(line_count << 3, 0);
+        self.rank.resize(line_count << 3, 0);
+    }
+
+    /// Clears the bits of `columns`, all that are set.
+    fn forget(&mut self, columns: &[u64]) {
+        for &key in columns {
             self.words[(key >> 6) as usize] = 0;
         }
     }
 
-    /// Writes the set keys in order, and the ranks; clears the summary.
+    /// Writes the set keys in order, and the ranks; clears `touched`.
     fn walk(&mut self, columns: &mut Vec<u64>) {
-        for (s, summary) in self.summary.iter_mut().enumerate() {
-            let mut touched = std::mem::take(summary);
-            while touched != 0 {
-                let w = s << 6 | touched.trailing_zeros() as usize;
-                touched &= touched - 1;
-                self.rank[w] = columns.len() as u32;
-                let mut bits = self.words[w];
+        let lines = self.words.chunks_exact(8).zip(self.rank.chunks_exact_mut(8)).zip(&mut self.touched);
+        for (line, ((words, ranks), touched)) in lines.enumerate() {
+            if std::mem::take(touched) == 0 {
+                continue;
+            }
+            for (w, (&word, rank)) in words.iter().zip(ranks).enumerate() {
+                *rank = columns.len() as u32;
+                let first = ((line << 3 | w) as u64) << 6;
+                let mut bits = word;
                 while bits != 0 {
-                    columns.push((w as u64) << 6 | u64::from(bits.trailing_zeros()));
+                    columns.push(first | u64::from(bits.trailing_zeros()));
                     bits &= bits - 1;
                 }
             }
@@ -171,6 +200,7 @@ mod tests {
             let mut distinct = Distinct::default();
             let (mut columns, mut indices) = (vec![7], vec![9]);
             for keys in batches {
+                keys.chunks(7).for_each(|record| distinct.note(record));
                 distinct.index(&keys, &mut columns, &mut indices);
                 prop_assert_eq!((columns.clone(), indices.clone()), reference(&keys));
             }

@@ -9,6 +9,7 @@ use crate::matrix::Matrix;
 use crate::route::Route;
 use crate::rule::Ruled;
 use crate::spec::Axis;
+use crate::storage::Table;
 
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,40 @@ const AHEAD: usize = 16;
 /// Rows that are imported together.
 const IMPORT_BLOCK: usize = 1 << 16;
 
+/// The least rows for which a thread is worth its start.
+const GATHER_SHARE: usize = 1 << 17;
+
+/// Tables, and the number of rows in those before each.
+struct Gather<'a, E> {
+    tables: &'a [&'a Table<E>],
+    starts: &'a [u32],
+}
+
+impl<E: Ruled> Gather<'_, E> {
+    /// The table and the position in it of a row counted over all tables.
+    fn find(&self, ordinal: u32) -> (&Table<E>, u32) {
+        let table = self.starts.partition_point(|start| *start <= ordinal) - 1;
+        (self.tables[table], ordinal - self.starts[table])
+    }
+
+    /// Copies the rows of `pairs` (n), cut into parts of these widths, to `outs` (n x width each).
+    fn rows(&self, pairs: &[(u64, u32)], mut outs: Vec<(&mut [E], usize)>) {
+        for i in 0..pairs.len() {
+            if let Some(pair) = pairs.get(i + AHEAD) {
+                let (table, position) = self.find(pair.1);
+                table.prefetch(position);
+            }
+            let (table, position) = self.find(pairs[i].1);
+            let mut rest = table.row(position);
+            for (out, width) in &mut outs {
+                let (own, next) = rest.split_at(*width);
+                out[i * *width..(i + 1) * *width].copy_from_slice(own);
+                rest = next;
+            }
+        }
+    }
+}
+
 impl<E: Ruled> Matrix<E> {
     /// All rows, after merging what is staged below `bound`.
     pub(crate) fn export(&self, bound: Clock) -> Result<Exported, Error> {
@@ -39,40 +74,45 @@ impl<E: Ruled> Matrix<E> {
         let tables: Vec<_> = partitions.iter().flat_map(|partition| partition.tables()).collect();
         let table_count = self.spec.table_count();
         let mut starts = Vec::with_capacity(tables.len());
+        let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
+        if row_count >= u64::from(u32::MAX) {
+            return Err(self.import_fault("rows", row_count.to_string(), "less than 2^32, for one export"));
+        }
         let mut total = 0u32;
-        let mut pairs = Vec::new();
+        let mut pairs = Vec::with_capacity(row_count as usize);
         for (i, table) in tables.iter().enumerate() {
             starts.push(total);
             let offset = self.spec.key_offset(i % table_count);
             table.each_key(|key, position| pairs.push((offset + key, total + position)));
-            total = total
-                .checked_add(table.row_count())
-                .ok_or_else(|| self.import_fault("rows", "2^32 or more", "less, for one export"))?;
+            total += table.row_count();
         }
         sort_pairs(&mut pairs, &mut Vec::new());
-        let find = |ordinal: u32| {
-            let table = starts.partition_point(|start| *start <= ordinal) - 1;
-            (tables[table], ordinal - starts[table])
-        };
         let columns = self.spec.columns_of_table();
         let rule_slots = self.spec.rule.slots();
-        let mut values = Vec::with_capacity(pairs.len() * columns);
+        let mut values = vec![E::ZERO; pairs.len() * columns];
         let mut slots: Vec<Vec<E>> =
-            rule_slots.iter().map(|slot| Vec::with_capacity(pairs.len() * slot.width(columns))).collect();
-        for i in 0..pairs.len() {
-            if let Some(pair) = pairs.get(i + AHEAD) {
-                let (table, position) = find(pair.1);
-                table.prefetch(position);
+            rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
+        let gather = Gather { tables: &tables, starts: &starts };
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = pairs.len().div_ceil(threads).max(GATHER_SHARE);
+        std::thread::scope(|scope| {
+            // Each thread fills its own rows of all parts.
+            let mut parts: Vec<_> = std::iter::once((&mut values, columns))
+                .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))))
+                .map(|(out, width)| (out.chunks_mut((share * width).max(1)), width))
+                .collect();
+            for pairs in pairs.chunks(share) {
+                let outs: Vec<(&mut [E], usize)> = parts
+                    .iter_mut()
+                    .map(|(chunks, width)| (chunks.next().unwrap_or_default(), *width))
+                    .collect();
+                if pairs.len() < share {
+                    gather.rows(pairs, outs);
+                } else {
+                    scope.spawn(|| gather.rows(pairs, outs));
+                }
             }
-            let (table, position) = find(pairs[i].1);
-            let (own, mut rest) = table.row(position).split_at(columns);
-            values.extend_from_slice(own);
-            for (slot, out) in rule_slots.iter().zip(&mut slots) {
-                let (own, next) = rest.split_at(slot.width(columns));
-                out.extend_from_slice(own);
-                rest = next;
-            }
-        }
+        });
         let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
         Ok(Exported {
             keys: pairs.iter().map(|pair| pair.0).collect(),

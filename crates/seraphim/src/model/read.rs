@@ -1,4 +1,4 @@
-//! Reading a model directory: lengths and checksums of all files are verified before anything is used.
+//! Reading a model directory: the lengths of all files, and the checksums of those that are used, are verified first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,17 +30,18 @@ impl Model {
         let mut files = BTreeMap::new();
         for entry in &manifest.files {
             let file = path.join(&entry.name);
-            let bytes = std::fs::read(&file).map_err(|source| match source.kind() {
+            let unread = |source: std::io::Error| match source.kind() {
                 std::io::ErrorKind::NotFound => bad(&file, "it is listed in model.json, but it is not there"),
                 _ => Error::Io { action: "read", path: file.clone(), source },
-            })?;
-            if bytes.len() as u64 != entry.size_bytes {
-                return Err(Error::Length {
-                    path: file,
-                    expected: entry.size_bytes,
-                    actual: bytes.len() as u64,
-                });
+            };
+            let actual = std::fs::metadata(&file).map_err(unread)?.len();
+            if actual != entry.size_bytes {
+                return Err(Error::Length { path: file, expected: entry.size_bytes, actual });
             }
+            if !with_slots && entry.name == super::OPTIMIZER_FILE {
+                continue;
+            }
+            let bytes = std::fs::read(&file).map_err(unread)?;
             let actual = crc32c::crc32c(&bytes);
             if actual != entry.crc32c {
                 return Err(Error::Checksum { path: file, expected: entry.crc32c, actual });
@@ -49,10 +50,8 @@ impl Model {
         }
         let mut tensors = BTreeMap::new();
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
-            if with_slots || *name != super::OPTIMIZER_FILE {
-                let read = safetensors::read(bytes);
-                tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
-            }
+            let read = safetensors::read(bytes);
+            tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
         }
         let matrices = manifest
             .matrices
@@ -141,7 +140,13 @@ fn with_slots(
     tensors: &mut Tensors<'_>,
 ) -> Result<Exported, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
-    let keys = take_keys(folder, file, &keys_tensor(&entry.name), tensors)?;
+    let name = keys_tensor(&entry.name);
+    let keys = if tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
+        take_keys(folder, file, &name, tensors)?
+    } else {
+        // As written when no row of weights was left out.
+        weights.keys.clone()
+    };
     let columns = entry.columns as usize;
     let values = match &weights.values {
         OwnedValues::F32(x) => OwnedValues::F32(spread(&weights.keys, x, &keys, columns)),
@@ -152,8 +157,8 @@ fn with_slots(
     for slot in &entry.slots {
         let name = format!("{}.{slot}", entry.name);
         let values = owned(take(folder, file, &name, tensors)?);
-        slots
-            .push((slot.clone(), values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?));
+        let values = values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?;
+        slots.push((slot.clone(), values));
     }
     Ok(Exported { keys, values, slots })
 }

@@ -100,11 +100,12 @@ fn write_chunks<T: Copy, const N: usize>(
     out: &mut impl Write,
     bytes_of: impl Fn(T) -> [u8; N],
 ) -> std::io::Result<()> {
-    let mut bytes = Vec::with_capacity(CHUNK_ELEMENTS * N);
+    let mut bytes = vec![[0; N]; CHUNK_ELEMENTS.min(items.len())];
     for chunk in items.chunks(CHUNK_ELEMENTS) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|&item| bytes_of(item)));
-        out.write_all(&bytes)?;
+        for (bytes, &item) in bytes.iter_mut().zip(chunk) {
+            *bytes = bytes_of(item);
+        }
+        out.write_all(bytes[..chunk.len()].as_flattened())?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use matrix::{Exported, OwnedValues};
@@ -79,7 +80,7 @@ pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
 pub struct Written {
     /// Its manifest.
     pub manifest: Manifest,
-    /// Seconds of waiting until the disk had it.
+    /// Seconds of waiting until the disk had it, of all files added up.
     pub sync_s: f64,
 }
 
@@ -96,30 +97,35 @@ pub fn write(
     check_place(path, overwrite)?;
     let unfinished = interrupt.unfinished(path);
     let folder = unfinished.path().to_owned();
-    let mut sync = Sync::default();
+    let sync = Sync::default();
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let mut weights = Vec::new();
     let mut slots = Vec::new();
     for saved in matrices {
         manifest.matrices.push(tensors_of(saved, keep_optimizer, &mut weights, &mut slots));
     }
-    manifest.files.push(write_tensors(&folder, WEIGHTS_FILE, &weights, &mut sync)?);
-    if !slots.is_empty() {
-        manifest.files.push(write_tensors(&folder, OPTIMIZER_FILE, &slots, &mut sync)?);
-    }
+    // Side by side: the optimizer's file is the larger one.
+    let (weights, slots) = std::thread::scope(|scope| {
+        let slots = (!slots.is_empty())
+            .then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots, &sync)));
+        let weights = write_tensors(&folder, WEIGHTS_FILE, &weights, &sync);
+        (weights, slots.map(|thread| thread.join().expect("writing a file does not panic")))
+    });
+    manifest.files.push(weights?);
+    manifest.files.extend(slots.transpose()?);
     if !dictionary.is_empty() {
         let text = super::dictionary::to_text(dictionary);
         let fill = |out: &mut Summed| out.write_all(text.as_bytes());
-        manifest.files.push(write_file(&folder, DICTIONARY_FILE, &mut sync, fill)?);
+        manifest.files.push(write_file(&folder, DICTIONARY_FILE, &sync, fill)?);
     }
     let text = manifest.to_text();
-    write_file(&folder, manifest::FILE_NAME, &mut sync, |out| out.write_all(text.as_bytes()))?;
+    write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
     sync.folder(&folder)?;
     unfinished.finish(replace)?;
     if let Some(parent) = path.parent() {
         sync.folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
     }
-    Ok(Written { manifest, sync_s: sync.spent.as_secs_f64() })
+    Ok(Written { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
 /// The tensors of one matrix; zero rows are left out when that is smaller.
@@ -149,8 +155,11 @@ fn tensors_of<'a>(
     let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
     if !kept.is_empty() {
         let count = rows.keys.len() as u64;
-        let elements = Elements::U64(Cow::Borrowed(&rows.keys));
-        slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+        // Keys that equal those of the weights are not written twice.
+        if stored_rows < count || keys_name.is_none() {
+            let elements = Elements::U64(Cow::Borrowed(&rows.keys));
+            slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
+        }
         for (slot, values) in kept {
             let elements = borrowed(values);
             let width = elements.len() as u64 / count.max(1);
@@ -220,19 +229,19 @@ fn pick<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'
 /// Waits until the disk has what was written, and keeps the time.
 #[derive(Debug, Default)]
 struct Sync {
-    spent: Duration,
+    spent_ns: AtomicU64,
 }
 
 impl Sync {
-    fn file(&mut self, file: &File) -> std::io::Result<()> {
+    fn file(&self, file: &File) -> std::io::Result<()> {
         let start = Instant::now();
         let result = file.sync_all();
-        self.spent += start.elapsed();
+        self.spent_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         result
     }
 
     /// The names in a folder. Systems that cannot do that (network folders, Windows) say so, and lose nothing else.
-    fn folder(&mut self, path: &Path) -> Result<(), Error> {
+    fn folder(&self, path: &Path) -> Result<(), Error> {
         let Ok(folder) = File::open(path) else { return Ok(()) };
         match self.file(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
@@ -243,19 +252,14 @@ impl Sync {
     }
 }
 
-fn write_tensors(
-    folder: &Path,
-    name: &str,
-    tensors: &[Tensor<'_>],
-    sync: &mut Sync,
-) -> Result<FileEntry, Error> {
+fn write_tensors(folder: &Path, name: &str, tensors: &[Tensor<'_>], sync: &Sync) -> Result<FileEntry, Error> {
     write_file(folder, name, sync, |out| safetensors::write(tensors, out))
 }
 
 fn write_file(
     folder: &Path,
     name: &str,
-    sync: &mut Sync,
+    sync: &Sync,
     fill: impl FnOnce(&mut Summed) -> std::io::Result<()>,
 ) -> Result<FileEntry, Error> {
     let path = folder.join(name);
