@@ -2,8 +2,8 @@
 //!
 //! `weather` lines look like `rain: wind=12.5 cloud=0.9`, or `dry: ...`. Try it:
 //! ```text
-//! cargo run --example own_format -- train lr --data days.weather --model out/
-//! cargo run --example own_format -- predict --model out/ --data days.weather --output -
+//! cargo run --example own_format -- train lr --data examples/days.weather --model out/
+//! cargo run --example own_format -- predict --model out/ --data examples/days.weather --output -
 //! ```
 
 use std::process::ExitCode;

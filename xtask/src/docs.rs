@@ -2,7 +2,7 @@
 //!
 //! A block that begins with ```` ```sh run ```` or ```` ```python run ```` is executed, the blocks of one document in order
 //! and in one folder: a fresh copy of the project's files, so that what a block writes hurts nobody. `seraphim` is the one of
-//! `target/debug`; `cargo run --release -- ...` is answered by the same binary, so nothing is built for it. A Python block
+//! the dev profile; `cargo run --release -- ...` is answered by the same binary, so nothing is built for it. A Python block
 //! is skipped, and says so, when a module that it imports is not there (`PYTHON` names the interpreter, default
 //! `python3`).
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::command::{Cmd, answers};
-use crate::tree;
+use crate::{ci, metadata, tree};
 
 /// What to do with pages that are made from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +57,20 @@ struct Block {
 
 /// Runs all blocks of all documents, and checks the pages that are made from the code.
 pub(crate) fn run(root: &Path, pages: Pages) -> Result<()> {
-    Cmd::cargo(root, "build --workspace --all-features --bins").run()?;
+    ci::build(root)?;
+    let target = metadata::target_folder(root)?;
+    let bin = target.join("debug");
     for row in GENERATED {
-        generated(root, row, pages)?;
+        generated(root, &bin, row, pages)?;
     }
-    let scratch = root.join("target/docs-run");
+    if pages == Pages::Bless {
+        return Ok(());
+    }
+    let scratch = target.join("docs-run");
     if scratch.exists() {
-        std::fs::remove_dir_all(&scratch).context("cannot empty target/docs-run")?;
+        std::fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
     }
-    let path = search_path(root, &scratch)?;
+    let path = search_path(bin, &scratch)?;
     let (mut run_count, mut skip_count) = (0usize, 0usize);
     for file in tree::text_files(root)?.iter().filter(|file| file.is_markdown()) {
         let blocks = blocks(&file.text).with_context(|| file.path.clone())?;
@@ -85,8 +90,8 @@ pub(crate) fn run(root: &Path, pages: Pages) -> Result<()> {
     Ok(())
 }
 
-fn generated(root: &Path, row: &Generated, pages: Pages) -> Result<()> {
-    let printed = Cmd::new(root.join("target/debug/seraphim"), root).args(row.arguments).output()?;
+fn generated(root: &Path, bin: &Path, row: &Generated, pages: Pages) -> Result<()> {
+    let printed = Cmd::new(bin.join("seraphim"), root).args(row.arguments).output()?;
     let wanted = format!("{}{}\n", row.heading, printed.trim_end());
     let path = root.join(row.page);
     if pages == Pages::Bless {
@@ -103,10 +108,10 @@ fn generated(root: &Path, row: &Generated, pages: Pages) -> Result<()> {
 }
 
 /// `PATH` with the shim and the built binary in front.
-fn search_path(root: &Path, scratch: &Path) -> Result<std::ffi::OsString> {
-    let bin = scratch.join("bin");
-    std::fs::create_dir_all(&bin)?;
-    let shim = bin.join("cargo");
+fn search_path(bin: PathBuf, scratch: &Path) -> Result<std::ffi::OsString> {
+    let front = scratch.join("bin");
+    std::fs::create_dir_all(&front)?;
+    let shim = front.join("cargo");
     std::fs::write(&shim, CARGO_SHIM)?;
     #[cfg(unix)]
     {
@@ -114,7 +119,7 @@ fn search_path(root: &Path, scratch: &Path) -> Result<std::ffi::OsString> {
         std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755))?;
     }
     let old = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = vec![bin, root.join("target/debug")];
+    let mut folders = vec![front, bin];
     folders.extend(std::env::split_paths(&old));
     std::env::join_paths(folders).context("a folder of the search path holds a separator")
 }

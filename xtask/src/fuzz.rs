@@ -66,17 +66,22 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     }
     if !answers("c++", &["--version"]) {
         println!("skipped: no C++ compiler (libFuzzer needs one); replaying the kept corpus instead");
-        return Cmd::cargo(&folder, "test").run();
+        return Cmd::cargo(&folder, "test --locked").run();
     }
     let host = host_triple(root)?;
     // With --target, build scripts and macros are built without the flags.
-    Cmd::cargo(&folder, "build --release --bins --target").args([&host]).env("RUSTFLAGS", RUSTFLAGS).run()?;
+    let built = folder.join("target");
+    Cmd::cargo(&folder, "build --locked --release --bins --target")
+        .args([&host])
+        .env("RUSTFLAGS", RUSTFLAGS)
+        .env("CARGO_TARGET_DIR", &built)
+        .run()?;
     for target in known.iter().filter(|name| request.targets.is_empty() || request.targets.contains(name)) {
-        let grown = folder.join("target/corpus").join(target);
+        let grown = built.join("corpus").join(target);
         let artifacts = folder.join("artifacts").join(target);
         std::fs::create_dir_all(&grown)?;
         std::fs::create_dir_all(&artifacts)?;
-        Cmd::new(folder.join("target").join(&host).join("release").join(target), root)
+        Cmd::new(built.join(&host).join("release").join(target), root)
             .args([
                 format!("-max_total_time={}", request.seconds),
                 format!("-artifact_prefix={}/", artifacts.display()),

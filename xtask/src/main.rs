@@ -20,8 +20,9 @@ usage: cargo xtask COMMAND
 
   ci [--slow]                       every check, in order; stops at the first that fails
   tidy                              crate arrows, licences, sources, file and function lengths, words, links
-  docs [--bless]                    checks (or writes) the pages made from the code, and runs the code blocks of
-                                    README.md and docs/ that are marked `run`
+  docs                              checks the pages made from the code, and runs the code blocks of the pages that are
+                                    marked `run`
+  docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
 ";
 

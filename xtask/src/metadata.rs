@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about the packages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -33,6 +33,14 @@ pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
         .args([PLATFORM])
         .output()?;
     parse(&text)
+}
+
+/// The folder that cargo builds in: `target`, unless the machine says otherwise.
+pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
+    let text = Cmd::cargo(root, "metadata --format-version 1 --no-deps").output()?;
+    let value: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;
+    let folder = value["target_directory"].as_str().context("cargo metadata has no target_directory")?;
+    Ok(PathBuf::from(folder))
 }
 
 fn parse(text: &str) -> Result<Vec<Package>> {

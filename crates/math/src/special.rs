@@ -11,12 +11,6 @@ pub fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// `log(1 + exp(x))` without overflow.
-#[inline]
-pub fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
 /// `log(sum(exp(x)))` without overflow; minus infinity for an empty slice.
 pub fn log_sum_exp(x: &[f64]) -> f64 {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -24,18 +18,6 @@ pub fn log_sum_exp(x: &[f64]) -> f64 {
         return max;
     }
     max + x.iter().map(|v| (v - max).exp()).sum::<f64>().ln()
-}
-
-/// Soft threshold: the proximal step of `t * |x|`, `sign(x) * max(|x| - t, 0)`.
-#[inline]
-pub fn soft_threshold(x: f64, t: f64) -> f64 {
-    if x > t {
-        x - t
-    } else if x < -t {
-        x + t
-    } else {
-        0.0
-    }
 }
 
 #[cfg(test)]
@@ -56,24 +38,10 @@ mod tests {
     }
 
     #[test]
-    fn softplus_matches_its_limits() {
-        assert_eq!(softplus(800.0), 800.0);
-        assert_eq!(softplus(-800.0), 0.0);
-        assert!((softplus(0.0) - 2f64.ln()).abs() < ROUNDING);
-    }
-
-    #[test]
     fn log_sum_exp_shifts_with_its_argument() {
         let x = [1.0, 2.0, 3.0];
         let shifted: Vec<f64> = x.iter().map(|v| v + 1000.0).collect();
         assert!((log_sum_exp(&shifted) - 1000.0 - log_sum_exp(&x)).abs() < 1e-12);
         assert_eq!(log_sum_exp(&[]), f64::NEG_INFINITY);
-    }
-
-    #[test]
-    fn soft_threshold_shrinks_to_zero() {
-        assert_eq!(soft_threshold(3.0, 1.0), 2.0);
-        assert_eq!(soft_threshold(-3.0, 1.0), -2.0);
-        assert_eq!(soft_threshold(0.5, 1.0), 0.0);
     }
 }

@@ -28,15 +28,8 @@ const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_re
 /// How many rows all linear models share.
 const SHARED_COUNT: usize = 28;
 
-/// Rows that all linear models share, with the defaults that differ.
-///
-/// Regression reads in file order: with growing batches the last steps of a pass are then the large ones, which average
-/// the noise of single records (California RMSE .7238 against .7285 with batches permuted).
-const fn shared(
-    rate: &'static str,
-    standardize: &'static str,
-    shuffle: &'static str,
-) -> [ParamSpec; SHARED_COUNT] {
+/// What a push does to a weight.
+const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
     [
         row(
             "optimizer",
@@ -66,48 +59,58 @@ const fn shared(
         row("beta2", SHARE, "0.999", "", "adam: share of the second moment that is kept"),
         row("epsilon", POSITIVE, "1e-6", "", "adagrad, rmsprop, adam, adadelta: keeps denominators from 0"),
         row("decay", SHARE, "0.9", "", "rmsprop, adadelta: share of the mean of squares that is kept"),
-        row(
-            "schedule",
-            ParamKind::Choice(SCHEDULES),
-            "constant",
-            "",
-            "Change of the step size with the steps; not for ftrl and adadelta",
-        ),
-        row(
-            "schedule_decay",
-            NOT_NEGATIVE,
-            "0.01",
-            "",
-            "inverse_time: rate / (1 + decay t); exponential: rate decay^(t / every)",
-        ),
-        row(
-            "schedule_every",
-            POSITIVE,
-            "100",
-            "steps",
-            "exponential: steps for one factor; warm_restarts: steps of the first period",
-        ),
-        row(
-            "schedule_stretch",
-            ParamKind::Real { low: 1.0, high: f64::INFINITY, open: Bounds::Closed },
-            "2",
-            "",
-            "warm_restarts: growth of the period",
-        ),
-        row(
-            "schedule_floor",
-            ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
-            "0",
-            "",
-            "warm_restarts: smallest factor",
-        ),
-        row(
-            "gradient",
-            ParamKind::Choice(&["auto", "sum", "mean"]),
-            "auto",
-            "",
-            "Over the records of a batch; auto: mean for sgd and momentum, whose steps scale with it, sum for the rest",
-        ),
+    ]
+}
+
+/// How step sizes change.
+const STEPPING: [ParamSpec; 6] = [
+    row(
+        "schedule",
+        ParamKind::Choice(SCHEDULES),
+        "constant",
+        "",
+        "Change of the step size with the steps; not for ftrl and adadelta",
+    ),
+    row(
+        "schedule_decay",
+        NOT_NEGATIVE,
+        "0.01",
+        "",
+        "inverse_time: rate / (1 + decay t); exponential: rate decay^(t / every)",
+    ),
+    row(
+        "schedule_every",
+        POSITIVE,
+        "100",
+        "steps",
+        "exponential: steps for one factor; warm_restarts: steps of the first period",
+    ),
+    row(
+        "schedule_stretch",
+        ParamKind::Real { low: 1.0, high: f64::INFINITY, open: Bounds::Closed },
+        "2",
+        "",
+        "warm_restarts: growth of the period",
+    ),
+    row(
+        "schedule_floor",
+        ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
+        "0",
+        "",
+        "warm_restarts: smallest factor",
+    ),
+    row(
+        "gradient",
+        ParamKind::Choice(&["auto", "sum", "mean"]),
+        "auto",
+        "",
+        "Over the records of a batch; auto: mean for sgd and momentum, whose steps scale with it, sum for the rest",
+    ),
+];
+
+/// How the data are read.
+const fn reading(standardize: &'static str, shuffle: &'static str) -> [ParamSpec; 7] {
+    [
         row(
             "epochs",
             ParamKind::AutoInteger { low: 1, high: 1_000_000 },
@@ -151,40 +154,68 @@ const fn shared(
             "features",
             "Number of features, if known: keys are below it and storage is dense",
         ),
-        row(
-            "early_stopping",
-            ParamKind::Integer { low: 0, high: 1_000_000 },
-            "0",
-            "passes",
-            "Stop after so many passes without a better validation loss and keep the best weights; 0 is off",
-        ),
-        row("validation_share", SHARE, "0", "", "Share of the training records held out for validation"),
-        row(
-            "class_weights",
-            ParamKind::Text,
-            "",
-            "",
-            "'balanced', or label:weight pairs such as 0:1,1:5; not for linear and huber",
-        ),
-        row(
-            "positive_label",
-            ParamKind::Text,
-            "",
-            "",
-            "lr, svm: the label that counts as 1; all others count as 0",
-        ),
-        row("clip", NOT_NEGATIVE, "0", "", "Largest size of a record's slope; 0 is off"),
     ]
+}
+
+/// When to stop, and what a record counts.
+const JUDGING: [ParamSpec; 5] = [
+    row(
+        "early_stopping",
+        ParamKind::Integer { low: 0, high: 1_000_000 },
+        "0",
+        "passes",
+        "Stop after so many passes without a better validation loss and keep the best weights; 0 is off",
+    ),
+    row("validation_share", SHARE, "0", "", "Share of the training records held out for validation"),
+    row(
+        "class_weights",
+        ParamKind::Text,
+        "",
+        "",
+        "'balanced', or label:weight pairs such as 0:1,1:5; not for linear and huber",
+    ),
+    row(
+        "positive_label",
+        ParamKind::Text,
+        "",
+        "",
+        "lr, svm: the label that counts as 1; all others count as 0",
+    ),
+    row("clip", NOT_NEGATIVE, "0", "", "Largest size of a record's slope; 0 is off"),
+];
+
+/// Rows that all linear models share, with the defaults that differ.
+///
+/// Regression reads in file order: with growing batches the last steps of a pass are then the large ones, which average
+/// the noise of single records (California RMSE .7238 against .7285 with batches permuted).
+const fn shared(
+    rate: &'static str,
+    standardize: &'static str,
+    shuffle: &'static str,
+) -> [ParamSpec; SHARED_COUNT] {
+    let mut all = [JUDGING[0]; SHARED_COUNT];
+    let at = put(&mut all, 0, &pushing(rate));
+    let at = put(&mut all, at, &STEPPING);
+    let at = put(&mut all, at, &reading(standardize, shuffle));
+    let end = put(&mut all, at, &JUDGING);
+    assert!(end == SHARED_COUNT, "every row is written");
+    all
+}
+
+/// Writes `rows` into `all` from row `at`; gives the row after them.
+const fn put(all: &mut [ParamSpec], at: usize, rows: &[ParamSpec]) -> usize {
+    let mut i = 0;
+    while i < rows.len() {
+        all[at + i] = rows[i];
+        i += 1;
+    }
+    at + rows.len()
 }
 
 /// The shared rows and one more.
 const fn with(shared: &[ParamSpec; SHARED_COUNT], extra: ParamSpec) -> [ParamSpec; SHARED_COUNT + 1] {
     let mut all = [extra; SHARED_COUNT + 1];
-    let mut i = 0;
-    while i < SHARED_COUNT {
-        all[i] = shared[i];
-        i += 1;
-    }
+    put(&mut all, 0, shared);
     all
 }
 

@@ -78,3 +78,23 @@ fn bytes_have_decimal_and_binary_units() {
     assert_eq!(parse_bytes("1.5 MB"), Some(1_500_000));
     assert_eq!(parse_bytes("x"), None);
 }
+
+#[test]
+fn the_page_of_commands_has_every_row_of_the_table() {
+    let page = include_str!("../../../../docs/commands.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `--")).collect();
+    let expected: Vec<String> = KEYS.iter().map(page_row).collect();
+    assert_eq!(rows, expected, "docs/commands.md (left) and job/keys.rs (right) differ");
+}
+
+/// A row as the page has it.
+fn page_row(key: &keys::Key) -> String {
+    let value = key.value_name.replace('|', "\\|");
+    let flag = format!("--{} {value}", key.flag());
+    let commands = match key.commands {
+        [Command::Train] => "train",
+        [Command::Predict] => "predict",
+        _ => "all",
+    };
+    format!("| `{}` | {commands} | {} |", flag.trim_end(), key.help)
+}
