@@ -17,8 +17,9 @@ mod settings {
     pub(super) const AGARICUS_LR: &[&str] = &[];
     pub(super) const NEWS20: &[&str] = &[];
     pub(super) const FASHION: &[&str] = &[];
-    pub(super) const CALIFORNIA: &[&str] = &["batch_size=256"];
-    pub(super) const ABALONE: &[&str] = &[];
+    pub(super) const CALIFORNIA: &[&str] = &["batch_size=512"];
+    // The file comes scaled to [-1, 1].
+    pub(super) const ABALONE: &[&str] = &["standardize=false"];
 }
 
 pub(super) fn a9a_lr(context: &Context) -> Result<Figures> {
