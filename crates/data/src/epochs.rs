@@ -115,11 +115,16 @@ impl TaskData {
 
     /// Parses everything that is left into kept blocks. An error without a place to keep them, or when reading fails.
     pub fn scan(&mut self) -> Result<(), Error> {
+        while self.scan_step()? {}
+        Ok(())
+    }
+
+    /// Parses the next batch into a kept block; false when everything is parsed. For those who scan and may be stopped.
+    pub fn scan_step(&mut self) -> Result<bool, Error> {
         if self.kept.is_none() {
             return Err(self.not_kept());
         }
-        while self.read_batch()? {}
-        Ok(())
+        self.read_batch()
     }
 
     fn not_kept(&self) -> Error {

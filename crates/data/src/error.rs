@@ -105,9 +105,9 @@ pub enum Error {
     #[error("{0}")]
     BadLine(BadLine),
     /// More bad lines than allowed.
-    #[error("{count} bad lines, {limit} allowed; the last: {last}")]
+    #[error("{count} bad lines, {limit} allowed by --bad-lines; the last: {last}")]
     TooManyBadLines {
-        /// Bad lines so far.
+        /// Bad lines so far, of all tasks.
         count: u64,
         /// How many may be skipped.
         limit: u64,

@@ -1,6 +1,6 @@
 //! Where records go: label rule, hold-out and bad lines, alike for all formats.
 
-use crate::bad_lines::{BadLineCounter, BadLines};
+use crate::bad_lines::{BadLineCounter, BadLineLimit};
 use crate::label::{LabelRule, LabelStats, Labeler};
 use crate::{BadLine, Batch, BatchBuilder, Error};
 use math::random::Stream;
@@ -46,7 +46,7 @@ impl Holdout {
 const HOLDOUT_BATCH_SIZE: usize = 4096;
 
 impl Sink {
-    pub(crate) fn new(rule: LabelRule, bad_lines: BadLines) -> Self {
+    pub(crate) fn new(rule: LabelRule, bad_lines: BadLineLimit) -> Self {
         Self {
             main: BatchBuilder::new(),
             holdout: None,

@@ -1,7 +1,7 @@
 //! Inputs: what the user names, how it is opened, and how it is divided among tasks.
 
-use crate::bad_lines::BadLines;
-use crate::format::{BlockPlan, FormatContext, FormatTable, LinePlan, Plan};
+use crate::bad_lines::{BadLineLimit, BadLines};
+use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, Plan};
 use crate::label::LabelRule;
 use crate::lines::LineReader;
 use crate::reader::Reader;
@@ -82,7 +82,6 @@ impl FormatOptions {
         }
         fill(&mut self.weight, &schema.weight);
         fill(&mut self.group, &schema.group);
-        self.delimiter = self.delimiter.or(schema.delimiter);
         if self.skip_columns.is_empty() {
             self.skip_columns.clone_from(&schema.skip_columns);
         }
@@ -90,6 +89,20 @@ impl FormatOptions {
             self.header = self.header.or(Some(schema.named));
         }
         self.keep_zeros |= schema.keep_zeros;
+    }
+
+    /// Settings of columns that were made for training data of another format say nothing about lines without columns.
+    fn leave_out_columns_for(&mut self, row: &FormatRow) {
+        if WITHOUT_COLUMNS.contains(&row.name) {
+            let kept = Self {
+                has_label: self.has_label,
+                group: self.group.take().filter(|group| group == "qid" && row.name == "libsvm"),
+                keep_zeros: self.keep_zeros,
+                label_rule: self.label_rule,
+                ..Self::default()
+            };
+            *self = kept;
+        }
     }
 }
 
@@ -99,7 +112,7 @@ pub struct Source {
     plan: OpenPlan,
     schema: Schema,
     label_rule: LabelRule,
-    bad_lines: BadLines,
+    bad_lines: BadLineLimit,
 }
 
 enum OpenPlan {
@@ -125,14 +138,24 @@ impl Source {
         like: Option<&Schema>,
         formats: &FormatTable,
     ) -> Result<Self, Error> {
+        let row = match (config.format.as_deref(), like) {
+            (Some(name), _) => formats.find(name)?,
+            (None, Some(schema)) => formats.recognize_like(&files, &schema.format)?,
+            (None, None) => formats.recognize(&files)?,
+        };
         let mut options = config.options.clone();
         if let Some(schema) = like {
+            if row.name == schema.format {
+                options.delimiter = options.delimiter.or(schema.delimiter);
+            } else {
+                options.leave_out_columns_for(row);
+                check_features(row, &files, &options, schema)?;
+            }
             options.fill_from(schema);
+            if row.name != schema.format {
+                options.leave_out_columns_for(row);
+            }
         }
-        let row = match config.format.as_deref().or(like.map(|schema| schema.format.as_str())) {
-            Some(name) => formats.find(name)?,
-            None => formats.recognize(&files)?,
-        };
         let context = FormatContext { files: &files, options: &options, like };
         let (plan, mut schema) = match (row.open)(&context)? {
             Plan::Lines(plan) => {
@@ -150,7 +173,7 @@ impl Source {
             plan,
             schema,
             label_rule: options.label_rule,
-            bad_lines: config.bad_lines,
+            bad_lines: BadLineLimit::new(config.bad_lines),
         })
     }
 
@@ -198,9 +221,9 @@ impl Source {
         divide(&pieces, task_count)
     }
 
-    /// A reader of one task's splits.
+    /// A reader of one task's splits. The limit of bad lines holds for all readers of this source together.
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
-        let sink = Sink::new(self.label_rule, self.bad_lines);
+        let sink = Sink::new(self.label_rule, self.bad_lines.clone());
         Ok(match &self.plan {
             OpenPlan::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);
@@ -210,6 +233,43 @@ impl Source {
             OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
         })
     }
+}
+
+/// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
+const NUMBERED: [&str; 3] = ["libsvm", "libffm", "parquet"];
+
+/// Formats of lines without columns.
+const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
+
+/// Input of another format than that of training is understood when its features are known in the same way: by the
+/// names of columns, or by numbers that are written.
+fn check_features(
+    row: &FormatRow,
+    files: &[Input],
+    options: &FormatOptions,
+    like: &Schema,
+) -> Result<(), Error> {
+    // A look without the schema of training: what is wrong with the file itself is found when it is opened like it.
+    let Ok(plan) = (row.open)(&FormatContext { files, options, like: None }) else { return Ok(()) };
+    let columns = match plan {
+        Plan::Lines(plan) => plan.schema().columns,
+        Plan::Blocks(plan) => plan.schema().columns,
+    };
+    let by_columns = (!columns.is_empty(), !like.columns.is_empty());
+    let numbered = NUMBERED.contains(&row.name) && NUMBERED.contains(&like.format.as_str());
+    if by_columns == (true, true) || (by_columns == (false, false) && numbered) {
+        return Ok(());
+    }
+    let known = |by_columns: bool| if by_columns { "columns" } else { "keys in each record" };
+    let difference = format!(
+        "it is {}, whose features are {}; the model knows features as {} of {}; convert the file, or say its format \
+         with --format if it was taken for another",
+        row.name,
+        known(by_columns.0),
+        known(by_columns.1),
+        like.format
+    );
+    Err(Error::SchemaDiffers { file: names(files), difference })
 }
 
 /// Names of files for a message: the first few, and how many more.

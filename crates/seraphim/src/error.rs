@@ -145,16 +145,6 @@ pub enum Error {
         /// The files, folders or patterns.
         inputs: Vec<String>,
     },
-    /// More bad lines than allowed, over all tasks.
-    #[error("{count} bad lines, {limit} allowed by --bad-lines; the first: {first}")]
-    BadLines {
-        /// Bad lines of all tasks.
-        count: u64,
-        /// How many may be skipped.
-        limit: u64,
-        /// The first one, with its place.
-        first: String,
-    },
     /// Ctrl-C before there was anything worth saving.
     #[error("interrupted: {what}")]
     Interrupted {
@@ -189,7 +179,7 @@ impl Error {
             Self::Io { .. } => Exit::Io,
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
-            Self::NoRecords { .. } | Self::BadLines { .. } => Exit::Data,
+            Self::NoRecords { .. } => Exit::Data,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }

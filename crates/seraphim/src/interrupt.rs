@@ -1,13 +1,26 @@
-//! Ctrl-C: the first one asks for a stop at the next step, the second one ends the process at once.
+//! Ctrl-C: the first one asks for a stop at the next step, the second one ends the process at once. What is being
+//! written aside is known here, so that it is removed, and never half put in place, whenever the end comes.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::Error;
 use crate::exit::Exit;
 
 /// A flag that Ctrl-C (or a termination signal) raises.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    raised: Arc<AtomicBool>,
+    work: Arc<Mutex<Work>>,
+}
+
+/// What is being written.
+#[derive(Debug, Default)]
+struct Work {
+    unfinished: Vec<PathBuf>,
+    saved: Vec<PathBuf>,
+}
 
 impl Interrupt {
     /// A flag that nobody raises by itself: for tests and embedding.
@@ -20,9 +33,10 @@ impl Interrupt {
         let interrupt = Self::new();
         let raised = interrupt.clone();
         let handler = move || {
-            if raised.0.swap(true, Ordering::SeqCst) {
-                end_now();
+            if raised.raised.swap(true, Ordering::SeqCst) {
+                raised.end_now();
             }
+            say("stopping at the next step; once more ends at once, without saving");
         };
         // The only failure is a second handler in one process; then the first one is the one that counts.
         let _ = ctrlc::set_handler(handler);
@@ -31,17 +45,129 @@ impl Interrupt {
 
     /// Raises the flag.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.raised.store(true, Ordering::SeqCst);
     }
 
     /// Whether somebody asked to stop.
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// A file or folder beside `place` for what is not finished yet.
+    pub fn unfinished(&self, place: &Path) -> Unfinished {
+        let path = sibling(place, "part");
+        self.work().unfinished.push(path.clone());
+        Unfinished { path, place: place.into(), interrupt: self.clone() }
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The second Ctrl-C means now. The lock is held to the end, so that nothing is put in place any more.
+    fn end_now(&self) {
+        let work = self.work();
+        for path in &work.unfinished {
+            remove(path);
+        }
+        say(&match &work.saved[..] {
+            [] => "ended at once; nothing was saved".to_owned(),
+            saved => {
+                let names: Vec<String> = saved.iter().map(|path| path.display().to_string()).collect();
+                format!("ended at once; saved before that: {}", names.join(", "))
+            }
+        });
+        std::process::exit(Exit::Interrupted as i32);
     }
 }
 
-/// The second Ctrl-C means now: nothing half-written survives, since files are written aside and renamed.
-#[expect(clippy::exit, reason = "the user asked twice")]
-fn end_now() {
-    std::process::exit(Exit::Interrupted as i32);
+/// Something that is written beside its place, and removed unless it is put there.
+#[derive(Debug)]
+pub struct Unfinished {
+    path: PathBuf,
+    place: PathBuf,
+    interrupt: Interrupt,
+}
+
+impl Unfinished {
+    /// Where to write.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it belongs.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Puts it in its place by `put`; a Ctrl-C comes before that or after it.
+    pub fn finish(self, put: impl FnOnce(&Path, &Path) -> Result<(), Error>) -> Result<(), Error> {
+        let mut work = self.interrupt.work();
+        put(&self.path, &self.place)?;
+        work.saved.push(self.place.clone());
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.interrupt.work().unfinished.retain(|path| *path != self.path);
+        remove(&self.path);
+    }
+}
+
+/// A hidden neighbour of `path`, of this process alone.
+pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
+    let name = path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
+    path.with_file_name(format!(".{name}.{role}-{}", std::process::id()))
+}
+
+/// Removes a file or a folder, if it is there.
+fn remove(path: &Path) {
+    /// The thread that writes may add a file while its folder is being emptied.
+    const TRIES: usize = 5;
+    for _ in 0..TRIES {
+        // Nobody is left to tell; the worst is a hidden file that stays.
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        if !path.exists() {
+            return;
+        }
+    }
+}
+
+/// A word from the signal's thread; nobody may be there to read it.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "\n{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finished_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = Interrupt::new();
+        let place = folder.path().join("out");
+        let unfinished = interrupt.unfinished(&place);
+        std::fs::create_dir(unfinished.path()).unwrap();
+        std::fs::write(unfinished.path().join("file"), "half").unwrap();
+        assert_eq!(interrupt.work().unfinished.len(), 1);
+        drop(unfinished);
+        assert_eq!(interrupt.work().unfinished.len(), 0);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_finished_stays_and_is_known_as_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = Interrupt::new();
+        let place = folder.path().join("out");
+        let unfinished = interrupt.unfinished(&place);
+        std::fs::write(unfinished.path(), "whole").unwrap();
+        unfinished.finish(|from, to| std::fs::rename(from, to).map_err(Error::io("write", to))).unwrap();
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "whole");
+        assert_eq!(interrupt.work().saved, [place]);
+    }
 }

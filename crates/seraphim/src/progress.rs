@@ -75,6 +75,23 @@ impl Progress {
         self.bytes.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Input bytes that a task has read in the scan before the first epoch.
+    pub fn scanned(&self, byte_count: u64) {
+        let bytes = self.bytes.fetch_add(byte_count, Ordering::Relaxed) + byte_count;
+        if matches!(self.kind, Kind::Silent) {
+            return;
+        }
+        let Ok(mut state) = self.state.lock() else { return };
+        if state.last.elapsed() < self.every() {
+            return;
+        }
+        state.last = Instant::now();
+        let share =
+            self.size_bytes.filter(|&size| size > 0).map(|size| (bytes as f64 / size as f64).min(1.0));
+        let speed = self::bytes((bytes as f64 / self.start.elapsed().as_secs_f64().max(1e-9)) as u64);
+        self.show(share, &format!("reading all data before the first epoch  {speed}/s"));
+    }
+
     /// A step: records and the sum of their losses.
     pub fn step(&self, record_count: u64, loss_sum: f64) {
         self.records.fetch_add(record_count, Ordering::Relaxed);
@@ -84,8 +101,7 @@ impl Progress {
         let Ok(mut state) = self.state.lock() else { return };
         state.seen += record_count;
         state.loss_sum += loss_sum;
-        let every = if matches!(self.kind, Kind::Bar(_)) { DRAW_EVERY } else { LINE_EVERY };
-        if state.last.elapsed() >= every {
+        if state.last.elapsed() >= self.every() {
             state.last = Instant::now();
             self.draw(&state);
         }
@@ -130,16 +146,30 @@ impl Progress {
         let share = self.share(state);
         let loss = state.loss_sum / state.seen.max(1) as f64;
         let eta = share.filter(|&s| s > 0.0).map_or_else(|| "?".into(), |s| span(seconds / s - seconds));
-        let text = format!("epoch {}  {}/s  loss {loss:.5}  ETA {eta}", state.epoch + 1, count(speed));
+        let records = count(self.records() as f64);
+        let text = format!(
+            "epoch {}  {records} records  {}/s  loss {loss:.5}  ETA {eta}",
+            state.epoch + 1,
+            count(speed)
+        );
+        self.show(share, &text);
+    }
+
+    /// Time between two looks at the counters.
+    fn every(&self) -> Duration {
+        if matches!(self.kind, Kind::Bar(_)) { DRAW_EVERY } else { LINE_EVERY }
+    }
+
+    fn show(&self, share: Option<f64>, text: &str) {
         match &self.kind {
             Kind::Silent => {}
             Kind::Lines => {
                 let percent = share.map_or_else(String::new, |s| format!("{:3.0} %  ", s * 100.0));
-                self.say(&format!("{percent}{text}  {} records", count(self.records() as f64)));
+                self.say(&format!("{percent}{text}"));
             }
             Kind::Bar(bar) => {
                 bar.set_position((share.unwrap_or(0.0) * BAR_LENGTH as f64) as u64);
-                bar.set_message(text);
+                bar.set_message(text.to_owned());
             }
         }
     }

@@ -97,6 +97,8 @@ pub struct Timings {
     pub validate_s: f64,
     /// Exporting and writing the model.
     pub save_s: f64,
+    /// Waiting until the disk had the model, within `save_s`; files that were written at once are added up.
+    pub sync_s: f64,
     /// From the first to the last.
     pub total_s: f64,
 }

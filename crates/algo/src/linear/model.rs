@@ -174,19 +174,20 @@ impl Model {
         let pairs = [
             ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
             ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
-            (
-                "positive_label",
-                format!("{:?}", self.positive_label),
-                format!("{:?}", previous.positive_label),
-            ),
+            ("positive_label", shown(self.positive_label), shown(previous.positive_label)),
             ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
-            ("standardize", format!("{:?}", self.standardize), format!("{:?}", previous.standardize)),
+            ("standardize", shown(self.standardize), shown(previous.standardize)),
             ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
-            ("dimensions", format!("{:?}", self.dimensions), format!("{:?}", previous.dimensions)),
+            ("dimensions", shown(self.dimensions), shown(previous.dimensions)),
         ];
         match pairs.into_iter().find(|(_, job, model)| job != model) {
             Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
             None => Ok(()),
         }
     }
+}
+
+/// For a message.
+fn shown<T: std::fmt::Debug>(fact: Option<T>) -> String {
+    fact.map_or_else(|| "none".to_owned(), |fact| format!("{fact:?}").to_lowercase())
 }

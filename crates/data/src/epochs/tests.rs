@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bad_lines::BadLines;
+use crate::bad_lines::{BadLineLimit, BadLines};
 use crate::format::RecordReader;
 use crate::keep::Keep;
 use crate::label::LabelRule;
@@ -40,8 +40,10 @@ fn task_data(
     batch_size: impl Into<BatchSize>,
     folder: &tempfile::TempDir,
 ) -> TaskData {
-    let reader =
-        Reader::new(Box::new(Numbered { next: 0, count }), Sink::new(LabelRule::Real, BadLines::Fail));
+    let reader = Reader::new(
+        Box::new(Numbered { next: 0, count }),
+        Sink::new(LabelRule::Real, BadLineLimit::new(BadLines::Fail)),
+    );
     let keep = keep.map(|mode| KeepConfig {
         mode,
         memory_limit_bytes: if mode == Keep::Both { 5_000 } else { 1 << 30 },

@@ -230,7 +230,7 @@ impl Columns {
                 let count = self.features.len();
                 return Err(differs(format!(
                     "column '{name}' was not there ({count} feature columns here, {} then); leave it out with \
-                     skip_columns = {name}",
+                     --skip-columns '{name}', or take it out of the file",
                     schema.columns.len()
                 )));
             };

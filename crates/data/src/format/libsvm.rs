@@ -105,7 +105,7 @@ impl LineParser for Parser {
 
     fn notices(&self) -> Vec<String> {
         if self.qid_ignored {
-            vec!["qid is ignored; set group = \"qid\" to use it".to_owned()]
+            vec!["qid is ignored; use it as the group with --group qid".to_owned()]
         } else {
             Vec::new()
         }
@@ -270,7 +270,7 @@ mod tests {
         let mut options = options();
         options.has_label = false;
         assert_eq!(rows("libsvm", &options, "3:1 5:2").unwrap()[0], Row::new(None, &[(3, 1.0), (5, 2.0)]));
-        bad("libsvm", &options, &[("1 3:1 5:2", 1, "has_label")]);
+        bad("libsvm", &options, &[("1 3:1 5:2", 1, "--no-label")]);
     }
 
     #[test]

@@ -135,3 +135,10 @@ pub struct FormatRow {
     /// Looks at the inputs and plans the reading.
     pub open: fn(&FormatContext<'_>) -> Result<Plan, Error>,
 }
+
+impl FormatRow {
+    /// Whether these are surely bytes of this format, and no text.
+    fn is_binary(&self, head: &[u8]) -> bool {
+        head.contains(&0) && (self.recognize)(head)
+    }
+}

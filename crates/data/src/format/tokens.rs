@@ -36,7 +36,7 @@ fn bad_label(token: &[u8], at: usize, number: bool) -> LineError {
     } else if token.contains(&b',') {
         "one label (several labels, as in 1,2, are not supported)"
     } else if token.contains(&b':') {
-        "a label before the entries (or has_label = false, if this file has none)"
+        "a label before the entries (or --no-label when predicting, if this file has none)"
     } else {
         "a number as the label"
     };
@@ -49,7 +49,7 @@ pub(super) fn refuse_label(line: &[u8], at: usize) -> Result<(), LineError> {
     let next = skip_blanks(line, end);
     let has_colon = |from: usize, to: usize| line[from..to].contains(&b':');
     if !has_colon(at, end) && has_colon(next, token_end(line, next)) {
-        return Err(LineError::new(at, "index:value, as has_label = false says that lines have no label"));
+        return Err(LineError::new(at, "index:value, as --no-label says that lines have no label"));
     }
     Ok(())
 }

@@ -130,13 +130,11 @@ impl Parser {
             count += 1;
         }
         if count > 0 && !self.has_label {
-            return Err(LineError::new(
-                numbers[0].0,
-                "'|', as has_label = false says that lines have no label",
-            ));
+            return Err(LineError::new(numbers[0].0, "'|', as --no-label says that lines have no label"));
         }
         if count == 0 && self.has_label {
-            let expected = "a label and a blank before '|' (or has_label = false, if this file has none)";
+            let expected =
+                "a label and a blank before '|' (or --no-label when predicting, if this file has none)";
             return Err(LineError::new(0, expected));
         }
         self.base_ignored |= count > 2;

@@ -38,7 +38,7 @@ pub(super) fn command() -> Command {
         .arg(
             Arg::new("format")
                 .long("format")
-                .help("Format of the files; may be repeated")
+                .help("Format of the files; may be repeated; feature ids are 1-based in libsvm, 0-based in Parquet")
                 .default_value("libsvm")
                 .value_delimiter(',')
                 .action(ArgAction::Append)

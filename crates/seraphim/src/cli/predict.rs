@@ -20,8 +20,15 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let job = PredictJob::check(&raw_job(matches, keys::Command::Predict))?;
     let to_standard_output = job.output.as_os_str() == "-";
+    if job.manner.json && to_standard_output {
+        let what = "--json and --output - both want standard output".into();
+        return Err(Error::Request {
+            what,
+            advice: "name a file for the scores, or leave out --json".into(),
+        });
+    }
     let prediction = crate::run::predict::predict(&job, environment)?;
-    if job.manner.json && !to_standard_output {
+    if job.manner.json {
         print_json(&prediction)?;
     } else if !job.manner.quiet {
         // To standard error: standard output may be the scores.

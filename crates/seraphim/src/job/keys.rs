@@ -163,7 +163,7 @@ pub const KEYS: &[Key] = &[
         "What separates columns: one character, or tab [default: found out]",
     ),
     key("text_columns", Kind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
-    key("skip_columns", Kind::Names, "COLUMNS", TRAIN, "Columns to leave out"),
+    key("skip_columns", Kind::Names, "COLUMNS", ALL, "Columns to leave out [default: those of training]"),
     key(
         "bad_lines",
         Kind::Text,

@@ -11,7 +11,7 @@ pub mod write;
 
 pub use manifest::{Manifest, MatrixEntry, Trained};
 pub use read::{Model, read_manifest};
-pub use write::{Saved, check_place, write};
+pub use write::{Saved, Written, check_place, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";

@@ -1,4 +1,4 @@
-//! Reading a model directory: lengths and checksums of all files that are read are verified before anything is used.
+//! Reading a model directory: the lengths of all files, and the checksums of those that are used, are verified first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,20 @@ impl Model {
     pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut files = BTreeMap::new();
-        let wanted = |entry: &&manifest::FileEntry| with_slots || entry.name != super::OPTIMIZER_FILE;
-        for entry in manifest.files.iter().filter(wanted) {
+        for entry in &manifest.files {
             let file = path.join(&entry.name);
-            let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
-            if bytes.len() as u64 != entry.size_bytes {
-                return Err(Error::Length {
-                    path: file,
-                    expected: entry.size_bytes,
-                    actual: bytes.len() as u64,
-                });
+            let unread = |source: std::io::Error| match source.kind() {
+                std::io::ErrorKind::NotFound => bad(&file, "it is listed in model.json, but it is not there"),
+                _ => Error::Io { action: "read", path: file.clone(), source },
+            };
+            let actual = std::fs::metadata(&file).map_err(unread)?.len();
+            if actual != entry.size_bytes {
+                return Err(Error::Length { path: file, expected: entry.size_bytes, actual });
             }
+            if !with_slots && entry.name == super::OPTIMIZER_FILE {
+                continue;
+            }
+            let bytes = std::fs::read(&file).map_err(unread)?;
             let actual = crc32c::crc32c(&bytes);
             if actual != entry.crc32c {
                 return Err(Error::Checksum { path: file, expected: entry.crc32c, actual });

@@ -1,12 +1,15 @@
 //! Writing a model directory: into a temporary sibling, then renamed, so that it is complete or absent.
 //!
-//! This guards against a program that dies; after a power cut the checksums tell whether the files are whole.
+//! Files and folder reach the disk before the rename, and the rename before the answer: after a power cut there is the
+//! old model or the new one. What that costs is measured ([`Written::sync_s`]).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use matrix::{Exported, OwnedValues};
 use matrix::{MatrixSpec, Storage};
@@ -15,6 +18,7 @@ use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
+use crate::interrupt::{Interrupt, sibling};
 
 /// Buffer of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -48,8 +52,8 @@ impl Write for Summed {
     }
 }
 
-/// Refuses a place that is taken, before any work is done: it must be absent or, with `overwrite`, a model or empty.
-/// Also tries whether its parent can be written.
+/// Refuses a place that is taken, before any work is done: it must be absent, empty or, with `overwrite`, a model. Also
+/// tries whether its parent can be written, and whether an empty folder can be replaced (a mount or `.` cannot).
 pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
     if path.exists() {
         let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
@@ -59,10 +63,25 @@ pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
         if !empty && !path.join(manifest::FILE_NAME).is_file() {
             return Err(Error::NotReplaceable { path: path.into() });
         }
+        if empty {
+            let aside = sibling(path, "trial");
+            std::fs::rename(path, &aside)
+                .and_then(|()| std::fs::rename(&aside, path))
+                .map_err(Error::io("put a model in the place of the folder", path))?;
+        }
     }
     let trial = sibling(path, "trial");
     std::fs::create_dir_all(&trial).map_err(Error::io("write to", path))?;
     std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
+}
+
+/// A model that is on disk.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Seconds of waiting until the disk had it, of all files added up.
+    pub sync_s: f64,
 }
 
 /// Writes a model. `manifest` comes with everything but its `matrices` and `files`.
@@ -73,10 +92,12 @@ pub fn write(
     matrices: &[Saved<'_>],
     keep_optimizer: bool,
     dictionary: &BTreeMap<u64, String>,
-) -> Result<Manifest, Error> {
+    interrupt: &Interrupt,
+) -> Result<Written, Error> {
     check_place(path, overwrite)?;
-    let folder = sibling(path, "part");
-    let guard = Temporary(folder.clone());
+    let unfinished = interrupt.unfinished(path);
+    let folder = unfinished.path().to_owned();
+    let sync = Sync::default();
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let mut weights = Vec::new();
     let mut slots = Vec::new();
@@ -85,22 +106,26 @@ pub fn write(
     }
     // Side by side: the optimizer's file is the larger one.
     let (weights, slots) = std::thread::scope(|scope| {
-        let slots =
-            (!slots.is_empty()).then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots)));
-        let weights = write_tensors(&folder, WEIGHTS_FILE, &weights);
+        let slots = (!slots.is_empty())
+            .then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots, &sync)));
+        let weights = write_tensors(&folder, WEIGHTS_FILE, &weights, &sync);
         (weights, slots.map(|thread| thread.join().expect("writing a file does not panic")))
     });
     manifest.files.push(weights?);
     manifest.files.extend(slots.transpose()?);
     if !dictionary.is_empty() {
         let text = super::dictionary::to_text(dictionary);
-        manifest.files.push(write_file(&folder, DICTIONARY_FILE, |out| out.write_all(text.as_bytes()))?);
+        let fill = |out: &mut Summed| out.write_all(text.as_bytes());
+        manifest.files.push(write_file(&folder, DICTIONARY_FILE, &sync, fill)?);
     }
     let text = manifest.to_text();
-    write_file(&folder, manifest::FILE_NAME, |out| out.write_all(text.as_bytes()))?;
-    replace(&folder, path)?;
-    std::mem::forget(guard);
-    Ok(manifest)
+    write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
+    sync.folder(&folder)?;
+    unfinished.finish(replace)?;
+    if let Some(parent) = path.parent() {
+        sync.folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+    }
+    Ok(Written { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
 /// The tensors of one matrix; zero rows are left out when that is smaller.
@@ -201,19 +226,49 @@ fn pick<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'
     positions.iter().flat_map(|&p| &items[p as usize * columns..][..columns]).copied().collect()
 }
 
-fn write_tensors(folder: &Path, name: &str, tensors: &[Tensor<'_>]) -> Result<FileEntry, Error> {
-    write_file(folder, name, |out| safetensors::write(tensors, out))
+/// Waits until the disk has what was written, and keeps the time.
+#[derive(Debug, Default)]
+struct Sync {
+    spent_ns: AtomicU64,
+}
+
+impl Sync {
+    fn file(&self, file: &File) -> std::io::Result<()> {
+        let start = Instant::now();
+        let result = file.sync_all();
+        self.spent_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        result
+    }
+
+    /// The names in a folder. Systems that cannot do that (network folders, Windows) say so, and lose nothing else.
+    fn folder(&self, path: &Path) -> Result<(), Error> {
+        let Ok(folder) = File::open(path) else { return Ok(()) };
+        match self.file(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                Err(Error::io("write", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_tensors(folder: &Path, name: &str, tensors: &[Tensor<'_>], sync: &Sync) -> Result<FileEntry, Error> {
+    write_file(folder, name, sync, |out| safetensors::write(tensors, out))
 }
 
 fn write_file(
     folder: &Path,
     name: &str,
+    sync: &Sync,
     fill: impl FnOnce(&mut Summed) -> std::io::Result<()>,
 ) -> Result<FileEntry, Error> {
     let path = folder.join(name);
     let file = File::create(&path).map_err(Error::io("create", &path))?;
     let mut out = Summed { file: BufWriter::with_capacity(BUFFER_BYTES, file), size_bytes: 0, crc32c: 0 };
-    fill(&mut out).and_then(|()| out.flush()).map_err(Error::io("write", &path))?;
+    fill(&mut out)
+        .and_then(|()| out.flush())
+        .and_then(|()| sync.file(out.file.get_ref()))
+        .map_err(Error::io("write", &path))?;
     Ok(FileEntry { name: name.into(), size_bytes: out.size_bytes, crc32c: out.crc32c })
 }
 
@@ -231,22 +286,8 @@ fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
         return Err(Error::io("create", path)(error));
     }
     if replaced {
-        std::fs::remove_dir_all(&aside).map_err(Error::io("remove", &aside))?;
+        // The new model is in its place; what is left of the old one harms nobody.
+        let _ = std::fs::remove_dir_all(&aside);
     }
     Ok(())
-}
-
-/// A hidden neighbour of `path`, of this process alone.
-fn sibling(path: &Path, role: &str) -> PathBuf {
-    let name = path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
-    path.with_file_name(format!(".{name}.{role}-{}", std::process::id()))
-}
-
-/// Removes the unfinished folder when writing fails.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

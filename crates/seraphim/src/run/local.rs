@@ -4,8 +4,8 @@ mod save;
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use algo::{DataFacts, DataNeeds, Epochs, Job, TrainTask};
 use data::{Batch, BatchStream, KeepConfig, LabelRule, MemoryStream, Reader, Source, TaskData};
@@ -14,24 +14,27 @@ use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 
 use super::Environment;
 use super::coordinator::{LocalCoordinator, Outcome};
-use super::permits::{Permits, PermittedAgent};
-use super::share::Watched;
+use super::failure::Failure;
+use super::permits::{Permits, PermittedAgent, with_permit};
+use super::resume;
+use super::scan::scan;
+use super::share::{Timed, Validation, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::Totals;
+use super::validated::Validated;
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
 use crate::model::{self, Manifest, Model};
 use crate::progress::Progress;
 use crate::report::{InputReport, ModelReport, Report, Timings};
-use crate::run::share::Timed;
 
 /// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once.
 const PARTITIONS_A_TASK: u32 = 8;
 
 /// The opened data of a run.
-struct Opened {
-    source: Source,
-    validation: Option<Source>,
+pub(super) struct Opened {
+    pub(super) source: Source,
+    pub(super) validation: Option<Source>,
     task_count: u32,
 }
 
@@ -71,13 +74,11 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     Ok(report)
 }
 
+/// Tries it before the work, and leaves nothing behind.
 fn check_writable(path: &Path) -> Result<(), Error> {
-    std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map(drop)
-        .map_err(Error::io("write", path))
+    let there = path.exists();
+    std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
+    if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
 }
 
 fn open(
@@ -97,6 +98,11 @@ fn open(
     let validation = (!job.validate.is_empty()).then(|| {
         Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
     });
+    if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
+        let what = "early_stopping watches the validation loss, and there is nothing to validate on".into();
+        let advice = "give --validate FILES, or --set validation_share=0.1".into();
+        return Err(Error::Request { what, advice });
+    }
     let task_count = task_count(job.manner.tasks, &source, job.manner.threads);
     Ok(Opened { validation: validation.transpose()?, source, task_count })
 }
@@ -123,31 +129,35 @@ impl Trainer<'_> {
     ) -> Result<Report, Error> {
         let mut shares = self.shares(opened)?;
         let clock = Instant::now();
-        let scan = self.needs.scan || self.holds_out(opened);
-        if scan {
-            self.scan(&mut shares)?;
+        let scanned = self.needs.scan || self.holds_out(opened);
+        if scanned {
+            scan(&mut shares, self.permits.as_deref(), self.environment.interrupt, self.progress)?;
             timings.scan_s = clock.elapsed().as_secs_f64();
         }
-        let facts = self.facts(&shares, opened, scan)?;
+        let facts = self.facts(&shares, opened, scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
         let partitions = PARTITIONS_A_TASK * opened.task_count;
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let (store, ids) = self.store(&specs, opened.task_count, previous.as_ref())?;
         let clock = Instant::now();
-        let (outcome, mut shares, validate_s) =
+        let (outcome, mut shares, validated) =
             self.train_tasks(opened, shares, &store, &ids, &model, previous.is_some())?;
         timings.train_s = clock.elapsed().as_secs_f64();
-        timings.validate_s = validate_s;
+        timings.validate_s = validated.longest_s;
         self.check_records(&shares)?;
         if outcome.step_count == 0 {
             let what = "before the first step was made: there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
+        let mut notices =
+            previous.as_ref().and_then(|model| resume::notice(model, &specs)).into_iter().collect::<Vec<_>>();
+        notices.extend(validated.notices(&shares, opened));
         let clock = Instant::now();
         let written = self.save(opened, &specs, &ids, &store, model, previous, &outcome, &mut shares)?;
         timings.save_s = clock.elapsed().as_secs_f64();
+        timings.sync_s = written.sync_s;
         timings.total_s = start.elapsed().as_secs_f64();
-        Ok(self.report(opened, &shares, &store, outcome, &written, *timings))
+        Ok(self.report(opened, &shares, &store, outcome, &written.manifest, *timings, notices))
     }
 
     fn holds_out(&self, opened: &Opened) -> bool {
@@ -158,7 +168,7 @@ impl Trainer<'_> {
     fn shares(&self, opened: &Opened) -> Result<Vec<TaskData>, Error> {
         let single =
             matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.needs.scan && !self.holds_out(opened);
-        let keep = (!single).then(|| self.keep_config(opened.task_count));
+        let keep = (!single).then(|| self.keep_config(opened));
         let splits = opened.source.splits(opened.task_count as usize);
         (0u64..)
             .zip(splits)
@@ -174,30 +184,14 @@ impl Trainer<'_> {
             .collect()
     }
 
-    fn keep_config(&self, task_count: u32) -> KeepConfig {
+    /// The memory limit is of all tasks together, and of their validation data when these are kept as well.
+    fn keep_config(&self, opened: &Opened) -> KeepConfig {
+        let parts = u64::from(opened.task_count) * if opened.validation.is_some() { 2 } else { 1 };
         KeepConfig {
             mode: self.job.keep,
-            memory_limit_bytes: self.job.memory_limit_bytes / u64::from(task_count),
+            memory_limit_bytes: self.job.memory_limit_bytes / parts,
             folder: self.job.scratch.clone(),
         }
-    }
-
-    /// Reads everything now, a thread a task.
-    fn scan(&self, shares: &mut [TaskData]) -> Result<(), Error> {
-        let results: Vec<Result<(), Error>> = std::thread::scope(|scope| {
-            let scans: Vec<_> = shares
-                .iter_mut()
-                .map(|share| {
-                    let permits = self.permits.clone();
-                    scope.spawn(move || with_permit(permits.as_ref(), || share.scan()))
-                })
-                .collect();
-            (0u32..)
-                .zip(scans)
-                .map(|(task, scan)| scan.join().map_err(|panic| died(task, &*panic))?)
-                .collect()
-        });
-        results.into_iter().collect()
     }
 
     /// What is known before the first step; a scan must have seen records.
@@ -222,15 +216,13 @@ impl Trainer<'_> {
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
         let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: self.job.wait_limit });
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
-        for (entry, rows) in previous.into_iter().flat_map(|m| m.manifest.matrices.iter().zip(&m.matrices)) {
-            if let Some(position) = specs.iter().position(|spec| spec.name == entry.name) {
-                store.import(ids[position], rows)?;
-            }
+        if let Some(previous) = previous {
+            resume::import(previous, specs, &ids, &store)?;
         }
         Ok((Arc::new(store), ids))
     }
 
-    /// Runs the tasks; gives back their data for the summaries, and the longest task's seconds of validation.
+    /// Runs the tasks; gives back their data for the summaries, and what is known of their validation.
     fn train_tasks(
         &self,
         opened: &Opened,
@@ -239,7 +231,7 @@ impl Trainer<'_> {
         ids: &[MatrixId],
         model: &algo::Model,
         resumed: bool,
-    ) -> Result<(Outcome, Vec<TaskData>, f64), Error> {
+    ) -> Result<(Outcome, Vec<TaskData>, Validated), Error> {
         let coordinator = LocalCoordinator::new(
             store,
             ids,
@@ -251,15 +243,15 @@ impl Trainer<'_> {
             self.job.wait_limit,
         );
         let validations = Self::validations(opened, shares.len())?;
-        let failure: Mutex<Option<Error>> = Mutex::new(None);
+        let failure = Failure::default();
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
-        let ended: Vec<(TaskData, f64)> = std::thread::scope(|scope| {
+        let ended: Vec<(TaskData, Option<Timed>)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = self.validation_stream(validation, &mut data);
+                        let mut validation = self.validation_stream(opened, validation, &mut data);
                         let run = || {
                             self.one_task(
                                 task,
@@ -271,30 +263,25 @@ impl Trainer<'_> {
                                 resumed,
                             )
                         };
-                        let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
-                        let result = caught.unwrap_or_else(|panic| Err(died(task, &*panic)));
-                        if let Err(error) = result {
-                            let reason = format!("task {task} failed: {error}");
-                            // The first failure is the cause; what follows in other tasks is its echo.
-                            failure_ref.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        if let Some(reason) =
+                            failure_ref.note(task, std::panic::catch_unwind(AssertUnwindSafe(run)))
+                        {
                             store.stop(&reason);
                             coordinator_ref.fail(&reason);
                         }
-                        (data.data, validation.map_or(Duration::ZERO, |v| v.spent()).as_secs_f64())
+                        (data.data, validation)
                     })
                 })
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Error::Algo(algo::Error::NoRecords)) => {
-                return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-            }
-            Some(error) => return Err(error),
-            None => {}
-        }
-        let validate_s = ended.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        Ok((coordinator.finish(), ended.into_iter().map(|(data, _)| data).collect(), validate_s))
+        failure.into_result().map_err(|error| match error {
+            Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
+            error => error,
+        })?;
+        let (shares, validations): (Vec<TaskData>, Vec<Option<Timed>>) = ended.into_iter().unzip();
+        let validated = Validated::of(validations.iter().flatten());
+        Ok((coordinator.finish(), shares, validated))
     }
 
     /// Each task's reader of the validation data, if there are any.
@@ -305,24 +292,23 @@ impl Trainer<'_> {
         source.splits(count).into_iter().map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
-    fn validation_stream(&self, reader: Option<Reader>, data: &mut Watched<'_>) -> Option<Timed> {
+    fn validation_stream(
+        &self,
+        opened: &Opened,
+        reader: Option<Reader>,
+        data: &mut Watched<'_>,
+    ) -> Option<Timed> {
         if let Some(reader) = reader {
             let single = matches!(self.needs.epochs, Epochs::Fixed(1));
-            let keep = (!single).then(|| self.keep_config(1));
+            let keep = (!single).then(|| self.keep_config(opened));
             let (seed, size) = (self.job.seed, self.needs.batch_size);
             let task = VALIDATION_TASKS;
-            return Some(Timed::new(Box::new(TaskData::new(
-                reader,
-                keep,
-                data::Shuffle::None,
-                seed,
-                task,
-                size,
-            ))));
+            let data = TaskData::new(reader, keep, data::Shuffle::None, seed, task, size);
+            return Some(Timed::new(Validation::File(Box::new(data))));
         }
         if self.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Box::new(MemoryStream::new(batches))));
+            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
         }
         None
     }
@@ -351,20 +337,14 @@ impl Trainer<'_> {
         };
         let validation = validation.map(|stream| stream as &mut dyn BatchStream);
         let task = TrainTask { agent, data, validation, coordinator, model, resumed };
-        with_permit(self.permits.as_ref(), || self.algorithm.train(task))
+        with_permit(self.permits.as_deref(), || self.algorithm.train(task))
     }
 
-    /// What only the end of epoch 0 shows: no records, too many bad lines, labels that do not go together.
+    /// What only the end of epoch 0 shows: no records, labels that do not go together.
     fn check_records(&self, shares: &[TaskData]) -> Result<(), Error> {
         let totals = Totals::of(shares);
         if totals.records == 0 && !self.environment.interrupt.is_raised() {
             return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-        }
-        if let data::BadLines::Skip { limit } = self.job.input.bad_lines
-            && totals.bad_lines > limit
-        {
-            let first = totals.first_bad_lines.first().cloned().unwrap_or_default();
-            return Err(Error::BadLines { count: totals.bad_lines, limit, first });
         }
         totals.labels.check(self.needs.label_rule)?;
         let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
@@ -385,11 +365,13 @@ impl Trainer<'_> {
         outcome: Outcome,
         written: &Manifest,
         timings: Timings,
+        more_notices: Vec<String>,
     ) -> Report {
         let totals = Totals::of(shares);
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = totals.notices;
         notices.extend(outcome.notices);
+        notices.extend(more_notices);
         Report {
             program_version: env!("CARGO_PKG_VERSION"),
             algorithm: self.job.algorithm.clone(),
@@ -428,23 +410,3 @@ impl Trainer<'_> {
 
 /// Task number of validation streams: they do not shuffle, so it only names their files.
 const VALIDATION_TASKS: u64 = u64::MAX;
-
-fn with_permit<T, E: Into<Error>>(
-    permits: Option<&Arc<Permits>>,
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Error> {
-    if let Some(permits) = permits {
-        permits.acquire();
-    }
-    let result = work().map_err(Into::into);
-    if let Some(permits) = permits {
-        permits.release();
-    }
-    result
-}
-
-fn died(task: u32, panic: &(dyn std::any::Any + Send)) -> Error {
-    let text =
-        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::Panic { task, message: text.unwrap_or("no message").to_owned() }
-}

@@ -2,15 +2,19 @@
 
 pub mod coordinator;
 pub mod evaluate;
+mod failure;
 pub mod local;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod permits;
 pub mod predict;
+mod resume;
+mod scan;
 pub mod score;
 pub mod share;
 pub mod tasks;
 pub mod totals;
+mod validated;
 
 use data::FormatTable;
 

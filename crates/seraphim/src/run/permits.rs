@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use matrix::{Agent, Clock, MatrixId, Part, Values, ValuesMut};
 
+use crate::error::Error;
+
 /// A counting semaphore.
 #[derive(Debug)]
 pub struct Permits {
@@ -33,12 +35,37 @@ impl Permits {
         self.freed.notify_one();
     }
 
+    /// Waits for a permit, which is given back when the answer is dropped, also by a panic.
+    pub fn hold(&self) -> Held<'_> {
+        self.acquire();
+        Held(self)
+    }
+
     /// Runs `work`, which may wait for other tasks, without a permit.
     pub fn without<T>(&self, work: impl FnOnce() -> T) -> T {
         self.release();
         let _back = Reacquire(self);
         work()
     }
+}
+
+/// A permit in somebody's hand.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Permits);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Runs `work` with a permit, when there are permits.
+pub(super) fn with_permit<T, E: Into<Error>>(
+    permits: Option<&Permits>,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Error> {
+    let _held = permits.map(Permits::hold);
+    work().map_err(Into::into)
 }
 
 struct Reacquire<'a>(&'a Permits);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::Environment;
 use super::score::Scoring;
 use crate::error::Error;
+use crate::interrupt::{Interrupt, Unfinished};
 use crate::job::PredictJob;
 use crate::model::Model;
 
@@ -79,21 +80,29 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let mut input = job.input.clone();
     input.options.label_rule = LabelRule::Real;
     input.options.keep_zeros = model.manifest.model.keep_zeros();
-    let source =
-        data::Source::open_like(&input.source_config(), &model.manifest.schema, environment.formats)?;
+    let schema = &model.manifest.schema;
+    let source = data::Source::open_like(&input.source_config(), schema, environment.formats)
+        .map_err(|error| without_label(error, job, schema))?;
     let output = model.manifest.model.output();
     let layout = Layout::new(&output, &model.manifest.schema, input.options.has_label);
     let (width, text) = (output.width(), !is_parquet(&job.output));
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
     let scoring = Scoring::new(&model, workers)?;
-    let mut sink = Sink::open(&job.output, &layout)?;
+    let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
+    // With the first scores, so that standard output stays empty when the data cannot be read.
+    let mut header =
+        Some(layout.columns().iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",") + "\n");
     let work = |scorer: &mut dyn algo::Scorer, agent: &mut dyn matrix::Agent, batch: &Batch| {
         let mut scores = Vec::new();
         scorer.predict(agent, batch, &mut scores)?;
         let lines = if text { lines(&layout, &batch.labels, &scores, width) } else { Vec::new() };
         Ok(Scored { labels: batch.labels.clone(), scores, text: lines })
     };
-    let totals = scoring.run(&source, &input, environment.interrupt, work, |scored| sink.write(&scored))?;
+    let take = |scored: Scored| {
+        header.take().map_or(Ok(()), |header| sink.text(header.as_bytes()))?;
+        sink.write(&scored)
+    };
+    let totals = scoring.run(&source, &input, environment.interrupt, work, take)?;
     sink.finish()?;
     Ok(Prediction {
         records: totals.records,
@@ -102,6 +111,19 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         bad_lines: totals.bad_lines,
         notices: totals.notices,
     })
+}
+
+/// Data to predict on seldom have labels: the column that is missed is no mystery.
+fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error {
+    match error {
+        data::Error::UnknownColumn { file, column, .. }
+            if job.input.options.label.is_none() && schema.label.as_ref() == Some(&column) =>
+        {
+            let what = format!("{file} has no label column '{column}'");
+            Error::Request { what, advice: "add --no-label to predict without labels".into() }
+        }
+        error => error.into(),
+    }
 }
 
 fn is_parquet(path: &Path) -> bool {
@@ -156,79 +178,54 @@ fn quoted(text: &str) -> String {
     }
 }
 
+fn put(from: &Path, to: &Path) -> Result<(), Error> {
+    std::fs::rename(from, to).map_err(Error::io("write", to))
+}
+
 enum Sink {
     Standard(BufWriter<std::io::Stdout>),
     File {
         out: BufWriter<File>,
-        part: Part,
+        place: PathBuf,
+        /// None when the place is a device or a pipe, which cannot be replaced by a renamed file.
+        part: Option<Unfinished>,
     },
     #[cfg(feature = "parquet")]
     Parquet {
         out: Box<super::parquet::ScoreFile>,
-        part: Part,
+        part: Unfinished,
     },
 }
 
-/// A file that is written beside its place and removed unless it is finished.
-pub(crate) struct Part {
-    path: PathBuf,
-    place: PathBuf,
-    done: bool,
-}
-
-impl Part {
-    fn new(place: &Path) -> Self {
-        let name = place.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let path = place.with_file_name(format!(".{name}.part-{}", std::process::id()));
-        Self { path, place: place.into(), done: false }
-    }
-
-    fn finish(mut self) -> Result<(), Error> {
-        std::fs::rename(&self.path, &self.place).map_err(Error::io("write", &self.place))?;
-        self.done = true;
-        Ok(())
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.done {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
 impl Sink {
-    fn open(path: &Path, layout: &Layout) -> Result<Self, Error> {
-        let header = layout.columns().iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",") + "\n";
-        let mut sink = if path.as_os_str() == "-" {
-            Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout()))
-        } else if is_parquet(path) {
-            return Self::parquet(path, layout);
-        } else {
-            // A device or a pipe cannot be replaced by a renamed file.
-            let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
-            let mut part = Part::new(path);
-            if special {
-                part.path = path.into();
-                part.done = true;
-            }
-            let file = File::create(&part.path).map_err(Error::io("create", path))?;
-            Self::File { out: BufWriter::with_capacity(BUFFER_BYTES, file), part }
-        };
-        sink.text(header.as_bytes())?;
-        Ok(sink)
+    fn open(path: &Path, layout: &Layout, interrupt: &Interrupt) -> Result<Self, Error> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout())));
+        }
+        if path.is_dir() {
+            let what = format!("{} is a folder", path.display());
+            return Err(Error::Request { what, advice: "name a file for the scores".into() });
+        }
+        if is_parquet(path) {
+            return Self::parquet(path, layout, interrupt);
+        }
+        let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+        let part = (!special).then(|| interrupt.unfinished(path));
+        let file =
+            File::create(part.as_ref().map_or(path, Unfinished::path)).map_err(Error::io("create", path))?;
+        Ok(Self::File { out: BufWriter::with_capacity(BUFFER_BYTES, file), place: path.into(), part })
     }
 
     #[cfg(feature = "parquet")]
-    fn parquet(path: &Path, layout: &Layout) -> Result<Self, Error> {
-        let part = Part::new(path);
-        let out = super::parquet::ScoreFile::create(&part.path, layout)?;
+    fn parquet(path: &Path, layout: &Layout, interrupt: &Interrupt) -> Result<Self, Error> {
+        let part = interrupt.unfinished(path);
+        File::create(part.path()).map_err(Error::io("create", path))?;
+        let out = super::parquet::ScoreFile::create(part.path(), layout)?;
         Ok(Self::Parquet { out: Box::new(out), part })
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn parquet(path: &Path, _layout: &Layout) -> Result<Self, Error> {
+    fn parquet(path: &Path, _layout: &Layout, _interrupt: &Interrupt) -> Result<Self, Error> {
         let what = format!("{}: this program was built without Parquet", path.display());
         Err(Error::Request { what, advice: "name a .csv file, or build it with the feature parquet".into() })
     }
@@ -236,7 +233,7 @@ impl Sink {
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
         match self {
             Self::Standard(out) => out.write_all(text).map_err(Error::io("write", "standard output")),
-            Self::File { out, part } => out.write_all(text).map_err(Error::io("write", &part.place)),
+            Self::File { out, place, .. } => out.write_all(text).map_err(Error::io("write", &*place)),
             #[cfg(feature = "parquet")]
             Self::Parquet { .. } => Ok(()),
         }
@@ -253,14 +250,14 @@ impl Sink {
     fn finish(self) -> Result<(), Error> {
         match self {
             Self::Standard(mut out) => out.flush().map_err(Error::io("write", "standard output")),
-            Self::File { mut out, part } => {
-                out.flush().map_err(Error::io("write", &part.place))?;
-                if part.done { Ok(()) } else { part.finish() }
+            Self::File { mut out, place, part } => {
+                out.flush().map_err(Error::io("write", place))?;
+                part.map_or(Ok(()), |part| part.finish(put))
             }
             #[cfg(feature = "parquet")]
             Self::Parquet { out, part } => {
                 out.finish()?;
-                part.finish()
+                part.finish(put)
             }
         }
     }

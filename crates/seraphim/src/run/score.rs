@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::Scorer;
-use data::{BadLines, Batch, Part, ReadSummary, Source, Split};
+use data::{Batch, Part, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 
 use super::totals::Totals;
@@ -90,7 +90,7 @@ impl Scoring {
                     }
                 });
             }
-            let result = receive(receivers, input, interrupt, &mut totals, &mut take);
+            let result = receive(receivers, interrupt, &mut totals, &mut take);
             stop.store(true, Ordering::Relaxed);
             // Chunks that nobody took yet have a sender here; workers find their receivers closed.
             result
@@ -140,7 +140,6 @@ fn read_chunk<T>(
 /// Takes pieces, chunk by chunk.
 fn receive<T>(
     receivers: Vec<Receiver<Piece<T>>>,
-    input: &Input,
     interrupt: &Interrupt,
     totals: &mut Totals,
     take: &mut dyn FnMut(T) -> Result<(), Error>,
@@ -155,7 +154,6 @@ fn receive<T>(
                 Ok(Piece::Failed(error)) => return Err(error),
                 Ok(Piece::Read(summary)) => {
                     totals.add(&summary);
-                    check_bad_lines(input, totals)?;
                     break;
                 }
                 Err(_) => {
@@ -168,16 +166,6 @@ fn receive<T>(
         }
     }
     Ok(())
-}
-
-fn check_bad_lines(input: &Input, totals: &Totals) -> Result<(), Error> {
-    match input.bad_lines {
-        BadLines::Skip { limit } if totals.bad_lines > limit => {
-            let first = totals.first_bad_lines.first().cloned().unwrap_or_default();
-            Err(Error::BadLines { count: totals.bad_lines, limit, first })
-        }
-        BadLines::Skip { .. } | BadLines::Fail => Ok(()),
-    }
 }
 
 /// The input in pieces that can be read on their own, in its order.

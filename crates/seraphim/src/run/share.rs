@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use data::{Batch, BatchStream, TaskData};
+use data::{Batch, BatchStream, MemoryStream, ReadSummary, TaskData};
 
 use crate::progress::Progress;
 
@@ -43,17 +43,42 @@ impl BatchStream for Watched<'_> {
     }
 }
 
+/// Where validation data come from.
+pub enum Validation {
+    /// A share of the validation files.
+    File(Box<TaskData>),
+    /// Records held out of the training data.
+    Share(MemoryStream),
+}
+
+impl Validation {
+    fn stream(&mut self) -> &mut dyn BatchStream {
+        match self {
+            Self::File(data) => &mut **data,
+            Self::Share(batches) => batches,
+        }
+    }
+}
+
 /// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
 pub struct Timed {
-    stream: Box<dyn BatchStream>,
+    stream: Validation,
     started: Option<Instant>,
     spent: Duration,
 }
 
 impl Timed {
     /// Around a stream.
-    pub fn new(stream: Box<dyn BatchStream>) -> Self {
+    pub fn new(stream: Validation) -> Self {
         Self { stream, started: None, spent: Duration::ZERO }
+    }
+
+    /// What was read of a validation file.
+    pub fn summary(&self) -> Option<&ReadSummary> {
+        match &self.stream {
+            Validation::File(data) => Some(data.reader().summary()),
+            Validation::Share(_) => None,
+        }
     }
 
     /// The time so far.
@@ -65,11 +90,11 @@ impl Timed {
 impl BatchStream for Timed {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
         self.started = Some(Instant::now());
-        self.stream.start_epoch(epoch)
+        self.stream.stream().start_epoch(epoch)
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
-        let batch = self.stream.next()?;
+        let batch = self.stream.stream().next()?;
         if batch.is_none() {
             self.spent += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
         }
@@ -77,6 +102,6 @@ impl BatchStream for Timed {
     }
 
     fn forget(&mut self) {
-        self.stream.forget();
+        self.stream.stream().forget();
     }
 }

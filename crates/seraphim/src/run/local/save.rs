@@ -8,7 +8,7 @@ use matrix::{LocalStore, MatrixId, MatrixSpec};
 use super::{Opened, Trainer};
 use crate::error::Error;
 use crate::job::consistency_name;
-use crate::model::{self, Manifest, Model, Saved, Trained, manifest};
+use crate::model::{self, Manifest, Model, Saved, Trained, Written, manifest};
 use crate::run::coordinator::{End, Outcome};
 use crate::run::totals::{self, Totals};
 
@@ -23,7 +23,7 @@ impl Trainer<'_> {
         previous: Option<Model>,
         outcome: &Outcome,
         shares: &mut [TaskData],
-    ) -> Result<Manifest, Error> {
+    ) -> Result<Written, Error> {
         let rows = ids.iter().map(|&id| store.export(id)).collect::<Result<Vec<_>, _>>()?;
         let saved: Vec<Saved<'_>> =
             specs.iter().zip(&rows).map(|(spec, rows)| Saved { spec, rows }).collect();
@@ -43,7 +43,8 @@ impl Trainer<'_> {
             files: Vec::new(),
         };
         let job = self.job;
-        model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary)
+        let interrupt = self.environment.interrupt;
+        model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary, interrupt)
     }
 
     pub(super) fn settings(&self) -> BTreeMap<String, String> {

@@ -1,0 +1,77 @@
+//! Promise: Ctrl-C before the first step saves nothing and says so; a second one ends at once and says what was saved.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use common::{Folder, clicks, command};
+
+/// A run that scans standard input, and does not end before more is written.
+struct Scanning {
+    child: Child,
+    said: Lines<BufReader<ChildStderr>>,
+}
+
+impl Scanning {
+    /// When this comes back, the run has read more than `kib` without a pipe's room, so it listens to signals.
+    fn start(folder: &Folder, kib: usize) -> Self {
+        let (model, set) = (folder.path("model"), "class_weights=balanced");
+        let arguments = ["train", "lr", "--data", "-", "--model", &model, "--tasks", "1", "--set", set];
+        let mut child = command(&arguments);
+        child.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut scanning = Self { child, said };
+        let lines = clicks(10_000, 1);
+        for _ in 0..=(kib << 10) / lines.len() {
+            scanning.child.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
+        }
+        scanning
+    }
+
+    /// Reads what it says until a line holds `words`.
+    fn hear(&mut self, words: &str) {
+        let heard = self.said.by_ref().map_while(Result::ok).any(|line| line.contains(words));
+        assert!(heard, "it ended without saying {words:?}");
+    }
+
+    fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
+fn is_empty(folder: &Folder) -> bool {
+    std::fs::read_dir(folder.path("")).unwrap().next().is_none()
+}
+
+#[test]
+fn the_first_one_during_the_scan_saves_nothing() {
+    let folder = Folder::new();
+    // More than the 4 MiB that are looked at before the format is known: then the run greets, and reads on.
+    let mut run = Scanning::start(&folder, 6 << 10);
+    run.hear("training lr");
+    run.interrupt();
+    run.hear("stopping at the next step");
+    // The next batch is where it stops; when it has stopped, nobody reads any more.
+    let _ = run.child.stdin.take().unwrap().write_all(clicks(50_000, 2).as_bytes());
+    run.hear("no model was written");
+    assert_eq!(run.child.wait().unwrap().code(), Some(130));
+    assert!(is_empty(&folder));
+}
+
+#[test]
+fn the_second_one_ends_at_once() {
+    let folder = Folder::new();
+    // Less than is looked at before the format is known: it waits for the rest, which never comes.
+    let mut run = Scanning::start(&folder, 512);
+    run.interrupt();
+    run.hear("stopping at the next step");
+    run.interrupt();
+    run.hear("ended at once; nothing was saved");
+    assert_eq!(run.child.wait().unwrap().code(), Some(130));
+    assert!(is_empty(&folder));
+}

@@ -1,0 +1,108 @@
+//! Promise: whatever the number of tasks, limits hold over all of them, the first failure ends them all, and it is the
+//! failure that is told. Nothing is left behind.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::{Folder, clicks, fail, succeed};
+
+const DATA: i32 = 3;
+const IO: i32 = 5;
+
+/// Names in a folder, hidden ones too.
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path("")).unwrap();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_limit_of_bad_lines_holds_over_all_tasks() {
+    let folder = Folder::new();
+    let part = |seed| format!("{}1 x\n", clicks(200, seed));
+    let data = folder.write("a.libsvm", (0..4).map(part).collect::<String>());
+    let model = folder.path("model");
+    let train = |limit: &str, more: &[&str]| {
+        let all = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "4", "--bad-lines", limit];
+        [&all[..], more].concat().iter().map(|&text| text.to_owned()).collect::<Vec<String>>()
+    };
+    // In the first epoch, and in the scan before it.
+    for more in [&[][..], &["--set", "class_weights=balanced"]] {
+        let arguments = train("skip=3", more);
+        let error = fail(DATA, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(error.contains("4 bad lines, 3 allowed") && error.contains("a.libsvm:"), "{error}");
+        assert_eq!(names(&folder), ["a.libsvm"]);
+    }
+    let arguments = train("skip=4", &[]);
+    let said = succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(said.contains("skipped 4 bad lines"), "{said}");
+    let score = |command: &[&str], limit: &str| {
+        let all = ["--model", &model, "--data", &data, "--bad-lines", limit];
+        [command, &all].concat().iter().map(|&text| text.to_owned()).collect::<Vec<String>>()
+    };
+    for command in [&["evaluate"][..], &["predict", "--output", "-"]] {
+        let arguments = score(command, "skip=3");
+        let error = fail(DATA, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(error.contains("4 bad lines, 3 allowed"), "{error}");
+        let arguments = score(command, "skip=4");
+        succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_first_failure_is_told_and_nothing_is_left() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", format!("{}1 5:nan\n", clicks(4000, 1)));
+    let (model, report) = (folder.path("model"), folder.path("report.json"));
+    let common = ["train", "lr", "--data", &data, "--model", &model, "--report", &report, "--tasks", "4"];
+    for consistency in ["bsp", "ssp:1", "asp"] {
+        for threads in ["1", "4"] {
+            for set in ["epochs=2", "class_weights=balanced"] {
+                let how = ["--consistency", consistency, "--threads", threads, "--set", set];
+                let error = fail(DATA, &[&common[..], &how].concat());
+                assert!(error.starts_with("error: ") && error.contains("a.libsvm:4001:5"), "{error}");
+                assert!(!error.contains("stopped"), "{error}");
+                assert_eq!(names(&folder), ["a.libsvm"], "{consistency} {threads} {set}");
+            }
+        }
+    }
+}
+
+/// Runs the binary where a file may have `blocks` of 512 or 1024 bytes: then writing fails as on a full disk.
+#[cfg(unix)]
+fn on_a_full_disk(blocks: u32, arguments: &[&str]) -> String {
+    let script = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script, env!("CARGO_BIN_EXE_seraphim")]).args(arguments);
+    let output = shell.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(IO), "{error}");
+    error
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(20_000, 1));
+    let (model, scratch) = (folder.path("model"), folder.path("scratch"));
+    std::fs::create_dir(&scratch).unwrap();
+    let common = ["train", "lr", "--data", &data, "--model", &model, "--scratch", &scratch, "--tasks", "2"];
+    let keep = ["--keep", "disk", "--set", "epochs=2"];
+    let error = on_a_full_disk(16, &[&common[..], &keep].concat());
+    assert!(error.contains("kept blocks") && error.contains(&scratch), "{error}");
+    assert_eq!(names(&folder), ["a.libsvm", "scratch"]);
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
+    let error = on_a_full_disk(0, &[&common[..], &["--keep", "memory"]].concat());
+    assert!(error.contains("cannot write") && error.contains("weights.safetensors"), "{error}");
+    assert_eq!(names(&folder), ["a.libsvm", "scratch"]);
+    succeed(&common);
+    for output in ["scores.csv", "scores.parquet"] {
+        let output = folder.path(output);
+        let error = on_a_full_disk(16, &["predict", "--model", &model, "--data", &data, "--output", &output]);
+        assert!(error.contains("scores."), "{error}");
+        assert_eq!(names(&folder), ["a.libsvm", "model", "scratch"]);
+    }
+}
