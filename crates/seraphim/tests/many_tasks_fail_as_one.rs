@@ -70,6 +70,17 @@ fn the_first_failure_is_told_and_nothing_is_left() {
     }
 }
 
+#[test]
+fn validation_data_without_records_are_an_error() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(400, 1));
+    let empty = folder.write("b.libsvm", "\n# nothing\n");
+    let model = folder.path("model");
+    let train = ["train", "lr", "--data", &data, "--validate", &empty, "--model", &model, "--tasks", "3"];
+    assert!(fail(DATA, &train).contains("no records in the validation data"));
+    assert_eq!(names(&folder), ["a.libsvm", "b.libsvm"]);
+}
+
 /// Runs the binary where a file may have `blocks` of 512 or 1024 bytes: then writing fails as on a full disk.
 #[cfg(unix)]
 fn on_a_full_disk(blocks: u32, arguments: &[&str]) -> String {

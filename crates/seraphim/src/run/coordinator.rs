@@ -145,6 +145,9 @@ impl<'a> LocalCoordinator<'a> {
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merged(reports.iter().map(|report| &report.training));
         let validation = merged(reports.iter().filter_map(|report| report.validation.as_ref()));
+        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) && !self.interrupt.is_raised() {
+            return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
+        }
         let line = EpochLine {
             epoch,
             records: reports.iter().map(|report| report.record_count).sum(),
