@@ -13,6 +13,11 @@ use multiversion::multiversion;
 /// only the words that it names.
 const BITMAP_KEY_LIMIT: u64 = 1 << 27;
 
+/// Words of a cache line.
+const LINE: usize = 8;
+/// Keys that the walk may write behind the last.
+const SPARE: usize = 2;
+
 /// A free place in the table; no key is that large (keys stay below `1 << 63`).
 const FREE: u64 = u64::MAX;
 
@@ -44,15 +49,13 @@ impl Distinct {
         columns.clear();
         indices.clear();
         indices.reserve(keys.len());
-        self.bitmap.walk(columns);
         if std::mem::take(&mut self.beyond_bitmap) {
-            self.bitmap.forget(columns);
-            columns.clear();
             self.table.index(keys, columns, indices);
         } else {
+            self.bitmap.walk(keys.len(), columns);
             ranks(&self.bitmap.words, &self.bitmap.rank, keys, indices);
-            self.bitmap.forget(columns);
         }
+        self.bitmap.clear();
     }
 }
 
@@ -63,8 +66,10 @@ struct Bitmap {
     /// Not zero when one of the 8 words of a cache line is not. All zero between batches. A byte is stored without being
     /// read, so that keys close to each other do not wait for each other here.
     touched: Vec<u8>,
-    /// Number of keys in the words before this one; only of words that are not zero.
+    /// Number of keys in the words before this one; only of touched lines.
     rank: Vec<u32>,
+    /// Scratch: the keys that the walk finds.
+    found: Vec<u64>,
 }
 
 impl Bitmap {
@@ -84,35 +89,61 @@ impl Bitmap {
     #[cold]
     fn grow(&mut self, line_count: usize) {
         self.touched.resize(line_count, 0);
-        self.words.resize(line_count << 3, 0);
-        self.rank.resize(line_count << 3, 0);
+        self.words.resize(line_count * LINE, 0);
+        self.rank.resize(line_count * LINE, 0);
     }
 
-    /// Clears the bits of `columns`, all that are set.
-    fn forget(&mut self, columns: &[u64]) {
-        for &key in columns {
-            self.words[(key >> 6) as usize] = 0;
+    /// Writes the set keys in order, and the ranks.
+    fn walk(&mut self, key_count: usize, columns: &mut Vec<u64>) {
+        if self.found.len() < key_count + SPARE {
+            self.found.resize(key_count + SPARE, 0);
         }
+        let count = walk(&self.words, &self.touched, &mut self.rank, &mut self.found);
+        columns.extend_from_slice(&self.found[..count]);
     }
 
-    /// Writes the set keys in order, and the ranks; clears `touched`.
-    fn walk(&mut self, columns: &mut Vec<u64>) {
-        let lines = self.words.chunks_exact(8).zip(self.rank.chunks_exact_mut(8)).zip(&mut self.touched);
-        for (line, ((words, ranks), touched)) in lines.enumerate() {
-            if std::mem::take(touched) == 0 {
-                continue;
-            }
-            for (w, (&word, rank)) in words.iter().zip(ranks).enumerate() {
-                *rank = columns.len() as u32;
-                let first = ((line << 3 | w) as u64) << 6;
-                let mut bits = word;
-                while bits != 0 {
-                    columns.push(first | u64::from(bits.trailing_zeros()));
-                    bits &= bits - 1;
-                }
+    /// Clears all bits.
+    fn clear(&mut self) {
+        let (lines, _) = self.words.as_chunks_mut::<LINE>();
+        for (line, touched) in lines.iter_mut().zip(&mut self.touched) {
+            if *touched != 0 {
+                *line = [0; LINE];
+                *touched = 0;
             }
         }
     }
+}
+
+/// Writes the keys of the set bits to `found`, ascending, and to `rank`, for each word of a touched line, how many stand
+/// before it; the number of keys. `found` has room for all keys and [`SPARE`] more.
+///
+/// How many bits a word has cannot be predicted, so two keys are written for every word, and those that are not there
+/// are written over by the next.
+#[multiversion(targets("x86_64+popcnt+bmi1+bmi2"))]
+fn walk(words: &[u64], touched: &[u8], rank: &mut [u32], found: &mut [u64]) -> usize {
+    let mut count = 0;
+    let (lines, _) = words.as_chunks::<LINE>();
+    let (ranks, _) = rank.as_chunks_mut::<LINE>();
+    for (number, ((line, rank), _)) in
+        lines.iter().zip(ranks).zip(touched).enumerate().filter(|(_, (_, touched))| **touched != 0)
+    {
+        for w in 0..LINE {
+            let first = (number * LINE + w) as u64 * 64;
+            let mut bits = line[w];
+            rank[w] = count as u32;
+            let end = count + bits.count_ones() as usize;
+            let out = &mut found[count..end.max(count + 2)];
+            out[0] = first | u64::from(bits.trailing_zeros());
+            bits &= bits.wrapping_sub(1);
+            out[1] = first | u64::from(bits.trailing_zeros());
+            for out in &mut out[2..] {
+                bits &= bits.wrapping_sub(1);
+                *out = first | u64::from(bits.trailing_zeros());
+            }
+            count = end;
+        }
+    }
+    count
 }
 
 /// For each key, the number of smaller keys in the bitmap.

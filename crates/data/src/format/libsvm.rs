@@ -9,7 +9,7 @@
 //! are blank or only a comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with
 //! a notice. Several labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
 
-use super::ones::ones;
+use super::ones::{Keys, NO_KEYS, ones};
 use super::{FormatContext, LineParser, LinePlan, Parsed, Plan};
 use crate::number::{digits, whole_double};
 use crate::schema::Schema;
@@ -73,6 +73,7 @@ impl LinePlan for Libsvm {
             keep_zeros: self.keep_zeros,
             use_qid: self.use_qid,
             qid_ignored: false,
+            keys: NO_KEYS,
         })
     }
 }
@@ -82,6 +83,7 @@ struct Parser {
     keep_zeros: bool,
     use_qid: bool,
     qid_ignored: bool,
+    keys: Keys,
 }
 
 const ENTRY: &str = "index:value, with an index from 0 to 2^63-1";
@@ -122,7 +124,7 @@ impl Parser {
         out: &mut BatchBuilder,
     ) -> Result<Option<u64>, LineError> {
         let mut group = None;
-        let (end_of_ones, mut floor, mut ascending) = ones(line, at, out);
+        let (end_of_ones, mut floor, mut ascending) = ones(line, at, &mut self.keys, out);
         at = end_of_ones;
         loop {
             at = super::skip_blanks(line, at);

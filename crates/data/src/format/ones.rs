@@ -9,8 +9,15 @@ use crate::number::{HIGH_BITS, ZEROS, eight_digits, word_at};
 
 /// Bytes whose blanks are found at once: the bits of a mask.
 const STRIDE: usize = 64;
-/// The most entries that end in one stride.
-const ENTRIES: usize = STRIDE / 2;
+/// The most entries that end in one stride, the end of the line included.
+const ENTRIES: usize = STRIDE / 2 + 1;
+/// Keys that wait to be pushed together: a power of two, more than most lines have.
+const KEYS: usize = 128;
+/// Room for them, reused from line to line.
+pub(super) type Keys = [u64; KEYS];
+/// What it begins with.
+pub(super) const NO_KEYS: Keys = [0; KEYS];
+#[cfg(not(target_arch = "x86_64"))]
 const BLANKS: u64 = 0x2020_2020_2020_2020;
 /// The characters of ":1", as a little-endian number.
 const COLON_ONE: u16 = 0x313a;
@@ -21,17 +28,16 @@ const LONGEST: usize = 10;
 /// Pushes the run of such entries that begins behind the blank at `at`. Answers where the run ends (at a blank or the
 /// end of the line), the least key that would ascend, and whether all keys ascended.
 #[inline]
-pub(super) fn ones(line: &[u8], at: usize, out: &mut BatchBuilder) -> (usize, u64, bool) {
+pub(super) fn ones(line: &[u8], at: usize, keys: &mut Keys, out: &mut BatchBuilder) -> (usize, u64, bool) {
     let (mut floor, mut ascending) = (0, true);
     if line.get(at) != Some(&b' ') {
         return (at, floor, ascending);
     }
     let mut start = at + 1;
     let mut base = start;
-    let mut keys = [0; ENTRIES];
+    let mut count = 0;
     while start < line.len() {
         let mut ends = blanks(line, base);
-        let mut count = 0;
         let mut good = true;
         while ends != 0 && good {
             let end = base + ends.trailing_zeros() as usize;
@@ -40,18 +46,22 @@ pub(super) fn ones(line: &[u8], at: usize, out: &mut BatchBuilder) -> (usize, u6
             if is_one {
                 ascending &= key >= floor;
                 floor = key + 1;
-                keys[count % ENTRIES] = key;
+                keys[count % KEYS] = key;
                 count += 1;
                 start = end + 1;
             }
             good = is_one;
         }
-        out.extend_ones(&keys[..count]);
         if !good {
             break;
         }
+        if count > KEYS - ENTRIES {
+            out.extend_ones(&keys[..count]);
+            count = 0;
+        }
         base += STRIDE;
     }
+    out.extend_ones(&keys[..count]);
     // Back to the blank before what is not read, so that the caller sees a whole token.
     (start - 1, floor, ascending)
 }
@@ -86,6 +96,26 @@ fn blanks(line: &[u8], base: usize) -> u64 {
     mask(&padded)
 }
 
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+fn mask(stride: &[u8; STRIDE]) -> u64 {
+    use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+    let (lanes, _) = stride.as_chunks::<16>();
+    let mut mask = 0;
+    for (position, lane) in lanes.iter().enumerate() {
+        let (words, _) = lane.as_chunks::<8>();
+        let [low, high] = [words[0], words[1]].map(i64::from_le_bytes);
+        // SAFETY: these touch registers only, and SSE2, which has the instructions, is part of every x86-64.
+        let equal = unsafe {
+            _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_set_epi64x(high, low), _mm_set1_epi8(b' '.cast_signed())))
+        };
+        mask |= u64::from(equal.cast_unsigned()) << (16 * position);
+    }
+    mask
+}
+
+#[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn mask(stride: &[u8; STRIDE]) -> u64 {
     let (words, _) = stride.as_chunks::<8>();
@@ -106,7 +136,7 @@ mod tests {
 
     fn run(line: &str) -> (Vec<u64>, usize, bool) {
         let mut out = BatchBuilder::new();
-        let (end, _, ascending) = ones(line.as_bytes(), 1, &mut out);
+        let (end, _, ascending) = ones(line.as_bytes(), 1, &mut NO_KEYS.clone(), &mut out);
         (out.open_keys().to_vec(), end, ascending)
     }
 
