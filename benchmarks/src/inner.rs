@@ -22,7 +22,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
 }
 
 /// Records of a step, as in training.
-const BATCH_SIZE: usize = 1024;
+const BATCH_SIZE: usize = data::BatchSize::LARGEST;
 
 /// A reader of a whole libsvm file of clicks.
 fn reader(file: &Path) -> Result<data::Reader> {

@@ -30,12 +30,12 @@ impl Bucket {
 
     #[inline]
     fn find(&self, key: u64) -> u32 {
-        // Without a branch: where in its bucket a key stands cannot be predicted.
-        let mut found = ABSENT;
-        for (k, p) in self.keys.iter().zip(&self.positions) {
-            found = if *k == key { *p } else { found };
+        // A bit for each place, without a branch: where in its bucket a key stands cannot be predicted.
+        let mut places = 1 << BUCKET_LEN;
+        for (i, k) in self.keys.iter().enumerate() {
+            places |= u32::from(*k == key) << i;
         }
-        found
+        self.positions.get(places.trailing_zeros() as usize).copied().unwrap_or(ABSENT)
     }
 
     #[inline]
