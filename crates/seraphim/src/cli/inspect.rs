@@ -105,18 +105,22 @@ fn size_bytes(manifest: &Manifest) -> u64 {
     manifest.files.iter().map(|file| file.size_bytes).sum()
 }
 
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     let trained = &manifest.trained;
     let mut text =
         format!("{path}: {} model, format version {}\n", manifest.algorithm, manifest.format_version);
     text += &format!("written by   seraphim {}\n", manifest.program_version);
     text += &format!(
-        "trained on   {} ({} records, {} epochs{}, {} tasks, {}, seed {})\n",
+        "trained on   {} ({} records, {}{}, {}, {}, seed {})\n",
         trained.data.join(", "),
         trained.records,
-        trained.epochs,
+        counted(trained.epochs, "epoch"),
         if trained.interrupted { ", interrupted" } else { "" },
-        trained.tasks,
+        counted(u64::from(trained.tasks), "task"),
         trained.consistency,
         trained.seed
     );

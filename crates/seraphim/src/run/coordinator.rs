@@ -161,7 +161,9 @@ impl<'a> LocalCoordinator<'a> {
             }
         }
         self.progress.epoch_done(epoch, epoch_count, line.records);
-        self.progress.say(&epoch_text(&line, epoch_count));
+        if is_told(epoch, epoch_count) {
+            self.progress.say(&epoch_text(&line, epoch_count));
+        }
         let loss = line.validation.as_ref().and_then(|metrics| metrics.get("loss")).copied();
         state.epochs.push(line);
         state.epoch_start = Instant::now();
@@ -276,6 +278,11 @@ pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
         parts.insert(0, format!("loss {loss:.5}"));
     }
     parts.join("  ")
+}
+
+/// Whether an epoch gets a line: the first three, the last, and some ten in between. The report has all.
+fn is_told(epoch: u64, epoch_count: u64) -> bool {
+    epoch < 3 || epoch + 1 == epoch_count || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10))
 }
 
 fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
