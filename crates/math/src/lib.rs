@@ -5,12 +5,10 @@
 //! | [`hash`] | the 64-bit mix that decides placement and the hash that stands for strings |
 //! | [`random`] | seeded streams: `stream(seed, purpose, task, epoch)` |
 //! | [`special`] | logistic function and its relatives in stable forms |
-//! | [`kernel`] | dot, axpy and friends with written accumulators |
 //! | [`sort`] | radix sorts of keys and scores |
 //! | [`prefetch`] | a hint to the cache |
 
 pub mod hash;
-pub mod kernel;
 pub mod prefetch;
 pub mod random;
 pub mod sort;
