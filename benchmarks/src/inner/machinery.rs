@@ -18,7 +18,8 @@ use super::{BATCH_SIZE, reader};
 
 const ALPHA: f32 = 0.1;
 const BETA: f32 = 1.0;
-const PARTITION_COUNT: u32 = 8;
+/// What `train` takes for one task.
+const PARTITION_COUNT: u32 = 1;
 const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
 /// Where parameters lie.

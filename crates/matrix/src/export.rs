@@ -31,14 +31,14 @@ const IMPORT_BLOCK: usize = 1 << 16;
 /// The least rows for which a thread is worth its start.
 const GATHER_SHARE: usize = 1 << 17;
 
-/// Tables, and the number of rows in those before each.
+/// Tables, and the number of positions in those before each.
 struct Gather<'a, E> {
     tables: &'a [&'a Table<E>],
     starts: &'a [u32],
 }
 
 impl<E: Ruled> Gather<'_, E> {
-    /// The table and the position in it of a row counted over all tables.
+    /// The table and the position in it of a row, given its place among those of all tables.
     fn find(&self, ordinal: u32) -> (&Table<E>, u32) {
         let table = self.starts.partition_point(|start| *start <= ordinal) - 1;
         (self.tables[table], ordinal - self.starts[table])
@@ -75,8 +75,9 @@ impl<E: Ruled> Matrix<E> {
         let table_count = self.spec.table_count();
         let mut starts = Vec::with_capacity(tables.len());
         let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
-        if row_count >= u64::from(u32::MAX) {
-            return Err(self.import_fault("rows", row_count.to_string(), "less than 2^32, for one export"));
+        let bound: u64 = tables.iter().map(|table| u64::from(table.position_bound())).sum();
+        if bound >= u64::from(u32::MAX) {
+            return Err(self.import_fault("rows", row_count.to_string(), "less than 2^30, for one export"));
         }
         let mut total = 0u32;
         let mut pairs = Vec::with_capacity(row_count as usize);
@@ -84,7 +85,7 @@ impl<E: Ruled> Matrix<E> {
             starts.push(total);
             let offset = self.spec.key_offset(i % table_count);
             table.each_key(|key, position| pairs.push((offset + key, total + position)));
-            total += table.row_count();
+            total += table.position_bound();
         }
         sort_pairs(&mut pairs, &mut Vec::new());
         let columns = self.spec.columns_of_table();

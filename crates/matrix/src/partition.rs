@@ -18,7 +18,7 @@ pub(crate) struct Partition<E> {
     staged: Vec<StagedPush<E>>,
     pool: Vec<StagedPush<E>>,
     merged: StagedPush<E>,
-    /// Changes when positions lose their meaning.
+    /// Changes when positions lose their meaning: the tables were cleared, or rows have moved.
     generation: u64,
 }
 
@@ -84,8 +84,11 @@ impl<E: Ruled> Partition<E> {
     /// Merges a push at once.
     pub(crate) fn apply(&mut self, run: Run<'_>, clock: Clock, values: &[E]) {
         self.forget_stale(&mut *run.generation, run.positions);
-        let table = &mut self.tables[run.table as usize];
+        let Run { table, generation, .. } = run;
+        let table = &mut self.tables[table as usize];
+        let run = Run { generation: &mut self.generation, ..run };
         E::with_step(&self.rule, clock, ApplyRun { table, run, values });
+        *generation = self.generation;
     }
 
     /// Keeps a push until its clock is over.
@@ -94,6 +97,7 @@ impl<E: Ruled> Partition<E> {
         let mut push = self.pool.pop().unwrap_or_default();
         push.name = name;
         push.table = run.table;
+        push.generation = self.generation;
         push.keys.extend_from_slice(run.keys);
         push.positions.extend_from_slice(run.positions);
         if run.order.is_empty() {
@@ -132,14 +136,20 @@ impl<E: Ruled> Partition<E> {
 
     /// Merges the pushes to one table under one clock.
     fn merge_group(&mut self, group: &mut [StagedPush<E>]) {
-        let merge = self.rule.merge();
-        let (clock, table) = (group[0].name.clock, group[0].table);
-        if let [push] = group {
-            step_all(&self.rule, &mut self.tables[table as usize], clock, push);
-            return;
+        for push in group.iter_mut() {
+            self.forget_stale(&mut push.generation, &mut push.positions);
         }
-        merge_pushes(group, self.columns, merge, &mut self.merged);
-        step_all(&self.rule, &mut self.tables[table as usize], clock, &mut self.merged);
+        let (clock, table) = (group[0].name.clock, group[0].table);
+        let push = if let [push] = group {
+            push
+        } else {
+            merge_pushes(group, self.columns, self.rule.merge(), &mut self.merged);
+            &mut self.merged
+        };
+        let StagedPush { keys, positions, values, .. } = push;
+        let run = Run { table, keys, positions, order: &[], first: 0, generation: &mut self.generation };
+        let table = &mut self.tables[table as usize];
+        E::with_step(&self.rule, clock, ApplyRun { table, run, values });
     }
 
     fn forget_stale(&self, generation: &mut u64, positions: &mut [u32]) {
@@ -150,13 +160,7 @@ impl<E: Ruled> Partition<E> {
     }
 }
 
-fn step_all<E: Ruled>(rule: &PushRule, table: &mut Table<E>, clock: Clock, push: &mut StagedPush<E>) {
-    let StagedPush { keys, positions, values, .. } = push;
-    let (mut generation, first) = (0, 0);
-    let run = Run { table: 0, keys, positions, order: &[], first, generation: &mut generation };
-    E::with_step(rule, clock, ApplyRun { table, run, values });
-}
-
+/// A visitor that makes the steps of a run, whose generation is that of the partition.
 struct ApplyRun<'a, 'b, E> {
     table: &'a mut Table<E>,
     run: Run<'b>,
@@ -167,11 +171,12 @@ impl<E: Ruled> Visit<E> for ApplyRun<'_, '_, E> {
     type Out = ();
 
     fn visit<S: Step<E>>(self, step: &S) {
-        let Run { keys, positions, order, first, .. } = self.run;
-        if order.is_empty() {
-            self.table.push(keys, positions, self.values, |i| first + i, step);
+        let Run { keys, positions, order, first, generation, .. } = self.run;
+        let moved = if order.is_empty() {
+            self.table.push(keys, positions, self.values, |i| first + i, step)
         } else {
-            self.table.push(keys, positions, self.values, |i| order[i] as usize, step);
-        }
+            self.table.push(keys, positions, self.values, |i| order[i] as usize, step)
+        };
+        *generation += u64::from(moved);
     }
 }

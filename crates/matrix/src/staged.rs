@@ -28,6 +28,8 @@ pub(crate) struct StagedPush<E> {
     pub(crate) keys: Vec<u64>,
     /// Where the rows are, as far as known.
     pub(crate) positions: Vec<u32>,
+    /// The generation of `positions`.
+    pub(crate) generation: u64,
     pub(crate) values: Vec<E>,
 }
 
@@ -38,6 +40,7 @@ impl<E> Default for StagedPush<E> {
             table: 0,
             keys: Vec::new(),
             positions: Vec::new(),
+            generation: 0,
             values: Vec::new(),
         }
     }

@@ -1,22 +1,49 @@
-//! From the keys of a contiguous range to positions: a subtraction.
+//! Rows of a contiguous range of keys: the position is a subtraction.
 
-use crate::storage::Locate;
+use crate::element::Element;
+use crate::storage::Store;
+use crate::storage::rows::Rows;
 
-/// The index of a dense table.
+/// All rows of a range, from the start.
 #[derive(Debug)]
-pub(crate) struct DenseIndex {
+pub(crate) struct DenseRows<E> {
     /// The key of position 0.
-    pub(crate) start: u64,
+    start: u64,
+    rows: Rows<E>,
 }
 
-impl Locate for DenseIndex {
+impl<E: Element> DenseRows<E> {
+    /// `len` rows of zeros, the first of `start`.
+    pub(crate) fn new(start: u64, len: u32, width: usize) -> Self {
+        Self { start, rows: Rows::contiguous(width, len) }
+    }
+
+    /// The key of position 0.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+}
+
+impl<E: Element> Store<E> for DenseRows<E> {
+    fn len(&self) -> u32 {
+        self.rows.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+
+    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+        (0..self.rows.len()).for_each(|position| visit(self.start + u64::from(position), position));
+    }
+
     #[inline]
     fn hash(&self, _key: u64) -> u64 {
         0
     }
 
     #[inline]
-    fn prefetch(&self, _hash: u64) {}
+    fn prefetch_key(&self, _hash: u64) {}
 
     #[inline]
     fn find(&self, _hash: u64, key: u64) -> u32 {
@@ -25,7 +52,27 @@ impl Locate for DenseIndex {
     }
 
     #[inline]
-    fn find_or_add(&mut self, hash: u64, key: u64, _add: impl FnOnce() -> u32) -> u32 {
+    fn find_near(&self, hash: u64, key: u64) -> u32 {
         self.find(hash, key)
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64, key: u64) -> u32 {
+        self.find(hash, key)
+    }
+
+    #[inline]
+    fn row(&self, position: u32) -> &[E] {
+        self.rows.row(position)
+    }
+
+    #[inline]
+    fn row_mut(&mut self, position: u32) -> &mut [E] {
+        self.rows.row_mut(position)
+    }
+
+    #[inline]
+    fn prefetch_row(&self, position: u32) {
+        self.rows.prefetch(position);
     }
 }

@@ -1,4 +1,4 @@
-//! From arbitrary keys to positions: open addressing in buckets of one cache line.
+//! Rows of arbitrary keys, in chunks, behind an index: open addressing in buckets of one cache line.
 //!
 //! A bucket holds five keys and their positions in 64 bytes, so that a search touches one line. A full bucket sends the
 //! search to the next. Keys are never taken out. The bucket is chosen by multiply-shift from the lower half of the
@@ -7,8 +7,9 @@
 use math::hash::mix64;
 use math::prefetch::prefetch;
 
-use crate::storage::Locate;
-use crate::storage::rows::ABSENT;
+use crate::element::Element;
+use crate::storage::rows::{ABSENT, Rows};
+use crate::storage::{Store, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
 /// No key: keys are below 2^63.
@@ -50,24 +51,20 @@ impl Bucket {
     }
 }
 
-/// The index of a sparse table.
+/// From keys to positions.
 #[derive(Debug)]
-pub(crate) struct SparseIndex {
+struct SparseIndex {
     buckets: Vec<Bucket>,
     len: usize,
 }
 
 impl SparseIndex {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        size_of_val::<[Bucket]>(&self.buckets) as u64
-    }
-
     /// All keys with their positions, in the order of the table: sort before use.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
+    fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
         self.buckets.iter().flat_map(|bucket| {
             let len = bucket.len as usize;
             bucket.keys[..len].iter().copied().zip(bucket.positions[..len].iter().copied())
@@ -94,29 +91,6 @@ impl SparseIndex {
         self.buckets[i].add(key, position);
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        let count = self.buckets.len() + self.buckets.len() / 2;
-        let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
-        for bucket in old {
-            for i in 0..bucket.len as usize {
-                self.place(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
-            }
-        }
-    }
-}
-
-impl Locate for SparseIndex {
-    #[inline]
-    fn hash(&self, key: u64) -> u64 {
-        mix64(key)
-    }
-
-    #[inline]
-    fn prefetch(&self, hash: u64) {
-        prefetch(&self.buckets, self.bucket_of(hash));
-    }
-
     #[inline]
     fn find(&self, hash: u64, key: u64) -> u32 {
         let mut i = self.bucket_of(hash);
@@ -130,19 +104,100 @@ impl Locate for SparseIndex {
         }
     }
 
+    /// Adds a key that is not there.
     #[inline]
-    fn find_or_add(&mut self, hash: u64, key: u64, add: impl FnOnce() -> u32) -> u32 {
-        let found = self.find(hash, key);
-        if found != ABSENT {
-            return found;
-        }
+    fn add(&mut self, hash: u64, key: u64, position: u32) {
         if (self.len + 1) * 4 > self.buckets.len() * GROW_AT_QUARTER {
             self.grow();
         }
-        let position = add();
         self.place(hash, key, position);
         self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let count = self.buckets.len() + self.buckets.len() / 2;
+        let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
+        for bucket in old {
+            for i in 0..bucket.len as usize {
+                self.place(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
+            }
+        }
+    }
+}
+
+/// An index and the rows it leads to. Rows never move.
+#[derive(Debug)]
+pub(crate) struct SparseRows<E> {
+    index: SparseIndex,
+    rows: Rows<E>,
+}
+
+impl<E: Element> SparseRows<E> {
+    pub(crate) fn new(width: usize) -> Self {
+        Self { index: SparseIndex::new(), rows: Rows::new(width) }
+    }
+}
+
+impl<E: Element> Store<E> for SparseRows<E> {
+    fn len(&self) -> u32 {
+        self.rows.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val::<[Bucket]>(&self.index.buckets) as u64 + self.rows.bytes()
+    }
+
+    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+        self.index.iter().for_each(|(key, position)| visit(key, position));
+    }
+
+    #[inline]
+    fn hash(&self, key: u64) -> u64 {
+        mix64(key)
+    }
+
+    #[inline]
+    fn prefetch_key(&self, hash: u64) {
+        prefetch(&self.index.buckets, self.index.bucket_of(hash));
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: u64) -> u32 {
+        self.index.find(hash, key)
+    }
+
+    #[inline]
+    fn find_near(&self, hash: u64, key: u64) -> u32 {
+        let i = self.index.bucket_of(hash);
+        let found = self.index.buckets[i].find(key);
+        if found == ABSENT && self.index.buckets[i].is_full() {
+            prefetch(&self.index.buckets, self.index.next(i));
+            return UNKNOWN;
+        }
+        found
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64, key: u64) -> u32 {
+        let position = self.rows.add();
+        self.index.add(hash, key, position);
         position
+    }
+
+    #[inline]
+    fn row(&self, position: u32) -> &[E] {
+        self.rows.row(position)
+    }
+
+    #[inline]
+    fn row_mut(&mut self, position: u32) -> &mut [E] {
+        self.rows.row_mut(position)
+    }
+
+    #[inline]
+    fn prefetch_row(&self, position: u32) {
+        self.rows.prefetch(position);
     }
 }
 
@@ -161,12 +216,12 @@ mod tests {
             let mut index = SparseIndex::new();
             let mut model = BTreeMap::new();
             for (i, key) in keys.iter().copied().enumerate() {
-                let hash = index.hash(key);
+                let hash = mix64(key);
                 prop_assert_eq!(index.find(hash, key), model.get(&key).copied().unwrap_or(ABSENT));
-                if i % 3 != 0 {
-                    let next = model.len() as u32;
-                    let expected = *model.entry(key).or_insert(next);
-                    prop_assert_eq!(index.find_or_add(hash, key, || next), expected);
+                let next = model.len() as u32;
+                if i % 3 != 0 && !model.contains_key(&key) {
+                    model.insert(key, next);
+                    index.add(hash, key, next);
                 }
             }
             let mut all: Vec<_> = index.iter().collect();
@@ -184,7 +239,7 @@ mod tests {
     fn keys_that_all_fall_into_the_last_bucket_run_over_into_the_first() {
         let mut index = SparseIndex::new();
         for key in 0..12 {
-            index.find_or_add(u64::MAX, key, || key as u32);
+            index.add(u64::MAX, key, key as u32);
         }
         assert!((0..12).all(|key| index.find(u64::MAX, key) == key as u32));
         assert_eq!(index.find(u64::MAX, 99), ABSENT);

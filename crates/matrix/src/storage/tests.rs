@@ -10,57 +10,80 @@ fn birth(rule: PushRule, columns: usize, initializer: Initializer) -> Birth {
     Birth { rule, columns, first: FirstValues::new(initializer, 3, "m"), key_offset: 0 }
 }
 
-struct PushAll<'a> {
-    table: &'a mut Table<f64>,
+struct PushAll<'a, E> {
+    table: &'a mut Table<E>,
     keys: &'a [u64],
     positions: &'a mut [u32],
-    values: &'a [f64],
+    values: &'a [E],
 }
 
-impl Visit<f64> for PushAll<'_> {
-    type Out = ();
-    fn visit<S: Step<f64>>(self, step: &S) {
-        self.table.push(self.keys, self.positions, self.values, |i| i, step);
+impl<E: Ruled> Visit<E> for PushAll<'_, E> {
+    type Out = bool;
+    fn visit<S: Step<E>>(self, step: &S) -> bool {
+        self.table.push(self.keys, self.positions, self.values, |i| i, step)
     }
 }
 
-fn push(table: &mut Table<f64>, keys: &[u64], values: &[f64], positions: &mut [u32]) {
+/// Whether rows have moved.
+fn push<E: Ruled>(table: &mut Table<E>, keys: &[u64], values: &[E], positions: &mut [u32]) -> bool {
     let rule = table.birth.rule;
-    f64::with_step(&rule, 0, PushAll { table, keys, positions, values });
+    E::with_step(&rule, 0, PushAll { table, keys, positions, values })
+}
+
+/// Against a map: pulls with and without known positions, pushes that create and that find, in any order.
+fn check_map_of_rows<E: Ruled>(
+    batches: Vec<(bool, Vec<u64>)>,
+    columns: usize,
+    element: fn(f64) -> E,
+) -> Result<(), TestCaseError> {
+    let mut table: Table<E> =
+        Table::sparse(birth(PushRule::Add, columns, Initializer::Constant { value: 5.0 }));
+    let mut model: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    let mut known: BTreeMap<u64, u32> = BTreeMap::new();
+    for (pull_first, keys) in batches {
+        let mut positions: Vec<u32> =
+            keys.iter().map(|key| known.get(key).copied().unwrap_or(ABSENT)).collect();
+        let count_before = table.row_count();
+        if pull_first {
+            let mut out = vec![E::ZERO; keys.len() * columns];
+            table.pull(&keys, &mut positions, &mut out, |i| i);
+            let expected: Vec<f64> =
+                keys.iter().flat_map(|key| model.get(key).cloned().unwrap_or(vec![5.0; columns])).collect();
+            prop_assert_eq!(out.iter().map(|x| x.to_f64()).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(table.row_count(), count_before, "a pull creates nothing");
+        }
+        let values: Vec<E> = (0..keys.len() * columns).map(|i| element(i as f64)).collect();
+        if push(&mut table, &keys, &values, &mut positions) {
+            known.clear();
+        }
+        known.extend(keys.iter().copied().zip(positions).filter(|(_, position)| *position != ABSENT));
+        for (key, change) in keys.iter().zip(values.chunks(columns)) {
+            let row = model.entry(*key).or_insert(vec![5.0; columns]);
+            row.iter_mut().zip(change).for_each(|(w, x)| *w += x.to_f64());
+        }
+    }
+    prop_assert_eq!(table.row_count() as usize, model.len());
+    let mut rows = BTreeMap::new();
+    table.each_key(|key, position| {
+        rows.insert(key, table.row(position).iter().map(|x| x.to_f64()).collect::<Vec<_>>());
+    });
+    prop_assert_eq!(rows, model);
+    Ok(())
+}
+
+fn batches() -> impl Strategy<Value = Vec<(bool, Vec<u64>)>> {
+    let key = prop_oneof![120 => 0u64..400, 1 => (1u64 << 32) - 3..(1 << 32) + 300];
+    let keys = prop::collection::btree_set(key, 0..80).prop_map(|keys| keys.into_iter().collect());
+    prop::collection::vec((any::<bool>(), keys), 1..12)
 }
 
 proptest! {
-    /// Against a map: pulls with and without known positions, pushes that create and that find, in any order.
+    /// Every kind of store: narrow rows of one to three elements, and rows in chunks.
     #[test]
-    fn a_sparse_table_is_a_map_of_rows(
-        batches in prop::collection::vec((any::<bool>(), prop::collection::btree_set(0u64..400, 0..80)), 1..12),
-        columns in 1usize..4,
-    ) {
-        let mut table = Table::sparse(birth(PushRule::Add, columns, Initializer::Constant { value: 0.5 }));
-        let mut model: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for (pull_first, keys) in batches {
-            let keys: Vec<u64> = keys.into_iter().collect();
-            let mut positions = vec![ABSENT; keys.len()];
-            let count_before = table.row_count();
-            if pull_first {
-                let mut out = vec![0.0; keys.len() * columns];
-                table.pull(&keys, &mut positions, &mut out, |i| i);
-                let expected: Vec<f64> =
-                    keys.iter().flat_map(|key| model.get(key).cloned().unwrap_or(vec![0.5; columns])).collect();
-                prop_assert_eq!(out, expected);
-                prop_assert_eq!(table.row_count(), count_before, "a pull creates nothing");
-            }
-            let values: Vec<f64> = (0..keys.len() * columns).map(|i| i as f64).collect();
-            push(&mut table, &keys, &values, &mut positions);
-            for (key, change) in keys.iter().zip(values.chunks(columns)) {
-                let row = model.entry(*key).or_insert(vec![0.5; columns]);
-                row.iter_mut().zip(change).for_each(|(w, x)| *w += x);
-            }
-        }
-        prop_assert_eq!(table.row_count() as usize, model.len());
-        let mut rows = BTreeMap::new();
-        table.each_key(|key, position| { rows.insert(key, table.row(position).to_vec()); });
-        prop_assert_eq!(rows, model);
+    fn a_sparse_table_is_a_map_of_rows(batches in batches(), columns in 1usize..6) {
+        check_map_of_rows::<f32>(batches.clone(), columns, |x| x as f32)?;
+        check_map_of_rows::<f64>(batches.clone(), columns, |x| x)?;
+        check_map_of_rows::<i64>(batches, columns, |x| x as i64)?;
     }
 }
 

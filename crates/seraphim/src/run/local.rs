@@ -28,7 +28,8 @@ use crate::model::{self, Manifest, Model};
 use crate::progress::Progress;
 use crate::report::{InputReport, ModelReport, Report, Timings};
 
-/// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once.
+/// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once. A task that is alone
+/// has one.
 const PARTITIONS_A_TASK: u32 = 8;
 
 /// The opened data of a run.
@@ -136,7 +137,7 @@ impl Trainer<'_> {
         }
         let facts = self.facts(&shares, opened, scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
-        let partitions = PARTITIONS_A_TASK * opened.task_count;
+        let partitions = if opened.task_count == 1 { 1 } else { PARTITIONS_A_TASK * opened.task_count };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let (store, ids) = self.store(&specs, opened.task_count, previous.as_ref())?;
         let clock = Instant::now();

@@ -1,0 +1,249 @@
+//! Narrow rows beside their keys: open addressing in buckets of one cache line that hold keys and rows, so that finding a
+//! row has also fetched it. For keys below 2^32 and rows of at most three 4-byte elements: a weight with the slots of
+//! its optimizer.
+//!
+//! The price is that rows move when the table grows; whoever keeps positions is told. A full bucket sends the search
+//! to the next, keys are never taken out. The bucket is chosen by multiply-shift from the lower half of the mixed key: it
+//! rises with the hash, so that growing reads and writes memory in order.
+
+use math::hash::mix64;
+use math::prefetch::prefetch;
+
+use crate::element::Element;
+use crate::storage::rows::ABSENT;
+use crate::storage::{Store, UNKNOWN};
+
+/// No key.
+const EMPTY: u32 = u32::MAX;
+/// Keys from here on have no place in these tables.
+pub(crate) const KEY_LIMIT: u64 = EMPTY as u64;
+const FIRST_BUCKET_COUNT: usize = 4;
+/// Places taken, in tenths, at which the table doubles.
+const GROW_AT_TENTHS: usize = 8;
+
+/// `N` keys and their rows of `W` elements. Places are filled in order.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Bucket<E, const W: usize, const N: usize> {
+    keys: [u32; N],
+    rows: [[E; W]; N],
+}
+
+impl<E: Element, const W: usize, const N: usize> Bucket<E, W, N> {
+    const FREE: Self = Self { keys: [EMPTY; N], rows: [[E::ZERO; W]; N] };
+
+    /// The place of a key, or `N`.
+    #[inline]
+    fn find(&self, key: u32) -> u32 {
+        // A bit for each place, without a branch: where in its bucket a key stands cannot be predicted.
+        let mut places = 1 << N;
+        for (i, k) in self.keys.iter().enumerate() {
+            places |= u32::from(*k == key) << i;
+        }
+        places.trailing_zeros()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.keys[N - 1] != EMPTY
+    }
+}
+
+/// Whether a bucket of this shape is a cache line.
+pub(crate) const fn is_line<E, const W: usize, const N: usize>() -> bool {
+    size_of::<Bucket<E, W, N>>() == 64
+}
+
+/// Keys with rows of `W` elements, `N` of them in a bucket.
+#[derive(Debug)]
+pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
+    buckets: Vec<Bucket<E, W, N>>,
+    len: u32,
+}
+
+impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
+    /// Bits of a position that count places in a bucket.
+    const PLACE_BITS: u32 = N.next_power_of_two().ilog2();
+
+    pub(crate) fn new() -> Self {
+        Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
+    }
+
+    #[inline]
+    fn bucket_of(&self, hash: u64) -> usize {
+        (((hash & 0xFFFF_FFFF) * self.buckets.len() as u64) >> 32) as usize
+    }
+
+    /// The bucket after `i`, in a circle.
+    #[inline]
+    fn next(&self, i: usize) -> usize {
+        if i + 1 == self.buckets.len() { 0 } else { i + 1 }
+    }
+
+    #[inline]
+    fn position(bucket: usize, place: u32) -> u32 {
+        (bucket as u32) << Self::PLACE_BITS | place
+    }
+
+    #[inline]
+    fn bucket_and_place(position: u32) -> (usize, usize) {
+        ((position >> Self::PLACE_BITS) as usize, (position & ((1 << Self::PLACE_BITS) - 1)) as usize)
+    }
+
+    /// Places a key that is not in the table. There is always a bucket with room.
+    #[inline]
+    fn place(&mut self, hash: u64, key: u32, row: [E; W]) -> u32 {
+        let mut i = self.bucket_of(hash);
+        while self.buckets[i].is_full() {
+            i = self.next(i);
+        }
+        let place = self.buckets[i].find(EMPTY);
+        self.buckets[i].keys[place as usize] = key;
+        self.buckets[i].rows[place as usize] = row;
+        Self::position(i, place)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.buckets.iter().enumerate().flat_map(|(i, bucket)| {
+            bucket
+                .keys
+                .into_iter()
+                .zip(0..)
+                .take_while(|(key, _)| *key != EMPTY)
+                .map(move |(key, place)| (u64::from(key), Self::position(i, place)))
+        })
+    }
+}
+
+impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N> {
+    const ROW_STANDS_BY_KEY: bool = true;
+
+    fn len(&self) -> u32 {
+        self.len
+    }
+
+    fn position_bound(&self) -> u32 {
+        Self::position(self.buckets.len(), 0)
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val::<[_]>(&self.buckets) as u64
+    }
+
+    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+        self.keys().for_each(|(key, position)| visit(key, position));
+    }
+
+    #[inline]
+    fn hash(&self, key: u64) -> u64 {
+        mix64(key)
+    }
+
+    #[inline]
+    fn prefetch_key(&self, hash: u64) {
+        prefetch(&self.buckets, self.bucket_of(hash));
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: u64) -> u32 {
+        if key >= KEY_LIMIT {
+            return ABSENT;
+        }
+        let mut i = self.bucket_of(hash);
+        loop {
+            let bucket = &self.buckets[i];
+            let place = bucket.find(key as u32);
+            if place < N as u32 {
+                return Self::position(i, place);
+            }
+            if !bucket.is_full() {
+                return ABSENT;
+            }
+            i = self.next(i);
+        }
+    }
+
+    #[inline]
+    fn find_near(&self, hash: u64, key: u64) -> u32 {
+        if key >= KEY_LIMIT {
+            return ABSENT;
+        }
+        let i = self.bucket_of(hash);
+        let bucket = &self.buckets[i];
+        let place = bucket.find(key as u32);
+        if place < N as u32 {
+            Self::position(i, place)
+        } else if bucket.is_full() {
+            prefetch(&self.buckets, self.next(i));
+            UNKNOWN
+        } else {
+            ABSENT
+        }
+    }
+
+    #[inline]
+    fn has_room(&self, count: usize) -> bool {
+        (self.len as usize + count) * 10 <= self.buckets.len() * N * GROW_AT_TENTHS
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let count = self.buckets.len() * 2;
+        assert!(
+            count < (UNKNOWN >> Self::PLACE_BITS) as usize,
+            "a partition holds fewer rows than 2^31: use more partitions"
+        );
+        let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
+        for bucket in old {
+            for (&key, row) in bucket.keys.iter().zip(bucket.rows).take_while(|(key, _)| **key != EMPTY) {
+                self.place(mix64(u64::from(key)), key, row);
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64, key: u64) -> u32 {
+        self.len += 1;
+        self.place(hash, key as u32, [E::ZERO; W])
+    }
+
+    #[inline]
+    fn row(&self, position: u32) -> &[E] {
+        let (bucket, place) = Self::bucket_and_place(position);
+        &self.buckets[bucket].rows[place]
+    }
+
+    #[inline]
+    fn row_mut(&mut self, position: u32) -> &mut [E] {
+        let (bucket, place) = Self::bucket_and_place(position);
+        &mut self.buckets[bucket].rows[place]
+    }
+
+    #[inline]
+    fn prefetch_row(&self, position: u32) {
+        prefetch(&self.buckets, Self::bucket_and_place(position).0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_of_four_byte_elements_are_lines() {
+        assert!(is_line::<f32, 1, 8>() && is_line::<f32, 2, 5>() && is_line::<f32, 3, 4>());
+        assert!(!is_line::<f64, 1, 8>() && !is_line::<i64, 3, 4>());
+    }
+
+    #[test]
+    fn keys_that_all_fall_into_the_last_bucket_run_over_into_the_first() {
+        let mut rows = NarrowRows::<f32, 3, 4>::new();
+        for key in 0..12 {
+            let position = rows.add(u64::MAX, key);
+            rows.row_mut(position)[2] = key as f32;
+        }
+        assert!((0..12).all(|key| rows.row(rows.find(u64::MAX, key))[2] == key as f32));
+        assert_eq!(rows.find(u64::MAX, 99), ABSENT);
+        assert!(!rows.has_room(1));
+    }
+}
