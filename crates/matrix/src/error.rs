@@ -27,6 +27,14 @@ pub enum Error {
     #[error("matrix {matrix:?}: row {row} is beyond its {rows} rows")]
     NoSuchRow { matrix: String, row: u32, rows: u64 },
 
+    /// A partition that is not here.
+    #[error("matrix {matrix:?}: partition {partition} of {count} is not held here")]
+    NoSuchPartition { matrix: String, partition: u32, count: u32 },
+
+    /// Another number of values than keys and columns make.
+    #[error("matrix {matrix:?}: {actual} values, expected {expected}: all columns of each key")]
+    ValueCount { matrix: String, expected: usize, actual: usize },
+
     /// A key that the matrix does not have.
     #[error("matrix {matrix:?}: key {key} is out of range, keys are below {bound}")]
     KeyOutOfRange { matrix: String, key: u64, bound: u64 },

@@ -1,14 +1,18 @@
 //! A matrix out of its partitions, and back.
 
+use std::sync::MutexGuard;
+
 use math::sort::sort_pairs;
 
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
 use crate::matrix::Matrix;
+use crate::partition::Partition;
+use crate::partitioner::Placement;
 use crate::route::Route;
 use crate::rule::Ruled;
-use crate::spec::Axis;
+use crate::spec::{Axis, MatrixSpec};
 use crate::storage::Table;
 
 /// All rows of a matrix that exist.
@@ -38,6 +42,28 @@ struct Gather<'a, E> {
 }
 
 impl<E: Ruled> Gather<'_, E> {
+    /// As [`Self::rows`], by all cores when there are many.
+    fn all(&self, pairs: &[(u64, u32)], parts: Vec<(&mut Vec<E>, usize)>) {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let share = pairs.len().div_ceil(threads).max(GATHER_SHARE);
+        // Each thread fills its own rows of all parts.
+        let mut parts: Vec<_> =
+            parts.into_iter().map(|(out, width)| (out.chunks_mut((share * width).max(1)), width)).collect();
+        std::thread::scope(|scope| {
+            for pairs in pairs.chunks(share) {
+                let outs: Vec<(&mut [E], usize)> = parts
+                    .iter_mut()
+                    .map(|(chunks, width)| (chunks.next().unwrap_or_default(), *width))
+                    .collect();
+                if pairs.len() < share {
+                    self.rows(pairs, outs);
+                } else {
+                    scope.spawn(|| self.rows(pairs, outs));
+                }
+            }
+        });
+    }
+
     /// The table and the position in it of a row, given its place among those of all tables.
     fn find(&self, ordinal: u32) -> (&Table<E>, u32) {
         let table = self.starts.partition_point(|start| *start <= ordinal) - 1;
@@ -65,94 +91,117 @@ impl<E: Ruled> Gather<'_, E> {
 impl<E: Ruled> Matrix<E> {
     /// All rows, after merging what is staged below `bound`.
     pub(crate) fn export(&self, bound: Clock) -> Result<Exported, Error> {
-        let mut partitions = Vec::with_capacity(self.partitions.len());
-        for p in 0..self.partitions.len() {
-            let mut partition = self.lock(p)?;
+        let mut partitions = self.lock_all()?;
+        for (_, partition) in &mut partitions {
             partition.merge_below(bound);
-            partitions.push(partition);
         }
-        let tables: Vec<_> = partitions.iter().flat_map(|partition| partition.tables()).collect();
-        let table_count = self.spec.table_count();
-        let mut starts = Vec::with_capacity(tables.len());
-        let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
-        let bound: u64 = tables.iter().map(|table| u64::from(table.position_bound())).sum();
-        if bound >= u64::from(u32::MAX) {
-            return Err(self.import_fault("rows", row_count.to_string(), "less than 2^30, for one export"));
-        }
-        let mut total = 0u32;
-        let mut pairs = Vec::with_capacity(row_count as usize);
-        for (i, table) in tables.iter().enumerate() {
-            starts.push(total);
-            let offset = self.spec.key_offset(i % table_count);
-            table.each_key(|key, position| pairs.push((offset + key, total + position)));
-            total += table.position_bound();
-        }
-        sort_pairs(&mut pairs, &mut Vec::new());
-        let columns = self.spec.columns_of_table();
-        let rule_slots = self.spec.rule.slots();
-        let mut values = vec![E::ZERO; pairs.len() * columns];
-        let mut slots: Vec<Vec<E>> =
-            rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
-        let gather = Gather { tables: &tables, starts: &starts };
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let share = pairs.len().div_ceil(threads).max(GATHER_SHARE);
-        std::thread::scope(|scope| {
-            // Each thread fills its own rows of all parts.
-            let mut parts: Vec<_> = std::iter::once((&mut values, columns))
-                .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))))
-                .map(|(out, width)| (out.chunks_mut((share * width).max(1)), width))
-                .collect();
-            for pairs in pairs.chunks(share) {
-                let outs: Vec<(&mut [E], usize)> = parts
-                    .iter_mut()
-                    .map(|(chunks, width)| (chunks.next().unwrap_or_default(), *width))
-                    .collect();
-                if pairs.len() < share {
-                    gather.rows(pairs, outs);
-                } else {
-                    scope.spawn(|| gather.rows(pairs, outs));
-                }
-            }
-        });
-        let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
-        Ok(Exported {
-            keys: pairs.iter().map(|pair| pair.0).collect(),
-            values: E::owned(values),
-            slots: slots.collect(),
-        })
+        let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
+        export_tables(&self.spec, &tables)
     }
 
     /// Replaces all rows. Others than these are as if they had never been.
     pub(crate) fn import(&self, rows: &Exported) -> Result<(), Error> {
-        let (values, slots) = self.check_import(rows)?;
+        let mut partitions = self.lock_all()?;
+        let mut partitions: Vec<_> = partitions.iter_mut().map(|(p, lock)| (*p, &mut **lock)).collect();
+        Import::check(&self.spec, &self.placement, rows)?.replace(&mut partitions)
+    }
+
+    fn lock_all(&self) -> Result<Locked<'_, E>, Error> {
+        (0..self.partitions.len()).map(|p| Ok((p, self.lock(p)?))).collect()
+    }
+}
+
+/// Partitions by number.
+type Locked<'a, E> = Vec<(usize, MutexGuard<'a, Partition<E>>)>;
+
+/// All rows of these tables, which are those of whole partitions one after the other.
+pub(crate) fn export_tables<E: Ruled>(spec: &MatrixSpec, tables: &[&Table<E>]) -> Result<Exported, Error> {
+    let table_count = spec.table_count();
+    let mut starts = Vec::with_capacity(tables.len());
+    let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
+    let bound: u64 = tables.iter().map(|table| u64::from(table.position_bound())).sum();
+    if bound >= u64::from(u32::MAX) {
+        return Err(fault(spec, "rows", row_count.to_string(), "less than 2^30, for one export"));
+    }
+    let mut total = 0u32;
+    let mut pairs = Vec::with_capacity(row_count as usize);
+    for (i, table) in tables.iter().enumerate() {
+        starts.push(total);
+        let offset = spec.key_offset(i % table_count);
+        table.each_key(|key, position| pairs.push((offset + key, total + position)));
+        total += table.position_bound();
+    }
+    sort_pairs(&mut pairs, &mut Vec::new());
+    let columns = spec.columns_of_table();
+    let rule_slots = spec.rule.slots();
+    let mut values = vec![E::ZERO; pairs.len() * columns];
+    let mut slots: Vec<Vec<E>> =
+        rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
+    let gather = Gather { tables, starts: &starts };
+    let parts = std::iter::once((&mut values, columns))
+        .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
+    gather.all(&pairs, parts.collect());
+    let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
+    Ok(Exported {
+        keys: pairs.iter().map(|pair| pair.0).collect(),
+        values: E::owned(values),
+        slots: slots.collect(),
+    })
+}
+
+/// Rows that fit a matrix.
+pub(crate) struct Import<'a, E> {
+    spec: &'a MatrixSpec,
+    placement: &'a Placement,
+    keys: &'a [u64],
+    values: &'a [E],
+    slots: Vec<&'a [E]>,
+}
+
+impl<'a, E: Ruled> Import<'a, E> {
+    /// Checks everything before anything is changed.
+    pub(crate) fn check(
+        spec: &'a MatrixSpec,
+        placement: &'a Placement,
+        rows: &'a Exported,
+    ) -> Result<Self, Error> {
+        let (values, slots) = check_import(spec, rows)?;
+        Ok(Self { spec, placement, keys: &rows.keys, values, slots })
+    }
+
+    /// Drops all rows of these partitions, then sets those that are given.
+    pub(crate) fn replace(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
+        for (_, partition) in &mut *partitions {
+            partition.clear();
+        }
+        self.set(partitions)
+    }
+
+    /// Sets the rows that are given, those of them that lie in these partitions.
+    pub(crate) fn set(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
         let columns = self.spec.columns_of_table();
         let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
-        let mut partitions = Vec::with_capacity(self.partitions.len());
-        for p in 0..self.partitions.len() {
-            let mut partition = self.lock(p)?;
-            partition.clear();
-            partitions.push(partition);
-        }
         let mut route = Route::default();
         let (mut local, mut hidden) = (Vec::new(), Vec::new());
         let mut start = 0;
-        while start < rows.keys.len() {
-            let end = self.import_block(&rows.keys, start, &mut local);
-            let table = self.table_of(rows.keys[start]);
-            route.set(&self.spec.name, &self.placement, self.spec.key_bound(), table as u32, &local)?;
-            for (p, partition) in partitions.iter_mut().enumerate() {
-                let run = route.run(p);
+        while start < self.keys.len() {
+            let end = self.block(start, &mut local);
+            let table = self.table_of(self.keys[start]);
+            route.set(&self.spec.name, self.placement, self.spec.key_bound(), table as u32, &local)?;
+            for (p, partition) in &mut *partitions {
+                let run = route.run(*p);
                 let table = partition.table_mut(table);
                 table.find_or_add(run.keys, run.positions);
                 for (j, position) in run.positions.iter().enumerate() {
                     let i = start + if run.order.is_empty() { run.first + j } else { run.order[j] as usize };
                     hidden.clear();
-                    for (slot, width) in slots.iter().zip(&widths) {
+                    for (slot, width) in self.slots.iter().zip(&widths) {
                         hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
                     }
-                    let known = (slots.len() == widths.len()).then_some(&hidden[..]);
-                    table.set(*position, &values[i * columns..(i + 1) * columns], known);
+                    let known = (self.slots.len() == widths.len()).then_some(&hidden[..]);
+                    table.set(*position, &self.values[i * columns..(i + 1) * columns], known);
                 }
+                partition.rows_moved();
             }
             start = end;
         }
@@ -161,9 +210,9 @@ impl<E: Ruled> Matrix<E> {
 
     /// Puts the keys from `start` on that lie in one table, at most [`IMPORT_BLOCK`], into `local` as the table counts
     /// them; the end of them.
-    fn import_block(&self, keys: &[u64], start: usize, local: &mut Vec<u64>) -> usize {
-        let block = &keys[start..keys.len().min(start + IMPORT_BLOCK)];
-        let table = self.table_of(keys[start]);
+    fn block(&self, start: usize, local: &mut Vec<u64>) -> usize {
+        let block = &self.keys[start..self.keys.len().min(start + IMPORT_BLOCK)];
+        let table = self.table_of(self.keys[start]);
         let count = block.partition_point(|key| self.table_of(*key) == table);
         let offset = self.spec.key_offset(table);
         local.clear();
@@ -177,53 +226,56 @@ impl<E: Ruled> Matrix<E> {
             Axis::Column => (key / self.spec.columns) as usize,
         }
     }
+}
 
-    fn check_import<'a>(&self, rows: &'a Exported) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
-        let fault =
-            |what: &str, actual: String, expected: String| Err(self.import_fault(what, actual, expected));
-        let bound = self.spec.key_bound() * self.spec.table_count() as u64;
-        if let Some([before, key]) = rows.keys.array_windows().find(|[before, key]| before >= key) {
-            return fault("the keys", format!("{before} followed by {key}"), "ascending keys".into());
-        }
-        if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
-            return fault("the largest key", key.to_string(), format!("below {bound}"));
-        }
-        let (n, columns) = (rows.keys.len(), self.spec.columns_of_table());
-        let values = self.check_part("the values", &rows.values, n * columns)?;
-        let expected = self.spec.rule.slots();
-        let names: Vec<&str> = rows.slots.iter().map(|(name, _)| name.as_str()).collect();
-        if !names.is_empty() && !names.iter().copied().eq(expected.iter().map(|slot| slot.name)) {
-            let expected: Vec<_> = expected.iter().map(|slot| slot.name).collect();
-            let expected = format!("{expected:?} for rule {}, or none", self.spec.rule.name());
-            return fault("the list of slots", format!("{names:?}"), expected);
-        }
-        let mut slots = Vec::new();
-        for ((name, part), slot) in rows.slots.iter().zip(expected) {
-            slots.push(self.check_part(&format!("slot {name:?}"), part, n * slot.width(columns))?);
-        }
-        Ok((values, slots))
+fn check_import<'a, E: Ruled>(
+    spec: &MatrixSpec,
+    rows: &'a Exported,
+) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
+    let refuse = |what: &str, actual: String, expected: String| Err(fault(spec, what, actual, expected));
+    let bound = spec.key_bound() * spec.table_count() as u64;
+    if let Some([before, key]) = rows.keys.array_windows().find(|[before, key]| before >= key) {
+        return refuse("the keys", format!("{before} followed by {key}"), "ascending keys".into());
     }
+    if let Some(key) = rows.keys.last().filter(|key| **key >= bound) {
+        return refuse("the largest key", key.to_string(), format!("below {bound}"));
+    }
+    let (n, columns) = (rows.keys.len(), spec.columns_of_table());
+    let values = check_part(spec, "the values", &rows.values, n * columns)?;
+    let expected = spec.rule.slots();
+    let names: Vec<&str> = rows.slots.iter().map(|(name, _)| name.as_str()).collect();
+    if !names.is_empty() && !names.iter().copied().eq(expected.iter().map(|slot| slot.name)) {
+        let expected: Vec<_> = expected.iter().map(|slot| slot.name).collect();
+        let expected = format!("{expected:?} for rule {}, or none", spec.rule.name());
+        return refuse("the list of slots", format!("{names:?}"), expected);
+    }
+    let mut slots = Vec::new();
+    for ((name, part), slot) in rows.slots.iter().zip(expected) {
+        slots.push(check_part(spec, &format!("slot {name:?}"), part, n * slot.width(columns))?);
+    }
+    Ok((values, slots))
+}
 
-    fn check_part<'a>(&self, what: &str, part: &'a OwnedValues, len: usize) -> Result<&'a [E], Error> {
-        let type_of = |element: ElementType| format!("of type {element:?}");
-        let Some(slice) = E::slice(part.as_values()) else {
-            return Err(self.import_fault(what, type_of(part.element_type()), type_of(E::TYPE)));
-        };
-        if slice.len() != len {
-            return Err(self.import_fault(
-                what,
-                format!("{} elements", slice.len()),
-                format!("{len} elements"),
-            ));
-        }
-        match E::first_non_finite(slice) {
-            Some(at) => Err(self.import_fault(what, format!("{:?} at {at}", slice[at]), "finite numbers")),
-            None => Ok(slice),
-        }
+fn check_part<'a, E: Ruled>(
+    spec: &MatrixSpec,
+    what: &str,
+    part: &'a OwnedValues,
+    len: usize,
+) -> Result<&'a [E], Error> {
+    let type_of = |element: ElementType| format!("of type {element:?}");
+    let Some(slice) = E::slice(part.as_values()) else {
+        return Err(fault(spec, what, type_of(part.element_type()), type_of(E::TYPE)));
+    };
+    if slice.len() != len {
+        return Err(fault(spec, what, format!("{} elements", slice.len()), format!("{len} elements")));
     }
+    match E::first_non_finite(slice) {
+        Some(at) => Err(fault(spec, what, format!("{:?} at {at}", slice[at]), "finite numbers")),
+        None => Ok(slice),
+    }
+}
 
-    fn import_fault(&self, what: &str, actual: impl Into<String>, expected: impl Into<String>) -> Error {
-        let (actual, expected) = (actual.into(), expected.into());
-        Error::Import { matrix: self.spec.name.clone(), what: what.to_owned(), actual, expected }
-    }
+fn fault(spec: &MatrixSpec, what: &str, actual: impl Into<String>, expected: impl Into<String>) -> Error {
+    let (actual, expected) = (actual.into(), expected.into());
+    Error::Import { matrix: spec.name.clone(), what: what.to_owned(), actual, expected }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::{Arrival, Clock, ClockFault, ClockTable};
 use crate::error::{Error, Holdup};
+use crate::reduce::sum_in_task_order;
 use crate::stats::Waits;
 
 /// Lets tasks wait for each other.
@@ -188,20 +189,4 @@ impl Gate {
         self.wait_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         result.map(|()| state)
     }
-}
-
-/// The sum of all parts, task 0 first. Takes the parts.
-fn sum_in_task_order(parts: &mut [Option<Vec<f64>>]) -> Result<Vec<f64>, Error> {
-    let mut given = parts.iter_mut().zip(0u32..).filter_map(|(part, task)| Some((task, part.take()?)));
-    let Some((first_task, mut sum)) = given.next() else { return Ok(Vec::new()) };
-    for (task, part) in given {
-        if part.len() != sum.len() {
-            let (first_len, len) = (sum.len(), part.len());
-            return Err(Error::ReduceLength { first_task, first_len, task, len });
-        }
-        for (into, next) in sum.iter_mut().zip(part) {
-            *into += next;
-        }
-    }
-    Ok(sum)
 }

@@ -10,7 +10,9 @@
 //! | [`schedule`] | step sizes over clocks |
 //! | [`clock`] | freshness: the clocks of tasks and the three modes, pure |
 //! | [`local`], [`local_agent`] | all of it in one process |
+//! | [`held`], [`router`] | the halves of it for servers and for agents that send |
 //! | [`export`] | a matrix out of its partitions, and back |
+//! | [`reduce`] | the sum over tasks |
 //! | [`stats`] | what is counted |
 
 pub mod agent;
@@ -19,13 +21,16 @@ pub mod element;
 pub mod error;
 pub mod export;
 mod gate;
+pub mod held;
 pub mod initializer;
 pub mod local;
 pub mod local_agent;
 mod matrix;
 mod partition;
 pub mod partitioner;
+pub mod reduce;
 mod route;
+pub mod router;
 pub mod rule;
 pub mod schedule;
 pub mod spec;
@@ -38,10 +43,12 @@ pub use clock::{Clock, ClockTable, Consistency};
 pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;
 pub use export::Exported;
+pub use held::{Found, HeldMatrix, KeyRun, PushName};
 pub use initializer::Initializer;
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
 pub use partitioner::{Partitioner, Placement};
+pub use router::{Routed, Router};
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};

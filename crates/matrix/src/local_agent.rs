@@ -8,9 +8,8 @@ use crate::element::{Values, ValuesMut};
 use crate::error::Error;
 use crate::local::{AnyMatrix, LocalStore};
 use crate::matrix::{Matrix, Walk};
-use crate::route::Route;
+use crate::route::{Route, table_and_keys};
 use crate::rule::Ruled;
-use crate::spec::{Axis, MatrixSpec};
 use crate::staged::PushName;
 
 /// An [`Agent`] on a [`LocalStore`]. Its calls after `finish` are errors; dropping it finishes it.
@@ -210,18 +209,5 @@ impl Agent for LocalAgent {
 impl Drop for LocalAgent {
     fn drop(&mut self) {
         self.store.gate().leave(self.task);
-    }
-}
-
-fn table_and_keys<'a>(spec: &MatrixSpec, part: Part<'a>) -> Result<(u32, Keys<'a>), Error> {
-    let wrong = |axis, asked| Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });
-    match (part, spec.axis) {
-        (Part::Rows(keys), Axis::Row) => Ok((0, keys)),
-        (Part::Columns { row, keys }, Axis::Column) if u64::from(row) < spec.rows => Ok((row, keys)),
-        (Part::Columns { row, .. }, Axis::Column) => {
-            Err(Error::NoSuchRow { matrix: spec.name.clone(), row, rows: spec.rows })
-        }
-        (Part::Rows(_), Axis::Column) => wrong("column", "row"),
-        (Part::Columns { .. }, Axis::Row) => wrong("row", "column"),
     }
 }

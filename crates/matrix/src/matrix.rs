@@ -30,11 +30,7 @@ impl<E: Ruled> Matrix<E> {
     pub(crate) fn new(spec: MatrixSpec) -> Self {
         let placement = spec.partitioner.place(spec.key_bound());
         let partitions = (0..placement.partition_count())
-            .map(|i| {
-                let tables =
-                    (0..spec.table_count()).map(|table| new_table(&spec, &placement, i, table)).collect();
-                Mutex::new(Partition::new(tables, spec.rule, spec.columns_of_table()))
-            })
+            .map(|i| Mutex::new(new_partition(&spec, &placement, i)))
             .collect();
         Self { spec, placement, partitions, counters: Counters::default() }
     }
@@ -150,6 +146,12 @@ impl MatrixSpec {
             Axis::Column => table as u64 * self.columns,
         }
     }
+}
+
+/// Partition `i` of a matrix, without rows.
+pub(crate) fn new_partition<E: Ruled>(spec: &MatrixSpec, placement: &Placement, i: usize) -> Partition<E> {
+    let tables = (0..spec.table_count()).map(|table| new_table(spec, placement, i, table)).collect();
+    Partition::new(tables, spec.rule, spec.columns_of_table())
 }
 
 fn new_table<E: Ruled>(spec: &MatrixSpec, placement: &Placement, partition: usize, table: usize) -> Table<E> {

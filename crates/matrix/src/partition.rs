@@ -70,6 +70,11 @@ impl<E: Ruled> Partition<E> {
         self.generation += 1;
     }
 
+    /// Positions that others keep mean nothing any more.
+    pub(crate) fn rows_moved(&mut self) {
+        self.generation += 1;
+    }
+
     /// Reads into `out`.
     pub(crate) fn pull(&self, run: &mut Run<'_>, out: &mut [E]) {
         self.forget_stale(run.generation, run.positions);

@@ -3,9 +3,11 @@
 
 use math::hash::mix64;
 
+use crate::agent::{Keys, Part};
 use crate::error::Error;
 use crate::partition::Run;
 use crate::partitioner::{Placement, hash_partition};
+use crate::spec::{Axis, MatrixSpec};
 use crate::storage::rows::ABSENT;
 
 /// The last keys that an agent named of a matrix.
@@ -94,6 +96,16 @@ impl Route {
         bounds[0] = 0;
     }
 
+    /// The keys of a partition, and their places among all: a list of them, or the first of those that lie together.
+    pub(crate) fn places(&self, partition: usize) -> (&[u64], &[u32], usize) {
+        let range = self.bounds[partition] as usize..self.bounds[partition + 1] as usize;
+        if self.order.is_empty() {
+            (&self.keys[range.clone()], &[], range.start)
+        } else {
+            (&self.run_keys[range.clone()], &self.order[range.clone()], range.start)
+        }
+    }
+
     /// The `i`-th key as the caller gave them.
     pub(crate) fn key(&self, i: usize) -> u64 {
         self.keys[i]
@@ -119,7 +131,21 @@ impl Route {
     }
 }
 
-fn check_keys(matrix: &str, bound: u64, keys: &[u64]) -> Result<(), Error> {
+/// The table and the keys that a part names.
+pub(crate) fn table_and_keys<'a>(spec: &MatrixSpec, part: Part<'a>) -> Result<(u32, Keys<'a>), Error> {
+    let wrong = |axis, asked| Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });
+    match (part, spec.axis) {
+        (Part::Rows(keys), Axis::Row) => Ok((0, keys)),
+        (Part::Columns { row, keys }, Axis::Column) if u64::from(row) < spec.rows => Ok((row, keys)),
+        (Part::Columns { row, .. }, Axis::Column) => {
+            Err(Error::NoSuchRow { matrix: spec.name.clone(), row, rows: spec.rows })
+        }
+        (Part::Rows(_), Axis::Column) => wrong("column", "row"),
+        (Part::Columns { .. }, Axis::Row) => wrong("row", "column"),
+    }
+}
+
+pub(crate) fn check_keys(matrix: &str, bound: u64, keys: &[u64]) -> Result<(), Error> {
     assert!(keys.len() < u32::MAX as usize, "a pull or push names less than 2^32 keys: use smaller batches");
     // No early exit: ascending keys are the rule, and this loop is vectorized.
     let falls = keys.array_windows().map(|[before, key]| u32::from(before >= key)).sum::<u32>();

@@ -13,10 +13,13 @@ use crate::storage::rows::ABSENT;
 
 /// The name of a push: the same when a restarted task does the step again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PushName {
-    pub(crate) clock: Clock,
-    pub(crate) task: u32,
-    pub(crate) index: u32,
+pub struct PushName {
+    /// The clock of the task when it pushed.
+    pub clock: Clock,
+    /// The task.
+    pub task: u32,
+    /// Which of its pushes under that clock.
+    pub index: u32,
 }
 
 /// One push to one table of one partition.

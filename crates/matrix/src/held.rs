@@ -1,0 +1,258 @@
+//! Some partitions of a matrix, as a server holds them: one owner, no locks, no waiting. Who may read when is decided
+//! by the owner with [`crate::clock`].
+
+use crate::clock::Clock;
+use crate::element::{ElementType, Values, ValuesMut};
+use crate::error::Error;
+use crate::export::{Exported, Import, export_tables};
+use crate::matrix::new_partition;
+use crate::partition::{Partition, Run};
+use crate::partitioner::Placement;
+use crate::route::check_keys;
+use crate::rule::Ruled;
+use crate::spec::MatrixSpec;
+
+pub use crate::staged::PushName;
+
+/// What is known of where the rows of a list of keys are; it may be kept from call to call with the same keys.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    positions: Vec<u32>,
+    generation: u64,
+}
+
+/// Some partitions of a matrix.
+#[derive(Debug)]
+pub struct HeldMatrix {
+    any: Any,
+}
+
+#[derive(Debug)]
+enum Any {
+    F32(Held<f32>),
+    F64(Held<f64>),
+    I64(Held<i64>),
+}
+
+macro_rules! with_held {
+    ($any:expr, $held:ident => $then:expr) => {
+        match $any {
+            Any::F32($held) => $then,
+            Any::F64($held) => $then,
+            Any::I64($held) => $then,
+        }
+    };
+}
+
+/// The keys of one partition in a pull or push.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRun<'a> {
+    /// The partition.
+    pub partition: u32,
+    /// By row: 0. By column: the row.
+    pub table: u32,
+    /// Strictly ascending, all of this partition.
+    pub keys: &'a [u64],
+}
+
+impl HeldMatrix {
+    /// The partitions `held` of a matrix, without rows.
+    pub fn new(spec: MatrixSpec, held: &[u32]) -> Result<Self, Error> {
+        spec.check()?;
+        let count = spec.partitioner.partition_count();
+        if let Some(partition) = held.iter().find(|partition| **partition >= count) {
+            return Err(Error::NoSuchPartition { matrix: spec.name, partition: *partition, count });
+        }
+        let any = match spec.element {
+            ElementType::F32 => Any::F32(Held::new(spec, held)),
+            ElementType::F64 => Any::F64(Held::new(spec, held)),
+            ElementType::I64 => Any::I64(Held::new(spec, held)),
+        };
+        Ok(Self { any })
+    }
+
+    /// Its declared structure.
+    pub fn spec(&self) -> &MatrixSpec {
+        with_held!(&self.any, held => &held.spec)
+    }
+
+    /// Reads `run` into `out` (keys x columns) as of `clock`: under BSP, what is stamped below it is merged first.
+    pub fn pull(
+        &mut self,
+        run: KeyRun<'_>,
+        found: &mut Found,
+        clock: Clock,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        with_held!(&mut self.any, held => held.pull(run, found, clock, out))
+    }
+
+    /// Merges `values` (keys x columns), now or when their clock is over.
+    pub fn push(
+        &mut self,
+        run: KeyRun<'_>,
+        found: &mut Found,
+        name: PushName,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        with_held!(&mut self.any, held => held.push(run, found, name, values))
+    }
+
+    /// All rows that exist, keys ascending, after merging what is staged below `bound`.
+    pub fn export(&mut self, bound: Clock) -> Result<Exported, Error> {
+        with_held!(&mut self.any, held => held.export(bound))
+    }
+
+    /// Sets the rows that are given and lie in these partitions, after dropping all others if `clear`.
+    pub fn import(&mut self, rows: &Exported, clear: bool) -> Result<(), Error> {
+        with_held!(&mut self.any, held => held.import(rows, clear))
+    }
+
+    /// Number of rows that exist.
+    pub fn row_count(&self) -> u64 {
+        with_held!(&self.any, held => held.tables().map(|table| u64::from(table.row_count())).sum())
+    }
+
+    /// Bytes of rows and of what is staged.
+    pub fn bytes(&self) -> u64 {
+        with_held!(&self.any, held => held.partitions.iter().flatten().map(Partition::bytes).sum())
+    }
+}
+
+#[derive(Debug)]
+struct Held<E> {
+    spec: MatrixSpec,
+    placement: Placement,
+    /// By number; `None`: held elsewhere.
+    partitions: Vec<Option<Partition<E>>>,
+}
+
+impl<E: Ruled> Held<E> {
+    fn new(spec: MatrixSpec, held: &[u32]) -> Self {
+        let placement = spec.partitioner.place(spec.key_bound());
+        let mut partitions: Vec<Option<Partition<E>>> = Vec::new();
+        partitions.resize_with(placement.partition_count(), || None);
+        for &i in held {
+            partitions[i as usize] = Some(new_partition(&spec, &placement, i as usize));
+        }
+        Self { spec, placement, partitions }
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &crate::storage::Table<E>> {
+        self.partitions.iter().flatten().flat_map(Partition::tables)
+    }
+
+    /// The partition of a run whose keys are in order and in its range, and whose values have the right shape.
+    fn partition(&mut self, run: &KeyRun<'_>, value_count: usize) -> Result<&mut Partition<E>, Error> {
+        let spec = &self.spec;
+        let table_count = spec.table_count() as u64;
+        if u64::from(run.table) >= table_count {
+            return Err(Error::NoSuchRow { matrix: spec.name.clone(), row: run.table, rows: table_count });
+        }
+        let expected = run.keys.len() * spec.columns_of_table();
+        if value_count != expected {
+            return Err(Error::ValueCount { matrix: spec.name.clone(), expected, actual: value_count });
+        }
+        let i = run.partition as usize;
+        let range = if i < self.partitions.len() { self.placement.range(i) } else { None };
+        check_keys(&spec.name, range.as_ref().map_or(spec.key_bound(), |range| range.end), run.keys)?;
+        if let (Some(range), Some(&key)) = (range, run.keys.first())
+            && key < range.start
+        {
+            let (matrix, bound) = (spec.name.clone(), range.end);
+            return Err(Error::KeyOutOfRange { matrix, key, bound });
+        }
+        let count = self.partitions.len() as u32;
+        let missing =
+            || Error::NoSuchPartition { matrix: self.spec.name.clone(), partition: run.partition, count };
+        self.partitions.get_mut(i).and_then(Option::as_mut).ok_or_else(missing)
+    }
+
+    fn pull(
+        &mut self,
+        run: KeyRun<'_>,
+        found: &mut Found,
+        clock: Clock,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        let (expected, actual, count) = (E::TYPE, out.element_type(), out.len());
+        let merges = self.spec.consistency.stages_pushes();
+        let partition = self.partition(&run, count)?;
+        let Some(out) = E::slice_mut(out) else {
+            return Err(Error::ElementType { matrix: self.spec.name.clone(), expected, actual });
+        };
+        if merges {
+            partition.merge_below(clock);
+        }
+        partition.pull(&mut found.run(&run), out);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        run: KeyRun<'_>,
+        found: &mut Found,
+        name: PushName,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        let columns = self.spec.columns_of_table();
+        let stages = self.spec.consistency.stages_pushes();
+        let matrix = || self.spec.name.clone();
+        let Some(slice) = E::slice(values) else {
+            return Err(Error::ElementType {
+                matrix: matrix(),
+                expected: E::TYPE,
+                actual: values.element_type(),
+            });
+        };
+        if let Some(at) = E::first_non_finite(slice)
+            && let Some(&key) = run.keys.get(at / columns)
+        {
+            let (column, value) = ((at % columns) as u64, slice[at].to_f64());
+            return Err(Error::NonFinite { matrix: matrix(), key, column, value });
+        }
+        let partition = self.partition(&run, slice.len())?;
+        let mut located = found.run(&run);
+        if stages {
+            partition.stage(&mut located, name, slice);
+        } else {
+            partition.apply(located, name.clock, slice);
+        }
+        Ok(())
+    }
+
+    fn export(&mut self, bound: Clock) -> Result<Exported, Error> {
+        self.partitions.iter_mut().flatten().for_each(|partition| partition.merge_below(bound));
+        let tables: Vec<_> = self.tables().collect();
+        export_tables(&self.spec, &tables)
+    }
+
+    fn import(&mut self, rows: &Exported, clear: bool) -> Result<(), Error> {
+        let Self { spec, placement, partitions } = self;
+        let import = Import::check(spec, placement, rows)?;
+        let mut held: Vec<_> =
+            partitions.iter_mut().enumerate().filter_map(|(i, p)| Some((i, p.as_mut()?))).collect();
+        if clear { import.replace(&mut held) } else { import.set(&mut held) }
+    }
+}
+
+impl Found {
+    /// The run of one partition, with what is known of its rows.
+    fn run<'a>(&'a mut self, run: &KeyRun<'a>) -> Run<'a> {
+        if self.positions.len() != run.keys.len() {
+            self.positions.clear();
+            self.positions.resize(run.keys.len(), crate::storage::rows::ABSENT);
+        }
+        Run {
+            table: run.table,
+            keys: run.keys,
+            positions: &mut self.positions,
+            order: &[],
+            first: 0,
+            generation: &mut self.generation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+use super::*;
+use crate::{Axis, Consistency, Initializer, Partitioner, PushRule, Storage};
+
+fn spec(consistency: Consistency, partitioner: Partitioner, storage: Storage) -> MatrixSpec {
+    MatrixSpec {
+        name: "m".into(),
+        element: ElementType::F32,
+        rows: 1000,
+        columns: 2,
+        axis: Axis::Row,
+        storage,
+        partitioner,
+        initializer: Initializer::Constant { value: 1.0 },
+        rule: PushRule::Add,
+        consistency,
+        seed: 1,
+    }
+}
+
+fn name(clock: Clock, task: u32) -> PushName {
+    PushName { clock, task, index: 0 }
+}
+
+#[test]
+fn two_halves_hold_what_the_whole_holds() {
+    for (partitioner, storage) in [
+        (Partitioner::Hash { partition_count: 4 }, Storage::Sparse),
+        (Partitioner::Range { partition_count: 4 }, Storage::Dense),
+    ] {
+        let spec = spec(Consistency::Asp, partitioner, storage);
+        let placement = spec.partitioner.place(spec.key_bound());
+        let mut whole = HeldMatrix::new(spec.clone(), &[0, 1, 2, 3]).unwrap();
+        let mut halves = [&[0, 2][..], &[1, 3]].map(|held| HeldMatrix::new(spec.clone(), held).unwrap());
+        let keys: Vec<u64> = (0..1000).step_by(7).collect();
+        for partition in 0..4u32 {
+            let keys: Vec<u64> = keys
+                .iter()
+                .copied()
+                .filter(|key| placement.partition_of(*key) == partition as usize)
+                .collect();
+            let run = KeyRun { partition, table: 0, keys: &keys };
+            let values: Vec<f32> = keys.iter().flat_map(|key| [*key as f32, 0.5]).collect();
+            let half = &mut halves[(partition % 2) as usize];
+            for held in [&mut whole, half] {
+                held.push(run, &mut Found::default(), name(0, 0), Values::F32(&values)).unwrap();
+                let mut out = vec![0.0; values.len()];
+                held.pull(run, &mut Found::default(), 0, ValuesMut::F32(&mut out)).unwrap();
+                assert!(out.iter().zip(&values).all(|(out, value)| *out == value + 1.0));
+            }
+            let other = &mut halves[1 - (partition % 2) as usize];
+            let refused = other.push(run, &mut Found::default(), name(0, 0), Values::F32(&values));
+            assert!(matches!(refused, Err(Error::NoSuchPartition { .. })), "{refused:?}");
+        }
+        let all = whole.export(Clock::MAX).unwrap();
+        let mut imported = halves.map(|mut half| {
+            let own = half.export(Clock::MAX).unwrap();
+            half.import(&all, true).unwrap();
+            assert_eq!(half.export(Clock::MAX).unwrap(), own);
+            own.keys
+        });
+        let mut joined: Vec<u64> = imported.iter_mut().flat_map(std::mem::take).collect();
+        joined.sort_unstable();
+        assert_eq!(joined, all.keys);
+    }
+}
+
+#[test]
+fn under_bsp_a_pull_sees_the_stamps_below_its_clock() {
+    let spec = spec(Consistency::Bsp, Partitioner::Hash { partition_count: 1 }, Storage::Sparse);
+    let mut held = HeldMatrix::new(spec, &[0]).unwrap();
+    let run = KeyRun { partition: 0, table: 0, keys: &[3] };
+    for (clock, task) in [(1, 0), (0, 1), (0, 0)] {
+        held.push(run, &mut Found::default(), name(clock, task), Values::F32(&[1.0, 2.0])).unwrap();
+    }
+    for (clock, seen) in [(0, 1.0), (1, 3.0), (2, 4.0)] {
+        let mut out = [0.0; 2];
+        held.pull(run, &mut Found::default(), clock, ValuesMut::F32(&mut out)).unwrap();
+        assert_eq!(out[0], seen, "clock {clock}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let spec = spec(Consistency::Asp, Partitioner::Range { partition_count: 4 }, Storage::Dense);
+    assert!(matches!(HeldMatrix::new(spec.clone(), &[4]), Err(Error::NoSuchPartition { .. })));
+    let mut held = HeldMatrix::new(spec, &[1]).unwrap();
+    let mut push = |partition, table, keys: &[u64], values: &[f32]| {
+        let run = KeyRun { partition, table, keys };
+        held.push(run, &mut Found::default(), name(0, 0), Values::F32(values)).unwrap_err()
+    };
+    assert!(matches!(push(1, 0, &[249], &[0.0; 2]), Error::KeyOutOfRange { .. }));
+    assert!(matches!(push(1, 0, &[500], &[0.0; 2]), Error::KeyOutOfRange { .. }));
+    assert!(matches!(push(1, 0, &[251, 250], &[0.0; 4]), Error::KeysNotAscending { .. }));
+    assert!(matches!(push(1, 0, &[250], &[0.0; 3]), Error::ValueCount { .. }));
+    assert!(matches!(push(1, 1, &[250], &[0.0; 2]), Error::NoSuchRow { .. }));
+    assert!(matches!(push(9, 0, &[250], &[0.0; 2]), Error::NoSuchPartition { .. }));
+    assert!(matches!(push(1, 0, &[250], &[0.0, f32::NAN]), Error::NonFinite { key: 250, column: 1, .. }));
+    assert_eq!(held.export(0).unwrap().values, crate::OwnedValues::F32([1.0].repeat(500)));
+}

@@ -1,0 +1,60 @@
+//! From the keys of a pull or push to runs by partition, for an agent that sends them to servers.
+
+use crate::agent::{Keys, Part};
+use crate::error::Error;
+use crate::partitioner::Placement;
+use crate::route::{Route, table_and_keys};
+use crate::spec::MatrixSpec;
+
+/// The keys of the last pull or push of a matrix, in runs by partition.
+#[derive(Debug, Default)]
+pub struct Router {
+    route: Route,
+    range: Vec<u64>,
+    table: u32,
+}
+
+/// The keys of one partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed<'a> {
+    /// Ascending.
+    pub keys: &'a [u64],
+    /// The place of each key among all; when empty, they lie together from `first` on.
+    pub order: &'a [u32],
+    /// As said.
+    pub first: usize,
+}
+
+impl Router {
+    /// Sorts the keys of `part` into runs; the number of keys. Checks that they fit the matrix.
+    pub fn set(&mut self, spec: &MatrixSpec, placement: &Placement, part: Part<'_>) -> Result<usize, Error> {
+        let (table, keys) = table_and_keys(spec, part)?;
+        let keys = match keys {
+            Keys::Sorted(keys) => keys,
+            Keys::Range(start, end) => {
+                self.range.clear();
+                self.range.extend(start..end);
+                &self.range
+            }
+        };
+        self.table = table;
+        self.route.set(&spec.name, placement, spec.key_bound(), table, keys)?;
+        Ok(keys.len())
+    }
+
+    /// By row: 0. By column: the row.
+    pub fn table(&self) -> u32 {
+        self.table
+    }
+
+    /// The `i`-th key as the caller gave them.
+    pub fn key(&self, i: usize) -> u64 {
+        self.route.key(i)
+    }
+
+    /// The keys that lie in a partition.
+    pub fn run(&self, partition: u32) -> Routed<'_> {
+        let (keys, order, first) = self.route.places(partition as usize);
+        Routed { keys, order, first }
+    }
+}

@@ -1,0 +1,81 @@
+//! Clocks, barriers, sums. All of it goes to every lane of the job, touched or not, behind the pushes of the step on the
+//! same connection. All may be repeated: clocks and generations are absolute numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{JobId, RequestId};
+
+/// Ends a step: the task is now at `clock`. An earlier clock than the one known is a repeat and does nothing; a later one
+/// than the next is taken as it is. No answer, unless `request` is not 0: then `Done`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tick {
+    /// Of this request, or 0.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub task: u32,
+    /// Its new clock.
+    pub clock: u64,
+}
+
+/// The task has ended, or is taken out by the master: it holds nobody back any more. Answered by `Done`, unless
+/// `request` is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leave {
+    /// Of this request, or 0.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub task: u32,
+}
+
+/// A new task, which starts at m. `task` is the next number, the same at all lanes. Answered by [`Joined`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// Of this request.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// The number of the new task.
+    pub task: u32,
+}
+
+/// The answer to [`Join`]. The task goes on from the largest clock that any lane says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// Of the request.
+    pub request: RequestId,
+    /// The clock of the task at this lane.
+    pub clock: u64,
+}
+
+/// The task waits for all others, and holds nobody back while it does. Held until all live tasks have come, at most
+/// until the wait limit of the job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Barrier {
+    /// Of this request.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// The task.
+    pub task: u32,
+    /// Its clock.
+    pub clock: u64,
+    /// Number of barriers that the task has passed before: a repeat of one that is over is answered at once.
+    pub generation: u64,
+    /// What the task brings to the sum, at the home lane; `None` elsewhere and when nothing is summed.
+    pub part: Option<Vec<f64>>,
+}
+
+/// The answer to [`Barrier`]. The task goes on from the largest clock that any lane says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Released {
+    /// Of the request.
+    pub request: RequestId,
+    /// The clock of all tasks after the barrier, at this lane.
+    pub clock: u64,
+    /// The sum of all parts in the order of tasks; empty when there was none.
+    pub sum: Vec<f64>,
+}

@@ -1,0 +1,188 @@
+//! Members, clients and the master. Bodies are readable (JSON), rare and small. A member keeps one connection to the
+//! master; both sides may speak at any time. What concerns the work of a job travels as [`ControlBody::ToTask`] and
+//! [`ControlBody::FromTask`], whose contents only the two ends know.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{JobId, RequestId};
+
+/// A frame of the control plane.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// Of the request that is made or answered, or 0.
+    pub request: RequestId,
+    /// What is said.
+    pub body: ControlBody,
+}
+
+/// What a member is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum MemberKind {
+    /// Owns partitions.
+    Server {
+        /// Where it takes connections: `tcp:HOST:PORT` or `unix:PATH`.
+        addresses: Vec<String>,
+        /// Its threads.
+        lanes: u16,
+        /// Most bytes that its partitions may take.
+        memory_limit_bytes: u64,
+    },
+    /// Runs tasks.
+    Worker {
+        /// Most tasks that run at once.
+        slots: u32,
+    },
+}
+
+/// A member as others see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its number at the master, never used again.
+    pub id: u32,
+    /// Unique among the living.
+    pub name: String,
+    /// Changes when the process starts anew.
+    pub incarnation: u64,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: MemberKind,
+    /// Host and process, for people.
+    pub host: String,
+}
+
+/// State of a job, as people see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Waits for members, or for another job to end.
+    Queued,
+    /// Is being worked on.
+    Running,
+    /// Ended well.
+    Done,
+    /// Ended with an error.
+    Failed,
+    /// Was cancelled.
+    Cancelled,
+}
+
+/// A job, as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// Its number.
+    pub id: JobId,
+    /// What is asked for, in one line.
+    pub title: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// What its runner last said: progress, metrics.
+    pub progress: Value,
+    /// The error, when it failed.
+    pub error: Option<String>,
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "say")]
+pub enum ControlBody {
+    /// Member -> master, first: joins, or comes back after a reset with the same incarnation. Answered by `Registered`, or
+    /// a fault: the name is taken by another incarnation that lives.
+    Register {
+        /// Unique among the living.
+        name: String,
+        /// Of the process.
+        incarnation: u64,
+        /// Host and process, for people.
+        host: String,
+        /// What it is.
+        member: MemberKind,
+    },
+    /// Master -> member.
+    Registered {
+        /// Its number.
+        id: u32,
+        /// It is taken for dead when it has said nothing for so long.
+        lease_ms: u64,
+        /// It should say something as often as this.
+        heartbeat_ms: u64,
+        /// Of the master.
+        incarnation: u64,
+    },
+    /// Member -> master: lives. Answered by `Alive`.
+    Heartbeat {
+        /// Its number.
+        id: u32,
+        /// What people want to see of it.
+        report: Value,
+    },
+    /// Master -> member.
+    Alive,
+    /// Client -> master: runs a job. Answered by `Submitted`, or a fault.
+    Submit {
+        /// In one line, for people.
+        title: String,
+        /// The job, as its runner knows it.
+        job: Value,
+        /// Servers and workers that must be there before it starts.
+        servers: u32,
+        /// Workers.
+        workers: u32,
+    },
+    /// Master -> client.
+    Submitted {
+        /// The number of the job.
+        job: JobId,
+    },
+    /// Client -> master. Answered by `Cancelled`, or a fault.
+    Cancel {
+        /// The job.
+        job: JobId,
+    },
+    /// Master -> client.
+    Cancelled {
+        /// Whether it was still under way.
+        was_live: bool,
+    },
+    /// Client -> master. Answered by `Status`.
+    AskStatus,
+    /// Master -> client.
+    Status {
+        /// The living.
+        members: Vec<(Member, Value)>,
+        /// Jobs, the latest last.
+        jobs: Vec<JobStatus>,
+    },
+    /// Client -> master: wants to hear of a job until it ends. Answered by a `JobNews` for every change.
+    Watch {
+        /// The job.
+        job: JobId,
+    },
+    /// Master -> client.
+    JobNews {
+        /// The job as it is now.
+        status: JobStatus,
+    },
+    /// Master -> worker: something for a task, or for the worker itself, of a job.
+    ToTask {
+        /// The job.
+        job: JobId,
+        /// The contents.
+        body: Value,
+    },
+    /// Worker -> master: something for the runner of a job.
+    FromTask {
+        /// The job.
+        job: JobId,
+        /// The contents.
+        body: Value,
+    },
+    /// Master -> members: a member is gone.
+    Gone {
+        /// Who.
+        member: Member,
+        /// Why it is taken for dead.
+        reason: String,
+    },
+}

@@ -1,0 +1,81 @@
+//! What is said. One conversation a file; each request stands beside its reply.
+//!
+//! Frames on one connection are handled in order. A request that wants an answer carries a [`RequestId`], unique on its
+//! connection; the answer repeats it. A **lane** is one thread of a server with the partitions that it owns and a clock
+//! table of its own; a connection speaks with one lane.
+
+pub mod clock;
+pub mod control;
+pub mod fault;
+pub mod job;
+pub mod pull;
+pub mod push;
+pub mod rows;
+pub mod session;
+pub mod stats;
+
+use serde::{Deserialize, Serialize};
+
+pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
+pub use control::{Control, ControlBody};
+pub use fault::{Fault, FaultKind};
+pub use job::{CloseJob, OpenJob};
+pub use pull::{KeyList, Pull, Pulled, Run};
+pub use push::Push;
+pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
+pub use session::{Hello, Role, Welcome};
+pub use stats::{Stats, StatsReply};
+
+/// Names a request on its connection. 0: no answer is wanted.
+pub type RequestId = u64;
+/// A job, unique at its master.
+pub type JobId = u32;
+
+/// How far the pushes of a task have come at a lane: all with a name `(clock, index)` below this one are applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mark {
+    /// The clock of the next push.
+    pub clock: u64,
+    /// Its index under that clock.
+    pub index: u32,
+}
+
+/// Anything that is said between processes.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant is named after its type, which says what it means")]
+pub enum Message {
+    Hello(Hello),
+    Welcome(Welcome),
+    OpenJob(OpenJob),
+    CloseJob(CloseJob),
+    Pull(Pull),
+    Pulled(Pulled),
+    Push(Push),
+    Tick(Tick),
+    Leave(Leave),
+    Join(Join),
+    Joined(Joined),
+    Barrier(Barrier),
+    Released(Released),
+    Export(Export),
+    ExportPage(ExportPage),
+    Import(Import),
+    KeepRows(KeepRows),
+    RestoreRows(RestoreRows),
+    Stats(Stats),
+    StatsReply(StatsReply),
+    Done(Done),
+    Fault(Fault),
+    Control(Control),
+}
+
+/// The answer to a request that has no other: it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Of the request.
+    pub request: RequestId,
+    /// m at this lane; [`u64::MAX`] when no task is live or the request has no job.
+    pub minimum: u64,
+    /// How far the pushes of the asking task have come here.
+    pub applied: Mark,
+}

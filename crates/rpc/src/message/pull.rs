@@ -1,0 +1,71 @@
+//! Reading parameters. A pull is held at the lane until the consistency of its matrix allows the answer, at most until
+//! the wait limit of the job. It changes nothing and may be repeated.
+
+use matrix::OwnedValues;
+
+use super::{JobId, Mark, RequestId};
+
+/// Keys of one partition in a pull or push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The partition.
+    pub partition: u32,
+    /// Number of its keys.
+    pub count: u32,
+}
+
+/// The keys of a pull or push: those of the first run, then those of the second ...; in each run strictly ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyList {
+    /// All of them. The lane remembers the list by its digest for a while.
+    Listed(Vec<u64>),
+    /// `start..end`, cut into runs.
+    Range {
+        /// First key.
+        start: u64,
+        /// Behind the last.
+        end: u64,
+    },
+    /// A list that was sent before on this connection, by the 128-bit digest of runs and keys. A lane that does not know
+    /// it answers `UnknownKeys`, and the request is sent again in full.
+    Known {
+        /// [`KeyList::digest`] of the list.
+        digest: u128,
+        /// Number of keys.
+        count: u32,
+    },
+}
+
+/// Asks for values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pull {
+    /// Of this request.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// The task that asks.
+    pub task: u32,
+    /// Its clock.
+    pub clock: u64,
+    /// The matrix, by order of creation.
+    pub matrix: u32,
+    /// By row: 0. By column: the row.
+    pub table: u32,
+    /// The partitions.
+    pub runs: Vec<Run>,
+    /// The keys.
+    pub keys: KeyList,
+}
+
+/// The answer to [`Pull`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pulled {
+    /// Of the request.
+    pub request: RequestId,
+    /// m when the values were read.
+    pub minimum: u64,
+    /// How far the pushes of the asking task have come.
+    pub applied: Mark,
+    /// In the order of the keys, all columns of a key together.
+    pub values: OwnedValues,
+}
