@@ -1,0 +1,1 @@
+//! Keeps membership, placement and jobs: a pure state machine, and the process around it.

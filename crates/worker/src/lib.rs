@@ -1,0 +1,1 @@
+//! Reaches parameters on servers: the agent as a pure state machine, and its sockets.
