@@ -17,7 +17,7 @@ pub enum Flow {
 }
 
 /// The decision after an epoch, the same for all tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Verdict {
     /// Next epoch, if there is one.
     Continue,
@@ -26,7 +26,7 @@ pub enum Verdict {
 }
 
 /// What one task has done in an epoch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct EpochReport {
     /// The task.
     pub task: u32,

@@ -34,7 +34,7 @@ pub struct KeepConfig {
 }
 
 /// How much is kept and where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeptStats {
     /// Number of blocks.
     pub block_count: u64,

@@ -41,7 +41,7 @@ pub const CLASS_LIMIT: usize = 4096;
 const EXACT: f64 = 16_777_216.0;
 
 /// What was seen of the labels as they are written. Merges exactly, in any order, but for the last bits of the sums.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LabelStats {
     count: u64,
     positive_count: u64,

@@ -15,7 +15,7 @@ pub struct Reader {
 }
 
 /// What was read so far.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ReadSummary {
     /// Records, those held out included.
     pub record_count: u64,

@@ -10,14 +10,14 @@ use math::sort::ordered_bits;
 pub const AUC_RECORD_LIMIT: usize = 50_000_000;
 
 /// Scores of both classes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct AucParts {
     positives: Scores,
     negatives: Scores,
     overflow: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Scores {
     bits: Vec<u32>,
     /// Empty when all are 1.

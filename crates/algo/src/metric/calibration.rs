@@ -1,7 +1,7 @@
 //! Calibration: the mean prediction over the mean label. 1 is perfect, above 1 the model promises too much.
 
 /// Weighted sums of predictions and labels.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CalibrationParts {
     /// Sum of weight x prediction.
     pub prediction_sum: f64,

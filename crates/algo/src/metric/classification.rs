@@ -1,7 +1,7 @@
 //! Decisions against labels: accuracy, precision, recall, F1.
 
 /// Weights of the four outcomes of a decision between two classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BinaryCounts {
     /// Said 1, is 1.
     pub true_positive: f64,
@@ -58,7 +58,7 @@ impl BinaryCounts {
 }
 
 /// Weights of right and wrong decisions, a class.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassCounts {
     /// Of each class: said and is.
     pub right: Vec<f64>,

@@ -6,13 +6,13 @@ use math::sort::ordered_bits;
 use super::auc::{AUC_RECORD_LIMIT, area};
 
 /// Records with their groups.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GaucParts {
     records: Vec<Record>,
     overflow: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Record {
     group: u64,
     bits: u32,

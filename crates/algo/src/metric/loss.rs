@@ -1,7 +1,7 @@
 //! The mean of the objective over records, with their weights.
 
 /// Weighted sum of losses.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LossParts {
     /// Records.
     pub record_count: u64,

@@ -32,7 +32,7 @@ pub type Metrics = BTreeMap<&'static str, f64>;
 
 /// What a set of records has told about the model, for one kind of task. Merges exactly: parts of tasks 0, 1, 2...
 /// merged in that order are the same bytes however the tasks ran.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum MetricParts {
     /// Two classes.
     Binary(Box<BinaryParts>),
@@ -43,7 +43,7 @@ pub enum MetricParts {
 }
 
 /// Two classes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BinaryParts {
     /// Of the objective; equals log loss for `lr`.
     pub loss: LossParts,
@@ -60,7 +60,7 @@ pub struct BinaryParts {
 }
 
 /// Many classes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassParts {
     /// Of the objective: minus the log of the true class's probability.
     pub loss: LossParts,
@@ -69,7 +69,7 @@ pub struct ClassParts {
 }
 
 /// Numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RealParts {
     /// Of the objective.
     pub loss: LossParts,

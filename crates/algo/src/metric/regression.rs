@@ -1,7 +1,7 @@
 //! Errors of predicted numbers: RMSE, MAE, R2.
 
 /// Weighted sums over records.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RegressionParts {
     /// Weights.
     pub weight_sum: f64,

@@ -9,7 +9,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::model::{Manifest, Model};
-use crate::run::coordinator::metrics_text;
+use crate::run::judge::metrics_text;
 
 /// Weights that are shown unless said otherwise.
 const SHOWN_WEIGHTS: &str = "20";

@@ -13,7 +13,7 @@ use crate::job::keys;
 use crate::job::raw::RawJob;
 use crate::report::Report;
 use crate::run::Environment;
-use crate::run::coordinator::metrics_text;
+use crate::run::judge::metrics_text;
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(

@@ -1,55 +1,17 @@
-//! The one who runs the tasks of a process: gathers their reports in the order of tasks, decides after every epoch,
-//! keeps the best weights for early stopping, and passes Ctrl-C on.
+//! The one who runs the tasks of a process: gathers their reports in the order of tasks, has every epoch judged, keeps the
+//! best weights for early stopping, and passes Ctrl-C on.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::{Coordinator, EarlyStopping, EpochReport, Flow, MetricParts, Verdict};
+use algo::{Coordinator, EarlyStopping, EpochReport, Flow, Verdict};
 use matrix::{Exported, LocalStore, MatrixId};
 
+use super::judge::{Interrupted, Judge, Outcome};
 use super::permits::Permits;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::report::EpochLine;
-
-/// Why training ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All epochs were made.
-    Finished,
-    /// The validation loss was no better for long enough.
-    EarlyStopping,
-    /// Ctrl-C.
-    Interrupted,
-}
-
-impl End {
-    /// The word in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::EarlyStopping => "early_stopping",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
-/// What is left when all tasks have ended.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Every epoch.
-    pub epochs: Vec<EpochLine>,
-    /// Why it ended.
-    pub end: End,
-    /// The epoch whose weights are in the store, when early stopping chose one.
-    pub best_epoch: Option<u64>,
-    /// Steps of all tasks.
-    pub step_count: u64,
-    /// What a reader of the metrics should know.
-    pub notices: Vec<String>,
-}
 
 /// Coordinates the tasks of one process.
 pub struct LocalCoordinator<'a> {
@@ -71,12 +33,8 @@ struct State {
     generation: u64,
     verdict: Verdict,
     failure: Option<String>,
-    stopping: Option<EarlyStopping>,
-    best: Option<(u64, Vec<Exported>)>,
-    epochs: Vec<EpochLine>,
-    epoch_start: Instant,
-    end: End,
-    notices: Vec<String>,
+    judge: Judge,
+    best: Vec<Exported>,
 }
 
 impl<'a> LocalCoordinator<'a> {
@@ -96,12 +54,8 @@ impl<'a> LocalCoordinator<'a> {
             generation: 0,
             verdict: Verdict::Continue,
             failure: None,
-            stopping,
-            best: None,
-            epochs: Vec::new(),
-            epoch_start: Instant::now(),
-            end: End::Finished,
-            notices: Vec::new(),
+            judge: Judge::new(stopping),
+            best: Vec::new(),
         };
         Self {
             store,
@@ -126,71 +80,28 @@ impl<'a> LocalCoordinator<'a> {
     /// What happened, once all tasks have ended.
     pub fn finish(self) -> Outcome {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Outcome {
-            epochs: state.epochs,
-            end: state.end,
-            best_epoch: state.best.map(|(epoch, _)| epoch),
-            step_count: self.steps.into_inner(),
-            notices: state.notices,
-        }
+        state.judge.outcome(self.steps.into_inner())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last task has reported: merges, shows, decides.
+    /// The last task has reported: decides, and does what was decided.
     fn decide(&self, state: &mut State) -> Result<Verdict, algo::Error> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
-        let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
-        let training = merged(reports.iter().map(|report| &report.training));
-        let validation = merged(reports.iter().filter_map(|report| report.validation.as_ref()));
-        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) && !self.interrupt.is_raised() {
-            return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
+        let interrupt =
+            Interrupted { told: self.told_stop.load(Ordering::SeqCst), raised: self.interrupt.is_raised() };
+        let decision = state.judge.decide(&reports, interrupt, self.progress)?;
+        if decision.keep {
+            state.best = self.export()?;
         }
-        let line = EpochLine {
-            epoch,
-            records: reports.iter().map(|report| report.record_count).sum(),
-            seconds: state.epoch_start.elapsed().as_secs_f64(),
-            training: training.as_ref().map(metrics).unwrap_or_default(),
-            validation: validation.as_ref().map(metrics),
-        };
-        for notice in training.iter().chain(&validation).flat_map(MetricParts::notices) {
-            if !state.notices.contains(&notice) {
-                state.notices.push(notice);
-            }
-        }
-        self.progress.epoch_done(epoch, epoch_count, line.records);
-        if is_told(epoch, epoch_count) {
-            self.progress.say(&epoch_text(&line, epoch_count));
-        }
-        let loss = line.validation.as_ref().and_then(|metrics| metrics.get("loss")).copied();
-        state.epochs.push(line);
-        state.epoch_start = Instant::now();
-        if let (Some(rule), Some(loss)) = (&mut state.stopping, loss) {
-            let judgement = rule.observe(epoch, loss);
-            if judgement.improved {
-                state.best = Some((epoch, self.export()?));
-            }
-            if judgement.stop {
-                state.end = End::EarlyStopping;
-            }
-        }
-        let more = epoch + 1 < epoch_count;
-        if self.told_stop.load(Ordering::SeqCst) || (more && self.interrupt.is_raised()) {
-            state.end = End::Interrupted;
-        }
-        if state.end == End::Finished && more {
-            return Ok(Verdict::Continue);
-        }
-        if let Some((best, rows)) = &state.best
-            && *best != epoch
-        {
-            for (&matrix, rows) in self.matrices.iter().zip(rows) {
+        if decision.restore {
+            for (&matrix, rows) in self.matrices.iter().zip(&state.best) {
                 self.store.import(matrix, rows)?;
             }
         }
-        Ok(Verdict::Stop)
+        Ok(decision.verdict)
     }
 
     fn export(&self) -> Result<Vec<Exported>, algo::Error> {
@@ -254,43 +165,4 @@ impl Coordinator for LocalCoordinator<'_> {
             None => self.wait(task, epoch, generation),
         }
     }
-}
-
-fn merged<'p>(mut parts: impl Iterator<Item = &'p MetricParts>) -> Option<MetricParts> {
-    let mut sum = parts.next()?.clone();
-    parts.for_each(|part| sum.merge(part));
-    Some(sum)
-}
-
-/// Metrics by name.
-pub fn metrics(parts: &MetricParts) -> BTreeMap<String, f64> {
-    parts.finish().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Metrics in one line: the loss first, then the others that people look at.
-pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
-    let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
-    let mut parts: Vec<String> = shown
-        .iter()
-        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {value:.5}")))
-        .collect();
-    if let (false, Some(loss)) = (metrics.contains_key("log_loss"), metrics.get("loss")) {
-        parts.insert(0, format!("loss {loss:.5}"));
-    }
-    parts.join("  ")
-}
-
-/// Whether an epoch gets a line: the first three, the last, and some ten in between. The report has all.
-fn is_told(epoch: u64, epoch_count: u64) -> bool {
-    epoch < 3 || epoch + 1 == epoch_count || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10))
-}
-
-fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
-    let speed = crate::progress::count(line.records as f64 / line.seconds.max(1e-9));
-    let mut text = format!("epoch {}/{epoch_count}  {} records  {speed}/s", line.epoch + 1, line.records);
-    text += &format!("\n  training    {}", metrics_text(&line.training));
-    if let Some(validation) = &line.validation {
-        text += &format!("\n  validation  {}", metrics_text(validation));
-    }
-    text
 }

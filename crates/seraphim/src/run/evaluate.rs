@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Environment;
-use super::coordinator::metrics;
+use super::judge::metrics;
 use super::score::Scoring;
 use crate::error::Error;
 use crate::job::EvaluateJob;

@@ -13,8 +13,9 @@ use math::random::{Purpose, stream};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 
 use super::Environment;
-use super::coordinator::{LocalCoordinator, Outcome};
+use super::coordinator::LocalCoordinator;
 use super::failure::Failure;
+use super::judge::Outcome;
 use super::permits::{Permits, PermittedAgent, with_permit};
 use super::resume;
 use super::scan::scan;

@@ -3,6 +3,7 @@
 pub mod coordinator;
 pub mod evaluate;
 mod failure;
+pub mod judge;
 pub mod local;
 #[cfg(feature = "parquet")]
 mod parquet;

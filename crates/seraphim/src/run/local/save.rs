@@ -9,7 +9,7 @@ use super::{Opened, Trainer};
 use crate::error::Error;
 use crate::job::consistency_name;
 use crate::model::{self, Manifest, Model, Saved, Trained, Written, manifest};
-use crate::run::coordinator::{End, Outcome};
+use crate::run::judge::{End, Outcome};
 use crate::run::totals::{self, Totals};
 
 impl Trainer<'_> {

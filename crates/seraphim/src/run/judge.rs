@@ -1,0 +1,189 @@
+//! The decision after an epoch: one place for runs in this process and on servers.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use algo::{EarlyStopping, EpochReport, MetricParts, Verdict};
+
+use crate::progress::Progress;
+use crate::report::EpochLine;
+
+/// Why training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All epochs were made.
+    Finished,
+    /// The validation loss was no better for long enough.
+    EarlyStopping,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl End {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::EarlyStopping => "early_stopping",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What is left when all tasks have ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every epoch.
+    pub epochs: Vec<EpochLine>,
+    /// Why it ended.
+    pub end: End,
+    /// The epoch whose weights are in the store, when early stopping chose one.
+    pub best_epoch: Option<u64>,
+    /// Steps of all tasks.
+    pub step_count: u64,
+    /// What a reader of the metrics should know.
+    pub notices: Vec<String>,
+}
+
+/// What has been asked of the run by Ctrl-C.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupted {
+    /// A task was told to stop in this epoch.
+    pub told: bool,
+    /// It is wanted by now.
+    pub raised: bool,
+}
+
+/// What follows from an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// For the tasks.
+    pub verdict: Verdict,
+    /// The weights are the best so far: keep a copy.
+    pub keep: bool,
+    /// The kept copy is to be put back.
+    pub restore: bool,
+}
+
+/// Judges epochs.
+#[derive(Debug)]
+pub struct Judge {
+    stopping: Option<EarlyStopping>,
+    best_epoch: Option<u64>,
+    epochs: Vec<EpochLine>,
+    epoch_start: Instant,
+    end: End,
+    notices: Vec<String>,
+}
+
+impl Judge {
+    /// The first epoch starts now.
+    pub fn new(stopping: Option<EarlyStopping>) -> Self {
+        Self {
+            stopping,
+            best_epoch: None,
+            epochs: Vec::new(),
+            epoch_start: Instant::now(),
+            end: End::Finished,
+            notices: Vec::new(),
+        }
+    }
+
+    /// All tasks have reported, in their order: merges, shows, decides.
+    pub fn decide(
+        &mut self,
+        reports: &[EpochReport],
+        interrupted: Interrupted,
+        progress: &Progress,
+    ) -> Result<Decision, algo::Error> {
+        let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
+        let training = merged(reports.iter().map(|report| &report.training));
+        let validation = merged(reports.iter().filter_map(|report| report.validation.as_ref()));
+        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) && !interrupted.raised {
+            return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
+        }
+        let line = EpochLine {
+            epoch,
+            records: reports.iter().map(|report| report.record_count).sum(),
+            seconds: self.epoch_start.elapsed().as_secs_f64(),
+            training: training.as_ref().map(metrics).unwrap_or_default(),
+            validation: validation.as_ref().map(metrics),
+        };
+        for notice in training.iter().chain(&validation).flat_map(MetricParts::notices) {
+            if !self.notices.contains(&notice) {
+                self.notices.push(notice);
+            }
+        }
+        progress.epoch_done(epoch, epoch_count, line.records);
+        if is_told(epoch, epoch_count) {
+            progress.say(&epoch_text(&line, epoch_count));
+        }
+        let loss = line.validation.as_ref().and_then(|metrics| metrics.get("loss")).copied();
+        self.epochs.push(line);
+        self.epoch_start = Instant::now();
+        let mut keep = false;
+        if let (Some(rule), Some(loss)) = (&mut self.stopping, loss) {
+            let judgement = rule.observe(epoch, loss);
+            keep = judgement.improved;
+            if keep {
+                self.best_epoch = Some(epoch);
+            }
+            if judgement.stop {
+                self.end = End::EarlyStopping;
+            }
+        }
+        let more = epoch + 1 < epoch_count;
+        if interrupted.told || (more && interrupted.raised) {
+            self.end = End::Interrupted;
+        }
+        let goes_on = self.end == End::Finished && more;
+        let verdict = if goes_on { Verdict::Continue } else { Verdict::Stop };
+        let restore = !goes_on && self.best_epoch.is_some_and(|best| best != epoch);
+        Ok(Decision { verdict, keep, restore })
+    }
+
+    /// What happened, once all tasks have ended.
+    pub fn outcome(self, step_count: u64) -> Outcome {
+        let Self { best_epoch, epochs, end, notices, .. } = self;
+        Outcome { epochs, end, best_epoch, step_count, notices }
+    }
+}
+
+fn merged<'p>(mut parts: impl Iterator<Item = &'p MetricParts>) -> Option<MetricParts> {
+    let mut sum = parts.next()?.clone();
+    parts.for_each(|part| sum.merge(part));
+    Some(sum)
+}
+
+/// Metrics by name.
+pub fn metrics(parts: &MetricParts) -> BTreeMap<String, f64> {
+    parts.finish().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Metrics in one line: the loss first, then the others that people look at.
+pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
+    let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
+    let mut parts: Vec<String> = shown
+        .iter()
+        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {value:.5}")))
+        .collect();
+    if let (false, Some(loss)) = (metrics.contains_key("log_loss"), metrics.get("loss")) {
+        parts.insert(0, format!("loss {loss:.5}"));
+    }
+    parts.join("  ")
+}
+
+/// Whether an epoch gets a line: the first three, the last, and some ten in between. The report has all.
+fn is_told(epoch: u64, epoch_count: u64) -> bool {
+    epoch < 3 || epoch + 1 == epoch_count || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10))
+}
+
+fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
+    let speed = crate::progress::count(line.records as f64 / line.seconds.max(1e-9));
+    let mut text = format!("epoch {}/{epoch_count}  {} records  {speed}/s", line.epoch + 1, line.records);
+    text += &format!("\n  training    {}", metrics_text(&line.training));
+    if let Some(validation) = &line.validation {
+        text += &format!("\n  validation  {}", metrics_text(validation));
+    }
+    text
+}
