@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// The report of one `train`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Version of the program.
-    pub program_version: &'static str,
+    pub program_version: String,
     /// Name of the algorithm.
     pub algorithm: String,
     /// Every parameter with its value in force.
@@ -35,7 +35,7 @@ pub struct Report {
     /// Every epoch.
     pub epochs: Vec<EpochLine>,
     /// `finished`, `early_stopping` or `interrupted`.
-    pub ended_by: &'static str,
+    pub ended_by: String,
     /// The epoch whose weights were saved, when early stopping chose one.
     pub best_epoch: Option<u64>,
     /// Seconds of each part of the run.
@@ -53,7 +53,7 @@ pub struct Report {
 }
 
 /// What was read.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputReport {
     /// Training records, those held out included.
     pub records: u64,
@@ -70,7 +70,7 @@ pub struct InputReport {
 }
 
 /// One epoch.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EpochLine {
     /// From 0.
     pub epoch: u64,
@@ -85,7 +85,7 @@ pub struct EpochLine {
 }
 
 /// Wall-clock seconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Timings {
     /// Finding files, formats, columns.
     pub open_s: f64,
@@ -104,7 +104,7 @@ pub struct Timings {
 }
 
 /// The model that was written.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ModelReport {
     /// Its directory.
     pub path: String,

@@ -57,7 +57,7 @@ fn summary(report: &Report) -> String {
             text += &format!("validation  {}\n", metrics_text(validation));
         }
     }
-    let how = match report.ended_by {
+    let how = match report.ended_by.as_str() {
         "interrupted" => "interrupted; the model so far is saved in",
         "early_stopping" => "stopped early; the best model is saved in",
         _ => "model saved in",

@@ -1,44 +1,39 @@
 //! Training in one process: open the data, lay out the matrices, run a thread a task, save the model, report.
 
-mod save;
-
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::{DataFacts, DataNeeds, Epochs, Job, TrainTask};
-use data::{Batch, BatchStream, KeepConfig, LabelRule, MemoryStream, Reader, Source, TaskData};
-use math::random::{Purpose, stream};
+use algo::{DataNeeds, Job, TrainTask};
+use data::{BatchStream, TaskData};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 
 use super::Environment;
+use super::closing::{Closing, save};
 use super::coordinator::LocalCoordinator;
 use super::failure::Failure;
+use super::input::{Opened, Shares, open};
 use super::judge::Outcome;
 use super::permits::{Permits, PermittedAgent, with_permit};
 use super::resume;
 use super::scan::scan;
-use super::share::{Timed, Validation, Watched};
+use super::share::{Timed, Watched};
 use super::tasks::{explain, task_count};
-use super::totals::Totals;
-use super::validated::Validated;
+use super::totals::{TaskSummary, Totals, validation_notices};
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Manifest, Model};
+use crate::model::{self, Model};
 use crate::progress::Progress;
-use crate::report::{InputReport, ModelReport, Report, Timings};
+use crate::report::{Report, Timings};
 
 /// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once. A task that is alone
 /// has one.
 const PARTITIONS_A_TASK: u32 = 8;
 
-/// The opened data of a run.
-pub(super) struct Opened {
-    pub(super) source: Source,
-    pub(super) validation: Option<Source>,
-    task_count: u32,
-}
+/// What a task has read, and the names of keys that it has met.
+type Ended = (TaskSummary, BTreeMap<u64, String>);
 
 /// The parts of a run that outlive its tasks.
 struct Trainer<'a> {
@@ -48,6 +43,7 @@ struct Trainer<'a> {
     needs: DataNeeds,
     progress: &'a Progress,
     permits: Option<Arc<Permits>>,
+    task_count: u32,
 }
 
 /// Trains a model and writes it.
@@ -60,13 +56,15 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     }
     let previous = job.from.as_deref().map(|path| Model::read(path, true)).transpose()?;
     let needs = algorithm.data_needs();
-    let opened = open(job, &needs, previous.as_ref(), environment)?;
+    let schema = previous.as_ref().map(|model| &model.manifest.schema);
+    let opened = open(job, &needs, schema, environment)?;
+    let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
     let progress = Progress::new(job.manner.quiet, opened.source.size_bytes());
-    let permits = (job.manner.threads < opened.task_count as usize).then(|| Permits::new(job.manner.threads));
-    let trainer =
-        Trainer { job, environment, algorithm: algorithm.as_ref(), needs, progress: &progress, permits };
+    let permits = (job.manner.threads < task_count as usize).then(|| Permits::new(job.manner.threads));
+    let (algorithm, progress) = (algorithm.as_ref(), &progress);
+    let trainer = Trainer { job, environment, algorithm, needs, progress, permits, task_count };
     let mut timings = Timings { open_s: start.elapsed().as_secs_f64(), ..Timings::default() };
-    trainer.greet(&opened);
+    progress.say(&greeting(job, &opened, task_count));
     let report = trainer.run(&opened, previous, &mut timings, start);
     progress.clear();
     let report = report?;
@@ -77,51 +75,26 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
 }
 
 /// Tries it before the work, and leaves nothing behind.
-fn check_writable(path: &Path) -> Result<(), Error> {
+pub(super) fn check_writable(path: &Path) -> Result<(), Error> {
     let there = path.exists();
     std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
     if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
 }
 
-fn open(
-    job: &TrainJob,
-    needs: &DataNeeds,
-    previous: Option<&Model>,
-    environment: Environment<'_>,
-) -> Result<Opened, Error> {
-    let mut input = job.input.clone();
-    input.options.label_rule = needs.label_rule;
-    input.options.keep_zeros = needs.keep_zeros;
-    let config = input.source_config();
-    let source = match previous {
-        Some(model) => Source::open_like(&config, &model.manifest.schema, environment.formats)?,
-        None => Source::open(&config, environment.formats)?,
-    };
-    let validation = (!job.validate.is_empty()).then(|| {
-        Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
-    });
-    if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
-        let what = "early_stopping watches the validation loss, and there is nothing to validate on".into();
-        let advice = "give --validate FILES, or --set validation_share=0.1".into();
-        return Err(Error::Request { what, advice });
-    }
-    let task_count = task_count(job.manner.tasks, &source, job.manner.threads);
-    Ok(Opened { validation: validation.transpose()?, source, task_count })
+/// What is about to happen, for people.
+pub(super) fn greeting(job: &TrainJob, opened: &Opened, task_count: u32) -> String {
+    format!(
+        "training {} on {} as {}: {}, {}, seed {}",
+        job.algorithm,
+        job.input.data.join(", "),
+        opened.source.schema().format,
+        explain(job.manner.tasks, task_count, &opened.source),
+        consistency_name(job.consistency),
+        job.seed
+    )
 }
 
 impl Trainer<'_> {
-    fn greet(&self, opened: &Opened) {
-        let tasks = explain(self.job.manner.tasks, opened.task_count, &opened.source);
-        self.progress.say(&format!(
-            "training {} on {} as {}: {tasks}, {}, seed {}",
-            self.job.algorithm,
-            self.job.input.data.join(", "),
-            opened.source.schema().format,
-            consistency_name(self.job.consistency),
-            self.job.seed
-        ));
-    }
-
     fn run(
         &self,
         opened: &Opened,
@@ -129,131 +102,107 @@ impl Trainer<'_> {
         timings: &mut Timings,
         start: Instant,
     ) -> Result<Report, Error> {
-        let mut shares = self.shares(opened)?;
+        let plan = Shares {
+            job: self.job,
+            needs: &self.needs,
+            opened,
+            task_count: self.task_count,
+            tasks: 0..self.task_count,
+        };
+        let closing = Closing {
+            job: self.job,
+            algorithm: self.algorithm,
+            needs: &self.needs,
+            schema: opened.source.schema(),
+            size_bytes: opened.source.size_bytes(),
+            task_count: self.task_count,
+        };
+        let mut shares = plan.training()?;
         let clock = Instant::now();
-        let scanned = self.needs.scan || self.holds_out(opened);
+        let scanned = plan.must_scan();
         if scanned {
             scan(&mut shares, self.permits.as_deref(), self.environment.interrupt, self.progress)?;
             timings.scan_s = clock.elapsed().as_secs_f64();
         }
-        let facts = self.facts(&shares, opened, scanned)?;
+        let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
+        let facts = closing.facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
-        let partitions = if opened.task_count == 1 { 1 } else { PARTITIONS_A_TASK * opened.task_count };
+        let partitions = if self.task_count == 1 { 1 } else { PARTITIONS_A_TASK * self.task_count };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
-        let (store, ids) = self.store(&specs, opened.task_count, previous.as_ref())?;
+        let (store, ids) = self.store(&specs, previous.as_ref())?;
         let clock = Instant::now();
-        let (outcome, mut shares, validated) =
-            self.train_tasks(opened, shares, &store, &ids, &model, previous.is_some())?;
+        let (outcome, ended) = self.train_tasks(&plan, shares, &store, &ids, &model, previous.is_some())?;
         timings.train_s = clock.elapsed().as_secs_f64();
-        timings.validate_s = validated.longest_s;
-        self.check_records(&shares)?;
+        let (summaries, dictionaries): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+        timings.validate_s = summaries.iter().map(|task| task.validate_s).fold(0.0, f64::max);
+        let totals = Totals::of(&summaries);
+        closing.check_records(&totals, self.environment.interrupt.is_raised())?;
         if outcome.step_count == 0 {
             let what = "before the first step was made: there is nothing to save".into();
             return Err(Error::Interrupted { what });
         }
-        let mut notices =
-            previous.as_ref().and_then(|model| resume::notice(model, &specs)).into_iter().collect::<Vec<_>>();
-        notices.extend(validated.notices(&shares, opened));
+        let mut notices: Vec<String> =
+            previous.as_ref().and_then(|model| resume::notice(model, &specs)).into_iter().collect();
+        notices.extend(validation_notices(&summaries, closing.schema));
         let clock = Instant::now();
-        let written = self.save(opened, &specs, &ids, &store, model, previous, &outcome, &mut shares)?;
+        let rows = ids.iter().map(|&id| store.export(id)).collect::<Result<Vec<_>, _>>()?;
+        let manifest = closing.manifest(model, &outcome, &totals);
+        let mut dictionary = previous.map(|model| model.dictionary).unwrap_or_default();
+        dictionary.extend(dictionaries.into_iter().flatten());
+        let written = save(self.job, manifest, &specs, &rows, dictionary, self.environment.interrupt)?;
         timings.save_s = clock.elapsed().as_secs_f64();
         timings.sync_s = written.sync_s;
         timings.total_s = start.elapsed().as_secs_f64();
-        Ok(self.report(opened, &shares, &store, outcome, &written.manifest, *timings, notices))
-    }
-
-    fn holds_out(&self, opened: &Opened) -> bool {
-        opened.validation.is_none() && self.needs.validation_share > 0.0
-    }
-
-    /// Each task's share of the training data.
-    fn shares(&self, opened: &Opened) -> Result<Vec<TaskData>, Error> {
-        let single =
-            matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.needs.scan && !self.holds_out(opened);
-        let keep = (!single).then(|| self.keep_config(opened));
-        let splits = opened.source.splits(opened.task_count as usize);
-        (0u64..)
-            .zip(splits)
-            .map(|(task, splits)| {
-                let mut reader = opened.source.reader(splits)?;
-                if self.holds_out(opened) {
-                    let chance = stream(self.job.seed, Purpose::Validation, task, 0);
-                    reader.set_holdout(self.needs.validation_share, chance);
-                }
-                let (shuffle, batch_size) = (self.needs.shuffle, self.needs.batch_size);
-                Ok(TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size))
-            })
-            .collect()
-    }
-
-    /// The memory limit is of all tasks together, and of their validation data when these are kept as well.
-    fn keep_config(&self, opened: &Opened) -> KeepConfig {
-        let parts = u64::from(opened.task_count) * if opened.validation.is_some() { 2 } else { 1 };
-        KeepConfig {
-            mode: self.job.keep,
-            memory_limit_bytes: self.job.memory_limit_bytes / parts,
-            folder: self.job.scratch.clone(),
-        }
-    }
-
-    /// What is known before the first step; a scan must have seen records.
-    fn facts(&self, shares: &[TaskData], opened: &Opened, scanned: bool) -> Result<DataFacts, Error> {
-        let summary = Totals::of(shares);
-        if scanned && summary.records == 0 {
-            return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-        }
-        let classes = summary.labels.classes().unwrap_or_default();
-        Ok(DataFacts {
-            record_count: summary.records,
-            classes: classes.into_iter().map(|(label, _)| label).collect(),
-            dense: !opened.source.schema().columns.is_empty(),
-        })
+        let stats = serde_json::to_value(store.stats()).unwrap_or_default();
+        Ok(closing.report(totals, stats, outcome, &written.manifest, *timings, notices))
     }
 
     fn store(
         &self,
         specs: &[MatrixSpec],
-        task_count: u32,
         previous: Option<&Model>,
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
-        let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: self.job.wait_limit });
+        let config = LocalConfig { task_count: self.task_count, wait_limit: self.job.wait_limit };
+        let mut store = LocalStore::new(config);
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
         if let Some(previous) = previous {
-            resume::import(previous, specs, &ids, &store)?;
+            for (position, rows) in resume::rows(previous, specs) {
+                store.import(ids[position], &rows)?;
+            }
         }
         Ok((Arc::new(store), ids))
     }
 
-    /// Runs the tasks; gives back their data for the summaries, and what is known of their validation.
+    /// Runs the tasks; what each has read, and the names that it has met.
     fn train_tasks(
         &self,
-        opened: &Opened,
+        plan: &Shares<'_>,
         shares: Vec<TaskData>,
         store: &Arc<LocalStore>,
         ids: &[MatrixId],
         model: &algo::Model,
         resumed: bool,
-    ) -> Result<(Outcome, Vec<TaskData>, Validated), Error> {
+    ) -> Result<(Outcome, Vec<Ended>), Error> {
         let coordinator = LocalCoordinator::new(
             store,
             ids,
-            opened.task_count,
+            self.task_count,
             self.algorithm.stopping(),
             self.progress,
             self.environment.interrupt,
             self.permits.clone(),
             self.job.wait_limit,
         );
-        let validations = Self::validations(opened, shares.len())?;
+        let validations = plan.validations()?;
         let failure = Failure::default();
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
-        let ended: Vec<(TaskData, Option<Timed>)> = std::thread::scope(|scope| {
+        let ended: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = self.validation_stream(opened, validation, &mut data);
+                        let mut validation = plan.validation_stream(validation, &mut data);
                         let run = || {
                             self.one_task(
                                 task,
@@ -271,7 +220,8 @@ impl Trainer<'_> {
                             store.stop(&reason);
                             coordinator_ref.fail(&reason);
                         }
-                        (data.data, validation)
+                        let summary = TaskSummary::of(&data.data, validation.as_ref());
+                        (summary, data.data.reader_mut().take_dictionary())
                     })
                 })
                 .collect();
@@ -281,38 +231,7 @@ impl Trainer<'_> {
             Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
             error => error,
         })?;
-        let (shares, validations): (Vec<TaskData>, Vec<Option<Timed>>) = ended.into_iter().unzip();
-        let validated = Validated::of(validations.iter().flatten());
-        Ok((coordinator.finish(), shares, validated))
-    }
-
-    /// Each task's reader of the validation data, if there are any.
-    fn validations(opened: &Opened, count: usize) -> Result<Vec<Option<Reader>>, Error> {
-        let Some(source) = &opened.validation else {
-            return Ok((0..count).map(|_| None).collect());
-        };
-        source.splits(count).into_iter().map(|splits| Ok(Some(source.reader(splits)?))).collect()
-    }
-
-    fn validation_stream(
-        &self,
-        opened: &Opened,
-        reader: Option<Reader>,
-        data: &mut Watched<'_>,
-    ) -> Option<Timed> {
-        if let Some(reader) = reader {
-            let single = matches!(self.needs.epochs, Epochs::Fixed(1));
-            let keep = (!single).then(|| self.keep_config(opened));
-            let (seed, size) = (self.job.seed, self.needs.batch_size);
-            let task = VALIDATION_TASKS;
-            let data = TaskData::new(reader, keep, data::Shuffle::None, seed, task, size);
-            return Some(Timed::new(Validation::File(Box::new(data))));
-        }
-        if self.needs.validation_share > 0.0 {
-            let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
-        }
-        None
+        Ok((coordinator.finish(), ended))
     }
 
     fn one_task(
@@ -341,74 +260,4 @@ impl Trainer<'_> {
         let task = TrainTask { agent, data, validation, coordinator, model, resumed };
         with_permit(self.permits.as_deref(), || self.algorithm.train(task))
     }
-
-    /// What only the end of epoch 0 shows: no records, labels that do not go together.
-    fn check_records(&self, shares: &[TaskData]) -> Result<(), Error> {
-        let totals = Totals::of(shares);
-        if totals.records == 0 && !self.environment.interrupt.is_raised() {
-            return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
-        }
-        totals.labels.check(self.needs.label_rule)?;
-        let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
-            && (totals.labels.positive_count() == 0
-                || totals.labels.positive_count() == totals.labels.count());
-        if one_class && totals.records > 0 && !self.environment.interrupt.is_raised() {
-            let label = if totals.labels.positive_count() == 0 { 0.0 } else { 1.0 };
-            return Err(algo::Error::OneClass { record_count: totals.records, label }.into());
-        }
-        Ok(())
-    }
-
-    fn report(
-        &self,
-        opened: &Opened,
-        shares: &[TaskData],
-        store: &LocalStore,
-        outcome: Outcome,
-        written: &Manifest,
-        timings: Timings,
-        more_notices: Vec<String>,
-    ) -> Report {
-        let totals = Totals::of(shares);
-        let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
-        let mut notices = totals.notices;
-        notices.extend(outcome.notices);
-        notices.extend(more_notices);
-        Report {
-            program_version: env!("CARGO_PKG_VERSION"),
-            algorithm: self.job.algorithm.clone(),
-            settings: self.settings(),
-            seed: self.job.seed,
-            consistency: consistency_name(self.job.consistency),
-            tasks: opened.task_count,
-            threads: self.job.manner.threads,
-            data: self.job.input.data.clone(),
-            validate: self.job.validate.clone(),
-            format: opened.source.schema().format.clone(),
-            input: InputReport {
-                records: totals.records,
-                size_bytes: opened.source.size_bytes(),
-                labels: crate::labels::describe(&totals.labels, opened.source.schema()),
-                bad_lines: totals.bad_lines,
-                first_bad_lines: totals.first_bad_lines,
-                kept: serde_json::json!(totals.kept),
-            },
-            epochs: outcome.epochs,
-            ended_by: outcome.end.name(),
-            best_epoch: outcome.best_epoch,
-            timings,
-            records_per_second: trained as f64 / timings.train_s.max(1e-9),
-            peak_memory_bytes: crate::machine::peak_memory_bytes(),
-            store: serde_json::to_value(store.stats()).unwrap_or_default(),
-            notices,
-            model: ModelReport {
-                path: self.job.model.display().to_string(),
-                size_bytes: written.files.iter().map(|file| file.size_bytes).sum(),
-                stored_rows: written.matrices.iter().map(|m| (m.name.clone(), m.stored_rows)).collect(),
-            },
-        }
-    }
 }
-
-/// Task number of validation streams: they do not shuffle, so it only names their files.
-const VALIDATION_TASKS: u64 = u64::MAX;

@@ -1,8 +1,10 @@
 //! Runs in one process: tasks are threads, parameters a store they share.
 
+mod closing;
 pub mod coordinator;
 pub mod evaluate;
 mod failure;
+mod input;
 pub mod judge;
 pub mod local;
 #[cfg(feature = "parquet")]
@@ -15,7 +17,6 @@ pub mod score;
 pub mod share;
 pub mod tasks;
 pub mod totals;
-mod validated;
 
 use data::FormatTable;
 

@@ -1,26 +1,22 @@
 //! Training on from a model: its weights always, its optimizer state where that means the same to the job's rule.
 
-use matrix::{Exported, LocalStore, MatrixId, MatrixSpec, PushRule};
+use std::borrow::Cow;
 
-use crate::error::Error;
+use matrix::{Exported, MatrixSpec, PushRule};
+
 use crate::model::Model;
 
-/// Puts the matrices of `previous` in the store.
-pub(super) fn import(
-    previous: &Model,
-    specs: &[MatrixSpec],
-    ids: &[MatrixId],
-    store: &LocalStore,
-) -> Result<(), Error> {
-    for (entry, rows) in previous.manifest.matrices.iter().zip(&previous.matrices) {
-        let Some(position) = specs.iter().position(|spec| spec.name == entry.name) else { continue };
-        if state_fits(entry.spec.rule, specs[position].rule) {
-            store.import(ids[position], rows)?;
-        } else {
-            store.import(ids[position], &Exported { slots: Vec::new(), ..rows.clone() })?;
-        }
-    }
-    Ok(())
+/// The rows of `previous` for the matrices of a job: the position of the matrix among `specs`, and what to import.
+pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, Exported>)> {
+    let entries = previous.manifest.matrices.iter().zip(&previous.matrices);
+    entries
+        .filter_map(|(entry, rows)| {
+            let position = specs.iter().position(|spec| spec.name == entry.name)?;
+            let fits = state_fits(entry.spec.rule, specs[position].rule);
+            let weights_only = || Exported { slots: Vec::new(), ..rows.clone() };
+            Some((position, if fits { Cow::Borrowed(rows) } else { Cow::Owned(weights_only()) }))
+        })
+        .collect()
 }
 
 /// What the user should know of the optimizer state of `previous`, when it is not used.

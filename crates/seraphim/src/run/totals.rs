@@ -1,11 +1,37 @@
 //! What all tasks have read, added up in the order of tasks.
 
-use std::collections::BTreeMap;
+use data::{KeptStats, LabelStats, ReadSummary, Schema, TaskData};
+use serde::{Deserialize, Serialize};
 
-use data::{KeptStats, LabelStats, ReadSummary, TaskData};
+use super::share::Timed;
 
 /// Bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;
+
+/// What one task has read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TaskSummary {
+    /// Of the training data.
+    pub training: ReadSummary,
+    /// What is kept for later epochs.
+    pub kept: KeptStats,
+    /// Of the validation file.
+    pub validation: Option<ReadSummary>,
+    /// Seconds in validation.
+    pub validate_s: f64,
+}
+
+impl TaskSummary {
+    /// Of a task's data.
+    pub fn of(data: &TaskData, validation: Option<&Timed>) -> Self {
+        Self {
+            training: data.reader().summary().clone(),
+            kept: data.kept_stats(),
+            validation: validation.and_then(Timed::summary).cloned(),
+            validate_s: validation.map_or(0.0, |timed| timed.spent().as_secs_f64()),
+        }
+    }
+}
 
 /// Sums over tasks.
 #[derive(Clone, Debug, Default)]
@@ -25,15 +51,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Of the shares of all tasks.
-    pub fn of(shares: &[TaskData]) -> Self {
+    /// Of all tasks.
+    pub fn of(tasks: &[TaskSummary]) -> Self {
         let mut totals = Self::default();
-        for share in shares {
-            totals.add(share.reader().summary());
-            let kept = share.kept_stats();
-            totals.kept.block_count += kept.block_count;
-            totals.kept.memory_bytes += kept.memory_bytes;
-            totals.kept.disk_bytes += kept.disk_bytes;
+        for task in tasks {
+            totals.add(&task.training);
+            totals.kept.block_count += task.kept.block_count;
+            totals.kept.memory_bytes += task.kept.memory_bytes;
+            totals.kept.disk_bytes += task.kept.disk_bytes;
         }
         totals
     }
@@ -53,7 +78,27 @@ impl Totals {
     }
 }
 
-/// The names of keys that all readers have met.
-pub fn dictionary(shares: &mut [TaskData]) -> BTreeMap<u64, String> {
-    shares.iter_mut().flat_map(|share| share.reader_mut().take_dictionary()).collect()
+/// What the user should know of the validation files: bad lines, and features that training has not seen.
+pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String> {
+    let mut totals = Totals::default();
+    let mut met = None;
+    for summary in tasks.iter().filter_map(|task| task.validation.as_ref()) {
+        totals.add(summary);
+        met = met.max(summary.largest_key);
+    }
+    let mut notices: Vec<String> =
+        totals.notices.iter().map(|notice| format!("validation: {notice}")).collect();
+    if let Some(first) = totals.first_bad_lines.first() {
+        notices.push(format!("validation: skipped {} bad lines, the first: {first}", totals.bad_lines));
+    }
+    let known = tasks.iter().filter_map(|task| task.training.largest_key).max();
+    let numbered = schema.columns.is_empty() && schema.format != "vw";
+    if let (true, Some(known), Some(met)) = (numbered, known, met)
+        && met > known
+    {
+        notices.push(format!(
+            "validation has features up to {met}, training only up to {known}: what training never saw has no weight"
+        ));
+    }
+    notices
 }

@@ -1,0 +1,174 @@
+//! What a run says of itself: the facts before the first step, the checks after the last, the manifest of the model, the
+//! report. One place for runs in this process and on servers.
+
+use std::collections::BTreeMap;
+
+use algo::{DataFacts, DataNeeds, Job};
+use data::{LabelRule, Schema};
+use matrix::{Exported, MatrixSpec, Partitioner};
+
+use super::judge::{End, Outcome};
+use super::totals::Totals;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::job::{TrainJob, consistency_name};
+use crate::model::{self, Manifest, Saved, Trained, Written, manifest};
+use crate::report::{InputReport, ModelReport, Report, Timings};
+
+/// What is known of a run besides its parameters.
+pub(super) struct Closing<'a> {
+    pub(super) job: &'a TrainJob,
+    pub(super) algorithm: &'a dyn Job,
+    pub(super) needs: &'a DataNeeds,
+    pub(super) schema: &'a Schema,
+    pub(super) size_bytes: Option<u64>,
+    pub(super) task_count: u32,
+}
+
+impl Closing<'_> {
+    /// What is known before the first step; a scan must have seen records.
+    pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
+        if scanned && totals.records == 0 {
+            return Err(self.no_records());
+        }
+        let classes = totals.labels.classes().unwrap_or_default();
+        Ok(DataFacts {
+            record_count: totals.records,
+            classes: classes.into_iter().map(|(label, _)| label).collect(),
+            dense: !self.schema.columns.is_empty(),
+        })
+    }
+
+    pub(super) fn no_records(&self) -> Error {
+        Error::NoRecords { inputs: self.job.input.data.clone() }
+    }
+
+    /// What only the end of epoch 0 shows: no records, labels that do not go together.
+    pub(super) fn check_records(&self, totals: &Totals, interrupted: bool) -> Result<(), Error> {
+        if totals.records == 0 && !interrupted {
+            return Err(self.no_records());
+        }
+        totals.labels.check(self.needs.label_rule)?;
+        let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
+            && (totals.labels.positive_count() == 0
+                || totals.labels.positive_count() == totals.labels.count());
+        if one_class && totals.records > 0 && !interrupted {
+            let label = if totals.labels.positive_count() == 0 { 0.0 } else { 1.0 };
+            return Err(algo::Error::OneClass { record_count: totals.records, label }.into());
+        }
+        Ok(())
+    }
+
+    /// The manifest of the model, but for its matrices and files.
+    pub(super) fn manifest(&self, model: algo::Model, outcome: &Outcome, totals: &Totals) -> Manifest {
+        Manifest {
+            format: manifest::FORMAT_NAME.into(),
+            format_version: manifest::FORMAT_VERSION,
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            algorithm: self.job.algorithm.clone(),
+            settings: self.settings(),
+            schema: self.schema.clone(),
+            model,
+            matrices: Vec::new(),
+            trained: self.trained(outcome, totals),
+            files: Vec::new(),
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.algorithm.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn trained(&self, outcome: &Outcome, totals: &Totals) -> Trained {
+        let saved_epoch = match outcome.best_epoch {
+            Some(best) => outcome.epochs.iter().find(|line| line.epoch == best),
+            None => outcome.epochs.last(),
+        };
+        Trained {
+            data: self.job.input.data.clone(),
+            validate: self.job.validate.clone(),
+            from: self.job.from.as_ref().map(|path| path.display().to_string()),
+            records: totals.records,
+            epochs: outcome.epochs.len() as u64,
+            interrupted: outcome.end == End::Interrupted,
+            seed: self.job.seed,
+            tasks: self.task_count,
+            consistency: consistency_name(self.job.consistency),
+            metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
+            validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn report(
+        &self,
+        totals: Totals,
+        store: serde_json::Value,
+        outcome: Outcome,
+        written: &Manifest,
+        timings: Timings,
+        more_notices: Vec<String>,
+    ) -> Report {
+        let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
+        let mut notices = totals.notices;
+        notices.extend(outcome.notices);
+        notices.extend(more_notices);
+        Report {
+            program_version: env!("CARGO_PKG_VERSION").into(),
+            algorithm: self.job.algorithm.clone(),
+            settings: self.settings(),
+            seed: self.job.seed,
+            consistency: consistency_name(self.job.consistency),
+            tasks: self.task_count,
+            threads: self.job.manner.threads,
+            data: self.job.input.data.clone(),
+            validate: self.job.validate.clone(),
+            format: self.schema.format.clone(),
+            input: InputReport {
+                records: totals.records,
+                size_bytes: self.size_bytes,
+                labels: crate::labels::describe(&totals.labels, self.schema),
+                bad_lines: totals.bad_lines,
+                first_bad_lines: totals.first_bad_lines,
+                kept: serde_json::json!(totals.kept),
+            },
+            epochs: outcome.epochs,
+            ended_by: outcome.end.name().into(),
+            best_epoch: outcome.best_epoch,
+            timings,
+            records_per_second: trained as f64 / timings.train_s.max(1e-9),
+            peak_memory_bytes: crate::machine::peak_memory_bytes(),
+            store,
+            notices,
+            model: ModelReport {
+                path: self.job.model.display().to_string(),
+                size_bytes: written.files.iter().map(|file| file.size_bytes).sum(),
+                stored_rows: written.matrices.iter().map(|m| (m.name.clone(), m.stored_rows)).collect(),
+            },
+        }
+    }
+}
+
+/// Where its rows lay is no part of a model: the same bytes for any number of partitions.
+fn without_places(spec: &MatrixSpec) -> MatrixSpec {
+    let partitioner = match &spec.partitioner {
+        Partitioner::Hash { .. } => Partitioner::Hash { partition_count: 1 },
+        Partitioner::Range { .. } => Partitioner::Range { partition_count: 1 },
+        Partitioner::Explicit { starts } => Partitioner::Explicit { starts: starts.clone() },
+    };
+    MatrixSpec { partitioner, ..spec.clone() }
+}
+
+/// Writes the model. Of the dictionary, the names of rows that exist are kept.
+pub(super) fn save(
+    job: &TrainJob,
+    manifest: Manifest,
+    specs: &[MatrixSpec],
+    rows: &[Exported],
+    mut dictionary: BTreeMap<u64, String>,
+    interrupt: &Interrupt,
+) -> Result<Written, Error> {
+    let specs: Vec<MatrixSpec> = specs.iter().map(without_places).collect();
+    let saved: Vec<Saved<'_>> = specs.iter().zip(rows).map(|(spec, rows)| Saved { spec, rows }).collect();
+    dictionary.retain(|key, _| rows.iter().any(|rows| rows.keys.binary_search(key).is_ok()));
+    model::write(&job.model, job.overwrite, manifest, &saved, job.keep_optimizer, &dictionary, interrupt)
+}

@@ -1,0 +1,127 @@
+//! The data of a training run: opened once, then cut into the shares of tasks.
+
+use std::ops::Range;
+
+use algo::{DataNeeds, Epochs};
+use data::{Batch, KeepConfig, MemoryStream, Reader, Schema, Source, TaskData};
+use math::random::{Purpose, stream};
+
+use super::Environment;
+use super::share::{Timed, Validation, Watched};
+use crate::error::Error;
+use crate::job::TrainJob;
+
+/// Task number of validation streams: they do not shuffle, so it only names their files.
+const VALIDATION_TASKS: u64 = u64::MAX;
+
+/// The opened data of a run.
+pub(super) struct Opened {
+    pub(super) source: Source,
+    pub(super) validation: Option<Source>,
+}
+
+/// Opens the data; `like`: with the columns of an earlier model, or of the process that looked first.
+pub(super) fn open(
+    job: &TrainJob,
+    needs: &DataNeeds,
+    like: Option<&Schema>,
+    environment: Environment<'_>,
+) -> Result<Opened, Error> {
+    let mut input = job.input.clone();
+    input.options.label_rule = needs.label_rule;
+    input.options.keep_zeros = needs.keep_zeros;
+    let config = input.source_config();
+    let source = match like {
+        Some(schema) => Source::open_like(&config, schema, environment.formats)?,
+        None => Source::open(&config, environment.formats)?,
+    };
+    let validation = (!job.validate.is_empty()).then(|| {
+        Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
+    });
+    if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
+        let what = "early_stopping watches the validation loss, and there is nothing to validate on".into();
+        let advice = "give --validate FILES, or --set validation_share=0.1".into();
+        return Err(Error::Request { what, advice });
+    }
+    Ok(Opened { validation: validation.transpose()?, source })
+}
+
+/// How the opened data are handed to the tasks of one process.
+pub(super) struct Shares<'a> {
+    pub(super) job: &'a TrainJob,
+    pub(super) needs: &'a DataNeeds,
+    pub(super) opened: &'a Opened,
+    /// Of the job.
+    pub(super) task_count: u32,
+    /// Those that run here.
+    pub(super) tasks: Range<u32>,
+}
+
+impl Shares<'_> {
+    pub(super) fn holds_out(&self) -> bool {
+        self.opened.validation.is_none() && self.needs.validation_share > 0.0
+    }
+
+    /// Whether the data must be read before the first step.
+    pub(super) fn must_scan(&self) -> bool {
+        self.needs.scan || self.holds_out()
+    }
+
+    fn here<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
+        of_all.into_iter().skip(self.tasks.start as usize).take(self.tasks.len())
+    }
+
+    /// The training data of each task.
+    pub(super) fn training(&self) -> Result<Vec<TaskData>, Error> {
+        let single = matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.must_scan();
+        let keep = (!single).then(|| self.keep_config());
+        let splits = self.opened.source.splits(self.task_count as usize);
+        self.here(splits)
+            .zip(u64::from(self.tasks.start)..)
+            .map(|(splits, task)| {
+                let mut reader = self.opened.source.reader(splits)?;
+                if self.holds_out() {
+                    let chance = stream(self.job.seed, Purpose::Validation, task, 0);
+                    reader.set_holdout(self.needs.validation_share, chance);
+                }
+                let (shuffle, batch_size) = (self.needs.shuffle, self.needs.batch_size);
+                Ok(TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size))
+            })
+            .collect()
+    }
+
+    /// The memory limit is of all tasks here together, and of their validation data when these are kept as well.
+    fn keep_config(&self) -> KeepConfig {
+        let parts = self.tasks.len() as u64 * if self.opened.validation.is_some() { 2 } else { 1 };
+        KeepConfig {
+            mode: self.job.keep,
+            memory_limit_bytes: self.job.memory_limit_bytes / parts.max(1),
+            folder: self.job.scratch.clone(),
+        }
+    }
+
+    /// Each task's reader of the validation data, if there are any.
+    pub(super) fn validations(&self) -> Result<Vec<Option<Reader>>, Error> {
+        let Some(source) = &self.opened.validation else {
+            return Ok(self.tasks.clone().map(|_| None).collect());
+        };
+        let splits = source.splits(self.task_count as usize);
+        self.here(splits).map(|splits| Ok(Some(source.reader(splits)?))).collect()
+    }
+
+    /// The validation data of a task; those held out of `data` when there is no file.
+    pub(super) fn validation_stream(&self, reader: Option<Reader>, data: &mut Watched<'_>) -> Option<Timed> {
+        if let Some(reader) = reader {
+            let single = matches!(self.needs.epochs, Epochs::Fixed(1));
+            let keep = (!single).then(|| self.keep_config());
+            let (seed, size) = (self.job.seed, self.needs.batch_size);
+            let data = TaskData::new(reader, keep, data::Shuffle::None, seed, VALIDATION_TASKS, size);
+            return Some(Timed::new(Validation::File(Box::new(data))));
+        }
+        if self.needs.validation_share > 0.0 {
+            let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
+            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
+        }
+        None
+    }
+}
