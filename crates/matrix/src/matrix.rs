@@ -124,7 +124,7 @@ pub(crate) struct Walk {
 
 impl MatrixSpec {
     /// Tables in each partition: by row one, by column one for each row.
-    pub(crate) fn table_count(&self) -> usize {
+    pub fn table_count(&self) -> usize {
         match self.axis {
             Axis::Row => 1,
             Axis::Column => self.rows as usize,
@@ -132,7 +132,7 @@ impl MatrixSpec {
     }
 
     /// Values of a key: by row the columns, by column one.
-    pub(crate) fn columns_of_table(&self) -> usize {
+    pub fn columns_of_table(&self) -> usize {
         match self.axis {
             Axis::Row => self.columns as usize,
             Axis::Column => 1,

@@ -151,6 +151,14 @@ pub enum Error {
         /// What became of the work.
         what: String,
     },
+    /// Something at another process, or between processes.
+    #[error("{text}")]
+    Cluster {
+        /// What, where, what to do.
+        text: String,
+        /// The exit code of it.
+        exit: Exit,
+    },
     /// A task's thread died.
     #[error("task {task} ended by a fault of the program: {message}; please report it with the command line")]
     Panic {
@@ -181,8 +189,20 @@ impl Error {
             Self::Algo(error) => algo_exit(error),
             Self::NoRecords { .. } => Exit::Data,
             Self::Interrupted { .. } => Exit::Interrupted,
+            Self::Cluster { exit, .. } => *exit,
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }
+    }
+
+    /// What went wrong with a process at an address, for `map_err`.
+    pub fn server(address: &impl std::fmt::Display) -> impl FnOnce(rpc::Error) -> Self {
+        let address = address.to_string();
+        move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
+    }
+
+    /// What went wrong in a process of a cluster, for `map_err`.
+    pub fn process(error: impl std::fmt::Display) -> Self {
+        Self::Cluster { text: error.to_string(), exit: Exit::Io }
     }
 
     /// An [`Error::Io`] maker for `map_err`.

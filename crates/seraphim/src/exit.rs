@@ -31,6 +31,13 @@ pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Interrupted, "stopped by Ctrl-C; what was saved is said before"),
 ];
 
+impl Exit {
+    /// The exit of a code that another process said; a fault of the program when there is no such.
+    pub fn from_code(code: u8) -> Self {
+        TABLE.iter().map(|row| row.0).find(|exit| *exit as u8 == code).unwrap_or(Self::Internal)
+    }
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -2,13 +2,20 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is where results and errors are printed")]
 
 mod algorithms;
+mod cancel;
 mod completions;
 mod evaluate;
 mod flags;
 mod generate;
 mod inspect;
+mod master;
+mod places;
 mod predict;
+mod server;
+mod status;
+mod submit;
 mod train;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -59,6 +66,12 @@ fn command() -> Command {
         .subcommand(inspect::command())
         .subcommand(algorithms::command())
         .subcommand(generate::command())
+        .subcommand(master::command())
+        .subcommand(server::command())
+        .subcommand(worker::command())
+        .subcommand(submit::command())
+        .subcommand(status::command())
+        .subcommand(cancel::command())
         .subcommand(completions::command())
 }
 
@@ -70,6 +83,12 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("inspect", matches)) => inspect::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches),
         Some(("generate", matches)) => generate::run(matches, environment.interrupt),
+        Some(("master", matches)) => master::run(matches, environment.interrupt),
+        Some(("server", matches)) => server::run(matches, environment.interrupt),
+        Some(("worker", matches)) => worker::run(matches, environment),
+        Some(("submit", matches)) => submit::run(matches),
+        Some(("status", matches)) => status::run(matches),
+        Some(("cancel", matches)) => cancel::run(matches),
         Some(("completions", matches)) => completions::run(matches),
         _ => unreachable!("clap knows the subcommands above only"),
     }

@@ -22,7 +22,8 @@ pub(super) fn command() -> Command {
     with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
 }
 
-pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+/// What was asked for, from the job file and the flags.
+pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
     let mut flags = raw_job(matches, keys::Command::Train);
     let mut raw = RawJob::new();
     match matches.get_one::<String>("what") {
@@ -31,8 +32,16 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         }
         algorithm => flags.algorithm = algorithm.cloned(),
     }
-    let job = TrainJob::check(&raw.overridden_by(flags))?;
-    let report = crate::run::local::train(&job, environment)?;
+    Ok(raw.overridden_by(flags))
+}
+
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let raw = raw(matches)?;
+    let job = TrainJob::check(&raw)?;
+    let report = match job.size {
+        None => crate::run::local::train(&job, environment)?,
+        Some(size) => crate::run::cluster::launch::train(&raw, &job, size, environment)?,
+    };
     if job.manner.json {
         print_json(&report)?;
     } else {
@@ -41,7 +50,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     Ok(if report.ended_by == "interrupted" { Exit::Interrupted } else { Exit::Done })
 }
 
-fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &Report) -> String {
     let mut text = String::new();
     for notice in &report.notices {
         text += &format!("note: {notice}\n");

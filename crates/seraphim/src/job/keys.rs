@@ -123,6 +123,20 @@ pub const KEYS: &[Key] = &[
         "Tasks that compute at once; changes no byte of a bsp model [default: all cores]",
     ),
     key(
+        "servers",
+        Kind::Count { min: 1, max: TASK_LIMIT },
+        "N",
+        TRAIN,
+        "Keep the parameters on so many servers, processes of this machine or of the cluster [default: none, all in one process]",
+    ),
+    key(
+        "workers",
+        Kind::Count { min: 1, max: TASK_LIMIT },
+        "N",
+        TRAIN,
+        "Run the tasks on so many workers, processes of this machine or of the cluster [default: as many as servers]",
+    ),
+    key(
         "consistency",
         Kind::Text,
         "bsp|ssp:N|asp",

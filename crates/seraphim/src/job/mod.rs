@@ -66,6 +66,15 @@ pub struct Manner {
     pub quiet: bool,
 }
 
+/// How many processes a job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Servers.
+    pub servers: u32,
+    /// Workers.
+    pub workers: u32,
+}
+
 /// A checked `train` job.
 #[derive(Clone, Debug)]
 pub struct TrainJob {
@@ -83,6 +92,8 @@ pub struct TrainJob {
     pub overwrite: bool,
     /// Parameters of the algorithm as text.
     pub set: BTreeMap<String, String>,
+    /// Servers and workers; none: all in one process.
+    pub size: Option<Size>,
     /// Tasks, threads, output.
     pub manner: Manner,
     /// What reads may miss.
@@ -143,6 +154,7 @@ impl TrainJob {
             from: checker.path("from"),
             overwrite: checker.switch("overwrite")?,
             set: checker.pairs("set")?,
+            size: size(&checker)?,
             manner: manner(&checker)?,
             consistency: checker
                 .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
@@ -209,6 +221,13 @@ fn manner(checker: &Checker<'_>) -> Result<Manner, Error> {
         json: checker.switch("json")?,
         quiet: checker.switch("quiet")?,
     })
+}
+
+/// One number given, the other is the same.
+fn size(checker: &Checker<'_>) -> Result<Option<Size>, Error> {
+    let (servers, workers) = (checker.count("servers")?, checker.count("workers")?);
+    let size = |servers: u64, workers: u64| Size { servers: servers as u32, workers: workers as u32 };
+    Ok(servers.or(workers).map(|either| size(servers.unwrap_or(either), workers.unwrap_or(either))))
 }
 
 fn keep(checker: &Checker<'_>) -> Result<Keep, Error> {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::keys::{Command, Kind, find, keys_of};
 use crate::error::{Error, nearest};
 
 /// Where a value came from, for error texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// A flag.
     Flag(String),
@@ -25,11 +28,12 @@ impl std::fmt::Display for Place {
 }
 
 /// Values of keys as text. A switch has the text `true` or `false`; pairs are `name=value`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RawJob {
     /// Name of the algorithm, for `train`.
     pub algorithm: Option<String>,
-    values: BTreeMap<&'static str, (Place, Vec<String>)>,
+    values: BTreeMap<String, (Place, Vec<String>)>,
 }
 
 impl RawJob {
@@ -40,7 +44,7 @@ impl RawJob {
 
     /// Sets a key from the command line.
     pub fn set_flag(&mut self, key: &'static super::keys::Key, values: Vec<String>) {
-        self.values.insert(key.name, (Place::Flag(key.flag()), values));
+        self.values.insert(key.name.to_owned(), (Place::Flag(key.flag()), values));
     }
 
     /// The place and texts of a key.
@@ -77,16 +81,28 @@ impl RawJob {
                 Kind::List | Kind::Names => list_of(&value, &place)?,
                 _ => vec![text_of(&value, &place)?],
             };
-            job.values.insert(key.name, (Place::File(place), values));
+            job.values.insert(key.name.to_owned(), (Place::File(place), values));
         }
         Ok(job)
+    }
+
+    /// This job with every path of data and models changed by `change`.
+    #[must_use]
+    pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
+        for (name, (_, values)) in &mut self.values {
+            let is_path = find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
+            if is_path && name != "report" {
+                values.iter_mut().for_each(|value| *value = change(value));
+            }
+        }
+        self
     }
 
     /// This job where `flags` win. The parameters of `--set` are merged one by one.
     #[must_use]
     pub fn overridden_by(mut self, mut flags: Self) -> Self {
         if let Some((place, pairs)) = flags.values.remove("set") {
-            let entry = self.values.entry("set").or_insert_with(|| (place.clone(), Vec::new()));
+            let entry = self.values.entry("set".into()).or_insert_with(|| (place.clone(), Vec::new()));
             entry.0 = place;
             entry.1.extend(pairs);
         }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
+use crate::exit::Exit;
 
 /// Holds the first failure of any task.
 #[derive(Debug, Default)]
@@ -25,6 +26,11 @@ impl Failure {
     /// Whether a task has failed.
     pub(super) fn is_there(&self) -> bool {
         self.lock().is_some()
+    }
+
+    /// The exit code of the first failure.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        self.lock().as_ref().map(Error::exit)
     }
 
     /// The first failure, if there was one.

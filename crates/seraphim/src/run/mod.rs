@@ -1,6 +1,8 @@
-//! Runs in one process: tasks are threads, parameters a store they share.
+//! Runs: in one process, where tasks are threads and parameters a store they share, or on servers and workers
+//! ([`cluster`]).
 
 mod closing;
+pub mod cluster;
 pub mod coordinator;
 pub mod evaluate;
 mod failure;

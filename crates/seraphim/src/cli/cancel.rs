@@ -1,0 +1,46 @@
+//! `seraphim cancel JOB --master ADDRESS`.
+
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use rpc::ask::ask;
+use rpc::message::ControlBody;
+
+use super::places::{master, master_arg, token, token_arg};
+use super::print_text;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Longest wait for the answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+pub(super) fn command() -> Command {
+    Command::new("cancel")
+        .about("Stop a job of a cluster at its next step; the model so far is saved")
+        .arg(
+            Arg::new("job")
+                .value_name("JOB")
+                .required(true)
+                .value_parser(clap::value_parser!(u32))
+                .help("Its number, as `submit` and `status` show it"),
+        )
+        .arg(master_arg())
+        .arg(token_arg())
+}
+
+pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+    let (address, token) = (master(matches)?, token(matches)?);
+    let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
+    let answer =
+        ask(&address, &token, ControlBody::Cancel { job }, ANSWER_LIMIT).map_err(Error::server(&address))?;
+    let ControlBody::Cancelled { was_live } = answer else {
+        let text = format!("the master answered with {answer:?}");
+        return Err(Error::Cluster { text, exit: Exit::Internal });
+    };
+    print_text(&if was_live {
+        format!("job {job} is told to stop\n")
+    } else {
+        format!("job {job} had ended before\n")
+    })?;
+    Ok(Exit::Done)
+}

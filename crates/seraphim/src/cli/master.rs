@@ -1,0 +1,58 @@
+//! `seraphim master --listen ADDRESS`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use rpc::stop::Stop;
+
+use super::places::{MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::run::cluster::driver::Driver;
+
+/// How often the flag of Ctrl-C is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub(super) fn command() -> Command {
+    Command::new("master")
+        .about("Keep membership, placement and jobs of a cluster")
+        .arg(listen_arg(MASTER))
+        .arg(token_arg())
+        .arg(
+            Arg::new("max-jobs")
+                .long("max-jobs")
+                .value_name("N")
+                .value_parser(clap::value_parser!(u32).range(1..=1024))
+                .help("Most jobs at once; others wait [default: 4]"),
+        )
+        .args(log_args())
+}
+
+pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+    start_log(matches)?;
+    let token = token(matches)?;
+    let mut config = master::MasterConfig {
+        listen: listen(matches, &token)?,
+        token: token.clone(),
+        ..master::MasterConfig::default()
+    };
+    if let Some(count) = matches.get_one::<u32>("max-jobs") {
+        config.settings.running_job_limit = *count as usize;
+    }
+    let stop = Stop::new();
+    let (raised, flag) = (stop.clone(), interrupt.clone());
+    std::thread::spawn(move || {
+        while !flag.is_raised() && !raised.wait(LOOK_EVERY) {}
+        raised.raise();
+    });
+    let driver = Arc::new(Driver::new(true, token, interrupt.clone()));
+    let config = config.check().map_err(Error::process)?;
+    let ready = |addresses: &[rpc::transport::Address]| {
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        tracing::info!(addresses = addresses.join(", "), "master is ready");
+    };
+    master::run(config, driver, stop, ready).map_err(Error::process)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,510 @@
+//! The course of a job, beside the master: it sees neither records nor parameters.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use algo::{DataNeeds, EpochReport, Job, Verdict};
+use data::Schema;
+use master::{Event, JobLink, Runner};
+use matrix::{MatrixSpec, Storage};
+use rpc::message::{Member, MemberKind};
+use serde_json::{Value, json};
+use worker::{JobLayout, LaneAddress, spread};
+
+use super::say::{FromWorker, Packed, ToWorker};
+use super::servers::Servers;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::job::TrainJob;
+use crate::job::raw::RawJob;
+use crate::model::Manifest;
+use crate::progress::Progress;
+use crate::report::Timings;
+use crate::run::closing::Closing;
+use crate::run::judge::{Interrupted, Judge, Outcome};
+use crate::run::totals::{TaskSummary, Totals, validation_notices};
+
+/// Partitions a lane has of each matrix: placement can change without cutting.
+const PARTITIONS_A_LANE: u32 = 4;
+/// Most bytes that a task sends to a lane without hearing that they have come.
+const WINDOW_BYTES: u64 = 64 << 20;
+/// How often the driver looks whether it is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often people hear of progress.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Runs `train` jobs.
+pub struct Driver {
+    /// Shown to whoever started the cluster for one job; silent otherwise.
+    quiet: bool,
+    token: Vec<u8>,
+    interrupt: Interrupt,
+    /// The error of the last job that failed, for whoever runs in this process.
+    failed: Arc<Mutex<Option<Error>>>,
+}
+
+impl Driver {
+    /// A driver whose jobs stop when `interrupt` is raised.
+    pub fn new(quiet: bool, token: Vec<u8>, interrupt: Interrupt) -> Self {
+        Self { quiet, token, interrupt, failed: Arc::default() }
+    }
+
+    /// The error of the last job that failed.
+    pub fn take_error(&self) -> Option<Error> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Runner for Driver {
+    fn run(&self, link: JobLink) -> Result<Value, String> {
+        let outcome = Course::start(self, &link).and_then(|mut course| {
+            let result = course.run();
+            course.end(result.as_ref().err());
+            result
+        });
+        outcome.map_err(|error| {
+            let text = error.to_string();
+            link.progress(json!({"exit": error.exit() as u8}));
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            text
+        })
+    }
+}
+
+/// One job.
+struct Course<'a> {
+    driver: &'a Driver,
+    link: &'a JobLink,
+    raw: RawJob,
+    job: TrainJob,
+    algorithm: Box<dyn Job>,
+    needs: DataNeeds,
+    progress: Progress,
+    start: Instant,
+    timings: Timings,
+    cancelled: bool,
+    servers: Option<Servers>,
+    told: Instant,
+}
+
+/// What the first worker has found.
+struct Looked {
+    schema: Schema,
+    size_bytes: Option<u64>,
+    task_count: u32,
+    previous: Option<algo::Model>,
+}
+
+/// A worker with its tasks.
+struct Crew {
+    worker: u32,
+    tasks: Range<u32>,
+}
+
+/// What is known when the last task has ended.
+struct Trained {
+    outcome: Outcome,
+    summaries: Vec<TaskSummary>,
+    dictionary: BTreeMap<u64, String>,
+}
+
+impl<'a> Course<'a> {
+    fn start(driver: &'a Driver, link: &'a JobLink) -> Result<Self, Error> {
+        let raw: RawJob = serde_json::from_value(link.spec.clone()).map_err(|error| Error::Request {
+            what: format!("the job cannot be read: {error}"),
+            advice: "submit it with a client of this version".into(),
+        })?;
+        let job = TrainJob::check(&raw)?;
+        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+        if job.input.data.iter().any(|data| data == "-") {
+            return Err(Error::Request {
+                what: "workers cannot read the standard input of this command".into(),
+                advice: "write the data to files that every worker can read".into(),
+            });
+        }
+        let needs = algorithm.data_needs();
+        let start = Instant::now();
+        Ok(Self {
+            driver,
+            link,
+            raw,
+            algorithm,
+            needs,
+            progress: Progress::new(driver.quiet || job.manner.quiet, None),
+            job,
+            start,
+            timings: Timings::default(),
+            cancelled: false,
+            servers: None,
+            told: start,
+        })
+    }
+
+    fn run(&mut self) -> Result<Value, Error> {
+        let looked = self.look()?;
+        self.timings.open_s = self.start.elapsed().as_secs_f64();
+        let crews = self.crews(looked.task_count);
+        let clock = Instant::now();
+        let (scanned, seen) = self.prepare(&crews, &looked)?;
+        if scanned {
+            self.timings.scan_s = clock.elapsed().as_secs_f64();
+        }
+        let facts = self.closing(&looked).facts(&Totals::of(&seen), scanned)?;
+        let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
+        let layout = self.layout(&model, looked.task_count)?;
+        let mut servers = Servers::connect(&layout, &self.driver.token)?;
+        let opened = servers.open_job();
+        self.servers = Some(servers);
+        opened?;
+        let mut notices = Vec::new();
+        if looked.previous.is_some() {
+            notices.extend(self.import(&crews, &layout)?);
+        }
+        let clock = Instant::now();
+        let trained = self.train(&crews, &layout, &model, looked.previous.is_some())?;
+        self.timings.train_s = clock.elapsed().as_secs_f64();
+        self.timings.validate_s = trained.summaries.iter().map(|task| task.validate_s).fold(0.0, f64::max);
+        self.save(&crews, &looked, &layout, model, trained, notices)
+    }
+
+    fn closing<'b>(&'b self, looked: &'b Looked) -> Closing<'b> {
+        Closing {
+            job: &self.job,
+            algorithm: self.algorithm.as_ref(),
+            needs: &self.needs,
+            schema: &looked.schema,
+            size_bytes: looked.size_bytes,
+            task_count: looked.task_count,
+        }
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.cancelled || self.driver.interrupt.is_raised()
+    }
+
+    fn send(&self, worker: u32, message: &ToWorker) {
+        let body = serde_json::to_value(message).expect("messages are strings, numbers and lists");
+        self.link.send(worker, body);
+    }
+
+    /// The next thing that a worker says; `None` after a while without any.
+    fn hear(&mut self) -> Result<Option<(u32, FromWorker)>, Error> {
+        match self.link.receive(LOOK_EVERY) {
+            Event::FromTask { worker, body } => {
+                let heard = serde_json::from_value(body).map_err(|error| Error::Cluster {
+                    text: format!("worker {} says what this program does not know: {error}", self.name(worker)),
+                    exit: Exit::Internal,
+                })?;
+                if let FromWorker::Failed { error, exit } = heard {
+                    let exit = Exit::from_code(exit);
+                    return Err(Error::Cluster { text: format!("worker {}: {error}", self.name(worker)), exit });
+                }
+                Ok(Some((worker, heard)))
+            }
+            Event::Gone { member, reason } => {
+                let text = format!("{} is gone ({reason}) in the middle of the job", member.name);
+                Err(Error::Cluster { text, exit: Exit::Io })
+            }
+            Event::Cancelled => {
+                self.cancelled = true;
+                Ok(None)
+            }
+            Event::Back { .. } | Event::Nothing => Ok(None),
+        }
+    }
+
+    fn name(&self, worker: u32) -> String {
+        self.link.workers.iter().find(|member| member.id == worker).map_or_else(
+            || worker.to_string(),
+            |member| member.name.clone(),
+        )
+    }
+
+    /// Until a worker has answered, or the job is to stop.
+    fn wait<T>(
+        &mut self,
+        doing: &str,
+        mut take: impl FnMut(&mut Self, u32, FromWorker) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            if self.wants_to_stop() {
+                let what = format!("while {doing}, before the first step; no model was written");
+                return Err(Error::Interrupted { what });
+            }
+            if let Some((worker, heard)) = self.hear()?
+                && let Some(value) = take(self, worker, heard)?
+            {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<Looked, Error> {
+        self.send(self.link.workers[0].id, &ToWorker::Look { job: self.raw.clone() });
+        self.wait("the data were opened", |course, _, heard| {
+            let FromWorker::Looked { schema, size_bytes, task_count, greeting, previous } = heard else {
+                return Ok(None);
+            };
+            let (servers, workers) = (course.link.servers.len(), course.link.workers.len());
+            course.progress = Progress::new(course.driver.quiet || course.job.manner.quiet, size_bytes);
+            course.progress.say(&format!("{greeting}, {servers} servers, {workers} workers"));
+            Ok(Some(Looked { schema, size_bytes, task_count, previous }))
+        })
+    }
+
+    /// Tasks of workers, in blocks.
+    fn crews(&self, task_count: u32) -> Vec<Crew> {
+        let count = self.link.workers.len() as u32;
+        let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;
+        let crews = self.link.workers.iter().zip(0u32..);
+        crews
+            .map(|(member, i)| Crew { worker: member.id, tasks: bound(i)..bound(i + 1) })
+            .filter(|crew| !crew.tasks.is_empty())
+            .collect()
+    }
+
+    fn prepare(&mut self, crews: &[Crew], looked: &Looked) -> Result<(bool, Vec<TaskSummary>), Error> {
+        for crew in crews {
+            self.send(
+                crew.worker,
+                &ToWorker::Prepare {
+                    job: self.raw.clone(),
+                    schema: looked.schema.clone(),
+                    task_count: looked.task_count,
+                    first: crew.tasks.start,
+                    count: crew.tasks.len() as u32,
+                },
+            );
+        }
+        let mut answers: BTreeMap<u32, Vec<TaskSummary>> = BTreeMap::new();
+        self.wait("the data were read before the first step", |course, worker, heard| {
+            match heard {
+                FromWorker::Prepared { scanned, summaries } => {
+                    let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
+                    answers.insert(first.unwrap_or_default(), summaries.0);
+                    let all = answers.len() == crews.len();
+                    Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
+                }
+                FromWorker::Progress { bytes, .. } => {
+                    course.progress.scanned(bytes);
+                    Ok(None)
+                }
+                _ => Ok(None),
+            }
+        })
+    }
+
+    /// Where the parameters lie: partitions in even blocks over all lanes of all servers.
+    fn layout(&self, model: &algo::Model, task_count: u32) -> Result<JobLayout, Error> {
+        let mut lanes = Vec::new();
+        let mut memory = 0u64;
+        for server in &self.link.servers {
+            if let MemberKind::Server { addresses, lanes: count, memory_limit_bytes } = &server.kind {
+                lanes.extend((0..*count).map(|lane| LaneAddress { addresses: addresses.clone(), lane }));
+                memory = memory.saturating_add(*memory_limit_bytes);
+            }
+        }
+        let partitions = lanes.len() as u32 * PARTITIONS_A_LANE;
+        let job = &self.job;
+        let matrices = self.algorithm.matrices(model, job.consistency, partitions, job.seed)?;
+        check_memory(&matrices, memory, &self.link.servers)?;
+        let owners = matrices
+            .iter()
+            .map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16))
+            .collect();
+        Ok(JobLayout {
+            job: self.link.job,
+            task_count,
+            wait_limit: job.wait_limit,
+            window_bytes: WINDOW_BYTES,
+            prefetch_ignores_own_pushes: false,
+            matrices,
+            lanes,
+            owners,
+            home: 0,
+        })
+    }
+
+    fn import(&mut self, crews: &[Crew], layout: &JobLayout) -> Result<Option<String>, Error> {
+        self.send(crews[0].worker, &ToWorker::Import { layout: layout.clone() });
+        self.wait("the earlier model was brought to the servers", |_, _, heard| {
+            Ok(if let FromWorker::Imported { notice } = heard { Some(notice) } else { None })
+        })
+    }
+
+    fn train(
+        &mut self,
+        crews: &[Crew],
+        layout: &JobLayout,
+        model: &algo::Model,
+        resumed: bool,
+    ) -> Result<Trained, Error> {
+        for crew in crews {
+            self.send(
+                crew.worker,
+                &ToWorker::Train { layout: layout.clone(), model: model.clone(), resumed },
+            );
+        }
+        let count = layout.task_count as usize;
+        let mut judge = Judge::new(self.algorithm.stopping());
+        let mut reports: Vec<Option<EpochReport>> = (0..count).map(|_| None).collect();
+        let mut first_report = None;
+        let mut ended: Vec<Option<TaskSummary>> = (0..count).map(|_| None).collect();
+        let mut dictionary = BTreeMap::new();
+        let (mut step_count, mut told_stop) = (0, false);
+        while ended.iter().any(Option::is_none) {
+            if self.wants_to_stop() && !told_stop {
+                told_stop = true;
+                crews.iter().for_each(|crew| self.send(crew.worker, &ToWorker::Stop));
+            }
+            match self.hear()? {
+                Some((_, FromWorker::Progress { steps, records, loss_sum, bytes })) => {
+                    step_count += steps;
+                    self.progress.add_bytes(bytes);
+                    self.progress.step(records, loss_sum);
+                    self.tell();
+                }
+                Some((_, FromWorker::Epoch { report: Packed(report) })) => {
+                    first_report.get_or_insert_with(Instant::now);
+                    let task = report.task as usize;
+                    reports[task] = Some(report);
+                    if reports.iter().all(Option::is_some) {
+                        first_report = None;
+                        let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
+                        let verdict = self.judge(&mut judge, &reports, told_stop)?;
+                        let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict };
+                        crews.iter().for_each(|crew| self.send(crew.worker, &verdict));
+                    }
+                }
+                Some((_, FromWorker::TaskEnded { task, summary, dictionary: names })) => {
+                    ended[task as usize] = Some(summary.0);
+                    dictionary.extend(names);
+                }
+                Some(_) | None => {}
+            }
+            if let Some(since) = first_report
+                && since.elapsed() > self.job.wait_limit
+            {
+                return Err(self.missing(&reports));
+            }
+        }
+        let summaries = ended.into_iter().flatten().collect();
+        Ok(Trained { outcome: judge.outcome(step_count), summaries, dictionary })
+    }
+
+    fn judge(
+        &mut self,
+        judge: &mut Judge,
+        reports: &[EpochReport],
+        told: bool,
+    ) -> Result<Verdict, Error> {
+        let interrupted = Interrupted { told, raised: self.wants_to_stop() };
+        let decision = judge.decide(reports, interrupted, &self.progress)?;
+        let servers = self.servers.as_mut().expect("the servers are there before the tasks");
+        if decision.keep {
+            servers.keep()?;
+        }
+        if decision.restore {
+            servers.restore()?;
+        }
+        Ok(decision.verdict)
+    }
+
+    fn missing(&self, reports: &[Option<EpochReport>]) -> Error {
+        let missing = (0u32..).zip(reports).filter(|(_, report)| report.is_none());
+        let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
+        let text = format!(
+            "waited {} s at the end of an epoch for the report of task {}; raise --wait-limit if that is no surprise",
+            self.job.wait_limit.as_secs(),
+            missing.join(", ")
+        );
+        Error::Cluster { text, exit: Exit::Internal }
+    }
+
+    /// What `status` and watchers see.
+    fn tell(&mut self) {
+        if self.told.elapsed() >= TELL_EVERY {
+            self.told = Instant::now();
+            let seconds = self.start.elapsed().as_secs_f64();
+            self.link.progress(json!({"records": self.progress.records(), "seconds": seconds}));
+        }
+    }
+
+    fn save(
+        &mut self,
+        crews: &[Crew],
+        looked: &Looked,
+        layout: &JobLayout,
+        model: algo::Model,
+        trained: Trained,
+        mut notices: Vec<String>,
+    ) -> Result<Value, Error> {
+        let totals = Totals::of(&trained.summaries);
+        let interrupted = self.wants_to_stop();
+        self.closing(looked).check_records(&totals, interrupted)?;
+        if trained.outcome.step_count == 0 {
+            let what = "before the first step was made: there is nothing to save".into();
+            return Err(Error::Interrupted { what });
+        }
+        notices.extend(validation_notices(&trained.summaries, &looked.schema));
+        let clock = Instant::now();
+        let manifest = Box::new(self.closing(looked).manifest(model, &trained.outcome, &totals));
+        let save = ToWorker::Save { layout: layout.clone(), manifest, dictionary: trained.dictionary };
+        self.send(crews[0].worker, &save);
+        let (manifest, sync_s): (Manifest, f64) = loop {
+            if let Some((_, FromWorker::Saved { manifest, sync_s })) = self.hear()? {
+                break (*manifest, sync_s);
+            }
+        };
+        self.timings.save_s = clock.elapsed().as_secs_f64();
+        self.timings.sync_s = sync_s;
+        self.timings.total_s = self.start.elapsed().as_secs_f64();
+        let stats = self.servers.as_mut().map(Servers::stats).transpose()?;
+        let closing = self.closing(looked);
+        let report =
+            closing.report(totals, json!(stats), trained.outcome, &manifest, self.timings, notices);
+        Ok(serde_json::to_value(report).expect("strings, numbers and lists are always JSON"))
+    }
+
+    /// Frees servers and workers, whatever has happened.
+    fn end(&mut self, error: Option<&Error>) {
+        let reason = error.map(ToString::to_string);
+        if let Some(servers) = &mut self.servers {
+            // A server that is gone needs no closing.
+            let _ = servers.close_job(reason.as_deref().unwrap_or("the job is over"));
+        }
+        for worker in &self.link.workers {
+            self.send(worker.id, &ToWorker::End { reason: reason.clone() });
+        }
+        self.progress.clear();
+    }
+}
+
+/// Refuses what cannot fit: dense matrices take all their rows from the start.
+fn check_memory(matrices: &[MatrixSpec], limit: u64, servers: &[Member]) -> Result<(), Error> {
+    let bytes = |spec: &MatrixSpec| {
+        let width = spec.rule.row_width(spec.columns_of_table()) as u128;
+        let size = if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
+        u128::from(spec.key_bound()) * spec.table_count() as u128 * width * size
+    };
+    let dense: Vec<&MatrixSpec> = matrices.iter().filter(|spec| spec.storage == Storage::Dense).collect();
+    let sum: u128 = dense.iter().map(|spec| bytes(spec)).sum();
+    if sum <= u128::from(limit) {
+        return Ok(());
+    }
+    let parts: Vec<String> =
+        dense.iter().map(|spec| format!("{} {}", spec.name, crate::progress::bytes(bytes(spec) as u64))).collect();
+    let limit = crate::progress::bytes(limit);
+    Err(Error::Request {
+        what: format!(
+            "the matrices take {} ({}), the {} servers together may hold {limit}",
+            crate::progress::bytes(u64::try_from(sum).unwrap_or(u64::MAX)),
+            parts.join(" + "),
+            servers.len()
+        ),
+        advice: "start more servers, or servers with a higher --memory-limit".into(),
+    })
+}

@@ -1,0 +1,195 @@
+//! Master, servers and workers as processes of this machine, for one job: they talk through sockets in a private folder and
+//! end with it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use rpc::ask::{ask, watch};
+use rpc::message::{ControlBody, JobState};
+use rpc::stop::Stop;
+use rpc::transport::Address;
+
+use super::driver::Driver;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::job::{Size, TrainJob};
+use crate::job::raw::RawJob;
+use crate::report::Report;
+use crate::run::Environment;
+use crate::run::local::check_writable;
+
+/// Longest wait for the master to be there.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// How often the processes are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Trains on servers and workers of this machine, which are started for it and end with it.
+pub fn train(raw: &RawJob, job: &TrainJob, size: Size, environment: Environment<'_>) -> Result<Report, Error> {
+    if let Some(path) = &job.report {
+        check_writable(path)?;
+    }
+    crate::model::check_place(&job.model, job.overwrite)?;
+    let folder = Folder::new()?;
+    let driver = Arc::new(Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone()));
+    let stop = Stop::new();
+    let master = start_master(&folder.0.join("master"), Arc::clone(&driver), stop.clone())?;
+    let mut processes = Processes { children: Vec::new() };
+    for i in 0..size.servers {
+        let listen = format!("unix:{}", folder.0.join(format!("server-{i}")).display());
+        processes.start("server", i, &master, &["--listen", &listen, "--lanes", "1"])?;
+    }
+    for i in 0..size.workers {
+        processes.start("worker", i, &master, &[])?;
+    }
+    let result = submit(raw, size, &master, &mut processes);
+    stop.raise();
+    drop(processes);
+    let value = result.map_err(|error| driver.take_error().unwrap_or(error))?;
+    let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
+        text: format!("the report of the job cannot be read: {error}"),
+        exit: Exit::Internal,
+    })?;
+    if let Some(path) = &job.report {
+        report.write(path)?;
+    }
+    Ok(report)
+}
+
+fn start_master(socket: &Path, driver: Arc<Driver>, stop: Stop) -> Result<Address, Error> {
+    let address = Address::Unix(socket.to_owned());
+    let config = master::MasterConfig { listen: vec![address.clone()], ..master::MasterConfig::default() };
+    let (ready, is_ready) = channel();
+    let failed = ready.clone();
+    std::thread::spawn(move || {
+        let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
+            master::run(config, driver, stop, move |_| drop(ready.send(Ok(())))).map_err(|error| error.to_string())
+        });
+        if let Err(error) = said {
+            // Nobody waits any more when the master had begun.
+            let _ = failed.send(Err(error));
+        }
+    });
+    match is_ready.recv_timeout(START_LIMIT) {
+        Ok(Ok(())) => Ok(address),
+        Ok(Err(text)) => Err(Error::Cluster { text, exit: Exit::Io }),
+        Err(_) => {
+            let text = format!("the master did not start within {} s", START_LIMIT.as_secs());
+            Err(Error::Cluster { text, exit: Exit::Internal })
+        }
+    }
+}
+
+/// Submits the job and waits for its end, or for that of a process.
+fn submit(
+    raw: &RawJob,
+    size: Size,
+    master: &Address,
+    processes: &mut Processes,
+) -> Result<serde_json::Value, Error> {
+    let body = ControlBody::Submit {
+        title: raw.algorithm.clone().unwrap_or_default(),
+        job: serde_json::to_value(raw).expect("texts are always JSON"),
+        servers: size.servers,
+        workers: size.workers,
+    };
+    let answer = ask(master, &[], body, START_LIMIT).map_err(Error::server(master))?;
+    let ControlBody::Submitted { job } = answer else {
+        let text = format!("the master answered a job with {answer:?}");
+        return Err(Error::Cluster { text, exit: Exit::Internal });
+    };
+    let (news, heard) = channel();
+    let address = master.clone();
+    std::thread::spawn(move || {
+        let ended = watch(&address, &[], job, |status| {
+            let live = matches!(status.state, JobState::Queued | JobState::Running);
+            // Nobody listens any more when a process has died.
+            live || news.send(status.clone()).is_err()
+        });
+        drop(ended);
+    });
+    loop {
+        match heard.recv_timeout(LOOK_EVERY) {
+            Ok(status) => {
+                return match status.error {
+                    None => Ok(status.progress),
+                    Some(text) => Err(Error::Cluster { text, exit: Exit::Internal }),
+                };
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.check()?,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                let text = "the master ended before the job".into();
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+        }
+    }
+}
+
+/// A folder that only this user can enter, for sockets.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Error> {
+        let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("seraphim-{}-{:x}", std::process::id(), start.as_nanos());
+        let path = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&path).map_err(Error::io("create", &path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left in the system's temporary folder harms nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Processes that end with this value.
+struct Processes {
+    children: Vec<(String, Child)>,
+}
+
+impl Processes {
+    fn start(&mut self, kind: &str, number: u32, master: &Address, more: &[&str]) -> Result<(), Error> {
+        let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
+        let name = format!("{kind}-{number}");
+        let child = Command::new(&program)
+            .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // Ctrl-C in the terminal is for the one who leads: the others hear of it from there.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", &program))?;
+        self.children.push((name, child));
+        Ok(())
+    }
+
+    /// Whether all are there.
+    fn check(&mut self) -> Result<(), Error> {
+        for (name, child) in &mut self.children {
+            if let Ok(Some(status)) = child.try_wait() {
+                let text = format!("{name} ended in the middle of the job ({status}); what it said stands above");
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.children {
+            // One that has ended by itself cannot be ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Training on servers and workers. The **driver** runs beside the master, one thread a job: it has the data looked at,
+//! the matrices made, the tasks started, every epoch judged and the model saved, and sees neither records nor
+//! parameters. **Workers** do all of that on its word.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`say`] | what driver and workers say to each other |
+//! | [`driver`] | the course of a job |
+//! | [`worker`] | a worker: what it does with what it hears |
+//! | [`tasks`] | the tasks of a job in one worker |
+//! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close |
+//! | [`launch`] | master, servers and workers as processes of this machine |
+
+pub mod driver;
+pub mod launch;
+pub mod say;
+pub mod servers;
+pub mod tasks;
+pub mod worker;

@@ -1,0 +1,193 @@
+//! What driver and workers say to each other: the contents of `ToTask` and `FromTask` in the control plane.
+//!
+//! The driver speaks first: `Look` to one worker, `Prepare` to all, then `Train`; `Verdict` after each epoch; `Save` to
+//! one; `End` to all. Each of them is answered once. A connection that was lost and is back loses nothing that was said
+//! by the master, but a worker that died is not replaced: the job fails and says so.
+
+use std::collections::BTreeMap;
+
+use algo::{EpochReport, Verdict};
+use data::Schema;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use worker::JobLayout;
+
+use crate::job::raw::RawJob;
+use crate::model::Manifest;
+use crate::run::totals::TaskSummary;
+
+/// A value as compact bytes in hexadecimal: numbers that are not finite come back, and long lists are cheap.
+#[derive(Clone, Debug)]
+pub struct Packed<T>(pub T);
+
+impl<T: Serialize> Serialize for Packed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes = postcard::to_allocvec(&self.0).map_err(serde::ser::Error::custom)?;
+        let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+        let text: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
+        serializer.serialize_str(&text)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Packed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digit = |byte: u8| {
+            char::from(byte).to_digit(16).ok_or_else(|| D::Error::custom("expected hexadecimal digits"))
+        };
+        let bytes = text.as_bytes().chunks(2).map(|pair| match pair {
+            [high, low] => Ok((digit(*high)? << 4 | digit(*low)?) as u8),
+            _ => Err(D::Error::custom("expected an even number of digits")),
+        });
+        let bytes = bytes.collect::<Result<Vec<u8>, D::Error>>()?;
+        postcard::from_bytes(&bytes).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// Driver -> worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "do")]
+pub enum ToWorker {
+    /// Opens the data and says what they are. Answered by `Looked`.
+    Look {
+        /// As people wrote it.
+        job: RawJob,
+    },
+    /// Opens its share, and reads it through when that must be. Answered by `Prepared`.
+    Prepare {
+        /// As people wrote it.
+        job: RawJob,
+        /// Of the data, as the first worker found it.
+        schema: Schema,
+        /// Tasks of the job.
+        task_count: u32,
+        /// First task of this worker.
+        first: u32,
+        /// Number of its tasks.
+        count: u32,
+    },
+    /// Brings the earlier model to the servers. Answered by `Imported`.
+    Import {
+        /// Where the parameters are.
+        layout: JobLayout,
+    },
+    /// Runs its tasks. Answered by `TaskEnded` for each, or `Failed`.
+    Train {
+        /// Where the parameters are.
+        layout: JobLayout,
+        /// What is learned.
+        model: algo::Model,
+        /// The matrices hold an earlier model.
+        resumed: bool,
+    },
+    /// What follows from an epoch.
+    Verdict {
+        /// Of this epoch.
+        epoch: u64,
+        /// For all tasks.
+        verdict: Verdict,
+    },
+    /// The tasks stop at their next step.
+    Stop,
+    /// Writes the model. Answered by `Saved`.
+    Save {
+        /// Where the parameters are.
+        layout: JobLayout,
+        /// But for matrices and files.
+        manifest: Box<Manifest>,
+        /// Names of keys.
+        dictionary: BTreeMap<u64, String>,
+    },
+    /// The job is over, well or not.
+    End {
+        /// Why, when it is not well.
+        reason: Option<String>,
+    },
+}
+
+/// Worker -> driver.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "did")]
+pub enum FromWorker {
+    /// What the data are.
+    Looked {
+        /// Columns and format.
+        schema: Schema,
+        /// Bytes of the input.
+        size_bytes: Option<u64>,
+        /// Tasks of the job.
+        task_count: u32,
+        /// For people.
+        greeting: String,
+        /// The earlier model, when training goes on from one.
+        previous: Option<algo::Model>,
+    },
+    /// The shares are open.
+    Prepared {
+        /// Whether they were read through.
+        scanned: bool,
+        /// Of each task.
+        summaries: Packed<Vec<TaskSummary>>,
+    },
+    /// The earlier model is on the servers.
+    Imported {
+        /// What the user should know.
+        notice: Option<String>,
+    },
+    /// Steps of all its tasks since the last time.
+    Progress {
+        /// Steps.
+        steps: u64,
+        /// Records.
+        records: u64,
+        /// Sum of their losses.
+        loss_sum: f64,
+        /// Input bytes read.
+        bytes: u64,
+    },
+    /// A task has ended an epoch.
+    Epoch {
+        /// What it did.
+        report: Packed<EpochReport>,
+    },
+    /// A task has ended.
+    TaskEnded {
+        /// The task.
+        task: u32,
+        /// What it has read.
+        summary: Packed<TaskSummary>,
+        /// Names of keys that it has met.
+        dictionary: BTreeMap<u64, String>,
+    },
+    /// The model is written.
+    Saved {
+        /// Of the model.
+        manifest: Box<Manifest>,
+        /// Seconds of waiting for the disk.
+        sync_s: f64,
+    },
+    /// Something went wrong.
+    Failed {
+        /// The text for people.
+        error: String,
+        /// The exit code of it.
+        exit: u8,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_values_come_back_whatever_they_are() {
+        let values = vec![f64::NAN, f64::NEG_INFINITY, -0.0, 1.5];
+        let text = serde_json::to_string(&Packed(values.clone())).unwrap();
+        let back: Packed<Vec<f64>> = serde_json::from_str(&text).unwrap();
+        let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&back.0), bits(&values));
+        for bad in ["\"0\"", "\"0g\"", "\"ffffffffffffffffffffff\"", "3"] {
+            assert!(serde_json::from_str::<Packed<Vec<f64>>>(bad).is_err(), "{bad}");
+        }
+    }
+}

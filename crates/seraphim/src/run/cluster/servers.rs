@@ -1,0 +1,314 @@
+//! Whole matrices on all lanes of a job, by one who is no task.
+
+use std::time::Duration;
+
+use matrix::{Exported, MatrixSpec, OwnedValues};
+use rpc::Message;
+use rpc::message::{
+    CloseJob, Export, ExportPage, Hello, Import, KeepRows, OpenJob, RequestId, RestoreRows, Role, Stats,
+    StatsReply,
+};
+use rpc::transport::{Address, Receiver, Sender, open};
+use worker::{JobLayout, LaneAddress};
+
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Longest wait for a lane to take a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Longest wait for an answer: a lane may copy or sort all its rows for one.
+const ANSWER_LIMIT: Duration = Duration::from_mins(5);
+/// Bytes of keys and values in one frame of an import.
+const PAGE_BYTES: usize = 2 << 20;
+
+/// A connection to every lane of a job.
+pub struct Servers {
+    layout: JobLayout,
+    lanes: Vec<(Sender, Receiver)>,
+    request: RequestId,
+}
+
+impl Servers {
+    /// Connects to all lanes.
+    pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
+        let lanes = (0..layout.lanes.len())
+            .map(|lane| {
+                let hello =
+                    Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: layout.lanes[lane].lane };
+                let address = nearest(&layout.lanes[lane])?;
+                let (sender, receiver, _) =
+                    open(&address, CONNECT_LIMIT, &hello).map_err(Error::server(&address))?;
+                receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
+                Ok((sender, receiver))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        Ok(Self { layout: layout.clone(), lanes, request: 1 })
+    }
+
+    /// Sends to all lanes, then takes the answers, so that lanes work at the same time.
+    fn ask_all(
+        &mut self,
+        mut message: impl FnMut(usize, RequestId) -> Message,
+    ) -> Result<Vec<Message>, Error> {
+        self.request += 1;
+        for (lane, (sender, _)) in self.lanes.iter_mut().enumerate() {
+            sender.send(&message(lane, self.request)).map_err(Error::server(&self.layout.lanes[lane]))?;
+        }
+        (0..self.lanes.len()).map(|lane| self.answer(lane)).collect()
+    }
+
+    fn ask(
+        &mut self,
+        lane: usize,
+        message: impl FnOnce(RequestId) -> Message,
+    ) -> Result<Message, Error> {
+        self.request += 1;
+        let sent = self.lanes[lane].0.send(&message(self.request));
+        sent.map_err(Error::server(&self.layout.lanes[lane]))?;
+        self.answer(lane)
+    }
+
+    fn answer(&mut self, lane: usize) -> Result<Message, Error> {
+        let address = self.layout.lanes[lane].to_string();
+        match self.lanes[lane].1.receive().map_err(Error::server(&address))? {
+            Message::Fault(fault) => {
+                Err(Error::Cluster { text: format!("server {address}: {}", fault.text), exit: Exit::Io })
+            }
+            message => Ok(message),
+        }
+    }
+
+    /// Makes the matrices of the job on all lanes.
+    pub fn open_job(&mut self) -> Result<(), Error> {
+        let layout = self.layout.clone();
+        self.ask_all(|lane, request| {
+            Message::OpenJob(OpenJob {
+                request,
+                job: layout.job,
+                task_count: layout.task_count,
+                wait_limit_ms: layout.wait_limit.as_millis() as u64,
+                matrices: layout.matrices.clone(),
+                held: layout.held_by(lane as u16),
+                home: lane == usize::from(layout.home),
+            })
+        })
+        .map(drop)
+    }
+
+    /// Frees the job on all lanes; whoever waits there is told `reason`.
+    pub fn close_job(&mut self, reason: &str) -> Result<(), Error> {
+        let job = self.layout.job;
+        self.ask_all(|_, request| Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() }))
+            .map(drop)
+    }
+
+    /// Keeps a copy of all rows on the servers.
+    pub fn keep(&mut self) -> Result<(), Error> {
+        let job = self.layout.job;
+        self.ask_all(|_, request| Message::KeepRows(KeepRows { request, job })).map(drop)
+    }
+
+    /// Puts the kept rows back.
+    pub fn restore(&mut self) -> Result<(), Error> {
+        let job = self.layout.job;
+        self.ask_all(|_, request| Message::RestoreRows(RestoreRows { request, job })).map(drop)
+    }
+
+    /// What each lane has counted.
+    pub fn stats(&mut self) -> Result<Vec<StatsReply>, Error> {
+        let job = self.layout.job;
+        let answers = self.ask_all(|_, request| Message::Stats(Stats { request, job }))?;
+        Ok(answers
+            .into_iter()
+            .filter_map(|answer| if let Message::StatsReply(reply) = answer { Some(reply) } else { None })
+            .collect())
+    }
+
+    /// All rows of a matrix, ascending.
+    pub fn export(&mut self, matrix: u32) -> Result<Exported, Error> {
+        let spec = self.layout.matrices[matrix as usize].clone();
+        let parts = (0..self.lanes.len())
+            .map(|lane| self.export_lane(lane, matrix, &spec))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(merge(&spec, parts))
+    }
+
+    fn export_lane(&mut self, lane: usize, matrix: u32, spec: &MatrixSpec) -> Result<Exported, Error> {
+        let job = self.layout.job;
+        let mut rows: Option<Exported> = None;
+        loop {
+            let offset = rows.as_ref().map_or(0, |rows| rows.keys.len() as u64);
+            let answer =
+                self.ask(lane, |request| Message::Export(Export { request, job, matrix, offset }))?;
+            let Message::ExportPage(page) = answer else {
+                let address = self.layout.lanes[lane].to_string();
+                let text = format!("server {address} answered an export with something else");
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            };
+            let ExportPage { row_count, keys, values, .. } = page;
+            let count = keys.len();
+            let part = parts_of(spec, keys, values);
+            match &mut rows {
+                None => rows = Some(part),
+                Some(rows) => append(rows, part),
+            }
+            let have = rows.as_ref().map_or(0, |rows| rows.keys.len() as u64);
+            if have >= row_count || count == 0 {
+                break;
+            }
+        }
+        Ok(rows.unwrap_or_else(|| parts_of(spec, Vec::new(), empty(spec))))
+    }
+
+    /// Replaces all rows of a matrix.
+    pub fn import(&mut self, matrix: u32, rows: &Exported) -> Result<(), Error> {
+        let spec = self.layout.matrices[matrix as usize].clone();
+        let job = self.layout.job;
+        let placement = spec.partitioner.place(spec.key_bound());
+        let bound = spec.key_bound();
+        let owners = self.layout.owners[matrix as usize].clone();
+        for lane in 0..self.lanes.len() {
+            let own: Vec<usize> = (0..rows.keys.len())
+                .filter(|&i| usize::from(owners[placement.partition_of(rows.keys[i] % bound)]) == lane)
+                .collect();
+            let width = rows.values.len() / rows.keys.len().max(1);
+            let page = (PAGE_BYTES / (8 * (1 + 4 * width))).max(1);
+            let mut first = true;
+            let mut pages = own.chunks(page);
+            loop {
+                let positions = pages.next();
+                if positions.is_none() && !first {
+                    break;
+                }
+                let positions = positions.unwrap_or_default();
+                let (keys, values) = picked(rows, positions);
+                let with_slots = !rows.slots.is_empty();
+                self.ask(lane, |request| {
+                    Message::Import(Import { request, job, matrix, first, with_slots, keys, values })
+                })?;
+                first = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The best address of a lane: a socket of this machine, if it is here.
+fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
+    let addresses = lane.addresses.iter().map(|text| text.parse());
+    let addresses = addresses.collect::<Result<Vec<Address>, _>>().map_err(Error::server(lane))?;
+    let here = |address: &&Address| matches!(address, Address::Unix(path) if path.exists());
+    let found = addresses.iter().find(here).or_else(|| {
+        addresses.iter().find(|address| matches!(address, Address::Tcp(_)))
+    });
+    found.or(addresses.first()).cloned().ok_or_else(|| Error::Cluster {
+        text: format!("{lane} has no address that this machine can reach"),
+        exit: Exit::Io,
+    })
+}
+
+/// Elements of a row of each part: values, then slot after slot.
+fn widths(spec: &MatrixSpec) -> Vec<usize> {
+    let columns = spec.columns_of_table();
+    std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
+}
+
+macro_rules! on_values {
+    ($values:expr, $x:ident => $then:expr) => {
+        match $values {
+            OwnedValues::F32($x) => OwnedValues::F32($then),
+            OwnedValues::F64($x) => OwnedValues::F64($then),
+            OwnedValues::I64($x) => OwnedValues::I64($then),
+        }
+    };
+}
+
+fn empty(spec: &MatrixSpec) -> OwnedValues {
+    match spec.element {
+        matrix::ElementType::F32 => OwnedValues::F32(Vec::new()),
+        matrix::ElementType::F64 => OwnedValues::F64(Vec::new()),
+        matrix::ElementType::I64 => OwnedValues::I64(Vec::new()),
+    }
+}
+
+/// A page as rows: the values of all keys, then slot after slot.
+fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: OwnedValues) -> Exported {
+    let (n, widths) = (keys.len(), widths(spec));
+    let mut start = 0;
+    let mut parts: Vec<OwnedValues> = widths
+        .iter()
+        .map(|width| {
+            let range = start..start + n * width;
+            start = range.end;
+            on_values!(&values, x => x.get(range).unwrap_or_default().to_vec())
+        })
+        .collect();
+    let first = parts.remove(0);
+    let names = spec.rule.slots().iter().map(|slot| slot.name.to_owned());
+    Exported { keys, values: first, slots: names.zip(parts).collect() }
+}
+
+fn append(rows: &mut Exported, more: Exported) {
+    rows.keys.extend(more.keys);
+    extend(&mut rows.values, more.values);
+    for ((_, into), (_, from)) in rows.slots.iter_mut().zip(more.slots) {
+        extend(into, from);
+    }
+}
+
+fn extend(into: &mut OwnedValues, from: OwnedValues) {
+    match (into, from) {
+        (OwnedValues::F32(into), OwnedValues::F32(from)) => into.extend(from),
+        (OwnedValues::F64(into), OwnedValues::F64(from)) => into.extend(from),
+        (OwnedValues::I64(into), OwnedValues::I64(from)) => into.extend(from),
+        _ => unreachable!("pages of one matrix have its element type: the codec has checked it"),
+    }
+}
+
+/// Rows of several lanes, each ascending, as one list.
+fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
+    let mut all: Option<Exported> = None;
+    for part in parts {
+        match &mut all {
+            None => all = Some(part),
+            Some(all) => append(all, part),
+        }
+    }
+    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), empty(spec)));
+    if all.keys.is_sorted() {
+        return all;
+    }
+    let mut order: Vec<(u64, u32)> = all.keys.iter().copied().zip(0..).collect();
+    math::sort::sort_pairs(&mut order, &mut Vec::new());
+    let positions: Vec<usize> = order.iter().map(|pair| pair.1 as usize).collect();
+    let n = positions.len().max(1);
+    let pick_all = |values: &OwnedValues| {
+        on_values!(values, x => {
+            let width = x.len() / n;
+            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
+        })
+    };
+    Exported {
+        keys: order.iter().map(|pair| pair.0).collect(),
+        values: pick_all(&all.values),
+        slots: all.slots.iter().map(|(name, values)| (name.clone(), pick_all(values))).collect(),
+    }
+}
+
+/// Some rows as a page.
+fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
+    let n = rows.keys.len().max(1);
+    let keys = positions.iter().map(|&at| rows.keys[at]).collect();
+    let mut out: Option<OwnedValues> = None;
+    for values in std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, values)| values)) {
+        let part = on_values!(values, x => {
+            let width = x.len() / n;
+            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
+        });
+        match &mut out {
+            None => out = Some(part),
+            Some(out) => extend(out, part),
+        }
+    }
+    (keys, out.expect("the values are always there"))
+}

@@ -1,0 +1,208 @@
+//! The tasks of a job in one worker: threads that train with a remote agent, and the coordinator between them and the
+//! driver.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
+use data::{BatchStream, TaskData};
+use worker::{JobLayout, RemoteAgent};
+
+use super::say::{FromWorker, Packed};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::run::failure::Failure;
+use crate::run::input::Shares;
+use crate::run::share::Watched;
+use crate::run::totals::TaskSummary;
+
+/// How often the driver hears of progress.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Says something to the driver.
+pub(super) type Say = Arc<dyn Fn(FromWorker) + Send + Sync>;
+
+/// Between the tasks of this worker and the driver.
+pub(super) struct RemoteCoordinator {
+    say: Say,
+    wait_limit: Duration,
+    stop: AtomicBool,
+    state: Mutex<State>,
+    decided: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    verdict: Option<(u64, Verdict)>,
+    failure: Option<String>,
+    steps: u64,
+    records: u64,
+    loss_sum: f64,
+    told: Option<Instant>,
+    told_bytes: u64,
+}
+
+impl RemoteCoordinator {
+    pub(super) fn new(say: Say, wait_limit: Duration) -> Arc<Self> {
+        let (stop, state) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { say, wait_limit, stop, state, decided: Condvar::new() })
+    }
+
+    /// The driver has decided.
+    pub(super) fn decide(&self, epoch: u64, verdict: Verdict) {
+        self.lock().verdict = Some((epoch, verdict));
+        self.decided.notify_all();
+    }
+
+    /// The tasks stop at their next step.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// The job has failed: nobody waits any longer.
+    pub(super) fn fail(&self, reason: &str) {
+        self.stop();
+        self.lock().failure.get_or_insert_with(|| reason.to_owned());
+        self.decided.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what has gathered, every now and then; now, when `all`.
+    fn tell(&self, state: &mut State, all: bool) {
+        let due = state.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if state.steps > 0 && (due || all) {
+            state.told = Some(Instant::now());
+            let (steps, records) = (std::mem::take(&mut state.steps), std::mem::take(&mut state.records));
+            let (loss_sum, bytes) = (std::mem::take(&mut state.loss_sum), std::mem::take(&mut state.told_bytes));
+            (self.say)(FromWorker::Progress { steps, records, loss_sum, bytes });
+        }
+    }
+}
+
+impl Coordinator for RemoteCoordinator {
+    fn progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> Flow {
+        let mut state = self.lock();
+        state.steps += 1;
+        state.records += record_count;
+        if loss_sum.is_finite() {
+            state.loss_sum += loss_sum;
+        }
+        self.tell(&mut state, false);
+        if self.stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {
+        let (task, epoch) = (report.task, report.epoch);
+        let mut state = self.lock();
+        self.tell(&mut state, true);
+        (self.say)(FromWorker::Epoch { report: Packed(report) });
+        let deadline = Instant::now() + self.wait_limit;
+        loop {
+            if let Some(reason) = &state.failure {
+                return Err(algo::Error::Coordinator { reason: reason.clone() });
+            }
+            if let Some((decided, verdict)) = state.verdict
+                && decided >= epoch
+            {
+                return Ok(verdict);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let reason = format!(
+                    "task {task} waited {} s at the end of epoch {epoch} for the word of the master; raise --wait-limit if \
+                     that is no surprise",
+                    self.wait_limit.as_secs()
+                );
+                return Err(algo::Error::Coordinator { reason });
+            }
+            state = self.decided.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// What the tasks of a worker train.
+pub(super) struct Work<'a> {
+    pub(super) plan: Shares<'a>,
+    pub(super) algorithm: &'a dyn Job,
+    pub(super) layout: &'a JobLayout,
+    pub(super) token: &'a [u8],
+    pub(super) model: &'a algo::Model,
+    pub(super) resumed: bool,
+    pub(super) coordinator: &'a RemoteCoordinator,
+    pub(super) say: &'a Say,
+    /// Artificial pause of a task after each step, for tests of slow workers.
+    pub(super) pause: Duration,
+}
+
+impl Work<'_> {
+    /// Runs all tasks to their end.
+    pub(super) fn run(&self, shares: Vec<TaskData>) -> Result<(), Error> {
+        let validations = self.plan.validations()?;
+        let progress = Progress::new(true, None);
+        let failure = Failure::default();
+        std::thread::scope(|scope| {
+            for (task, (share, validation)) in self.plan.tasks.clone().zip(shares.into_iter().zip(validations)) {
+                let (progress, failure) = (&progress, &failure);
+                scope.spawn(move || {
+                    let mut data = Watched::new(share, progress);
+                    let mut validation = self.plan.validation_stream(validation, &mut data);
+                    let run = || {
+                        let mut agent =
+                            RemoteAgent::connect(self.layout.clone(), task, self.token.to_vec())?;
+                        let mut stream = Paced { stream: &mut data, pause: self.pause };
+                        self.algorithm.train(TrainTask {
+                            agent: &mut agent,
+                            data: &mut stream,
+                            validation: validation.as_mut().map(|stream| stream as &mut dyn BatchStream),
+                            coordinator: self.coordinator,
+                            model: self.model,
+                            resumed: self.resumed,
+                        })?;
+                        Ok(())
+                    };
+                    let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
+                    if let Some(reason) = failure.note(task, ended) {
+                        // At once: other tasks may wait for this one at the servers, until the driver ends the job.
+                        self.coordinator.fail(&reason);
+                        let exit = failure.exit().unwrap_or(Exit::Internal) as u8;
+                        (self.say)(FromWorker::Failed { error: reason, exit });
+                        return;
+                    }
+                    let summary = Packed(TaskSummary::of(&data.data, validation.as_ref()));
+                    let dictionary = data.data.reader_mut().take_dictionary();
+                    (self.say)(FromWorker::TaskEnded { task, summary, dictionary });
+                });
+            }
+        });
+        failure.into_result()
+    }
+}
+
+/// A stream that waits before each batch: a worker as slow as a test wants it.
+struct Paced<'a, 'b> {
+    stream: &'a mut Watched<'b>,
+    pause: Duration,
+}
+
+impl BatchStream for Paced<'_, '_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&data::Batch>, data::Error> {
+        if !self.pause.is_zero() {
+            std::thread::sleep(self.pause);
+        }
+        self.stream.next()
+    }
+
+    fn forget(&mut self) {
+        self.stream.forget();
+    }
+}
