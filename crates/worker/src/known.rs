@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc::Message;
-use rpc::message::{KeyList, Run};
+use rpc::message::KeyList;
 
 /// A list shorter than this is always sent: its digest saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
@@ -55,21 +55,6 @@ impl Known {
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
-}
-
-/// The digest of runs and keys.
-pub(crate) fn digest<'a>(runs: &[Run], keys: impl Iterator<Item = &'a [u64]>) -> u128 {
-    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
-    for run in runs {
-        hash.update(&run.partition.to_le_bytes());
-        hash.update(&run.count.to_le_bytes());
-    }
-    for keys in keys {
-        for key in keys {
-            hash.update(&key.to_le_bytes());
-        }
-    }
-    hash.digest128()
 }
 
 /// A message on its way to a lane, with what is needed to send it again on another connection.

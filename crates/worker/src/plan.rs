@@ -7,11 +7,11 @@ use matrix::{Element, ElementType, MatrixSpec, OwnedValues, Placement, Values, V
 use rpc::Message;
 use rpc::message::{KeyList, Run};
 
-use crate::known::{Known, SHORTEST_LIST, digest};
+use crate::known::{Known, SHORTEST_LIST};
 use crate::route::{Route, Slice};
 
 /// Most bytes of keys, or of values, in one frame. A single row may be larger.
-pub const FRAME_LIMIT: usize = 4 << 20;
+pub(crate) const FRAME_LIMIT: usize = 4 << 20;
 
 /// Some keys of one partition.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl Piece {
             Slice::Keys { keys, .. } => &keys[span.start..span.start + span.count],
             Slice::Range { .. } => &[],
         });
-        let digest = digest(&runs, slices);
+        let digest = KeyList::digest_of_slices(&runs, slices);
         let named = Named { runs, digest: Some(digest) };
         match known.find(digest) {
             Some(source) => (named, KeyList::Known { digest, count: self.key_count as u32 }, Some(source)),

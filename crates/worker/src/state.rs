@@ -269,6 +269,3 @@ impl AgentState {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
