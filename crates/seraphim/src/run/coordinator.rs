@@ -123,6 +123,15 @@ impl<'a> LocalCoordinator<'a> {
         self.decided.notify_all();
     }
 
+    /// Whether to stop now. Who hears that has left something undone: what the epoch shows is then not whole.
+    pub fn is_told_to_stop(&self) -> bool {
+        let raised = self.interrupt.is_raised();
+        if raised {
+            self.told_stop.store(true, Ordering::SeqCst);
+        }
+        raised
+    }
+
     /// What happened, once all tasks have ended.
     pub fn finish(self) -> Outcome {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -144,8 +153,11 @@ impl<'a> LocalCoordinator<'a> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merged(reports.iter().map(|report| &report.training));
-        let validation = merged(reports.iter().filter_map(|report| report.validation.as_ref()));
-        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) && !self.interrupt.is_raised() {
+        let told_stop = self.told_stop.load(Ordering::SeqCst);
+        // Of a validation that was cut short nothing is told, and early stopping does not judge by it.
+        let whole = reports.iter().filter(|_| !told_stop).filter_map(|report| report.validation.as_ref());
+        let validation = merged(whole);
+        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) {
             return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
         }
         let line = EpochLine {
@@ -177,7 +189,7 @@ impl<'a> LocalCoordinator<'a> {
             }
         }
         let more = epoch + 1 < epoch_count;
-        if self.told_stop.load(Ordering::SeqCst) || (more && self.interrupt.is_raised()) {
+        if told_stop || (more && self.interrupt.is_raised()) {
             state.end = End::Interrupted;
         }
         if state.end == End::Finished && more {
@@ -229,11 +241,7 @@ impl Coordinator for LocalCoordinator<'_> {
     fn progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> Flow {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.progress.step(record_count, loss_sum);
-        if self.interrupt.is_raised() {
-            self.told_stop.store(true, Ordering::SeqCst);
-            return Flow::Stop;
-        }
-        Flow::Continue
+        if self.is_told_to_stop() { Flow::Stop } else { Flow::Continue }
     }
 
     fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {

@@ -246,13 +246,15 @@ impl Trainer<'_> {
         let validations = Self::validations(opened, shares.len())?;
         let failure = Failure::default();
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
-        let ended: Vec<(TaskData, Option<Timed>)> = std::thread::scope(|scope| {
+        let is_told_to_stop = || coordinator_ref.is_told_to_stop();
+        let told_ref = &is_told_to_stop;
+        let ended: Vec<(TaskData, Option<Timed<'_>>)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = self.validation_stream(opened, validation, &mut data);
+                        let mut validation = self.validation_stream(opened, validation, &mut data, told_ref);
                         let run = || {
                             self.one_task(
                                 task,
@@ -280,7 +282,7 @@ impl Trainer<'_> {
             Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
             error => error,
         })?;
-        let (shares, validations): (Vec<TaskData>, Vec<Option<Timed>>) = ended.into_iter().unzip();
+        let (shares, validations): (Vec<TaskData>, Vec<Option<Timed<'_>>>) = ended.into_iter().unzip();
         let validated = Validated::of(validations.iter().flatten());
         Ok((coordinator.finish(), shares, validated))
     }
@@ -293,23 +295,24 @@ impl Trainer<'_> {
         source.splits(count).into_iter().map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
-    fn validation_stream(
+    fn validation_stream<'t>(
         &self,
         opened: &Opened,
         reader: Option<Reader>,
         data: &mut Watched<'_>,
-    ) -> Option<Timed> {
+        is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
+    ) -> Option<Timed<'t>> {
         if let Some(reader) = reader {
             let single = matches!(self.needs.epochs, Epochs::Fixed(1));
             let keep = (!single).then(|| self.keep_config(opened));
             let (seed, size) = (self.job.seed, self.needs.batch_size);
             let task = VALIDATION_TASKS;
             let data = TaskData::new(reader, keep, data::Shuffle::None, seed, task, size);
-            return Some(Timed::new(Validation::File(Box::new(data))));
+            return Some(Timed::new(Validation::File(Box::new(data)), is_told_to_stop));
         }
         if self.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
+            return Some(Timed::new(Validation::Share(MemoryStream::new(batches)), is_told_to_stop));
         }
         None
     }
@@ -319,7 +322,7 @@ impl Trainer<'_> {
         task: u32,
         store: &Arc<LocalStore>,
         data: &mut Watched<'_>,
-        validation: Option<&mut Timed>,
+        validation: Option<&mut Timed<'_>>,
         coordinator: &LocalCoordinator<'_>,
         model: &algo::Model,
         resumed: bool,

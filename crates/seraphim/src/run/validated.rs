@@ -16,7 +16,7 @@ pub(super) struct Validated {
 }
 
 impl Validated {
-    pub(super) fn of<'a>(streams: impl Iterator<Item = &'a Timed>) -> Self {
+    pub(super) fn of<'a>(streams: impl Iterator<Item = &'a Timed<'a>>) -> Self {
         let mut validated = Self::default();
         for stream in streams {
             validated.longest_s = validated.longest_s.max(stream.spent().as_secs_f64());
