@@ -5,8 +5,8 @@ use matrix::{Consistency, MatrixId};
 
 use super::harness::{Record, Run, build, f32s, train};
 
-/// 80 records of class 0 and 20 of class 1, in every tenth and ninth of ten; a feature that does not tell them apart
-/// and one that does a little.
+/// 80 records of class 0 and 20 of class 1, every fifth; a feature that does not tell them apart and one that does a
+/// little.
 fn imbalanced() -> Vec<Batch> {
     let record = |i: usize| -> Record {
         let label = f32::from(u8::from(i % 5 == 4));
