@@ -2,7 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`mod@algorithm`] | the table of algorithms, [`Job`], [`Model`] and what a job needs of its data |
+//! | [`mod@algorithm`] | the table of algorithms, [`Job`] and [`Model`]: all families as one |
+//! | [`job`] | what a job of any family needs of its data, and what a task is given |
 //! | [`coordinator`] | what the tasks of a job say to the one who runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
@@ -12,6 +13,7 @@
 pub mod algorithm;
 pub mod coordinator;
 pub mod error;
+pub mod job;
 pub mod linear;
 pub mod metric;
 pub mod param;

@@ -187,7 +187,6 @@ fn empty_files_and_blank_lines_have_no_records() {
     for content in [&b""[..], b"\n \r\n\t\n", b"# nothing\n"] {
         let source = over(&[content], &config()).unwrap();
         assert_eq!(labels(&source, 3, 10).unwrap().0, []);
-        assert!(source.no_records().to_string().contains("no records in file0"));
     }
     assert!(matches!(over(&[b"", b" \n"], &SourceConfig::default()), Err(Error::NoRecords { .. })));
 }

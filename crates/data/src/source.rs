@@ -192,11 +192,6 @@ impl Source {
         self.files.iter().map(Input::size_bytes).sum()
     }
 
-    /// For whoever finds that nothing was read.
-    pub fn no_records(&self) -> Error {
-        Error::NoRecords { files: names(&self.files) }
-    }
-
     /// What each of `task_count` tasks reads. Together every record, each once; the answer hangs only on the sizes.
     ///
     /// # Panics

@@ -7,29 +7,38 @@ const BUCKET_COUNT: usize = 1 << DIGIT_BITS;
 const SMALL: usize = 256;
 
 /// Sorts `(key, payload)` pairs by key; equal keys keep their order. `scratch` is reused between calls.
+pub fn sort_pairs(items: &mut Vec<(u64, u32)>, scratch: &mut Vec<(u64, u32)>) {
+    sort_by_key(items, scratch, |item| item.0);
+}
+
+/// Sorts items by `key`; equal keys keep their order. `scratch` is reused between calls.
 ///
 /// Cost: one pass over the items for each 11 bits of the largest key.
-pub fn sort_pairs(items: &mut Vec<(u64, u32)>, scratch: &mut Vec<(u64, u32)>) {
+///
+/// # Panics
+/// When there are 2^32 items or more.
+pub fn sort_by_key<T: Copy + Default>(items: &mut Vec<T>, scratch: &mut Vec<T>, key: impl Fn(T) -> u64) {
+    assert!(u32::try_from(items.len()).is_ok(), "{} items are too many to count in 32 bits", items.len());
     if items.len() < SMALL {
-        items.sort_by_key(|item| item.0);
+        items.sort_by_key(|&item| key(item));
         return;
     }
-    let bits = u64::BITS - items.iter().fold(0, |or, item| or | item.0).leading_zeros();
+    let bits = u64::BITS - items.iter().fold(0, |or, &item| or | key(item)).leading_zeros();
     scratch.clear();
-    scratch.resize(items.len(), (0, 0));
+    scratch.resize(items.len(), T::default());
     let mut shift = 0;
     while shift < bits {
         let mut starts = [0u32; BUCKET_COUNT];
-        for item in items.iter() {
-            starts[digit(item.0, shift)] += 1;
+        for &item in items.iter() {
+            starts[digit(key(item), shift)] += 1;
         }
         let mut sum = 0;
         for start in &mut starts {
             sum += std::mem::replace(start, sum);
         }
-        for item in items.iter() {
-            let start = &mut starts[digit(item.0, shift)];
-            scratch[*start as usize] = *item;
+        for &item in items.iter() {
+            let start = &mut starts[digit(key(item), shift)];
+            scratch[*start as usize] = item;
             *start += 1;
         }
         std::mem::swap(items, scratch);
@@ -63,6 +72,18 @@ mod tests {
             let mut expected = items.clone();
             expected.sort_by_key(|item| item.0);
             sort_pairs(&mut items, &mut Vec::new());
+            assert_eq!(items, expected);
+        }
+    }
+
+    #[test]
+    fn keys_of_32_bits_come_out_sorted() {
+        let mut random = stream(2, Purpose::Test, 0, 0);
+        for count in [0, 1, 255, 256, 5000] {
+            let mut items: Vec<u32> = (0..count).map(|_| random.next_u64() as u32).collect();
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            sort_by_key(&mut items, &mut Vec::new(), u64::from);
             assert_eq!(items, expected);
         }
     }

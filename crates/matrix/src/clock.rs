@@ -184,18 +184,6 @@ impl ClockTable {
         self.tasks.get(task as usize).is_some_and(|entry| entry.0 == TaskState::AtBarrier)
     }
 
-    /// Whether a pull of `task` may be answered now.
-    pub fn may_pull(&self, task: u32, consistency: Consistency) -> Result<bool, ClockFault> {
-        let clock = self.live_clock(task)?;
-        Ok(self.minimum().is_none_or(|m| m >= consistency.pull_needs(clock)))
-    }
-
-    /// Whether a push of `task` may be taken now.
-    pub fn may_push(&self, task: u32, consistency: Consistency) -> Result<bool, ClockFault> {
-        let clock = self.live_clock(task)?;
-        Ok(self.minimum().is_none_or(|m| m >= consistency.push_needs(clock)))
-    }
-
     /// The slowest live task that is not at the barrier, and its clock; of several the first.
     pub fn who_holds_back(&self) -> Option<(u32, Clock)> {
         let live = self.tasks.iter().zip(0u32..).filter(|(entry, _)| entry.0 == TaskState::Live);

@@ -46,58 +46,16 @@ use matrix::{Consistency, MatrixSpec};
 pub use model::{Model, Standardize};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
-pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
+pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 
-use crate::algorithm::{self, Algorithm, DataFacts, DataNeeds, Epochs, Job, TrainTask};
 use crate::error::Error;
+use crate::job::{DataFacts, DataNeeds, Epochs, TrainTask};
 use crate::param::Checked;
 use crate::stopping::EarlyStopping;
 use loss::Loss;
 
 /// Most classes of softmax: a row of weights is one f32 a class.
 pub const CLASS_LIMIT: usize = 4096;
-
-/// The linear rows of the table of algorithms.
-pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        name: "lr",
-        title: "Logistic regression: probability of label 1",
-        parameters: table::LR,
-        configure: |given| Linear::configure("lr", table::LR, given, |_| Loss::Logistic),
-    },
-    Algorithm {
-        name: "svm",
-        title: "Linear support vector machine: hinge or squared hinge loss",
-        parameters: table::SVM,
-        configure: |given| {
-            Linear::configure("svm", table::SVM, given, |checked| match checked.text("loss") {
-                "squared_hinge" => Loss::SquaredHinge,
-                _ => Loss::Hinge,
-            })
-        },
-    },
-    Algorithm {
-        name: "softmax",
-        title: "Softmax regression: probabilities of several classes",
-        parameters: table::SOFTMAX,
-        configure: |given| Linear::configure("softmax", table::SOFTMAX, given, |_| Loss::Softmax),
-    },
-    Algorithm {
-        name: "linear",
-        title: "Linear regression: least squares",
-        parameters: table::LINEAR,
-        configure: |given| Linear::configure("linear", table::LINEAR, given, |_| Loss::Squared),
-    },
-    Algorithm {
-        name: "huber",
-        title: "Robust linear regression: Huber loss",
-        parameters: table::HUBER,
-        configure: |given| {
-            let delta = |checked: &Checked| Loss::Huber { delta: checked.real("delta") };
-            Linear::configure("huber", table::HUBER, given, delta)
-        },
-    },
-];
 
 /// A job of a linear model.
 #[derive(Clone, Debug)]
@@ -108,16 +66,44 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn configure(
+    /// Logistic regression. Here as in the others, unknown names and values out of range are errors.
+    pub fn lr(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::checked("lr", LR, given, |_| Loss::Logistic)
+    }
+
+    /// Linear support vector machine.
+    pub fn svm(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::checked("svm", SVM, given, |checked| match checked.text("loss") {
+            "squared_hinge" => Loss::SquaredHinge,
+            _ => Loss::Hinge,
+        })
+    }
+
+    /// Softmax regression.
+    pub fn softmax(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::checked("softmax", SOFTMAX, given, |_| Loss::Softmax)
+    }
+
+    /// Least squares.
+    pub fn least_squares(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::checked("linear", LINEAR, given, |_| Loss::Squared)
+    }
+
+    /// Huber regression.
+    pub fn huber(given: &BTreeMap<String, String>) -> Result<Self, Error> {
+        Self::checked("huber", HUBER, given, |checked| Loss::Huber { delta: checked.real("delta") })
+    }
+
+    fn checked(
         algorithm: &'static str,
         table: &'static [crate::ParamSpec],
         given: &BTreeMap<String, String>,
         loss: impl Fn(&Checked) -> Loss,
-    ) -> Result<Box<dyn Job>, Error> {
+    ) -> Result<Self, Error> {
         let checked = Checked::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
-        Ok(Box::new(Self { checked, loss, params }))
+        Ok(Self { checked, loss, params })
     }
 
     /// Whether `record_count` records of one task already decide that there is one epoch only.
@@ -146,18 +132,19 @@ impl Linear {
             },
         }
     }
-}
 
-impl Job for Linear {
-    fn algorithm(&self) -> &'static str {
+    /// Name of the algorithm.
+    pub fn algorithm(&self) -> &'static str {
         self.checked.algorithm()
     }
 
-    fn settings(&self) -> BTreeMap<&'static str, String> {
+    /// Every parameter with its value in force.
+    pub fn settings(&self) -> BTreeMap<&'static str, String> {
         self.checked.values().clone()
     }
 
-    fn data_needs(&self) -> DataNeeds {
+    /// What is asked of the data.
+    pub fn data_needs(&self) -> DataNeeds {
         let standardize = self.checked.flag("standardize");
         DataNeeds {
             label_rule: match self.loss {
@@ -184,11 +171,8 @@ impl Job for Linear {
         }
     }
 
-    fn model(
-        &self,
-        facts: &DataFacts,
-        previous: Option<&algorithm::Model>,
-    ) -> Result<algorithm::Model, Error> {
+    /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
+    pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
         let mode = if facts.dense { Standardize::Center } else { Standardize::Scale };
         let mut model = Model {
             algorithm: self.checked.algorithm().to_owned(),
@@ -200,7 +184,7 @@ impl Job for Linear {
             normalize: self.checked.text("normalize") == "l2",
             dimensions: self.checked.auto_integer("dimensions"),
         };
-        if let Some(algorithm::Model::Linear(previous)) = previous {
+        if let Some(previous) = previous {
             // New data may lack some classes of the model; a class that the model lacks is an error.
             for &class in &model.classes {
                 previous.class_of(class)?;
@@ -208,26 +192,28 @@ impl Job for Linear {
             model.classes.clone_from(&previous.classes);
             model.check_continues(previous)?;
         }
-        Ok(algorithm::Model::Linear(model))
+        Ok(model)
     }
 
-    fn matrices(
+    /// The matrices, in order of creation.
+    pub fn matrices(
         &self,
-        model: &algorithm::Model,
+        model: &Model,
         consistency: Consistency,
         partition_count: u32,
         seed: u64,
-    ) -> Result<Vec<MatrixSpec>, Error> {
-        let algorithm::Model::Linear(model) = model;
+    ) -> Vec<MatrixSpec> {
         let rules = (self.params.rule, self.params.intercept_rule);
-        Ok(model.matrices(rules, consistency, partition_count, seed))
+        model.matrices(rules, consistency, partition_count, seed)
     }
 
-    fn train(&self, task: TrainTask<'_>) -> Result<(), Error> {
+    /// One task's loop, on its own thread. Leaves through `agent.finish()`.
+    pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
         train::train(self, task)
     }
 
-    fn stopping(&self) -> Option<EarlyStopping> {
+    /// When to stop early; none when that is off.
+    pub fn stopping(&self) -> Option<EarlyStopping> {
         match self.checked.integer("early_stopping") {
             0 => None,
             patience => Some(EarlyStopping::new(patience)),

@@ -7,8 +7,8 @@ use matrix::{
 use serde::{Deserialize, Serialize};
 
 use super::loss::Loss;
-use crate::algorithm::Output;
 use crate::error::Error;
+use crate::job::Output;
 use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossParts;
 use crate::metric::{BinaryParts, ClassParts, MetricParts, RealParts};

@@ -4,8 +4,8 @@ use matrix::{PushRule, Schedule};
 
 use super::loss::Loss;
 use super::table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
-use crate::algorithm::Epochs;
 use crate::error::Error;
+use crate::job::Epochs;
 use crate::param::Checked;
 
 /// Weights of classes.

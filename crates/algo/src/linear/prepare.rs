@@ -8,11 +8,15 @@ use matrix::{Keys, Part, Values};
 use super::Linear;
 use super::model::Model;
 use super::params::ClassWeights;
-use crate::algorithm::TrainTask;
 use crate::error::Error;
+use crate::job::TrainTask;
 
 /// Reads the data once when something is wanted of it. The answer: weights of classes, empty when all are 1.
-pub(super) fn prepare(job: &Linear, model: &Model, task: &mut TrainTask<'_>) -> Result<Vec<f64>, Error> {
+pub(super) fn prepare(
+    job: &Linear,
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+) -> Result<Vec<f64>, Error> {
     let moments = model.standardize.is_some() && !task.resumed;
     let balanced = job.params.class_weights == ClassWeights::Balanced;
     if !moments && !balanced {
@@ -81,7 +85,7 @@ impl Seen {
 
 fn push_moments(
     model: &Model,
-    task: &mut TrainTask<'_>,
+    task: &mut TrainTask<'_, Model>,
     moments: &BTreeMap<u64, [f64; 3]>,
     record_count: f64,
 ) -> Result<(), Error> {

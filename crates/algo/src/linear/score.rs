@@ -8,8 +8,8 @@ use matrix::{Agent, Keys, Part, ValuesMut};
 use super::loss::{Loss, probabilities, softmax};
 use super::model::{MOMENT_COLUMNS, Model, Standardize};
 use super::step::Entries;
-use crate::algorithm::Scorer;
 use crate::error::Error;
+use crate::job::Scorer;
 use crate::metric::MetricParts;
 
 /// A variance below this share of the mean of squares is rounding: such a column is constant, and is not scaled.

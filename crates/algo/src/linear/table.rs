@@ -223,9 +223,9 @@ const CLASSIFIER: [ParamSpec; SHARED_COUNT] = shared("0.1", "false", "batches");
 const REGRESSION: [ParamSpec; SHARED_COUNT] = shared("1", "true", "none");
 
 /// Table of `lr`.
-pub(super) const LR: &[ParamSpec] = &CLASSIFIER;
+pub const LR: &[ParamSpec] = &CLASSIFIER;
 /// Table of `svm`.
-pub(super) const SVM: &[ParamSpec] = &with(
+pub const SVM: &[ParamSpec] = &with(
     &CLASSIFIER,
     row(
         "loss",
@@ -236,11 +236,11 @@ pub(super) const SVM: &[ParamSpec] = &with(
     ),
 );
 /// Table of `softmax`.
-pub(super) const SOFTMAX: &[ParamSpec] = &CLASSIFIER;
+pub const SOFTMAX: &[ParamSpec] = &CLASSIFIER;
 /// Table of `linear`.
-pub(super) const LINEAR: &[ParamSpec] = &REGRESSION;
+pub const LINEAR: &[ParamSpec] = &REGRESSION;
 /// Table of `huber`.
-pub(super) const HUBER: &[ParamSpec] = &with(
+pub const HUBER: &[ParamSpec] = &with(
     &REGRESSION,
     row("delta", POSITIVE, "1.35", "units of the label", "Where squares end and absolutes begin"),
 );

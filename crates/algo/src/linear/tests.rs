@@ -1,70 +1,20 @@
 //! Promises of the linear models, on `LocalStore`.
 
+mod balanced;
 mod harness;
+mod slow_task;
+mod twin;
 
 use std::collections::BTreeMap;
 
 use data::Batch;
 use math::random::{Purpose, stream};
-use math::special::sigmoid;
-use matrix::{Consistency, MatrixId, OwnedValues};
+use matrix::{Consistency, MatrixId};
 
 use crate::algorithm::{DataFacts, algorithm, algorithms};
 use crate::coordinator::{Flow, Verdict};
 use crate::error::Error;
 use harness::{Run, batches, clicks, job, train};
-
-/// `McMahan` et al. 2013, algorithm 1, with the gradients of a batch merged; dense arrays, plain sums.
-fn serial_twin(data: &[Batch], epochs: usize, [alpha, beta, l1, l2]: [f32; 4]) -> (Vec<f32>, f32) {
-    const DIMENSIONS: usize = 64;
-    let (mut z, mut n) = ([0f32; DIMENSIONS + 1], [0f32; DIMENSIONS + 1]);
-    let mut w = [0f32; DIMENSIONS + 1];
-    for _ in 0..epochs {
-        for batch in data {
-            let mut gradient = [0f64; DIMENSIONS + 1];
-            let mut touched = [false; DIMENSIONS + 1];
-            for r in 0..batch.record_count() {
-                let keys = || batch.entries(r).map(|i| batch.columns[batch.indices[i] as usize] as usize);
-                let score = keys().map(|j| f64::from(w[j])).sum::<f64>() + f64::from(w[DIMENSIONS]);
-                let slope = sigmoid(score) - f64::from(batch.labels[r]);
-                for j in keys().chain([DIMENSIONS]) {
-                    gradient[j] += slope;
-                    touched[j] = true;
-                }
-            }
-            for j in (0..=DIMENSIONS).filter(|&j| touched[j]) {
-                let g = gradient[j] as f32;
-                let (l1, l2) = if j == DIMENSIONS { (0.0, 0.0) } else { (l1, l2) };
-                let sigma = ((n[j] + g * g).sqrt() - n[j].sqrt()) / alpha;
-                z[j] += g - sigma * w[j];
-                n[j] += g * g;
-                let shrunk = z[j] - z[j].signum() * l1;
-                let denominator = (beta + n[j].sqrt()) / alpha + l2;
-                w[j] = if z[j].abs() <= l1 { 0.0 } else { -shrunk / denominator };
-            }
-        }
-    }
-    (w[..DIMENSIONS].to_vec(), w[DIMENSIONS])
-}
-
-#[test]
-fn training_equals_the_serial_twin_to_the_bit() {
-    let data = clicks(1, 40, 25);
-    for settings in ["epochs=1 shuffle=none", "epochs=3 shuffle=none l1=0.5 l2=2 learning_rate=0.3 beta=0.5"]
-    {
-        let (epochs, rule) =
-            if settings.contains("l1") { (3, [0.3, 0.5, 0.5, 2.0]) } else { (1, [0.1, 1.0, 0.0, 0.0]) };
-        let run = train("lr", settings, vec![data.clone()], None, Consistency::Bsp).unwrap();
-        let (weights, intercept) = serial_twin(&data, epochs, rule);
-        let exported = run.store.export(MatrixId(0)).unwrap();
-        let OwnedValues::F32(values) = exported.values else { panic!("weights are f32") };
-        for (&key, value) in exported.keys.iter().zip(values) {
-            assert_eq!(value.to_bits(), weights[key as usize].to_bits(), "weight {key}, {settings}");
-        }
-        let OwnedValues::F32(bias) = run.store.export(MatrixId(1)).unwrap().values else { panic!() };
-        assert_eq!(bias, [intercept]);
-    }
-}
 
 #[test]
 fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
@@ -232,7 +182,7 @@ fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
 #[test]
 fn a_stop_ends_all_tasks_at_this_step() {
     let tasks = vec![clicks(1, 50, 10), clicks(2, 5, 10)];
-    let stop_at = |step: u64| move |done: u64| if done >= step { Flow::Stop } else { Flow::Continue };
+    let stop_at = |step: u64| move |_: u32, done: u64| if done >= step { Flow::Stop } else { Flow::Continue };
     let run = Run::new("lr", "epochs=4", tasks, None, Consistency::Bsp, Verdict::Stop, stop_at(3)).unwrap();
     assert_eq!(run.training.len(), 1);
     assert!(run.record_count < 200, "{} records", run.record_count);

@@ -6,16 +6,16 @@ use matrix::{Keys, Part, Values};
 use super::Linear;
 use super::model::Model;
 use super::prepare::prepare;
-use super::score::{Scoring, measure};
+use super::score::{LinearScorer, Scoring, measure};
 use super::step::scale;
-use crate::algorithm::{self, TrainTask};
 use crate::coordinator::{EpochReport, Flow, Verdict};
 use crate::error::Error;
+use crate::job::{TrainTask, score_all};
 use crate::metric::MetricParts;
 
 /// Trains one task to its end.
-pub(super) fn train(job: &Linear, mut task: TrainTask<'_>) -> Result<(), Error> {
-    let algorithm::Model::Linear(model) = task.model;
+pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+    let model = task.model;
     let class_weights = prepare(job, model, &mut task)?;
     let mut step = Step::new(job, model, class_weights);
     let mut epoch_count = None;
@@ -27,7 +27,10 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_>) -> Result<(), Error> 
         }
         let epoch_count = *epoch_count.get_or_insert_with(|| job.params.epochs.count(totals.record_count));
         let validation = match (&mut task.validation, flow) {
-            (Some(stream), Flow::Continue) => Some(algorithm::evaluate(task.model, task.agent, *stream)?),
+            (Some(stream), Flow::Continue) => {
+                let mut scorer = LinearScorer::new(model);
+                Some(score_all(&mut scorer, model.metric_parts(), task.agent, *stream)?)
+            }
             _ => None,
         };
         let record_count = parts.record_count();
@@ -51,7 +54,7 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_>) -> Result<(), Error> 
 fn run_epoch(
     job: &Linear,
     step: &mut Step<'_>,
-    task: &mut TrainTask<'_>,
+    task: &mut TrainTask<'_, Model>,
     epoch: u64,
 ) -> Result<(MetricParts, Flow), Error> {
     let mut parts = step.model.metric_parts();
@@ -99,7 +102,7 @@ impl Totals {
 /// The barrier at the end of an epoch: afterwards every push is visible and every task knows the same totals, so all
 /// come to the same decisions.
 fn sum_over_tasks(
-    task: &mut TrainTask<'_>,
+    task: &mut TrainTask<'_, Model>,
     parts: &MetricParts,
     positive_count: u64,
 ) -> Result<Totals, Error> {

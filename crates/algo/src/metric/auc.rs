@@ -4,7 +4,7 @@
 //! Scores are kept as 32-bit floats, in the order-keeping bits of `math::sort::ordered_bits`, positives apart from
 //! negatives: 4 bytes a record, 8 with weights. Sorting happens once, in `value`.
 
-use math::sort::ordered_bits;
+use math::sort::{ordered_bits, sort_by_key};
 
 /// Records that are kept; above it AUC is left out with a notice. 50 M records are 200 MB.
 pub const AUC_RECORD_LIMIT: usize = 50_000_000;
@@ -95,7 +95,7 @@ impl Scores {
     fn sorted(&self) -> Vec<(u32, f32)> {
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
         let mut out: Vec<_> = self.bits.iter().enumerate().map(|(i, &bits)| (bits, weight(i))).collect();
-        out.sort_by_key(|pair| pair.0);
+        sort_by_key(&mut out, &mut Vec::new(), |pair| u64::from(pair.0));
         out
     }
 }
@@ -105,8 +105,9 @@ fn unweighted(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f64> {
     if positives.is_empty() || negatives.is_empty() {
         return None;
     }
-    sort_bits(&mut positives);
-    sort_bits(&mut negatives);
+    let mut scratch = Vec::new();
+    sort_by_key(&mut positives, &mut scratch, u64::from);
+    sort_by_key(&mut negatives, &mut scratch, u64::from);
     let (mut below, mut through) = (0, 0);
     // Twice the number of pairs in order: a tie counts 1.
     let mut twice = 0u128;
@@ -147,32 +148,4 @@ pub(super) fn area(positives: Vec<(u32, f32)>, negatives: Vec<(u32, f32)>) -> Op
         pairs += f64::from(weight) * (below + 0.5 * tied);
     }
     Some(pairs / (positive_sum * negative_sum))
-}
-
-/// Least significant digit first, three digits of 11 bits.
-fn sort_bits(items: &mut Vec<u32>) {
-    const DIGIT_BITS: u32 = 11;
-    const SMALL: usize = 4096;
-    if items.len() < SMALL {
-        items.sort_unstable();
-        return;
-    }
-    let digit = |x: u32, shift: u32| (x >> shift) as usize & ((1 << DIGIT_BITS) - 1);
-    let mut scratch = vec![0u32; items.len()];
-    for shift in [0, DIGIT_BITS, 2 * DIGIT_BITS] {
-        let mut starts = [0usize; 1 << DIGIT_BITS];
-        for &item in items.iter() {
-            starts[digit(item, shift)] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += std::mem::replace(start, sum);
-        }
-        for &item in items.iter() {
-            let start = &mut starts[digit(item, shift)];
-            scratch[*start] = item;
-            *start += 1;
-        }
-        std::mem::swap(items, &mut scratch);
-    }
 }

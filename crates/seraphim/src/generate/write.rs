@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};
 use crate::error::Error;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Unfinished};
 
 /// Records that a thread makes at once.
 const CHUNK_RECORDS: u64 = 10_000;
@@ -43,7 +43,8 @@ struct Chunk {
     truth: Vec<(f64, u8)>,
 }
 
-/// Writes `train` and `test` files of each format and `meta.json` into `folder`.
+/// Writes `train` and `test` files of each format and `meta.json` into `folder`: beside their places, which they take
+/// together when all are whole, so an interrupted run leaves nothing.
 pub fn generate(
     config: CtrConfig,
     train_rows: u64,
@@ -55,15 +56,17 @@ pub fn generate(
 ) -> Result<Generated, Error> {
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let data = CtrData::new(config);
-    let mut files = Vec::new();
+    let mut parts = Vec::new();
     let mut best = [None, None];
     for (split, (name, rows)) in [("train", train_rows), ("test", test_rows)].into_iter().enumerate() {
         if rows == 0 {
             continue;
         }
-        let mut sinks = open(folder, name, formats, config, &mut files)?;
+        let mut sinks = open(folder, name, formats, config, interrupt)?;
         let mut truth = write_split(&data, split as u64, rows, &mut sinks, threads, interrupt)?;
-        sinks.into_iter().try_for_each(Sink::finish)?;
+        for sink in sinks {
+            parts.push(sink.finish()?);
+        }
         best[split] = Some(bayes(&mut truth));
     }
     let [train_bayes, test_bayes] = best;
@@ -72,36 +75,50 @@ pub fn generate(
         "nonzeros": config.nonzeros, "zipf": config.zipf, "sigma": config.sigma, "bias": config.bias,
         "seed": config.seed, "slot_sizes": data.slot_sizes(), "train_bayes": train_bayes, "test_bayes": test_bayes,
     });
-    let path = folder.join("meta.json");
-    std::fs::write(&path, format!("{meta:#}\n")).map_err(Error::io("write", &path))?;
-    files.push(path);
+    let part = interrupt.unfinished(&folder.join("meta.json"));
+    std::fs::write(part.path(), format!("{meta:#}\n")).map_err(Error::io("write", part.place()))?;
+    parts.push(part);
+    let files = parts.iter().map(|part| part.place().to_owned()).collect();
+    for part in parts {
+        part.finish(|from, to| std::fs::rename(from, to).map_err(Error::io("write", to)))?;
+    }
     Ok(Generated { files, train_bayes, test_bayes })
 }
 
 enum Sink {
     Text {
-        path: PathBuf,
         out: BufWriter<File>,
+        part: Unfinished,
     },
     #[cfg(feature = "parquet")]
-    Parquet(Box<super::parquet::ParquetSink>),
+    Parquet {
+        out: Box<super::parquet::ParquetSink>,
+        part: Unfinished,
+    },
 }
 
 impl Sink {
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "text has its own lengths"))]
     fn write(&mut self, chunk: &Chunk, nonzeros: usize) -> Result<(), Error> {
         match self {
-            Self::Text { path, out } => out.write_all(&chunk.text).map_err(Error::io("write", &*path)),
+            Self::Text { out, part } => out.write_all(&chunk.text).map_err(Error::io("write", part.place())),
             #[cfg(feature = "parquet")]
-            Self::Parquet(sink) => sink.write(&chunk.truth, &chunk.ids, nonzeros),
+            Self::Parquet { out, .. } => out.write(&chunk.truth, &chunk.ids, nonzeros),
         }
     }
 
-    fn finish(self) -> Result<(), Error> {
+    /// The file is whole; it is not in its place yet.
+    fn finish(self) -> Result<Unfinished, Error> {
         match self {
-            Self::Text { path, mut out } => out.flush().map_err(Error::io("write", path)),
+            Self::Text { mut out, part } => {
+                out.flush().map_err(Error::io("write", part.place()))?;
+                Ok(part)
+            }
             #[cfg(feature = "parquet")]
-            Self::Parquet(sink) => sink.finish(),
+            Self::Parquet { out, part } => {
+                out.finish()?;
+                Ok(part)
+            }
         }
     }
 }
@@ -111,32 +128,31 @@ fn open(
     name: &str,
     formats: &[Format],
     config: CtrConfig,
-    files: &mut Vec<PathBuf>,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Sink>, Error> {
     let mut sinks = Vec::new();
     for format in formats {
-        let path = match format {
+        let part = interrupt.unfinished(&match format {
             Format::Libsvm => folder.join(format!("{name}.libsvm")),
             Format::Parquet => folder.join(format!("{name}.parquet")),
-        };
+        });
         sinks.push(match format {
             Format::Libsvm => {
-                let file = File::create(&path).map_err(Error::io("create", &path))?;
-                Sink::Text { path: path.clone(), out: BufWriter::with_capacity(1 << 20, file) }
+                let file = File::create(part.path()).map_err(Error::io("create", part.place()))?;
+                Sink::Text { out: BufWriter::with_capacity(1 << 20, file), part }
             }
             #[cfg(feature = "parquet")]
             Format::Parquet => {
-                let sink = super::parquet::ParquetSink::create(&path, config.dimensions)?;
-                Sink::Parquet(Box::new(sink))
+                let out = super::parquet::ParquetSink::create(part.path(), config.dimensions)?;
+                Sink::Parquet { out: Box::new(out), part }
             }
             #[cfg(not(feature = "parquet"))]
             Format::Parquet => {
-                let _ = config;
+                let _ = (config, part);
                 let what = "this program was built without Parquet".into();
                 return Err(Error::Request { what, advice: "build it with the feature parquet".into() });
             }
         });
-        files.push(path);
     }
     Ok(sinks)
 }
@@ -171,7 +187,7 @@ fn write_split(
         for c in 0..chunk_count {
             let Ok(chunk) = receivers[c as usize % threads].recv() else { break };
             if interrupt.is_raised() {
-                let what = "the generated files are incomplete; remove them or run the command again".into();
+                let what = "before the files were whole; nothing was written".into();
                 return Err(Error::Interrupted { what });
             }
             for sink in sinks.iter_mut() {

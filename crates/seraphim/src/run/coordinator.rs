@@ -77,6 +77,15 @@ impl<'a> LocalCoordinator<'a> {
         self.decided.notify_all();
     }
 
+    /// Whether to stop now. Who hears that has left something undone: what the epoch shows is then not whole.
+    pub fn is_told_to_stop(&self) -> bool {
+        let raised = self.interrupt.is_raised();
+        if raised {
+            self.told_stop.store(true, Ordering::SeqCst);
+        }
+        raised
+    }
+
     /// What happened, once all tasks have ended.
     pub fn finish(self) -> Outcome {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -90,8 +99,8 @@ impl<'a> LocalCoordinator<'a> {
     /// The last task has reported: decides, and does what was decided.
     fn decide(&self, state: &mut State) -> Result<Verdict, algo::Error> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
-        let interrupt =
-            Interrupted { told: self.told_stop.load(Ordering::SeqCst), raised: self.interrupt.is_raised() };
+        let told = self.told_stop.load(Ordering::SeqCst);
+        let interrupt = Interrupted { told, raised: self.interrupt.is_raised() };
         let decision = state.judge.decide(&reports, interrupt, self.progress)?;
         if decision.keep {
             state.best = self.export()?;
@@ -140,11 +149,7 @@ impl Coordinator for LocalCoordinator<'_> {
     fn progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> Flow {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.progress.step(record_count, loss_sum);
-        if self.interrupt.is_raised() {
-            self.told_stop.store(true, Ordering::SeqCst);
-            return Flow::Stop;
-        }
-        Flow::Continue
+        if self.is_told_to_stop() { Flow::Stop } else { Flow::Continue }
     }
 
     fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {

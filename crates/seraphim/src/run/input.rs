@@ -110,17 +110,22 @@ impl Shares<'_> {
     }
 
     /// The validation data of a task; those held out of `data` when there is no file.
-    pub(super) fn validation_stream(&self, reader: Option<Reader>, data: &mut Watched<'_>) -> Option<Timed> {
+    pub(super) fn validation_stream<'t>(
+        &self,
+        reader: Option<Reader>,
+        data: &mut Watched<'_>,
+        is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
+    ) -> Option<Timed<'t>> {
         if let Some(reader) = reader {
             let single = matches!(self.needs.epochs, Epochs::Fixed(1));
             let keep = (!single).then(|| self.keep_config());
             let (seed, size) = (self.job.seed, self.needs.batch_size);
             let data = TaskData::new(reader, keep, data::Shuffle::None, seed, VALIDATION_TASKS, size);
-            return Some(Timed::new(Validation::File(Box::new(data))));
+            return Some(Timed::new(Validation::File(Box::new(data)), is_told_to_stop));
         }
         if self.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Validation::Share(MemoryStream::new(batches))));
+            return Some(Timed::new(Validation::Share(MemoryStream::new(batches)), is_told_to_stop));
         }
         None
     }

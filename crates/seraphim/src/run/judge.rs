@@ -98,8 +98,10 @@ impl Judge {
     ) -> Result<Decision, algo::Error> {
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merged(reports.iter().map(|report| &report.training));
-        let validation = merged(reports.iter().filter_map(|report| report.validation.as_ref()));
-        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) && !interrupted.raised {
+        // Of a validation that was cut short nothing is told, and early stopping does not judge by it.
+        let whole = reports.iter().filter(|_| !interrupted.told).filter_map(|report| report.validation.as_ref());
+        let validation = merged(whole);
+        if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) {
             return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
         }
         let line = EpochLine {

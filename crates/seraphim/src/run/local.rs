@@ -196,13 +196,15 @@ impl Trainer<'_> {
         let validations = plan.validations()?;
         let failure = Failure::default();
         let (coordinator_ref, failure_ref) = (&coordinator, &failure);
+        let is_told_to_stop = || coordinator_ref.is_told_to_stop();
+        let told_ref = &is_told_to_stop;
         let ended: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = plan.validation_stream(validation, &mut data);
+                        let mut validation = plan.validation_stream(validation, &mut data, told_ref);
                         let run = || {
                             self.one_task(
                                 task,
@@ -239,7 +241,7 @@ impl Trainer<'_> {
         task: u32,
         store: &Arc<LocalStore>,
         data: &mut Watched<'_>,
-        validation: Option<&mut Timed>,
+        validation: Option<&mut Timed<'_>>,
         coordinator: &LocalCoordinator<'_>,
         model: &algo::Model,
         resumed: bool,

@@ -61,16 +61,18 @@ impl Validation {
 }
 
 /// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
-pub struct Timed {
+/// They end early when somebody asked to stop.
+pub struct Timed<'a> {
     stream: Validation,
+    is_told_to_stop: &'a (dyn Fn() -> bool + Sync),
     started: Option<Instant>,
     spent: Duration,
 }
 
-impl Timed {
-    /// Around a stream.
-    pub fn new(stream: Validation) -> Self {
-        Self { stream, started: None, spent: Duration::ZERO }
+impl<'a> Timed<'a> {
+    /// Around a stream; `is_told_to_stop` is asked before every batch, and counts its answer.
+    pub fn new(stream: Validation, is_told_to_stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { stream, is_told_to_stop, started: None, spent: Duration::ZERO }
     }
 
     /// What was read of a validation file.
@@ -87,14 +89,14 @@ impl Timed {
     }
 }
 
-impl BatchStream for Timed {
+impl BatchStream for Timed<'_> {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
         self.started = Some(Instant::now());
         self.stream.stream().start_epoch(epoch)
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
-        let batch = self.stream.stream().next()?;
+        let batch = if (self.is_told_to_stop)() { None } else { self.stream.stream().next()? };
         if batch.is_none() {
             self.spent += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
         }

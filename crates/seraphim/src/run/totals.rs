@@ -23,11 +23,11 @@ pub struct TaskSummary {
 
 impl TaskSummary {
     /// Of a task's data.
-    pub fn of(data: &TaskData, validation: Option<&Timed>) -> Self {
+    pub fn of(data: &TaskData, validation: Option<&Timed<'_>>) -> Self {
         Self {
             training: data.reader().summary().clone(),
             kept: data.kept_stats(),
-            validation: validation.and_then(Timed::summary).cloned(),
+            validation: validation.and_then(|timed| timed.summary()).cloned(),
             validate_s: validation.map_or(0.0, |timed| timed.spent().as_secs_f64()),
         }
     }

@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 #![allow(clippy::print_stdout, clippy::format_push_string, reason = "helpers of tests")]
 
+#[cfg(unix)]
+pub(crate) mod cluster;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::metric::{MetricParts, Metrics};
 
 /// Longest wait of a test for another task.
-const WAIT_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A job with `name=value` settings.
 pub(super) fn job(name: &str, settings: &str) -> Result<Box<dyn Job>, Error> {
@@ -96,7 +96,7 @@ pub(super) fn train(
     validation: Option<&[Batch]>,
     consistency: Consistency,
 ) -> Result<Run, Error> {
-    Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_| Flow::Continue)
+    Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_, _| Flow::Continue)
 }
 
 impl Run {
@@ -107,7 +107,8 @@ impl Run {
         validation: Option<&[Batch]>,
         consistency: Consistency,
         verdict: Verdict,
-        flow: impl Fn(u64) -> Flow + Sync,
+        // Asked after every step: of which task, and the number of steps of all tasks.
+        flow: impl Fn(u32, u64) -> Flow + Sync,
     ) -> Result<Self, Error> {
         let job = job(name, settings)?;
         let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
@@ -187,11 +188,14 @@ struct Hub<F> {
     flow: F,
 }
 
-impl<F: Fn(u64) -> Flow + Sync> Coordinator for Hub<F> {
-    fn progress(&self, _: u32, _: u64, _: f64) -> Flow {
-        let mut done = self.done.lock().unwrap();
-        *done += 1;
-        (self.flow)(*done)
+impl<F: Fn(u32, u64) -> Flow + Sync> Coordinator for Hub<F> {
+    fn progress(&self, task: u32, _: u64, _: f64) -> Flow {
+        let done = {
+            let mut done = self.done.lock().unwrap();
+            *done += 1;
+            *done
+        };
+        (self.flow)(task, done)
     }
 
     fn epoch(&self, report: EpochReport) -> Result<Verdict, Error> {

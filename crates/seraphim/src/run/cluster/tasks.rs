@@ -69,6 +69,10 @@ impl RemoteCoordinator {
         self.decided.notify_all();
     }
 
+    fn is_told_to_stop(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +98,7 @@ impl Coordinator for RemoteCoordinator {
             state.loss_sum += loss_sum;
         }
         self.tell(&mut state, false);
-        if self.stop.load(Ordering::SeqCst) { Flow::Stop } else { Flow::Continue }
+        if self.is_told_to_stop() { Flow::Stop } else { Flow::Continue }
     }
 
     fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {
@@ -151,7 +155,9 @@ impl Work<'_> {
                 let (progress, failure) = (&progress, &failure);
                 scope.spawn(move || {
                     let mut data = Watched::new(share, progress);
-                    let mut validation = self.plan.validation_stream(validation, &mut data);
+                    let is_told_to_stop = || self.coordinator.is_told_to_stop();
+                    let mut validation =
+                        self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
                         let mut agent =
                             RemoteAgent::connect(self.layout.clone(), task, self.token.to_vec())?;

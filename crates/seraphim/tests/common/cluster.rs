@@ -1,0 +1,143 @@
+//! A cluster of real processes for a test: free ports, ended with the test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::command;
+
+/// Longest wait for a process to say what is expected.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A process and what it says on standard error.
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    lines: Receiver<String>,
+    pub(crate) said: Vec<String>,
+}
+
+impl Process {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = command(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built for this test");
+        let stderr = child.stderr.take().expect("it is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, lines, said: Vec::new() }
+    }
+
+    /// Waits for a line that holds `text`; the line.
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    self.said.push(line.clone());
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => panic!("no {text:?} in {:#?}", self.said),
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended without {text:?}: {:#?}", self.said),
+            }
+        }
+    }
+
+    /// Waits for the end; exit code, standard output, standard error.
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "it does not end: {:#?}", self.said);
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        self.said.extend(self.lines.iter());
+        let mut out = String::new();
+        if let Some(mut stdout) = self.child.stdout.take() {
+            stdout.read_to_string(&mut out).expect("output is text");
+        }
+        (status.code(), out, self.said.join("\n"))
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it lives");
+        self.child.wait().expect("it is a child");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Master, servers and workers.
+pub(crate) struct Cluster {
+    pub(crate) master: Process,
+    pub(crate) address: String,
+    pub(crate) servers: Vec<Process>,
+    pub(crate) workers: Vec<Process>,
+}
+
+impl Cluster {
+    /// Starts all and waits until they have joined. `slow`: milliseconds that the last worker waits before a batch.
+    pub(crate) fn start(servers: usize, workers: usize, slow: u64) -> Self {
+        let mut master = Process::start(&["master", "--listen", "127.0.0.1:0"]);
+        let line = master.wait_for("master is ready");
+        let at = line.find("127.0.0.1:").unwrap_or_else(|| panic!("no address in {line}"));
+        let address: String =
+            line[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
+        let mut cluster = Self { master, address, servers: Vec::new(), workers: Vec::new() };
+        for i in 0..servers {
+            let server = cluster.member("server", i, &["--listen", "127.0.0.1:0", "--lanes", "1"]);
+            cluster.servers.push(server);
+        }
+        for i in 0..workers {
+            let pause = if i + 1 == workers { slow } else { 0 };
+            let worker = cluster.member("worker", i, &["--pause-ms", &pause.to_string()]);
+            cluster.workers.push(worker);
+        }
+        cluster
+    }
+
+    fn member(&self, kind: &str, number: usize, more: &[&str]) -> Process {
+        let name = format!("{kind}-{number}");
+        let fixed = [kind, "--master", &self.address, "--name", &name, "--lost-limit", "2"];
+        let mut process = Process::start(&[&fixed[..], more].concat());
+        process.wait_for("joined");
+        process
+    }
+
+    /// Submits a job and goes on.
+    pub(crate) fn submit(&self, arguments: &[&str]) -> Process {
+        Process::start(&[&["submit"], arguments, &["--master", &self.address]].concat())
+    }
+
+    /// Asks for the status until it is as wanted.
+    pub(crate) fn wait_until(&self, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = super::succeed(&["status", "--json", "--master", &self.address]);
+            let status: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+            if wanted(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the status stays {status:#}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A running cluster takes jobs, shows them, stops them, and says what happened when a member dies.
+
+mod common;
+
+use common::cluster::{Cluster, Process};
+use common::{Folder, bytes_of, clicks, fail, succeed};
+
+fn arguments<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
+    vec!["lr", "--data", data, "--model", model, "--tasks", "2", "--servers", "2", "--workers", "2"]
+}
+
+#[test]
+fn jobs_run_one_after_the_other_and_at_once() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let cluster = Cluster::start(2, 2, 0);
+    let alone = folder.path("alone");
+    succeed(&["train", "lr", "--data", &data, "--model", &alone, "--tasks", "2"]);
+    let models = ["a", "b", "c"].map(|name| folder.path(name));
+    let first = cluster.submit(&arguments(&data, &models[0]));
+    let (code, out, error) = first.end();
+    assert_eq!(code, Some(0), "{error}");
+    assert!(out.contains("model saved in"), "{out}");
+    let jobs = [&models[1], &models[2]].map(|model| cluster.submit(&arguments(&data, model)));
+    for job in jobs {
+        let (code, _, error) = job.end();
+        assert_eq!(code, Some(0), "{error}");
+    }
+    for model in &models {
+        assert_eq!(bytes_of(model), bytes_of(&alone));
+    }
+    let status = cluster.wait_until(|_| true);
+    assert_eq!(status["members"].as_array().map(Vec::len), Some(4));
+    let states: Vec<&str> =
+        status["jobs"].as_array().into_iter().flatten().filter_map(|job| job["state"].as_str()).collect();
+    assert_eq!(states, ["done", "done", "done"]);
+}
+
+/// A job that does not end by itself in the time of a test.
+fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
+    [&arguments(data, model)[..], &["--set", "epochs=10000", "--wait-limit", "20"]].concat()
+}
+
+fn running(cluster: &Cluster) {
+    cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 0));
+}
+
+#[test]
+fn a_cancelled_job_saves_what_it_has() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start(2, 2, 1);
+    let job = cluster.submit(&long(&data, &model));
+    running(&cluster);
+    assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("told to stop"));
+    let (_, out, error) = job.end();
+    assert!(std::path::Path::new(&model).join("model.json").is_file(), "{out}{error}");
+    assert!(fail(5, &["cancel", "9", "--master", &cluster.address]).contains('9'));
+}
+
+#[test]
+fn a_server_that_is_killed_ends_the_job_with_its_name() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let mut cluster = Cluster::start(2, 2, 1);
+    let job = cluster.submit(&long(&data, &folder.path("model")));
+    running(&cluster);
+    cluster.servers[1].kill();
+    let (code, _, error) = job.end();
+    assert_ne!(code, Some(0), "{error}");
+    assert!(error.contains("server-1"), "{error}");
+    cluster.wait_until(|status| status["jobs"][0]["state"] == "failed");
+}
+
+#[test]
+fn a_worker_that_is_killed_ends_the_job_with_its_name_and_the_cluster_goes_on() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let mut cluster = Cluster::start(1, 2, 1);
+    let mut arguments = long(&data, "model");
+    let model = folder.path("model");
+    arguments[4] = &model;
+    arguments[8] = "1";
+    let job = cluster.submit(&arguments);
+    running(&cluster);
+    cluster.workers[1].kill();
+    let (code, _, error) = job.end();
+    assert_ne!(code, Some(0), "{error}");
+    assert!(error.contains("worker-1"), "{error}");
+    let next = folder.path("next");
+    let small = ["lr", "--data", &data, "--model", &next, "--tasks", "2", "--servers", "1", "--workers", "1"];
+    let (code, _, error) = cluster.submit(&small).end();
+    assert_eq!(code, Some(0), "{error}");
+}
+
+#[test]
+fn members_without_a_master_say_so_and_end() {
+    for kind in ["server", "worker"] {
+        let start = std::time::Instant::now();
+        let (code, _, error) = Process::start(&[kind, "--master", "127.0.0.1:1"]).end();
+        assert_eq!(code, Some(5), "{error}");
+        assert!(error.contains("127.0.0.1:1") && error.contains("master"), "{error}");
+        assert!(start.elapsed().as_secs() < 10);
+    }
+}
+
+#[test]
+fn members_wait_for_a_master_that_is_gone_and_then_end() {
+    let mut cluster = Cluster::start(1, 1, 0);
+    cluster.master.kill();
+    for mut member in cluster.servers.drain(..).chain(cluster.workers.drain(..)) {
+        member.wait_for("gone");
+        let (code, _, error) = member.end();
+        assert_eq!(code, Some(5), "{error}");
+    }
+}
+
+#[test]
+fn two_members_of_one_name_a_wrong_token_a_port_in_use() {
+    let cluster = Cluster::start(1, 0, 0);
+    let address = cluster.address.as_str();
+    let (code, _, error) = Process::start(&["worker", "--master", address, "--name", "server-0"]).end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains("server-0"), "{error}");
+    let (code, _, error) = Process::start(&["master", "--listen", address]).end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains(address), "{error}");
+    let folder = Folder::new();
+    let token = folder.write("token", "secret\n");
+    let (code, _, error) = Process::start(&["worker", "--master", address, "--token-file", &token]).end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains("token"), "{error}");
+    let open = fail(2, &["master", "--listen", "0.0.0.0:0"]);
+    assert!(open.contains("--token-file"), "{open}");
+}
+
+#[test]
+fn a_job_whose_data_no_worker_can_read_is_refused_before_anything_is_made() {
+    let folder = Folder::new();
+    let cluster = Cluster::start(1, 1, 0);
+    let model = folder.path("model");
+    let (code, _, error) =
+        cluster.submit(&["lr", "--data", "nowhere/*.libsvm", "--model", &model]).end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains("nowhere"), "{error}");
+}
