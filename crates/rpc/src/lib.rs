@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`message`] | what is said, one conversation a file |
 
+pub mod kept;
 pub mod message;
 
 pub use message::Message;
