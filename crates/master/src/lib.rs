@@ -1,1 +1,18 @@
 //! Keeps membership, placement and jobs: a pure state machine, and the process around it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`state`] | the state machine: who lives, which jobs wait and run, who watches |
+//! | [`runner`] | what runs a job: a trait, and the link that it has to the members of the job |
+
+mod jobs;
+mod members;
+pub mod runner;
+pub mod settings;
+pub mod state;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use settings::Settings;
+pub use state::MasterState;

@@ -6,12 +6,14 @@
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`serve`] | the end that is connected to: a pure state machine, and what runs it |
+//! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`limits`] | every limit by name |
 
 pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod header;
+pub mod kept;
 pub mod kind;
 pub mod limits;
 pub mod message;

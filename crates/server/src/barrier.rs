@@ -8,8 +8,8 @@ use rpc::message::{Barrier, FaultKind, Message, Released, RequestId};
 
 use crate::job::Job;
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 /// Who waits, with what each brought, and what came out of the last one.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use rpc::message::{FaultKind, JobId, Join, Joined, Leave, Mark, Message, Tick};
 use crate::broken::Broken;
 use crate::job::{Held, HeldWhat, Job};
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 impl LaneState {
     pub(crate) fn tick(&mut self, at: ConnectionId, tick: Tick, out: &mut Vec<Effect>) {

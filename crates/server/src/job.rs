@@ -10,9 +10,9 @@ use rpc::message::{CloseJob, Done, FaultKind, JobId, Mark, Message, OpenJob, Pul
 use crate::barrier::Barriers;
 use crate::broken::Broken;
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
 use crate::stats::JobStats;
+use rpc::service::{ConnectionId, Effect};
 
 /// Reasons of closed jobs that are remembered, so that late requests learn why.
 const CLOSED_COUNT_LIMIT: usize = 64;

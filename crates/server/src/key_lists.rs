@@ -113,7 +113,7 @@ impl KeyLists {
 
 impl List {
     fn digest(&mut self) -> u128 {
-        *self.digest.get_or_insert_with(|| digest(&self.runs, &self.keys))
+        *self.digest.get_or_insert_with(|| KeyList::digest(&self.runs, &self.keys))
     }
 
     /// Its runs and keys, and what is known of the rows at `place`, one for each run.
@@ -133,17 +133,4 @@ impl List {
         (self.keys.capacity() * 8 + self.keys.len() * 4 * self.found.len() + self.runs.len() * 48 + 128)
             as u64
     }
-}
-
-/// The name of a list.
-pub(crate) fn digest(runs: &[Run], keys: &[u64]) -> u128 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let half = |seed: u64| {
-        let mut hasher = DefaultHasher::new();
-        seed.hash(&mut hasher);
-        runs.iter().for_each(|run| (run.partition, run.count).hash(&mut hasher));
-        keys.hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    half(0) << 64 | half(1)
 }

@@ -18,7 +18,6 @@ mod pull;
 mod push;
 mod refusal;
 mod rows;
-pub mod service;
 mod session;
 pub mod state;
 mod stats;

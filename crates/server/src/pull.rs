@@ -10,11 +10,11 @@ use crate::connection::message_bytes;
 use crate::job::{Held, HeldWhat, Job};
 use crate::key_lists::{List, Place};
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 /// Most bytes of values in one answer.
-const ANSWER_LIMIT_BYTES: u64 = 64 << 20;
+const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
 /// When a pull that was sent away comes again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 

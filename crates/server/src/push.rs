@@ -10,8 +10,8 @@ use crate::connection::{Queued, message_bytes};
 use crate::job::{Held, HeldWhat};
 use crate::key_lists::{List, Place};
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 /// Elements pushed before the memory is counted again.
 const COUNT_EVERY: usize = 1 << 16;

@@ -5,8 +5,8 @@ use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, Res
 
 use crate::job::{Job, exported_bytes};
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 /// Bytes of a page; a single row may be larger.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;

@@ -7,8 +7,8 @@ use rpc::message::{FaultKind, Hello, JobId, Mark, Message, Role, Welcome};
 use crate::connection::Connection;
 use crate::job::HeldWhat;
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 impl LaneState {
     /// Takes a connection, in place of the earlier one of the same task.

@@ -15,8 +15,8 @@ use crate::config::LaneConfig;
 use crate::connection::{Connection, Queued, message_bytes};
 use crate::job::{Held, HeldWhat, Job};
 use crate::refusal::Refusal;
-use crate::service::{ConnectionId, Effect, Service};
 use crate::stats::LaneStats;
+use rpc::service::{ConnectionId, Effect, Service};
 
 /// One lane: its partitions, its clocks, whoever waits.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use rpc::message::{FaultKind, Stats, StatsReply};
 use crate::connection::message_bytes;
 use crate::job::Job;
 use crate::key_lists::KeyLists;
-use crate::service::{ConnectionId, Effect};
 use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
 
 /// Counts of a job.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rpc::Message;
-use rpc::message::KeyList;
+use rpc::message::{KeyList, Pull, Push};
 
 /// A list shorter than this is always sent: its digest saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
@@ -77,14 +77,26 @@ impl Parcel {
     /// What is sent now, over a connection on which the lists `known` were sent.
     pub(crate) fn send(&mut self, known: &mut Known) -> Arc<Message> {
         if let Some(digest) = self.digest {
-            if self.source.is_some() && known.find(digest).is_none() {
-                self.write_in_full();
-            }
-            if self.source.is_none() {
-                known.remember(digest, self.bytes, &self.message);
+            match (known.find(digest), &self.source) {
+                (Some(source), None) => self.name_by(digest, source),
+                (Some(_), Some(_)) => {}
+                (None, Some(_)) => {
+                    self.write_in_full();
+                    known.remember(digest, self.bytes, &self.message);
+                }
+                (None, None) => known.remember(digest, self.bytes, &self.message),
             }
         }
         Arc::clone(&self.message)
+    }
+
+    /// Drops the list: `source` has brought it over this connection.
+    fn name_by(&mut self, digest: u128, source: Arc<Message>) {
+        let message = Arc::make_mut(&mut self.message);
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = KeyList::Known { digest, count: keys.len() as u32 };
+        self.source = Some(source);
+        self.bytes = size(message);
     }
 
     /// The lane does not know the keys any more: they are listed when this is sent again.
@@ -96,16 +108,12 @@ impl Parcel {
 
     fn write_in_full(&mut self) {
         let listed = match self.source.take().as_deref() {
-            Some(Message::Pull(pull)) => pull.keys.clone(),
-            Some(Message::Push(push)) => push.keys.clone(),
+            Some(Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) => keys.clone(),
             _ => return,
         };
         let message = Arc::make_mut(&mut self.message);
-        match message {
-            Message::Pull(pull) => pull.keys = listed,
-            Message::Push(push) => push.keys = listed,
-            _ => return,
-        }
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = listed;
         self.bytes = size(message);
     }
 }

@@ -119,6 +119,15 @@ pub enum ControlBody {
     },
     /// Master -> member.
     Alive,
+    /// Member -> master: ends as it should. Its name is free at once. No answer; the master closes the connection.
+    Leave,
+    /// Member <-> master: how much it has heard of `ToTask`, `FromTask` and `Gone`. Each side numbers those of them that it
+    /// says to the other in [`Control::request`], 1, 2, 3 ... for one number of a member, keeps them until this comes,
+    /// says them again after a reset, and drops those that it has heard before. A number of 0 is not kept.
+    Heard {
+        /// All up to this one have arrived.
+        count: u64,
+    },
     /// Client -> master: runs a job. Answered by `Submitted`, or a fault.
     Submit {
         /// In one line, for people.

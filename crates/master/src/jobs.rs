@@ -1,0 +1,285 @@
+//! Jobs: queued until their members are there, run by a runner, watched, cancelled, kept for a while when they have ended.
+
+use std::collections::BTreeMap;
+
+use rpc::message::control::{JobState, JobStatus, Member, MemberKind};
+use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
+use rpc::service::{ConnectionId, Effect};
+use serde_json::{Value, json};
+
+use crate::members::Living;
+use crate::runner::{Event, JobStart, RunnerOrder, RunnerWord};
+use crate::state::{MasterState, say};
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) title: String,
+    pub(crate) spec: Value,
+    pub(crate) servers: u32,
+    pub(crate) workers: u32,
+}
+
+/// A job and who is concerned.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) status: JobStatus,
+    order: Order,
+    /// Numbers of its members, while it runs.
+    members: Vec<u32>,
+    cancelled: bool,
+    watchers: Vec<(ConnectionId, RequestId)>,
+}
+
+/// All jobs that are remembered, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    last_id: JobId,
+    all: BTreeMap<JobId, Job>,
+}
+
+impl Jobs {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.all.values()
+    }
+
+    pub(crate) fn count(&self, state: JobState) -> usize {
+        self.iter().filter(|job| job.status.state == state).count()
+    }
+
+    fn ids(&self, wanted: impl Fn(&Job) -> bool) -> Vec<JobId> {
+        self.iter().filter(|job| wanted(job)).map(|job| job.status.id).collect()
+    }
+
+    /// Running jobs that a member belongs to.
+    pub(crate) fn running_with(&self, member: u32) -> Vec<JobId> {
+        self.ids(|job| job.status.state == JobState::Running && job.members.contains(&member))
+    }
+
+    pub(crate) fn runs_with(&self, job: JobId, member: u32) -> bool {
+        let runs = |job: &Job| job.status.state == JobState::Running && job.members.contains(&member);
+        self.all.get(&job).is_some_and(runs)
+    }
+
+    pub(crate) fn unwatch(&mut self, connection: ConnectionId) {
+        for job in self.all.values_mut() {
+            job.watchers.retain(|(watcher, _)| *watcher != connection);
+        }
+    }
+
+    fn forget_ended(&mut self, limit: usize) {
+        let ended = self.ids(|job| is_over(job.status.state));
+        for id in ended.iter().take(ended.len().saturating_sub(limit)) {
+            self.all.remove(id);
+        }
+    }
+}
+
+fn is_over(state: JobState) -> bool {
+    match state {
+        JobState::Queued | JobState::Running => false,
+        JobState::Done | JobState::Failed | JobState::Cancelled => true,
+    }
+}
+
+impl Job {
+    fn tell_watchers(&mut self, out: &mut Vec<Effect>) {
+        for (connection, request) in &self.watchers {
+            out.push(say(*connection, *request, ControlBody::JobNews { status: self.status.clone() }));
+        }
+        if is_over(self.status.state) {
+            self.watchers.clear();
+        }
+    }
+}
+
+impl MasterState {
+    pub(crate) fn on_submit(
+        &mut self,
+        from: ConnectionId,
+        request: RequestId,
+        order: Order,
+        out: &mut Vec<Effect>,
+    ) {
+        let limit = self.settings.queued_job_limit;
+        if self.jobs.count(JobState::Queued) >= limit {
+            let text =
+                format!("{limit} jobs wait already, the limit (queued_job_limit): cancel one, or come later");
+            return self.refuse(from, request, FaultKind::Busy, text, out);
+        }
+        self.jobs.last_id += 1;
+        let id = self.jobs.last_id;
+        let title = order.title.clone();
+        let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
+        let job = Job { status, order, members: Vec::new(), cancelled: false, watchers: Vec::new() };
+        self.jobs.all.insert(id, job);
+        out.push(say(from, request, ControlBody::Submitted { job: id }));
+        self.start_what_can(out);
+    }
+
+    pub(crate) fn on_cancel(
+        &mut self,
+        from: ConnectionId,
+        request: RequestId,
+        id: JobId,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(job) = self.jobs.all.get_mut(&id) else {
+            return self.refuse_job(from, request, id, out);
+        };
+        let was_live = !is_over(job.status.state);
+        out.push(say(from, request, ControlBody::Cancelled { was_live }));
+        match job.status.state {
+            JobState::Queued => {
+                job.status.progress = Value::Null;
+                self.end(id, JobState::Cancelled, out);
+            }
+            JobState::Running if !job.cancelled => {
+                job.cancelled = true;
+                self.tell_runner(id, Event::Cancelled);
+            }
+            JobState::Running | JobState::Done | JobState::Failed | JobState::Cancelled => {}
+        }
+    }
+
+    pub(crate) fn on_watch(
+        &mut self,
+        from: ConnectionId,
+        request: RequestId,
+        id: JobId,
+        out: &mut Vec<Effect>,
+    ) {
+        let limit = self.settings.watcher_limit;
+        let Some(job) = self.jobs.all.get_mut(&id) else {
+            return self.refuse_job(from, request, id, out);
+        };
+        if job.watchers.len() >= limit {
+            let text = format!("{limit} connections watch job {id}, the limit (watcher_limit)");
+            return self.refuse(from, request, FaultKind::Busy, text, out);
+        }
+        out.push(say(from, request, ControlBody::JobNews { status: job.status.clone() }));
+        if !is_over(job.status.state) {
+            job.watchers.push((from, request));
+        }
+    }
+
+    fn refuse_job(&mut self, from: ConnectionId, request: RequestId, id: JobId, out: &mut Vec<Effect>) {
+        let last = self.jobs.last_id;
+        let text = format!(
+            "no job {id} is known here: the last one is {last}, and ended ones are forgotten after a while"
+        );
+        self.refuse(from, request, FaultKind::NoSuchJob, text, out);
+    }
+
+    /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
+    /// members does not hold up those behind it.
+    pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
+        for id in self.jobs.ids(|job| job.status.state == JobState::Queued) {
+            let Some(job) = self.jobs.all.get(&id) else { continue };
+            let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
+            let running_count = self.jobs.count(JobState::Running);
+            let servers = self.idlest(is_server, wanted_servers);
+            let workers = self.idlest(is_worker, wanted_workers);
+            let waits_for = match (&servers, &workers) {
+                (Ok(_), Ok(_)) if running_count >= self.settings.running_job_limit => {
+                    format!("one of {running_count} running jobs to end (running_job_limit)")
+                }
+                (Ok(servers), Ok(workers)) => {
+                    self.start(id, servers.clone(), workers.clone(), out);
+                    continue;
+                }
+                (servers, workers) => {
+                    let here = |found: &Result<Vec<Member>, usize>, wanted: u32| {
+                        found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
+                    };
+                    format!(
+                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are there",
+                        here(servers, wanted_servers),
+                        here(workers, wanted_workers)
+                    )
+                }
+            };
+            self.set_progress(id, json!({ "waits_for": waits_for }), out);
+        }
+    }
+
+    /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
+    fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
+        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
+        let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
+        if found.len() < count as usize {
+            return Err(found.len());
+        }
+        found.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
+        found.truncate(count as usize);
+        found.sort_by_key(|member| member.id);
+        Ok(found.into_iter().cloned().collect())
+    }
+
+    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id) else { return };
+        job.status.state = JobState::Running;
+        job.status.progress = Value::Null;
+        job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
+        let title = job.order.title.clone();
+        // Only the runner needs it from here on.
+        let spec = job.order.spec.take();
+        job.tell_watchers(out);
+        self.orders.push(RunnerOrder::StartJob(JobStart { job: id, title, spec, servers, workers }));
+    }
+
+    pub(crate) fn tell_runner(&mut self, job: JobId, event: Event) {
+        self.orders.push(RunnerOrder::ToRunner { job, event });
+    }
+
+    /// What the runner of a job says. After its last word nothing is heard of it.
+    pub fn on_runner(&mut self, id: JobId, word: RunnerWord, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id).filter(|job| job.status.state == JobState::Running) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        match word {
+            RunnerWord::ToTask { worker, body } if job.members.contains(&worker) => {
+                self.tell_member(worker, ControlBody::ToTask { job: id, body }, out);
+            }
+            RunnerWord::ToTask { .. } => self.counts.dropped += 1,
+            RunnerWord::Progress(progress) => self.set_progress(id, progress, out),
+            RunnerWord::Ended(Ok(result)) => {
+                job.status.progress = result;
+                self.end(id, JobState::Done, out);
+            }
+            RunnerWord::Ended(Err(error)) => {
+                let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
+                job.status.error = Some(error);
+                self.end(id, state, out);
+            }
+        }
+    }
+
+    fn set_progress(&mut self, id: JobId, progress: Value, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id) else { return };
+        if job.status.progress != progress {
+            job.status.progress = progress;
+            job.tell_watchers(out);
+        }
+    }
+
+    fn end(&mut self, id: JobId, state: JobState, out: &mut Vec<Effect>) {
+        if let Some(job) = self.jobs.all.get_mut(&id) {
+            job.status.state = state;
+            job.members.clear();
+            job.order.spec = Value::Null;
+            job.tell_watchers(out);
+        }
+        self.jobs.forget_ended(self.settings.ended_job_limit);
+        self.start_what_can(out);
+    }
+}
+
+fn is_server(living: &Living) -> bool {
+    matches!(living.member.kind, MemberKind::Server { .. })
+}
+
+fn is_worker(living: &Living) -> bool {
+    matches!(living.member.kind, MemberKind::Worker { .. })
+}

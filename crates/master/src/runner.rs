@@ -1,0 +1,80 @@
+//! What runs a job. The state machine gives orders ([`RunnerOrder`]) and hears words ([`RunnerWord`]); between them stands one
+//! thread a job, which sees its members through a [`JobLink`].
+
+use rpc::message::JobId;
+use rpc::message::control::Member;
+use serde_json::Value;
+
+/// An order of the state machine to the process around it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunnerOrder {
+    /// A runner is to be started. It ends with [`RunnerWord::Ended`], whatever happens.
+    StartJob(JobStart),
+    /// The runner of a job is told something.
+    ToRunner {
+        /// The job, started before.
+        job: JobId,
+        /// What.
+        event: Event,
+    },
+}
+
+/// What a runner starts from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobStart {
+    /// The number of the job.
+    pub job: JobId,
+    /// What is asked for, in one line.
+    pub title: String,
+    /// The job as it was submitted.
+    pub spec: Value,
+    /// As many as were asked for, by number.
+    pub servers: Vec<Member>,
+    /// As many as were asked for, by number.
+    pub workers: Vec<Member>,
+}
+
+/// What a runner is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A worker of the job says something.
+    FromTask {
+        /// Its number.
+        worker: u32,
+        /// The contents.
+        body: Value,
+    },
+    /// A member of the job is gone and does not come back under this number.
+    Gone {
+        /// Who.
+        member: Member,
+        /// Why it is taken for dead.
+        reason: String,
+    },
+    /// A member of the job was away, and has come back with the same incarnation: nothing was lost of what the two ends said
+    /// to each other through the master.
+    Back {
+        /// Who.
+        member: Member,
+    },
+    /// The job is cancelled: the runner should end soon, with an error that says what was kept.
+    Cancelled,
+    /// Nothing came in time.
+    Nothing,
+}
+
+/// What a runner says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunnerWord {
+    /// Something for a task of a worker.
+    ToTask {
+        /// The number of a member of the job.
+        worker: u32,
+        /// The contents.
+        body: Value,
+    },
+    /// What people want to see.
+    Progress(Value),
+    /// The last word: the result, which stays as the progress of the job, or why it failed.
+    Ended(Result<Value, String>),
+}

@@ -1,0 +1,68 @@
+//! Times and limits of a master.
+
+use std::time::Duration;
+
+/// What the state machine decides by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often a member should say something. Default 500 ms: ten in a lease.
+    pub heartbeat: Duration,
+    /// A member that has said nothing for so long is gone. Default 5 s: longer than a pause of a busy machine, shorter than
+    /// the patience of a person.
+    pub lease: Duration,
+    /// Most jobs that run at once. Default 4.
+    pub running_job_limit: usize,
+    /// Most jobs that wait. Default 1000.
+    pub queued_job_limit: usize,
+    /// Jobs that have ended and are still shown. Default 100.
+    pub ended_job_limit: usize,
+    /// Most members. Default 4096.
+    pub member_limit: usize,
+    /// Most messages to one member that it has not confirmed; above that it is gone. Default 4096.
+    pub unconfirmed_limit: usize,
+    /// Most connections that watch one job. Default 256.
+    pub watcher_limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_millis(500),
+            lease: Duration::from_secs(5),
+            running_job_limit: 4,
+            queued_job_limit: 1000,
+            ended_job_limit: 100,
+            member_limit: 4096,
+            unconfirmed_limit: 4096,
+            watcher_limit: 256,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks what is related; the text says what to do.
+    pub fn check(&self) -> Result<(), String> {
+        if self.heartbeat.is_zero() {
+            return Err("heartbeat is 0 ms: at least 1 ms is needed".into());
+        }
+        if self.lease < self.heartbeat * 2 {
+            return Err(format!(
+                "lease {} ms is shorter than two heartbeats of {} ms: one late heartbeat would end a member",
+                self.lease.as_millis(),
+                self.heartbeat.as_millis()
+            ));
+        }
+        for (name, value) in [
+            ("running_job_limit", self.running_job_limit),
+            ("queued_job_limit", self.queued_job_limit),
+            ("member_limit", self.member_limit),
+            ("unconfirmed_limit", self.unconfirmed_limit),
+            ("watcher_limit", self.watcher_limit),
+        ] {
+            if value == 0 {
+                return Err(format!("{name} is 0: at least 1 is needed"));
+            }
+        }
+        Ok(())
+    }
+}

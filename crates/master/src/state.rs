@@ -1,0 +1,206 @@
+//! The master as a pure state machine: messages of members and clients, words of runners and the time come in, frames and
+//! orders to runners go out. Each message is one call into the file of its concern.
+//!
+//! Invariants: names of members are unique among the living; a connection belongs to at most one member and a member has at
+//! most one connection; a job that runs has exactly one runner, from `StartJob` until the runner's `Ended`.
+
+use std::time::Duration;
+
+use rpc::Message;
+use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, Mark, RequestId, Role, Welcome};
+use rpc::service::{ConnectionId, Effect, Service};
+
+use crate::jobs::{Jobs, Order};
+use crate::members::{Members, Registration};
+use crate::runner::RunnerOrder;
+use crate::settings::Settings;
+use crate::status::Counts;
+
+/// Bytes of requests that one connection may have under way: control messages are small.
+const WINDOW_BYTES: u64 = 16 << 20;
+
+/// Who lives, which jobs wait and run, who watches.
+#[derive(Debug)]
+pub struct MasterState {
+    pub(crate) settings: Settings,
+    pub(crate) incarnation: u64,
+    pub(crate) members: Members,
+    pub(crate) jobs: Jobs,
+    pub(crate) orders: Vec<RunnerOrder>,
+    pub(crate) counts: Counts,
+    /// When it was last called.
+    last_call: Duration,
+}
+
+impl MasterState {
+    /// `incarnation` differs from that of every earlier process at this place.
+    ///
+    /// # Panics
+    /// When `settings` were not checked.
+    pub fn new(settings: Settings, incarnation: u64) -> Self {
+        assert_eq!(settings.check(), Ok(()), "settings are checked by the process");
+        Self {
+            settings,
+            incarnation,
+            members: Members::default(),
+            jobs: Jobs::default(),
+            orders: Vec::new(),
+            counts: Counts::default(),
+            last_call: Duration::ZERO,
+        }
+    }
+
+    /// What runners are told since the last call, in order.
+    pub fn take_orders(&mut self) -> Vec<RunnerOrder> {
+        std::mem::take(&mut self.orders)
+    }
+
+    fn on_hello(&mut self, connection: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
+        match hello.role {
+            Role::Member | Role::Tool => {
+                let welcome = Welcome {
+                    request: hello.request,
+                    incarnation: self.incarnation,
+                    lanes: 1,
+                    window_bytes: WINDOW_BYTES,
+                    applied: Mark::default(),
+                    clock: 0,
+                    minimum: u64::MAX,
+                };
+                out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
+            }
+            Role::Task { job, task } => {
+                let text = format!(
+                    "task {task} of job {job} called a master, which holds no parameters: call a server"
+                );
+                self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
+                out.push(Effect::Close { connection });
+            }
+        }
+    }
+
+    fn on_control(&mut self, now: Duration, from: ConnectionId, control: Control, out: &mut Vec<Effect>) {
+        let request = control.request;
+        self.members.renew(from, now);
+        match control.body {
+            ControlBody::Register { name, incarnation, host, member } => {
+                let registration = Registration { name, incarnation, host, kind: member };
+                self.on_register(now, from, request, registration, out);
+            }
+            ControlBody::Leave => self.on_leave(from, out),
+            ControlBody::Heartbeat { id, report } => self.on_heartbeat(from, request, id, report, out),
+            ControlBody::Heard { count } => self.on_heard(from, count),
+            ControlBody::FromTask { job, body } => self.on_from_task(from, request, job, body, out),
+            ControlBody::Submit { title, job, servers, workers } => {
+                self.on_submit(from, request, Order { title, spec: job, servers, workers }, out);
+            }
+            ControlBody::Cancel { job } => self.on_cancel(from, request, job, out),
+            ControlBody::AskStatus => self.on_ask_status(from, request, out),
+            ControlBody::Watch { job } => self.on_watch(from, request, job, out),
+            ControlBody::Registered { .. }
+            | ControlBody::Alive
+            | ControlBody::Submitted { .. }
+            | ControlBody::Cancelled { .. }
+            | ControlBody::Status { .. }
+            | ControlBody::JobNews { .. }
+            | ControlBody::ToTask { .. }
+            | ControlBody::Gone { .. } => {
+                let text = "a master says this, nobody says it to a master".to_string();
+                self.refuse(from, request, FaultKind::BadFrame, text, out);
+            }
+        }
+    }
+
+    /// Answers with a fault.
+    pub(crate) fn refuse(
+        &mut self,
+        connection: ConnectionId,
+        request: RequestId,
+        kind: FaultKind,
+        text: String,
+        out: &mut Vec<Effect>,
+    ) {
+        self.counts.refused += 1;
+        let fault = Fault { request, kind, text, retry_after_ms: 0 };
+        out.push(Effect::Send { connection, message: Message::Fault(fault) });
+    }
+
+    /// A master that was stopped for a while has not read what its members said meanwhile: they get one heartbeat more.
+    fn forgive_own_sleep(&mut self, now: Duration) {
+        let due = self.next_time().unwrap_or(now).max(self.last_call);
+        if now.saturating_sub(due) > self.settings.heartbeat {
+            let heard_at = (now + self.settings.heartbeat).saturating_sub(self.settings.lease);
+            self.members.renew_all(heard_at);
+        }
+    }
+}
+
+/// A control frame as an effect.
+pub(crate) fn say(connection: ConnectionId, request: RequestId, body: ControlBody) -> Effect {
+    Effect::Send { connection, message: Message::Control(Control { request, body }) }
+}
+
+impl Service for MasterState {
+    fn on_message(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        self.last_call = now;
+        self.counts.messages += 1;
+        match message {
+            Message::Hello(hello) => self.on_hello(connection, &hello, out),
+            Message::Control(control) => self.on_control(now, connection, control, out),
+            // A fault needs no answer: the connection is closed by whoever said it, if it has to be.
+            Message::Fault(_) => {}
+            Message::Welcome(_)
+            | Message::OpenJob(_)
+            | Message::CloseJob(_)
+            | Message::Pull(_)
+            | Message::Pulled(_)
+            | Message::Push(_)
+            | Message::Tick(_)
+            | Message::Leave(_)
+            | Message::Join(_)
+            | Message::Joined(_)
+            | Message::Barrier(_)
+            | Message::Released(_)
+            | Message::Export(_)
+            | Message::ExportPage(_)
+            | Message::Import(_)
+            | Message::KeepRows(_)
+            | Message::RestoreRows(_)
+            | Message::Stats(_)
+            | Message::StatsReply(_)
+            | Message::Done(_) => {
+                let text =
+                    "this is for servers, and here is a master: its status says where the servers are".into();
+                self.refuse(connection, 0, FaultKind::BadFrame, text, out);
+                out.push(Effect::Close { connection });
+            }
+        }
+    }
+
+    fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
+        self.last_call = now;
+        self.members.disconnect(connection);
+        self.jobs.unwatch(connection);
+        self.start_what_can(out);
+    }
+
+    fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        self.forgive_own_sleep(now);
+        self.last_call = now;
+        self.expire(now, out);
+    }
+
+    fn next_time(&self) -> Option<Duration> {
+        self.members.first_end(self.settings.lease)
+    }
+
+    fn metrics(&self, out: &mut String) {
+        self.write_metrics(out);
+    }
+}

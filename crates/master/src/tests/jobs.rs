@@ -1,0 +1,239 @@
+//! Jobs from submission to their end, and who hears of it.
+
+use rpc::message::control::JobState;
+use rpc::message::{ControlBody, FaultKind};
+use rpc::service::Service;
+use serde_json::{Value, json};
+
+use super::world::{LEASE, World, server, worker};
+use crate::Settings;
+use crate::runner::{Event, RunnerWord};
+
+/// One server (1) and two workers (2, 3), on connections of the same numbers.
+fn cluster() -> World {
+    cluster_with(Settings::default())
+}
+
+fn cluster_with(settings: Settings) -> World {
+    let mut world = World::with(settings);
+    world.register(1, "s", 10, server());
+    world.register(2, "w1", 20, worker());
+    world.register(3, "w2", 30, worker());
+    world
+}
+
+fn done(value: Value) -> RunnerWord {
+    RunnerWord::Ended(Ok(value))
+}
+
+#[test]
+fn a_job_waits_for_its_members_and_says_for_how_many() {
+    let mut world = World::new();
+    let job = world.submit("train", 1, 2);
+    world.register(1, "s", 10, server());
+    world.register(2, "w1", 20, worker());
+    assert!(world.started().is_empty());
+    let status = world.job(job);
+    assert_eq!(status.state, JobState::Queued);
+    assert_eq!(
+        status.progress,
+        json!({ "waits_for": "members: 1 of 1 servers and 1 of 2 workers are there" })
+    );
+    world.register(3, "w2", 30, worker());
+    let started = world.started();
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0].spec, json!({ "what": "train" }));
+    let ids = |members: &[rpc::message::control::Member]| members.iter().map(|m| m.id).collect::<Vec<_>>();
+    assert_eq!((ids(&started[0].servers), ids(&started[0].workers)), (vec![1], vec![2, 3]));
+    assert_eq!(world.state(job), JobState::Running);
+}
+
+#[test]
+fn a_member_that_is_away_starts_no_job() {
+    let mut world = cluster();
+    world.close(3);
+    let job = world.submit("j", 1, 2);
+    assert_eq!(world.state(job), JobState::Queued);
+    assert_eq!(world.register(4, "w2", 30, worker()), Some(3));
+    assert_eq!(world.state(job), JobState::Running);
+}
+
+#[test]
+fn several_jobs_run_at_once_up_to_the_limit_on_the_members_with_the_fewest() {
+    let mut world = cluster_with(Settings { running_job_limit: 2, ..Settings::default() });
+    let jobs = [world.submit("a", 1, 1), world.submit("b", 1, 1), world.submit("c", 1, 1)];
+    let started = world.started();
+    let workers: Vec<u32> = started.iter().map(|start| start.workers[0].id).collect();
+    assert_eq!(workers, [2, 3]);
+    assert_eq!(world.state(jobs[2]), JobState::Queued);
+    let waits_for = json!({ "waits_for": "one of 2 running jobs to end (running_job_limit)" });
+    assert_eq!(world.job(jobs[2]).progress, waits_for);
+    world.runner(jobs[1], done(json!(1)));
+    let started = world.started();
+    assert_eq!((started[0].job, started[0].workers[0].id), (jobs[2], 3));
+}
+
+#[test]
+fn a_job_that_lacks_members_does_not_hold_up_the_next() {
+    let mut world = cluster();
+    let large = world.submit("large", 5, 5);
+    let small = world.submit("small", 1, 1);
+    assert_eq!((world.state(large), world.state(small)), (JobState::Queued, JobState::Running));
+}
+
+#[test]
+fn too_many_waiting_jobs_are_refused() {
+    let mut world = World::with(Settings { queued_job_limit: 1, ..Settings::default() });
+    world.submit("a", 1, 1);
+    let (title, job) = ("b".to_string(), Value::Null);
+    world.hear(9, 5, ControlBody::Submit { title, job, servers: 1, workers: 1 });
+    let (kind, text) = world.fault_to(9).unwrap();
+    assert_eq!(kind, FaultKind::Busy);
+    assert!(text.contains("queued_job_limit"), "{text}");
+}
+
+#[test]
+fn a_queued_job_is_cancelled_at_once() {
+    let mut world = World::new();
+    let job = world.submit("a", 1, 1);
+    world.hear(9, 5, ControlBody::Cancel { job });
+    assert_eq!(world.bodies_to(9), [ControlBody::Cancelled { was_live: true }]);
+    assert_eq!(world.state(job), JobState::Cancelled);
+    world.register(1, "s", 10, server());
+    world.register(2, "w", 20, worker());
+    assert!(world.started().is_empty());
+    world.hear(9, 5, ControlBody::Cancel { job });
+    assert_eq!(world.bodies_to(9), [ControlBody::Cancelled { was_live: false }]);
+    world.hear(9, 5, ControlBody::Cancel { job: 55 });
+    assert_eq!(world.fault_to(9).unwrap().0, FaultKind::NoSuchJob);
+}
+
+#[test]
+fn a_running_job_is_cancelled_when_its_runner_has_ended() {
+    let mut world = cluster();
+    let job = world.submit("a", 1, 1);
+    world.started();
+    for _ in 0..2 {
+        world.hear(9, 5, ControlBody::Cancel { job });
+    }
+    assert_eq!(world.told(job), [Event::Cancelled], "the runner is told once");
+    assert_eq!(world.state(job), JobState::Running);
+    world.runner(job, RunnerWord::Ended(Err("stopped at epoch 3".into())));
+    let status = world.job(job);
+    assert_eq!((status.state, status.error.as_deref()), (JobState::Cancelled, Some("stopped at epoch 3")));
+}
+
+#[test]
+fn a_runner_that_fails_is_a_failed_job() {
+    let mut world = cluster();
+    let job = world.submit("a", 1, 1);
+    world.runner(job, RunnerWord::Progress(json!({ "epoch": 1 })));
+    world.runner(job, RunnerWord::Ended(Err("no worker can read x".into())));
+    let status = world.job(job);
+    assert_eq!((status.state, status.error.as_deref()), (JobState::Failed, Some("no worker can read x")));
+    assert_eq!(status.progress, json!({ "epoch": 1 }), "what was reached stays to be seen");
+    world.runner(job, done(json!(2)));
+    assert_eq!(world.state(job), JobState::Failed, "after the last word nothing is heard");
+}
+
+#[test]
+fn words_travel_between_the_runner_and_the_workers_of_its_job_only() {
+    let mut world = cluster();
+    let job = world.submit("a", 1, 1);
+    world.started();
+    world.runner(job, RunnerWord::ToTask { worker: 2, body: json!("go") });
+    world.runner(job, RunnerWord::ToTask { worker: 3, body: json!("not of this job") });
+    assert_eq!(world.bodies_to(2), [ControlBody::ToTask { job, body: json!("go") }]);
+    assert!(world.bodies_to(3).is_empty());
+    world.hear(2, 1, ControlBody::FromTask { job, body: json!("done") });
+    world.hear(3, 1, ControlBody::FromTask { job, body: json!("not of this job") });
+    assert_eq!(world.told(job), [Event::FromTask { worker: 2, body: json!("done") }]);
+    world.hear(8, 0, ControlBody::FromTask { job, body: json!("who?") });
+    assert_eq!(world.fault_to(8).unwrap().0, FaultKind::Invalid);
+    world.runner(job, done(Value::Null));
+    world.hear(2, 2, ControlBody::FromTask { job, body: json!("late") });
+    assert!(world.told(job).is_empty());
+}
+
+#[test]
+fn the_runner_hears_that_a_member_of_its_job_is_gone() {
+    let mut world = cluster();
+    let (with, without) = (world.submit("a", 1, 2), world.submit("b", 1, 0));
+    world.started();
+    world.now = LEASE / 2;
+    world.beat(1, 1);
+    world.beat(3, 3);
+    world.at(LEASE);
+    let orders = world.master.take_orders();
+    let [crate::runner::RunnerOrder::ToRunner { job, event: Event::Gone { member, .. } }] = orders.as_slice()
+    else {
+        panic!("{orders:?}")
+    };
+    assert_eq!((*job, member.id), (with, 2));
+    assert_eq!(world.state(with), JobState::Running, "the runner decides what becomes of the job");
+    assert_eq!(world.state(without), JobState::Running);
+    assert!(world.bodies_to(3).iter().any(|body| matches!(body, ControlBody::Gone { .. })));
+}
+
+#[test]
+fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
+    let mut world = cluster();
+    world.beat(2, 2);
+    let job = world.submit("a", 1, 1);
+    world.runner(job, RunnerWord::Progress(json!({ "epoch": 2 })));
+    let (members, jobs) = world.status();
+    assert_eq!(members, [(1, Value::Null), (2, json!({ "of": 2 })), (3, Value::Null)]);
+    assert_eq!(jobs.len(), 1);
+    assert_eq!((jobs[0].title.as_str(), &jobs[0].progress), ("a", &json!({ "epoch": 2 })));
+    let mut text = String::new();
+    world.master.metrics(&mut text);
+    for line in [
+        "seraphim_master_members{kind=\"server\"} 1",
+        "seraphim_master_members{kind=\"worker\"} 2",
+        "seraphim_master_jobs{state=\"running\"} 1",
+        "seraphim_master_heartbeats_total 1",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn a_watcher_hears_every_change_until_the_end() {
+    let mut world = World::new();
+    let job = world.submit("a", 0, 1);
+    world.hear(7, 42, ControlBody::Watch { job });
+    world.hear(8, 43, ControlBody::Watch { job });
+    world.close(8);
+    world.register_quietly(1, "w", 10);
+    world.runner(job, RunnerWord::Progress(json!(1)));
+    world.runner(job, RunnerWord::Progress(json!(1)));
+    world.runner(job, done(json!(2)));
+    let news: Vec<(JobState, Value)> = world
+        .said_to(7)
+        .into_iter()
+        .map(|control| match control.body {
+            ControlBody::JobNews { status } if control.request == 42 => (status.state, status.progress),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let states: Vec<JobState> = news.iter().map(|(state, _)| *state).collect();
+    use JobState::{Done, Queued, Running};
+    assert_eq!(states, [Queued, Running, Running, Done]);
+    assert_eq!(news[3].1, json!(2));
+    assert_eq!(world.said_to(8).len(), 1, "whoever has gone hears nothing more");
+    world.hear(7, 44, ControlBody::Watch { job });
+    assert_eq!(world.said_to(7).len(), 1, "a job that has ended: its end, once");
+    world.hear(7, 45, ControlBody::Watch { job: 99 });
+    assert_eq!(world.fault_to(7).unwrap().0, FaultKind::NoSuchJob);
+}
+
+#[test]
+fn ended_jobs_are_forgotten_above_the_limit() {
+    let mut world = cluster_with(Settings { ended_job_limit: 2, ..Settings::default() });
+    for _ in 0..4 {
+        let job = world.submit("a", 1, 1);
+        world.runner(job, done(Value::Null));
+    }
+    let remembered: Vec<u32> = world.status().1.iter().map(|job| job.id).collect();
+    assert_eq!(remembered, [3, 4]);
+}

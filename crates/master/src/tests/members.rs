@@ -1,0 +1,230 @@
+//! Registration, leases, coming back, leaving, and what is told about it.
+
+use std::time::Duration;
+
+use rpc::Message;
+use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
+use rpc::service::{Effect, Service};
+use serde_json::json;
+
+use super::world::{LEASE, World, server, worker};
+use crate::Settings;
+use crate::runner::{Event, RunnerWord};
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+#[test]
+fn a_hello_is_welcomed_and_a_task_is_sent_to_the_servers() {
+    let mut world = World::new();
+    let hello = |role| Message::Hello(Hello { request: 9, token: Vec::new(), role, lane: 0 });
+    world.master.on_message(world.now, 1, hello(Role::Member), &mut world.effects);
+    let welcomed = world.effects.iter().any(|effect| {
+        matches!(effect, Effect::Send { connection: 1, message: Message::Welcome(w) } if w.request == 9 && w.incarnation == 77)
+    });
+    assert!(welcomed);
+    world.master.on_message(world.now, 2, hello(Role::Task { job: 1, task: 0 }), &mut world.effects);
+    assert_eq!(world.fault_to(2).unwrap().0, FaultKind::Invalid);
+    assert!(world.is_closed(2));
+}
+
+#[test]
+fn what_is_meant_for_a_server_is_refused_and_the_connection_closed() {
+    let mut world = World::new();
+    let tick = Message::Tick(Tick { request: 0, job: 1, task: 0, clock: 1 });
+    world.master.on_message(world.now, 3, tick, &mut world.effects);
+    assert_eq!(world.fault_to(3).unwrap().0, FaultKind::BadFrame);
+    assert!(world.is_closed(3));
+    world.hear(4, 0, ControlBody::Alive);
+    assert_eq!(world.fault_to(4).unwrap().0, FaultKind::BadFrame);
+}
+
+#[test]
+fn members_get_numbers_that_are_never_used_again() {
+    let mut world = World::new();
+    assert_eq!(world.register(1, "a", 10, server()), Some(1));
+    assert_eq!(world.register(2, "b", 20, worker()), Some(2));
+    world.hear(2, 0, ControlBody::Leave);
+    assert!(world.is_closed(2));
+    assert_eq!(world.register(3, "b", 21, worker()), Some(3), "its name is free at once, its number is not");
+}
+
+#[test]
+fn a_lease_is_over_at_its_exact_time() {
+    let mut world = World::new();
+    world.register(1, "a", 10, server());
+    world.register(2, "b", 20, worker());
+    let silent_since = Duration::from_millis(1234);
+    world.now = silent_since;
+    world.beat(1, 1);
+    world.now = Duration::from_secs(3);
+    world.beat(2, 2);
+    world.effects.clear();
+    assert_eq!(world.master.next_time(), Some(silent_since + LEASE));
+    world.at(silent_since + LEASE - NANOSECOND);
+    assert!(world.effects.is_empty());
+    world.at(silent_since + LEASE);
+    assert!(world.is_closed(1));
+    let told = world.bodies_to(2);
+    let [ControlBody::Gone { member, reason }] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((member.id, member.name.as_str()), (1, "a"));
+    assert!(reason.contains("5000 ms"), "{reason}");
+    assert_eq!(world.status().0.len(), 1);
+}
+
+#[test]
+fn whatever_a_member_says_keeps_it_alive_and_a_heartbeat_is_answered() {
+    let mut world = World::new();
+    world.register(1, "a", 10, server());
+    world.now = Duration::from_secs(4);
+    world.hear(1, 0, ControlBody::Heard { count: 0 });
+    assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + LEASE));
+    world.beat(1, 1);
+    assert_eq!(world.bodies_to(1), [ControlBody::Alive]);
+    world.beat(1, 5);
+    let (kind, text) = world.fault_to(1).unwrap();
+    assert_eq!(kind, FaultKind::NotFound);
+    assert!(text.contains("register first"), "{text}");
+}
+
+#[test]
+fn the_same_incarnation_comes_back_in_time_with_its_number() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    world.close(1);
+    world.at(LEASE - NANOSECOND);
+    assert_eq!(world.register(2, "a", 10, worker()), Some(1));
+    assert_eq!(world.master.next_time(), Some(LEASE - NANOSECOND + LEASE));
+    world.close(1);
+    world.beat(2, 1);
+    assert_eq!(
+        world.bodies_to(2),
+        [ControlBody::Alive],
+        "the late news of the old connection changes nothing"
+    );
+    assert_eq!(world.register(3, "a", 10, worker()), Some(1));
+    assert_eq!(world.register(3, "a", 10, worker()), Some(1), "a register that is repeated");
+}
+
+#[test]
+fn a_new_connection_closes_the_one_that_its_member_had() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    let (name, host) = ("a".to_string(), "here:1".to_string());
+    world.hear(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    assert!(world.is_closed(1));
+    assert!(!world.is_closed(2));
+}
+
+#[test]
+fn after_its_lease_the_same_incarnation_is_somebody_new() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    world.close(1);
+    world.at(LEASE);
+    assert_eq!(world.register(2, "a", 10, worker()), Some(2));
+}
+
+#[test]
+fn two_members_with_one_name_are_refused_while_the_first_lives() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    assert_eq!(world.register(2, "a", 11, worker()), None);
+    let (kind, text) = world.fault_to(2).unwrap();
+    assert_eq!(kind, FaultKind::Invalid);
+    assert!(text.contains("two members with one name \"a\""), "{text}");
+    assert!(text.contains("give one of them another name"), "{text}");
+    assert!(world.is_closed(2));
+    world.close(1);
+    world.now = Duration::from_secs(2);
+    assert_eq!(world.register(3, "a", 11, worker()), None);
+    let text = world.fault_to(3).unwrap().1;
+    assert!(text.contains("may still come back for 3000 ms"), "{text}");
+    world.at(LEASE);
+    assert_eq!(
+        world.register(4, "a", 11, worker()),
+        Some(2),
+        "the second incarnation, when the first is gone"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_limit() {
+    let mut world = World::with(Settings { member_limit: 1, ..Settings::default() });
+    for (name, kind, part) in [
+        ("", worker(), "1 to 200 bytes"),
+        ("w", rpc::message::control::MemberKind::Worker { slots: 0 }, "0 slots"),
+    ] {
+        assert_eq!(world.register(1, name, 10, kind), None);
+        let text = world.fault_to(1).unwrap().1;
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(world.register(1, "a", 10, worker()), Some(1));
+    assert_eq!(world.register(1, "b", 10, worker()), None);
+    assert!(world.fault_to(1).unwrap().1.contains("a connection has one member"));
+    assert_eq!(world.register(2, "b", 10, worker()), None);
+    assert!(world.fault_to(2).unwrap().1.contains("member_limit"));
+}
+
+#[test]
+fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    let woke = Duration::from_secs(60);
+    world.at(woke);
+    assert!(!world.is_closed(1), "its heartbeats may lie in the socket");
+    assert_eq!(world.master.next_time(), Some(woke + Duration::from_millis(500)));
+    world.at(woke + Duration::from_millis(500));
+    assert!(world.is_closed(1));
+}
+
+#[test]
+fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
+    let mut world = World::new();
+    let id = world.register(1, "w", 10, worker()).unwrap();
+    let job = world.submit("j", 0, 1);
+    assert_eq!(world.started().len(), 1);
+    world.runner(job, RunnerWord::ToTask { worker: id, body: json!("one") });
+    assert_eq!(world.said_to(1)[0].request, 1);
+    world.hear(1, 1, ControlBody::FromTask { job, body: json!("first") });
+    world.close(1);
+    world.runner(job, RunnerWord::ToTask { worker: id, body: json!("two") });
+    let (name, host) = ("w".to_string(), "here:1".to_string());
+    world.hear(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    let said = world.said_to(2);
+    let to_task = |text: &str| ControlBody::ToTask { job, body: json!(text) };
+    assert!(matches!(said[0].body, ControlBody::Registered { id: 1, .. }));
+    assert_eq!(said[1].body, ControlBody::Heard { count: 1 });
+    assert_eq!(said[2], Control { request: 1, body: to_task("one") });
+    assert_eq!(said[3], Control { request: 2, body: to_task("two") });
+    world.hear(2, 1, ControlBody::FromTask { job, body: json!("first") });
+    world.hear(2, 2, ControlBody::FromTask { job, body: json!("second") });
+    let told = world.told(job);
+    assert!(matches!(&told[0], Event::FromTask { body, .. } if body == "first"));
+    assert!(matches!(&told[1], Event::Back { member } if member.id == id));
+    assert!(matches!(&told[2], Event::FromTask { body, .. } if body == "second"), "the repeat is dropped");
+    assert_eq!(told.len(), 3);
+    world.hear(2, 4, ControlBody::FromTask { job, body: json!("fourth") });
+    assert!(world.is_closed(2), "a gap");
+}
+
+#[test]
+fn a_member_that_confirms_nothing_is_gone_at_the_limit() {
+    let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
+    let id = world.register(1, "w", 10, worker()).unwrap();
+    let job = world.submit("j", 0, 1);
+    world.started();
+    for number in 0..2 {
+        world.runner(job, RunnerWord::ToTask { worker: id, body: json!(number) });
+    }
+    world.hear(1, 0, ControlBody::Heard { count: 1 });
+    world.runner(job, RunnerWord::ToTask { worker: id, body: json!(2) });
+    assert_eq!(world.said_to(1).len(), 3);
+    world.runner(job, RunnerWord::ToTask { worker: id, body: json!(3) });
+    assert_eq!(world.master.next_time(), Some(Duration::ZERO));
+    world.at(world.now);
+    let told = world.told(job);
+    assert!(
+        matches!(&told[0], Event::Gone { reason, .. } if reason.contains("unconfirmed_limit")),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,169 @@
+//! A master whose connections are numbers and whose time is moved by hand.
+
+use std::time::Duration;
+
+use rpc::Message;
+use rpc::message::control::{JobState, JobStatus, MemberKind};
+use rpc::message::{Control, ControlBody, Fault, FaultKind};
+use rpc::service::{ConnectionId, Effect, Service};
+use serde_json::{Value, json};
+
+use crate::runner::{Event, JobStart, RunnerOrder, RunnerWord};
+use crate::{MasterState, Settings};
+
+pub(crate) const LEASE: Duration = Duration::from_secs(5);
+
+/// The master, the time, and what it said that was not looked at yet.
+pub(crate) struct World {
+    pub(crate) master: MasterState,
+    pub(crate) now: Duration,
+    pub(crate) effects: Vec<Effect>,
+}
+
+pub(crate) fn server() -> MemberKind {
+    MemberKind::Server { addresses: vec!["tcp:127.0.0.1:1".into()], lanes: 2, memory_limit_bytes: 1 << 30 }
+}
+
+pub(crate) fn worker() -> MemberKind {
+    MemberKind::Worker { slots: 2 }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        Self { master: MasterState::new(settings, 77), now: Duration::ZERO, effects: Vec::new() }
+    }
+
+    pub(crate) fn hear(&mut self, from: ConnectionId, request: u64, body: ControlBody) {
+        let message = Message::Control(Control { request, body });
+        self.master.on_message(self.now, from, message, &mut self.effects);
+    }
+
+    pub(crate) fn at(&mut self, now: Duration) {
+        self.now = now;
+        self.master.on_time(now, &mut self.effects);
+    }
+
+    pub(crate) fn close(&mut self, connection: ConnectionId) {
+        self.master.on_closed(self.now, connection, &mut self.effects);
+    }
+
+    pub(crate) fn runner(&mut self, job: u32, word: RunnerWord) {
+        self.master.on_runner(job, word, &mut self.effects);
+    }
+
+    /// Registers; the number, if it was granted.
+    pub(crate) fn register(
+        &mut self,
+        from: ConnectionId,
+        name: &str,
+        incarnation: u64,
+        kind: MemberKind,
+    ) -> Option<u32> {
+        let (name, host) = (name.to_string(), "here:1".to_string());
+        self.hear(from, 1, ControlBody::Register { name, incarnation, host, member: kind });
+        let granted = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Send { connection, message: Message::Control(Control { body, .. }) }
+                if *connection == from =>
+            {
+                if let ControlBody::Registered { id, .. } = body {
+                    Some(*id)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        });
+        if granted.is_some() {
+            self.effects.clear();
+        }
+        granted
+    }
+
+    /// Registers a worker, and leaves all that was said to be looked at.
+    pub(crate) fn register_quietly(&mut self, from: ConnectionId, name: &str, incarnation: u64) {
+        let (name, host) = (name.to_string(), "here:1".to_string());
+        self.hear(from, 1, ControlBody::Register { name, incarnation, host, member: worker() });
+    }
+
+    pub(crate) fn beat(&mut self, from: ConnectionId, id: u32) {
+        self.hear(from, 2, ControlBody::Heartbeat { id, report: json!({ "of": id }) });
+    }
+
+    pub(crate) fn submit(&mut self, title: &str, servers: u32, workers: u32) -> u32 {
+        let job = json!({ "what": title });
+        self.hear(900, 3, ControlBody::Submit { title: title.into(), job, servers, workers });
+        self.said_to(900)
+            .into_iter()
+            .find_map(|c| if let ControlBody::Submitted { job } = c.body { Some(job) } else { None })
+            .expect("the job is taken")
+    }
+
+    /// What was said to a connection since the last look; the rest stays.
+    pub(crate) fn said_to(&mut self, to: ConnectionId) -> Vec<Control> {
+        let mut said = Vec::new();
+        self.effects.retain(|effect| match effect {
+            Effect::Send { connection, message: Message::Control(control) } if *connection == to => {
+                said.push(control.clone());
+                false
+            }
+            _ => true,
+        });
+        said
+    }
+
+    pub(crate) fn bodies_to(&mut self, to: ConnectionId) -> Vec<ControlBody> {
+        self.said_to(to).into_iter().map(|control| control.body).collect()
+    }
+
+    pub(crate) fn fault_to(&mut self, to: ConnectionId) -> Option<(FaultKind, String)> {
+        let found = self.effects.iter().position(
+            |effect| matches!(effect, Effect::Send { connection, message: Message::Fault(_) } if *connection == to),
+        )?;
+        match self.effects.remove(found) {
+            Effect::Send { message: Message::Fault(Fault { kind, text, .. }), .. } => Some((kind, text)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_closed(&self, connection: ConnectionId) -> bool {
+        self.effects.contains(&Effect::Close { connection })
+    }
+
+    pub(crate) fn started(&mut self) -> Vec<JobStart> {
+        let orders = self.master.take_orders();
+        let start = |order| if let RunnerOrder::StartJob(start) = order { Some(start) } else { None };
+        orders.into_iter().filter_map(start).collect()
+    }
+
+    pub(crate) fn told(&mut self, wanted: u32) -> Vec<Event> {
+        let orders = self.master.take_orders();
+        let event = |order| match order {
+            RunnerOrder::ToRunner { job, event } if job == wanted => Some(event),
+            _ => None,
+        };
+        orders.into_iter().filter_map(event).collect()
+    }
+
+    pub(crate) fn status(&mut self) -> (Vec<(u32, Value)>, Vec<JobStatus>) {
+        self.hear(901, 4, ControlBody::AskStatus);
+        let status = |body| match body {
+            ControlBody::Status { members, jobs } => {
+                Some((members.into_iter().map(|(member, report)| (member.id, report)).collect(), jobs))
+            }
+            _ => None,
+        };
+        self.bodies_to(901).into_iter().find_map(status).expect("asking is answered")
+    }
+
+    pub(crate) fn job(&mut self, id: u32) -> JobStatus {
+        self.status().1.into_iter().find(|job| job.id == id).expect("the job is remembered")
+    }
+
+    pub(crate) fn state(&mut self, id: u32) -> JobState {
+        self.job(id).state
+    }
+}
