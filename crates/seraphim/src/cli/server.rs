@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
 use rpc::member::{MemberConfig, MemberEvent, join};
-use rpc::message::MemberKind;
+use rpc::message::control::MemberKind;
 use rpc::stop::Stop;
 
 use super::places::{

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::ask::ask;
-use rpc::message::{ControlBody, JobStatus, Member, MemberKind};
+use rpc::message::ControlBody;
+use rpc::message::control::{JobStatus, Member, MemberKind};
 use serde_json::{Value, json};
 
 use super::places::{master, master_arg, token, token_arg};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::ask::{ask, watch};
-use rpc::message::{ControlBody, JobState, JobStatus};
+use rpc::message::ControlBody;
+use rpc::message::control::{JobState, JobStatus};
 
 use super::flags::with_flags;
 use super::places::{master, master_arg, token, token_arg};

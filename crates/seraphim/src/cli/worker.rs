@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use rpc::message::MemberKind;
+use rpc::message::control::MemberKind;
 
 use super::places::{log_args, master_arg, start_log, token_arg};
 use super::server::{member, member_args};

@@ -9,7 +9,7 @@ use algo::{DataNeeds, EpochReport, Job, Verdict};
 use data::Schema;
 use master::{Event, JobLink, Runner};
 use matrix::{MatrixSpec, Storage};
-use rpc::message::{Member, MemberKind};
+use rpc::message::control::{Member, MemberKind};
 use serde_json::{Value, json};
 use worker::{JobLayout, LaneAddress, spread};
 

@@ -11,7 +11,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rpc::ask::{ask, watch};
-use rpc::message::{ControlBody, JobState};
+use rpc::message::ControlBody;
+use rpc::message::control::JobState;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
