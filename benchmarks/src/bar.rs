@@ -53,6 +53,11 @@ impl Bar {
         Self { figure: "time", unit: "s", of: Of::Ratio, better: Better::Less, must, aim }
     }
 
+    /// A figure whose ratio to the peer's must be at most `must`.
+    pub(crate) const fn ratio(figure: &'static str, must: f64, aim: f64) -> Self {
+        Self { figure, unit: "", of: Of::Ratio, better: Better::Less, must, aim }
+    }
+
     /// What a measurement is worth.
     pub(crate) fn verdict(&self, figure: &Figure) -> &'static str {
         let judged = match self.of {

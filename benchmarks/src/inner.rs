@@ -3,6 +3,7 @@
 
 mod machinery;
 mod parse;
+mod wire;
 
 use std::path::Path;
 
@@ -12,9 +13,15 @@ use data::{FormatOptions, LabelRule, SourceConfig};
 /// Runs the measurement that the words name.
 pub(crate) fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["wire-server"] => return wire::serve(),
+        ["wire-raw"] => return wire::raw(),
+        _ => {}
+    }
     let value = match words.as_slice() {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
+        ["wire"] => wire::run()?,
         _ => bail!("unknown inner measurement {words:?}"),
     };
     println!("{value}");

@@ -1,6 +1,7 @@
 //! The works and their bars: the table that `docs/benchmarks.md` explains.
 
 mod clicks;
+mod cluster;
 mod micro;
 mod quality;
 
@@ -101,6 +102,30 @@ pub(crate) const WORKS: &[Work] = &[
         title: "an epoch through LocalAgent; peer: the same mathematics on one Vec",
         bars: &[Bar::time_ratio(1.6, 1.2)],
         run: micro::machinery,
+    },
+    Work {
+        name: "wire",
+        title: "pulls and pushes between processes on loopback; peers: a raw stream, a raw round trip",
+        bars: &[
+            Bar::ratio("dense_pull", 3.0, 1.5),
+            Bar::ratio("dense_push", 4.0, 2.0),
+            Bar::at_most("sparse_pull_ms", "ms", 17.0, 10.0),
+            Bar::at_most("sparse_push_ms", "ms", 17.0, 10.0),
+            Bar::ratio("sparse_pull", 1.0, 1.0),
+            Bar::at_most("bytes_again", "bytes", 4.3, 4.3),
+            Bar::ratio("pull_p50", 1.5, 1.2),
+            Bar::ratio("pull_p99", 3.0, 2.0),
+            Bar::at_least("small_pushes_per_s", "", 250e3, 500e3),
+            Bar::at_most("cpu_s_per_gb", "s", 0.5, 0.3),
+            Bar::ratio("bsp_step", 4.0, 2.0),
+        ],
+        run: cluster::wire,
+    },
+    Work {
+        name: "whole_job",
+        title: "clicks on two servers and two workers as processes; peer: the same job in one process",
+        bars: &[Bar::time_ratio(3.0, 1.5)],
+        run: cluster::whole_job,
     },
     Work {
         name: "a9a_lr",

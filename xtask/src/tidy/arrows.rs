@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("worker", &["math", "data", "matrix", "algo", "rpc"]),
     ("seraphim", &["math", "data", "matrix", "algo", "rpc", "server", "master", "worker"]),
     ("python", &["data", "matrix", "algo", "seraphim"]),
-    ("benchmarks", &["math", "data", "matrix", "algo", "seraphim"]),
+    ("benchmarks", &["math", "data", "matrix", "algo", "rpc", "server", "worker", "seraphim"]),
     ("xtask", &[]),
 ];
 

@@ -160,7 +160,8 @@ impl Work<'_> {
                         self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
                         let mut agent =
-                            RemoteAgent::connect(self.layout.clone(), task, self.token.to_vec())?;
+                            RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
+                                .map_err(Error::process)?;
                         let mut stream = Paced { stream: &mut data, pause: self.pause };
                         self.algorithm.train(TrainTask {
                             agent: &mut agent,

@@ -1,0 +1,426 @@
+//! What a pull and a push cost across processes: two servers of one lane each, this process as the task, against a raw
+//! stream of the same bytes and a raw round trip, in turns.
+
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use matrix::{
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, LocalConfig, LocalStore, MatrixId, MatrixSpec,
+    Part, Partitioner, PushRule, Storage, Values, ValuesMut,
+};
+use rpc::message::{CloseJob, Hello, OpenJob, Role};
+use rpc::{Address, Message};
+use serde_json::{Value, json};
+use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+
+const DENSE_LEN: u64 = 1 << 20;
+const SPARSE_ROWS: u64 = 10_000_000;
+const SPARSE_KEYS: usize = 1_000_000;
+const PARTITIONS: u32 = 8;
+const ROUNDS: usize = 15;
+const PINGS: usize = 2000;
+const SMALL_PUSHES: u32 = 100_000;
+const SMALL_KEYS: u64 = 100;
+const STEP_TASKS: u32 = 4;
+const STEPS: u32 = 500;
+/// Bytes of a write of the raw stream.
+const RAW_WRITE: usize = 1 << 20;
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// A server process: says its address on the first line, serves until its input ends.
+pub(super) fn serve() -> Result<()> {
+    let config = server::ServerConfig {
+        listen: vec!["tcp:127.0.0.1:0".parse()?],
+        lanes: 1,
+        memory_limit_bytes: 8 << 30,
+        ..server::ServerConfig::default()
+    };
+    let stop = rpc::Stop::new();
+    let ended = stop.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        ended.raise();
+    });
+    let say = |addresses: &[Address]| {
+        println!("{}", addresses[0]);
+        let _ = std::io::stdout().flush();
+    };
+    Ok(server::run(config.check()?, stop, say)?)
+}
+
+/// The raw peer: for each request of 8 bytes, sends so many bytes in writes of 1 MiB.
+pub(super) fn raw() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?);
+    std::io::stdout().flush()?;
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    let bytes = vec![7u8; RAW_WRITE];
+    let mut request = [0; 8];
+    while stream.read_exact(&mut request).is_ok() {
+        let mut rest = u64::from_le_bytes(request) as usize;
+        while rest > 0 {
+            let count = rest.min(RAW_WRITE);
+            stream.write_all(&bytes[..count])?;
+            rest -= count;
+        }
+    }
+    Ok(())
+}
+
+/// A child of this program, ended with the value.
+struct Other {
+    child: Child,
+    address: String,
+}
+
+impl Other {
+    fn start(name: &str) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let mut child = Command::new(program)
+            .args(["inner", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start this program again")?;
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut address)?;
+        Ok(Self { child, address: address.trim().to_owned() })
+    }
+
+    /// Seconds of user and system time.
+    fn cpu_s(&self) -> Result<f64> {
+        cpu_s(&self.child.id().to_string())
+    }
+}
+
+fn cpu_s(process: &str) -> Result<f64> {
+    /// The kernel counts hundredths of seconds.
+    const TICKS_PER_S: f64 = 100.0;
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields: Vec<&str> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let field = |i: usize| fields.get(i).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((field(11) + field(12)) / TICKS_PER_S)
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const DENSE: MatrixId = MatrixId(0);
+const SPARSE: MatrixId = MatrixId(1);
+
+fn spec(name: &str, storage: Storage, rows: u64, columns: u64, axis: Axis) -> MatrixSpec {
+    let partition_count = PARTITIONS;
+    MatrixSpec {
+        name: name.into(),
+        element: ElementType::F32,
+        rows,
+        columns,
+        axis,
+        storage,
+        partitioner: match storage {
+            Storage::Dense => Partitioner::Range { partition_count },
+            Storage::Sparse => Partitioner::Hash { partition_count },
+        },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
+
+/// A job of this benchmark on the first `servers` of the processes.
+fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) -> Result<JobLayout> {
+    let lanes: Vec<LaneAddress> = servers
+        .iter()
+        .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0 })
+        .collect();
+    let owners = matrices
+        .iter()
+        .map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16))
+        .collect();
+    let layout = JobLayout {
+        job,
+        task_count: tasks,
+        wait_limit: Duration::from_mins(1),
+        window_bytes: WINDOW_BYTES,
+        matrices,
+        lanes,
+        owners,
+        home: 0,
+        prefetch_ignores_own_pushes: false,
+    };
+    for (lane, server) in (0u16..).zip(servers) {
+        let message = OpenJob {
+            request: 2,
+            job,
+            task_count: tasks,
+            wait_limit_ms: 60_000,
+            matrices: layout.matrices.clone(),
+            held: layout.held_by(lane),
+            home: lane == 0,
+        };
+        tell(server, Message::OpenJob(message))?;
+    }
+    Ok(layout)
+}
+
+fn tell(server: &Other, message: Message) -> Result<()> {
+    let address: Address = server.address.parse()?;
+    let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+    let (mut sender, mut receiver, _) = rpc::open(&address, Duration::from_secs(5), &hello)?;
+    sender.send(&message)?;
+    match receiver.receive()? {
+        Message::Done(_) => Ok(()),
+        other => bail!("the server said {other:?}"),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn at(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * share) as usize]
+}
+
+fn timed(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// All figures of the wire as JSON; seconds unless said otherwise.
+pub(super) fn run() -> Result<Value> {
+    let servers = [Other::start("wire-server")?, Other::start("wire-server")?];
+    let peer = Other::start("wire-raw")?;
+    let mut raw = TcpStream::connect(&peer.address)?;
+    raw.set_nodelay(true)?;
+    let mut sink = vec![0u8; 16 << 20];
+    let mut raw_bytes = |bytes: usize| {
+        timed(|| {
+            raw.write_all(&(bytes as u64).to_le_bytes())?;
+            Ok(raw.read_exact(&mut sink[..bytes])?)
+        })
+    };
+    let mut figures = serde_json::Map::new();
+    dense(&servers, &mut raw_bytes, &mut figures)?;
+    sparse(&servers, &mut raw_bytes, &mut figures)?;
+    small(&servers, &mut raw_bytes, &mut figures)?;
+    steps(&servers, &mut raw_bytes, &mut figures)?;
+    Ok(Value::Object(figures))
+}
+
+type Figures = serde_json::Map<String, Value>;
+type Raw<'a> = dyn FnMut(usize) -> Result<f64> + 'a;
+
+/// 1M contiguous values at one server.
+fn dense(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+    let one = &servers[..1];
+    let matrices = vec![spec("dense", Storage::Dense, 1, DENSE_LEN, Axis::Column)];
+    let mut agent = RemoteAgent::new(open_job(1, one, matrices, 1)?, 0, Vec::new())?;
+    let part = Part::Columns { row: 0, keys: Keys::Range(0, DENSE_LEN) };
+    let first = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
+    let mut out = vec![0.0f32; DENSE_LEN as usize];
+    let ones = vec![1.0f32; DENSE_LEN as usize];
+    let (mut pulls, mut pushes, mut raws) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pull_ratios, mut push_ratios) = (Vec::new(), Vec::new());
+    agent.push(DENSE, part, Values::F32(&ones))?;
+    let cpu = one[0].cpu_s()? + cpu_s("self")?;
+    let mut raw_cpu = 0.0;
+    for _ in 0..ROUNDS {
+        let before = cpu_s("self")?;
+        let r = raw(out.len() * 4)?;
+        raw_cpu += cpu_s("self")? - before;
+        let pull = timed(|| Ok(agent.pull(DENSE, part, ValuesMut::F32(&mut out))?))?;
+        let push = timed(|| {
+            agent.push(DENSE, part, Values::F32(&ones))?;
+            // The answer to the next pull says that the push has come.
+            Ok(agent.pull(DENSE, first, ValuesMut::F32(&mut [0.0]))?)
+        })?;
+        agent.tick()?;
+        pull_ratios.push(pull / r);
+        push_ratios.push(push / r);
+        pulls.push(pull);
+        pushes.push(push);
+        raws.push(r);
+    }
+    let cpu = one[0].cpu_s()? + cpu_s("self")? - cpu - raw_cpu;
+    let gigabytes = (2 * ROUNDS) as f64 * DENSE_LEN as f64 * 4.0 / 1e9;
+    figures.insert("dense_pull".into(), json!([median(pulls), median(raws.clone()), median(pull_ratios)]));
+    figures.insert("dense_push".into(), json!([median(pushes), median(raws), median(push_ratios)]));
+    figures.insert("cpu_s_per_gb".into(), json!(cpu / gigabytes));
+    drop(agent);
+    close(1, one)
+}
+
+fn close(job: u32, servers: &[Other]) -> Result<()> {
+    for server in servers {
+        let message = CloseJob { request: 2, job, reason: "the measurement is over".into() };
+        tell(server, Message::CloseJob(message))?;
+    }
+    Ok(())
+}
+
+/// 1M sorted random keys of a sparse matrix on two servers.
+fn sparse(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+    let matrices = vec![
+        spec("unused", Storage::Dense, 1, PARTITIONS.into(), Axis::Column),
+        spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row),
+    ];
+    let mut agent = RemoteAgent::new(open_job(2, servers, matrices.clone(), 1)?, 0, Vec::new())?;
+    let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_mins(1) });
+    for spec in matrices {
+        store.create(spec)?;
+    }
+    let mut local = std::sync::Arc::new(store).agent(0);
+    let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
+    let mut lists: Vec<Vec<u64>> = Vec::new();
+    for _ in 0..=ROUNDS {
+        let mut keys: Vec<u64> = (0..SPARSE_KEYS + SPARSE_KEYS / 10).map(|_| random.below(SPARSE_ROWS)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.truncate(SPARSE_KEYS);
+        lists.push(keys);
+    }
+    // All rows are there, as after an epoch.
+    let all: Vec<u64> = (0..SPARSE_ROWS).collect();
+    for keys in all.chunks(1 << 20) {
+        let ones = vec![1.0f32; keys.len()];
+        agent.push(SPARSE, Part::Rows(Keys::Sorted(keys)), Values::F32(&ones))?;
+        local.push(SPARSE, Part::Rows(Keys::Sorted(keys)), Values::F32(&ones))?;
+        agent.tick()?;
+    }
+    let ones = vec![1.0f32; SPARSE_KEYS];
+    let mut out = vec![0.0f32; SPARSE_KEYS];
+    let (mut pulls, mut pushes, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+    for keys in &lists[..ROUNDS] {
+        let part = Part::Rows(Keys::Sorted(keys));
+        let bytes = raw(12 * SPARSE_KEYS)?;
+        let in_process = timed(|| Ok(local.pull(SPARSE, part, ValuesMut::F32(&mut out[..keys.len()]))?))?;
+        pulls.push(timed(|| Ok(agent.pull(SPARSE, part, ValuesMut::F32(&mut out[..keys.len()]))?))?);
+        bounds.push(bytes + in_process);
+    }
+    // Other keys than those pulled before, so that all of them travel.
+    for keys in lists[1..].iter() {
+        let part = Part::Rows(Keys::Sorted(keys));
+        pushes.push(timed(|| {
+            agent.push(SPARSE, part, Values::F32(&ones[..keys.len()]))?;
+            let first = Part::Rows(Keys::Sorted(&keys[..1]));
+            Ok(agent.pull(SPARSE, first, ValuesMut::F32(&mut [0.0]))?)
+        })?);
+        agent.tick()?;
+    }
+    let keys = &lists[0];
+    let part = Part::Rows(Keys::Sorted(keys));
+    agent.pull(SPARSE, part, ValuesMut::F32(&mut out[..keys.len()]))?;
+    let before = agent.stats();
+    agent.pull(SPARSE, part, ValuesMut::F32(&mut out[..keys.len()]))?;
+    let pulled = agent.stats();
+    agent.push(SPARSE, part, Values::F32(&ones[..keys.len()]))?;
+    let pushed = agent.stats();
+    let n = keys.len() as f64;
+    let each = |from: worker::AgentStats, to: worker::AgentStats| {
+        (to.sent_bytes + to.received_bytes - from.sent_bytes - from.received_bytes) as f64 / n
+    };
+    figures.insert("sparse_pull_ms".into(), json!(1e3 * median(pulls)));
+    figures.insert("sparse_push_ms".into(), json!(1e3 * median(pushes)));
+    figures.insert("sparse_bound_ms".into(), json!(1e3 * median(bounds)));
+    let again = each(before, pulled).max(each(pulled, pushed));
+    figures.insert("bytes_again".into(), json!(again));
+    drop(agent);
+    close(2, servers)
+}
+
+/// One key at a time, and many small pushes.
+fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+    let one = &servers[..1];
+    let matrices = vec![
+        spec("unused", Storage::Dense, 1, PARTITIONS.into(), Axis::Column),
+        spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row),
+    ];
+    let mut agent = RemoteAgent::new(open_job(3, one, matrices, 1)?, 0, Vec::new())?;
+    let (mut pulls, mut pings) = (Vec::new(), Vec::new());
+    for i in 0..PINGS as u64 {
+        pings.push(raw(8)?);
+        let key = [i % 64];
+        let part = Part::Rows(Keys::Sorted(&key));
+        pulls.push(timed(|| Ok(agent.pull(SPARSE, part, ValuesMut::F32(&mut [0.0]))?))?);
+    }
+    let ratio = |share: f64| at(pulls.clone(), share) / at(pings.clone(), share);
+    figures.insert("pull_p50".into(), json!([at(pulls.clone(), 0.5), at(pings.clone(), 0.5), ratio(0.5)]));
+    figures.insert("pull_p99".into(), json!([at(pulls.clone(), 0.99), at(pings.clone(), 0.99), ratio(0.99)]));
+    let ones = [1.0f32; SMALL_KEYS as usize];
+    let lists: Vec<Vec<u64>> =
+        (0..64u64).map(|i| (0..SMALL_KEYS).map(|k| i + 64 * k).collect()).collect();
+    let mut rates = Vec::new();
+    for _ in 0..3 {
+        let seconds = timed(|| {
+            for i in 0..SMALL_PUSHES {
+                let part = Part::Rows(Keys::Sorted(&lists[i as usize % lists.len()]));
+                agent.push(SPARSE, part, Values::F32(&ones))?;
+            }
+            Ok(agent.pull(SPARSE, Part::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?)
+        })?;
+        agent.tick()?;
+        rates.push(f64::from(SMALL_PUSHES) / seconds);
+    }
+    figures.insert("small_pushes_per_s".into(), json!(median(rates)));
+    drop(agent);
+    close(3, one)
+}
+
+/// BSP steps of four tasks that touch next to nothing.
+fn steps(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+    let one = &servers[..1];
+    let mut matrix = spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row);
+    matrix.consistency = Consistency::Bsp;
+    let mut ratios = Vec::new();
+    let (mut step_times, mut pings) = (Vec::new(), Vec::new());
+    for round in 0..5u32 {
+        let job = 10 + round;
+        let layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
+        let seconds = timed(|| {
+            std::thread::scope(|scope| {
+                let tasks: Vec<_> = (0..STEP_TASKS)
+                    .map(|task| {
+                        let layout = layout.clone();
+                        scope.spawn(move || -> Result<()> {
+                            let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
+                            for _ in 0..STEPS {
+                                let part = Part::Rows(Keys::Sorted(&[0]));
+                                agent.pull(MatrixId(0), part, ValuesMut::F32(&mut [0.0]))?;
+                                agent.tick()?;
+                            }
+                            Ok(agent.finish()?)
+                        })
+                    })
+                    .collect();
+                for task in tasks {
+                    task.join().expect("a task does not panic")?;
+                }
+                Ok(())
+            })
+        })?;
+        let mut round_pings = Vec::new();
+        for _ in 0..STEPS {
+            round_pings.push(raw(8)?);
+        }
+        let (step, ping) = (seconds / f64::from(STEPS), median(round_pings));
+        ratios.push(step / ping);
+        step_times.push(step);
+        pings.push(ping);
+        close(job, one)?;
+    }
+    figures.insert("bsp_step".into(), json!([median(step_times), median(pings), median(ratios)]));
+    Ok(())
+}
