@@ -105,6 +105,14 @@ impl Job {
         }
     }
 
+    /// m may have risen: what is staged below it is visible now.
+    pub(crate) fn forget_export_of_staged(&mut self) {
+        let stages = |id: u32| self.matrices[id as usize].spec().consistency.stages_pushes();
+        if self.exported.as_ref().is_some_and(|(exported, _)| stages(*exported)) {
+            self.exported = None;
+        }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(HeldMatrix::bytes).sum();
         rows + self.kept.iter().flatten().map(exported_bytes).sum::<u64>()

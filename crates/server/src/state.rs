@@ -166,6 +166,7 @@ impl LaneState {
     /// Answers whoever a barrier lets go, or the first held request that may go; false when there is none.
     fn release_next(&mut self, now: Duration, id: JobId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
+        job.forget_export_of_staged();
         if job.pass_barrier(now, out) {
             return true;
         }
