@@ -60,7 +60,7 @@ impl LaneState {
         self.arrivals += 1;
         let arrival = self.arrivals;
         if let Message::Hello(hello) = message {
-            return self.hello(now, at, hello, out);
+            return self.hello(now, at, &hello, out);
         }
         let overtakes = self.config.lacks(Broken::TickOvertakesPush) && matches!(message, Message::Tick(_));
         // A connection that was closed here may still have had frames on their way.
