@@ -187,13 +187,7 @@ impl LaneState {
         Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
-    pub(crate) fn close_job(
-        &mut self,
-        now: Duration,
-        at: ConnectionId,
-        close: CloseJob,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn close_job(&mut self, at: ConnectionId, close: CloseJob, out: &mut Vec<Effect>) {
         let CloseJob { request, job, reason } = close;
         if let Some(mut closed) = self.jobs.remove(&job) {
             let held = std::mem::take(&mut closed.held);
@@ -212,7 +206,6 @@ impl LaneState {
                 self.closed.pop_first();
             }
             self.count_memory();
-            self.settle(now, out);
         }
         self.done(at, request, job, out);
     }
