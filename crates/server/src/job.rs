@@ -105,6 +105,14 @@ impl Job {
         }
     }
 
+    /// m may have risen: what is staged below it is visible now.
+    pub(crate) fn forget_export_of_staged(&mut self) {
+        let stages = |id: u32| self.matrices[id as usize].spec().consistency.stages_pushes();
+        if self.exported.as_ref().is_some_and(|(exported, _)| stages(*exported)) {
+            self.exported = None;
+        }
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(HeldMatrix::bytes).sum();
         rows + self.kept.iter().flatten().map(exported_bytes).sum::<u64>()
@@ -179,13 +187,7 @@ impl LaneState {
         Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
-    pub(crate) fn close_job(
-        &mut self,
-        now: Duration,
-        at: ConnectionId,
-        close: CloseJob,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn close_job(&mut self, at: ConnectionId, close: CloseJob, out: &mut Vec<Effect>) {
         let CloseJob { request, job, reason } = close;
         if let Some(mut closed) = self.jobs.remove(&job) {
             let held = std::mem::take(&mut closed.held);
@@ -204,7 +206,6 @@ impl LaneState {
                 self.closed.pop_first();
             }
             self.count_memory();
-            self.settle(now, out);
         }
         self.done(at, request, job, out);
     }

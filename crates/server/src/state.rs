@@ -60,7 +60,7 @@ impl LaneState {
         self.arrivals += 1;
         let arrival = self.arrivals;
         if let Message::Hello(hello) = message {
-            return self.hello(now, at, hello, out);
+            return self.hello(now, at, &hello, out);
         }
         let overtakes = self.config.lacks(Broken::TickOvertakesPush) && matches!(message, Message::Tick(_));
         // A connection that was closed here may still have had frames on their way.
@@ -107,7 +107,7 @@ impl LaneState {
     ) {
         match message {
             Message::OpenJob(open) => self.open_job(at, open, out),
-            Message::CloseJob(close) => self.close_job(now, at, close, out),
+            Message::CloseJob(close) => self.close_job(at, close, out),
             Message::Pull(pull) => self.pull(now, at, arrival, pull, out),
             Message::Push(push) => self.push(now, at, arrival, push, out),
             Message::Tick(tick) => self.tick(at, tick, out),
@@ -166,6 +166,7 @@ impl LaneState {
     /// Answers whoever a barrier lets go, or the first held request that may go; false when there is none.
     fn release_next(&mut self, now: Duration, id: JobId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
+        job.forget_export_of_staged();
         if job.pass_barrier(now, out) {
             return true;
         }

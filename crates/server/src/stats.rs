@@ -107,7 +107,8 @@ impl LaneState {
         let queued = self.connections.values().map(|connection| connection.queue.len()).sum::<usize>();
         line("queued_requests", "", queued as f64);
         for (kind, count) in &self.stats.refused {
-            line("refusals_total", &format!(",kind=\"{kind:?}\""), *count as f64);
+            let kind = serde_json::to_string(kind).unwrap_or_default();
+            line("refusals_total", &format!(",kind={kind}"), *count as f64);
         }
         for (id, job) in &self.jobs {
             job.write_metrics(*id, &mut line);
