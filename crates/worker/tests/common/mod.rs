@@ -35,7 +35,7 @@ pub(crate) struct FakeLane {
 }
 
 impl FakeLane {
-    fn new(specs: Vec<MatrixSpec>) -> Self {
+    pub(crate) fn new(specs: Vec<MatrixSpec>) -> Self {
         Self {
             incarnation: 1,
             window: 1 << 20,
