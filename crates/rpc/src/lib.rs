@@ -6,9 +6,11 @@
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`serve`] | the end that is connected to: a pure state machine, and what runs it |
+//! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`limits`] | every limit by name |
 
+pub mod ask;
 pub mod codec;
 pub mod error;
 pub mod frame;
@@ -16,6 +18,7 @@ pub mod header;
 pub mod kept;
 pub mod kind;
 pub mod limits;
+pub mod member;
 pub mod message;
 pub mod reader;
 pub mod serve;

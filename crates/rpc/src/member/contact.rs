@@ -1,0 +1,115 @@
+//! One connection to the master, from the hello to `Registered`.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::MemberConfig;
+use crate::error::Error;
+use crate::message::{Control, ControlBody, Hello, Message, Role};
+use crate::transport::{Receiver, Sender, open};
+
+/// First pause between two attempts; doubled up to [`PAUSE_LIMIT`].
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause between two attempts.
+const PAUSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// A connection on which the member is registered.
+#[derive(Debug)]
+pub(super) struct Contact {
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    pub(super) registered: Registered,
+}
+
+/// What the master has granted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Registered {
+    pub(super) id: u32,
+    pub(super) lease: Duration,
+    pub(super) heartbeat: Duration,
+    pub(super) incarnation: u64,
+}
+
+/// Pauses that grow.
+#[derive(Debug)]
+pub(super) struct Pauses(Duration);
+
+impl Pauses {
+    pub(super) fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(PAUSE_LIMIT);
+        pause
+    }
+}
+
+/// Tries until `connect_limit`, so that members may be started before their master.
+pub(super) fn first(config: &MemberConfig) -> Result<Contact, Error> {
+    let start = Instant::now();
+    let deadline = start + config.connect_limit;
+    let (mut attempt_count, mut pauses) = (0, Pauses::new());
+    loop {
+        attempt_count += 1;
+        let rest = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let error = match attempt(config, rest) {
+            Err(error) if may_pass(&error) => error,
+            done => return done,
+        };
+        let pause = pauses.next();
+        if Instant::now() + pause >= deadline {
+            let what = format!(
+                "no master answers at {}: {attempt_count} attempts in {:.1} s, the last: {error}. Start `seraphim master` \
+                 there, or name the address of one that runs with --master",
+                config.master,
+                start.elapsed().as_secs_f64()
+            );
+            return Err(Error::Io { what, source: source_of(error) });
+        }
+        std::thread::sleep(pause);
+    }
+}
+
+/// Whether another attempt may help.
+pub(super) fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Closed | Error::TimedOut { .. } | Error::Io { .. } => true,
+        Error::Refused(fault) => fault.kind.retry_may_help(),
+        _ => false,
+    }
+}
+
+fn source_of(error: Error) -> io::Error {
+    match error {
+        Error::Io { source, .. } => source,
+        Error::TimedOut { .. } => io::ErrorKind::TimedOut.into(),
+        _ => io::ErrorKind::ConnectionAborted.into(),
+    }
+}
+
+/// Connects and registers, within `limit` for each of the two.
+pub(super) fn attempt(config: &MemberConfig, limit: Duration) -> Result<Contact, Error> {
+    let hello = Hello { request: 1, token: config.token.clone(), role: Role::Member, lane: 0 };
+    let (mut sender, mut receiver, _) = open(&config.master, limit, &hello)?;
+    let body = ControlBody::Register {
+        name: config.name.clone(),
+        incarnation: config.incarnation,
+        host: config.host.clone(),
+        member: config.kind.clone(),
+    };
+    sender.send(&Message::Control(Control { request: 2, body }))?;
+    receiver.set_timeout(Some(limit))?;
+    match receiver.receive()? {
+        Message::Control(Control {
+            body: ControlBody::Registered { id, lease_ms, heartbeat_ms, incarnation },
+            ..
+        }) => {
+            let (lease, heartbeat) = (Duration::from_millis(lease_ms), Duration::from_millis(heartbeat_ms));
+            Ok(Contact { sender, receiver, registered: Registered { id, lease, heartbeat, incarnation } })
+        }
+        Message::Fault(fault) => Err(Error::Refused(fault)),
+        other => Err(Error::Unexpected { expected: "Registered", actual: other.kind_name() }),
+    }
+}

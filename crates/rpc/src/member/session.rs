@@ -1,0 +1,227 @@
+//! The thread of a member: hears the master, says that it lives, and connects again.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender as Events;
+use std::time::{Duration, Instant};
+
+use super::contact::{Contact, Pauses, Registered, attempt, may_pass};
+use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
+use crate::error::Error;
+use crate::kept::{Arrival, Kept};
+use crate::message::{Control, ControlBody, Fault, FaultKind, Message};
+use crate::transport::Receiver;
+
+/// Why the thread does not go on.
+enum End {
+    /// Who held the member has let it go, or it leaves.
+    Quiet,
+    /// The master is gone for good.
+    Lost(String),
+}
+
+pub(super) struct Session {
+    config: MemberConfig,
+    shared: Arc<Shared>,
+    events: Events<MemberEvent>,
+    id: u32,
+    master_incarnation: u64,
+    lease: Duration,
+    heartbeat: Duration,
+    /// When something was heard of the master.
+    heard_at: Instant,
+}
+
+impl Session {
+    pub(super) fn new(
+        config: MemberConfig,
+        shared: Arc<Shared>,
+        events: Events<MemberEvent>,
+        registered: &Registered,
+    ) -> Self {
+        let Registered { id, lease, heartbeat, incarnation } = *registered;
+        let heard_at = Instant::now();
+        Self { config, shared, events, id, master_incarnation: incarnation, lease, heartbeat, heard_at }
+    }
+
+    pub(super) fn run(mut self, contact: Contact) {
+        let mut receiver = self.settle(contact);
+        let end = loop {
+            let problem = match self.attend(&mut receiver) {
+                Ok(end) => break end,
+                Err(problem) => problem,
+            };
+            self.disconnect();
+            tracing::warn!(master = %self.config.master, %problem, "lost the master");
+            match self.connect_again(&problem) {
+                Ok(again) => receiver = again,
+                Err(end) => break end,
+            }
+        };
+        self.disconnect();
+        if let End::Lost(reason) = end {
+            // Nobody may listen any more.
+            let _ = self.events.send(MemberEvent::Lost { reason });
+        }
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn disconnect(&self) {
+        if let Some(sender) = self.shared.lock().sender.take() {
+            sender.shutdown();
+        }
+    }
+
+    /// Whether somebody still holds the member and does not leave.
+    fn is_wanted(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1 && !self.shared.leaving.is_raised()
+    }
+
+    /// Says again what the master may not have heard, and gives the connection to whoever speaks.
+    fn settle(&mut self, contact: Contact) -> Receiver {
+        let Contact { mut sender, receiver, registered } = contact;
+        self.heard_at = Instant::now();
+        (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
+        let mut link = self.shared.lock();
+        if (registered.id, registered.incarnation) != (self.id, self.master_incarnation) {
+            let reason = if registered.incarnation == self.master_incarnation {
+                "the master had taken this member for dead"
+            } else {
+                "the master was started anew"
+            };
+            let gone = ControlBody::Gone { member: self.config.member(self.id), reason: reason.into() };
+            // Nobody may listen any more.
+            let _ = self.events.send(MemberEvent::Said(gone));
+            (self.id, self.master_incarnation) = (registered.id, registered.incarnation);
+            link.id = registered.id;
+            link.kept = Kept::default();
+        }
+        link.kept.forget_confirmation();
+        let mut messages: Vec<Message> = link.kept.unconfirmed().cloned().map(Message::Control).collect();
+        let confirmation = link.kept.confirmation();
+        messages.extend(confirmation.map(|body| Message::Control(Control { request: 0, body })));
+        if !messages.is_empty() && sender.send_all(&messages).is_err() {
+            // The receiver sees it, and the next connection says them again.
+            sender.shutdown();
+        }
+        link.sender = Some(sender);
+        receiver
+    }
+
+    /// Hears the master until the connection is lost (an error) or the thread is to end.
+    fn attend(&mut self, receiver: &mut Receiver) -> Result<End, Error> {
+        // One at once: the report of a member that has just come is seen.
+        let mut beat_at = Instant::now();
+        let mut leaving_since = None;
+        loop {
+            let now = Instant::now();
+            if !self.is_wanted() {
+                let since: Instant = *leaving_since.get_or_insert(now);
+                if now.duration_since(since) >= LEAVE_LIMIT || !self.shared.leaving.is_raised() {
+                    return Ok(End::Quiet);
+                }
+            }
+            if now.duration_since(self.heard_at) >= self.lease.min(self.config.lost_limit) {
+                return Err(Error::TimedOut { during: "waiting for a sign of life of the master" });
+            }
+            if now >= beat_at {
+                self.beat();
+                beat_at = now + self.heartbeat;
+            }
+            receiver.set_timeout(Some(beat_at.saturating_duration_since(Instant::now())))?;
+            match receiver.receive() {
+                Ok(message) => {
+                    self.heard_at = Instant::now();
+                    self.hear(message)?;
+                }
+                Err(Error::TimedOut { .. }) => {}
+                Err(_) if self.shared.leaving.is_raised() => return Ok(End::Quiet),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn beat(&self) {
+        let mut link = self.shared.lock();
+        let body = ControlBody::Heartbeat { id: self.id, report: link.report.clone() };
+        link.send(Control { request: 0, body });
+        if let Some(body) = link.kept.confirmation() {
+            link.send(Control { request: 0, body });
+        }
+    }
+
+    fn hear(&self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Control(Control { request, body }) => match body {
+                ControlBody::Heard { count } => {
+                    self.shared.lock().kept.confirm(count);
+                    self.shared.changed.notify_all();
+                }
+                ControlBody::ToTask { .. } | ControlBody::Gone { .. } => self.take(request, body)?,
+                // Its coming is all that it says.
+                _ => {}
+            },
+            // The master does not know this connection any more: register again.
+            Message::Fault(fault) if fault.kind == FaultKind::NotFound => return Err(Error::Refused(fault)),
+            Message::Fault(Fault { kind, text, .. }) => {
+                tracing::warn!(?kind, text, "the master refused what this member said");
+            }
+            other => {
+                return Err(Error::Unexpected { expected: "Control", actual: other.kind_name() });
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, number: u64, body: ControlBody) -> Result<(), Error> {
+        let mut link = self.shared.lock();
+        let arrival = link.kept.hear(number);
+        if link.kept.owes_confirmation()
+            && let Some(body) = link.kept.confirmation()
+        {
+            link.send(Control { request: 0, body });
+        }
+        drop(link);
+        match arrival {
+            Arrival::New => {
+                // Nobody may listen any more.
+                let _ = self.events.send(MemberEvent::Said(body));
+                Ok(())
+            }
+            Arrival::Repeat => Ok(()),
+            Arrival::Gap => Err(Error::Unexpected { expected: "the next message", actual: "a later one" }),
+        }
+    }
+
+    /// With growing pauses until the master has been silent for the limit.
+    fn connect_again(&mut self, problem: &Error) -> Result<Receiver, End> {
+        let deadline = self.heard_at + self.config.lost_limit;
+        let (mut last, mut attempt_count, mut pauses) = (problem.to_string(), 0, Pauses::new());
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Err(End::Lost(format!(
+                    "no master answers at {} for {:.1} s, the limit: {attempt_count} attempts, the last: {last}",
+                    self.config.master,
+                    self.config.lost_limit.as_secs_f64()
+                )));
+            }
+            attempt_count += 1;
+            match attempt(&self.config, rest.min(self.lease)) {
+                Ok(contact) => {
+                    let receiver = self.settle(contact);
+                    // Nobody may listen any more.
+                    let _ = self.events.send(MemberEvent::Back);
+                    return Ok(receiver);
+                }
+                Err(error) if may_pass(&error) => last = error.to_string(),
+                Err(error) => return Err(End::Lost(error.to_string())),
+            }
+            let pause = pauses.next().min(deadline.saturating_duration_since(Instant::now()));
+            self.shared.leaving.wait(pause);
+            if !self.is_wanted() {
+                return Err(End::Quiet);
+            }
+        }
+    }
+}
