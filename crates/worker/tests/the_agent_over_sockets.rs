@@ -153,7 +153,7 @@ fn a_dropped_agent_leaves() {
 #[test]
 fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     let mut layout = a_layout(1);
-    let _server = start(&mut layout, u32::MAX, b"secret");
+    let server = start(&mut layout, u32::MAX, b"secret");
     let address = layout.lanes[0].addresses[1].clone();
     let mut agent = RemoteAgent::new(layout.clone(), 0, b"wrong".to_vec()).unwrap();
     let error = agent.barrier().unwrap_err();
@@ -161,7 +161,7 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
 
     layout.wait_limit = Duration::from_millis(100);
     layout.lanes[0].addresses = vec![address.clone()];
-    drop(_server);
+    drop(server);
     let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
     let error = agent.barrier().unwrap_err().to_string();
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
