@@ -124,11 +124,16 @@ impl MasterState {
         id: JobId,
         out: &mut Vec<Effect>,
     ) {
-        let Some(job) = self.jobs.all.get_mut(&id) else {
+        let Some(job) = self.jobs.all.get(&id) else {
             return self.refuse_job(from, request, id, out);
         };
         let was_live = !is_over(job.status.state);
         out.push(say(from, request, ControlBody::Cancelled { was_live }));
+        self.cancel(id, out);
+    }
+
+    fn cancel(&mut self, id: JobId, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id) else { return };
         match job.status.state {
             JobState::Queued => {
                 job.status.progress = Value::Null;
@@ -140,6 +145,17 @@ impl MasterState {
             }
             JobState::Running | JobState::Done | JobState::Failed | JobState::Cancelled => {}
         }
+    }
+
+    /// Cancels all that lives.
+    pub(crate) fn cancel_all(&mut self, out: &mut Vec<Effect>) {
+        for id in self.jobs.ids(|job| !is_over(job.status.state)) {
+            self.cancel(id, out);
+        }
+    }
+
+    pub(crate) fn running_count(&self) -> usize {
+        self.jobs.count(JobState::Running)
     }
 
     pub(crate) fn on_watch(

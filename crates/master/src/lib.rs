@@ -4,9 +4,15 @@
 //! |---|---|
 //! | [`state`] | the state machine: who lives, which jobs wait and run, who watches |
 //! | [`runner`] | what runs a job: a trait, and the link that it has to the members of the job |
+//! | [`process`] | the process: sockets, one thread a job, the end |
+//! | [`settings`] | times and limits |
 
+mod desk;
+mod error;
 mod jobs;
 mod members;
+mod port;
+pub mod process;
 pub mod runner;
 pub mod settings;
 pub mod state;
@@ -14,5 +20,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use error::Error;
+pub use process::{Checked, MasterConfig, run};
+pub use runner::{Event, JobLink, Runner};
 pub use settings::Settings;
 pub use state::MasterState;

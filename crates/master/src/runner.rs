@@ -1,9 +1,58 @@
 //! What runs a job. The state machine gives orders ([`RunnerOrder`]) and hears words ([`RunnerWord`]); between them stands one
 //! thread a job, which sees its members through a [`JobLink`].
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
 use rpc::message::JobId;
 use rpc::message::control::Member;
 use serde_json::Value;
+
+use crate::port::Port;
+
+/// What runs jobs: the process calls it once a job, each on a thread of its own. A panic is a failed job.
+pub trait Runner: Send + Sync {
+    /// From the start of a job to its end. The result stays as the progress of the job, the error is shown to people.
+    fn run(&self, link: JobLink) -> Result<Value, String>;
+}
+
+/// A running job, seen by its runner.
+#[derive(Debug)]
+pub struct JobLink {
+    /// The number of the job.
+    pub job: JobId,
+    /// What is asked for, in one line.
+    pub title: String,
+    /// The job as it was submitted.
+    pub spec: Value,
+    /// As many as were asked for, by number.
+    pub servers: Vec<Member>,
+    /// As many as were asked for, by number.
+    pub workers: Vec<Member>,
+    pub(crate) events: Receiver<Event>,
+    pub(crate) port: Port,
+}
+
+impl JobLink {
+    /// Says something to a worker of the job. It arrives once, in order, unless the worker is gone, which is an event.
+    pub fn send(&self, worker: u32, body: Value) {
+        self.port.say(self.job, RunnerWord::ToTask { worker, body });
+    }
+
+    /// What comes next, or [`Event::Nothing`] after `timeout`. When the master has ended: [`Event::Cancelled`], for ever.
+    pub fn receive(&self, timeout: Duration) -> Event {
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => Event::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Event::Cancelled,
+        }
+    }
+
+    /// Says what people want to see.
+    pub fn progress(&self, value: Value) {
+        self.port.say(self.job, RunnerWord::Progress(value));
+    }
+}
 
 /// An order of the state machine to the process around it.
 #[derive(Clone, Debug, PartialEq)]

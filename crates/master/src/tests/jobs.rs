@@ -217,8 +217,7 @@ fn a_watcher_hears_every_change_until_the_end() {
         })
         .collect();
     let states: Vec<JobState> = news.iter().map(|(state, _)| *state).collect();
-    use JobState::{Done, Queued, Running};
-    assert_eq!(states, [Queued, Running, Running, Done]);
+    assert_eq!(states, [JobState::Queued, JobState::Running, JobState::Running, JobState::Done]);
     assert_eq!(news[3].1, json!(2));
     assert_eq!(world.said_to(8).len(), 1, "whoever has gone hears nothing more");
     world.hear(7, 44, ControlBody::Watch { job });

@@ -1,0 +1,152 @@
+//! The state machine with its runners, as one service: orders become threads and events, words of runners come in between.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use rpc::message::{JobId, Message};
+use rpc::service::{ConnectionId, Effect, Service};
+use rpc::stop::Stop;
+
+use crate::port::{Bell, Port, is_ring};
+use crate::runner::{Event, JobLink, JobStart, Runner, RunnerOrder, RunnerWord};
+use crate::state::MasterState;
+
+/// Most events that wait for one runner; above that the job has failed.
+const EVENT_LIMIT: usize = 1 << 16;
+/// How often the words of runners are looked for when they cannot wake the thread.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The service of a master process.
+pub(crate) struct Desk {
+    state: MasterState,
+    runner: Arc<dyn Runner>,
+    port: Port,
+    words: Queue<(JobId, RunnerWord)>,
+    bell: Arc<Bell>,
+    events: BTreeMap<JobId, SyncSender<Event>>,
+    ending: Ending,
+    looked_at: Duration,
+}
+
+/// How a master ends: no job lives any more, then the sockets are closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    /// The process is to end: jobs are cancelled.
+    pub(crate) is_wanted: Arc<AtomicBool>,
+    /// Raised when the last job has ended after that.
+    pub(crate) sockets: Stop,
+}
+
+impl Desk {
+    pub(crate) fn new(state: MasterState, runner: Arc<dyn Runner>, bell: Arc<Bell>, ending: Ending) -> Self {
+        let (port, words) = Port::new(Arc::clone(&bell));
+        let looked_at = Duration::ZERO;
+        Self { state, runner, port, words, bell, events: BTreeMap::new(), ending, looked_at }
+    }
+
+    /// Carries out orders and takes words until there are none.
+    fn settle(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        self.looked_at = now;
+        self.bell.heard();
+        if self.ending.is_wanted.load(Ordering::SeqCst) {
+            self.state.cancel_all(out);
+        }
+        loop {
+            for order in self.state.take_orders() {
+                match order {
+                    RunnerOrder::StartJob(start) => self.start(start, out),
+                    RunnerOrder::ToRunner { job, event } => self.tell(job, event, out),
+                }
+            }
+            let Ok((job, word)) = self.words.try_recv() else { break };
+            if let RunnerWord::Ended(result) = &word {
+                tracing::info!(job, error = result.as_ref().err(), "job ended");
+                self.events.remove(&job);
+            }
+            self.state.on_runner(job, word, out);
+        }
+        if self.ending.is_wanted.load(Ordering::SeqCst) && self.state.running_count() == 0 {
+            self.ending.sockets.raise();
+        }
+    }
+
+    fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
+        let JobStart { job, title, spec, servers, workers } = start;
+        tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
+        let (events, heard) = sync_channel(EVENT_LIMIT);
+        let link = JobLink { job, title, spec, servers, workers, events: heard, port: self.port.clone() };
+        let (runner, port) = (Arc::clone(&self.runner), self.port.clone());
+        let thread = std::thread::Builder::new().name(format!("job-{job}")).spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| runner.run(link)));
+            let result = result.unwrap_or_else(|panic| Err(panic_text(panic.as_ref())));
+            port.say(job, RunnerWord::Ended(result));
+        });
+        match thread {
+            Ok(_) => drop(self.events.insert(job, events)),
+            Err(error) => {
+                let text = format!("no thread can be started for the job: {error}");
+                self.state.on_runner(job, RunnerWord::Ended(Err(text)), out);
+            }
+        }
+    }
+
+    fn tell(&mut self, job: JobId, event: Event, out: &mut Vec<Effect>) {
+        let Some(events) = self.events.get(&job) else { return };
+        match events.try_send(event) {
+            // Disconnected: the runner has ended, and its last word is on the way.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => {
+                self.events.remove(&job);
+                let text =
+                    format!("the runner of the job does not listen: {EVENT_LIMIT} messages wait for it");
+                self.state.on_runner(job, RunnerWord::Ended(Err(text)), out);
+            }
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the runner of the job panicked: {}", text.unwrap_or("it does not say why"))
+}
+
+impl Service for Desk {
+    fn on_message(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        if !is_ring(&message) {
+            self.state.on_message(now, connection, message, out);
+        }
+        self.settle(now, out);
+    }
+
+    fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
+        self.state.on_closed(now, connection, out);
+        self.settle(now, out);
+    }
+
+    fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        if self.state.next_time().is_some_and(|due| due <= now) {
+            self.state.on_time(now, out);
+        }
+        self.settle(now, out);
+    }
+
+    fn next_time(&self) -> Option<Duration> {
+        let look_at = self.bell.is_broken().then(|| self.looked_at + LOOK_EVERY);
+        self.state.next_time().into_iter().chain(look_at).min()
+    }
+
+    fn metrics(&self, out: &mut String) {
+        self.state.metrics(out);
+    }
+}

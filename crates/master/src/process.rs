@@ -1,0 +1,190 @@
+//! The process of a master: settings, sockets, and how it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rpc::stop::Stop;
+use rpc::transport::Address;
+use rpc::{Limits, Listener, ServeConfig, serve};
+
+use crate::desk::{Desk, Ending};
+use crate::error::Error;
+use crate::port::Bell;
+use crate::runner::Runner;
+use crate::settings::Settings;
+use crate::state::MasterState;
+
+/// How often it is seen that the sockets have ended by themselves.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Settings of the process, as people write them.
+#[derive(Clone, Debug)]
+pub struct MasterConfig {
+    /// Where connections are taken. Default 127.0.0.1:7070.
+    pub listen: Vec<Address>,
+    /// The shared secret; empty: none, and then only this machine may connect.
+    pub token: Vec<u8>,
+    /// Times and limits of the state machine.
+    pub settings: Settings,
+    /// How long the end of the process is held up for running jobs, which are cancelled first. Default 10 s.
+    pub hold_for: Duration,
+    /// Limits of connections.
+    pub limits: Limits,
+}
+
+impl Default for MasterConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![Address::Tcp("127.0.0.1:7070".into())],
+            token: Vec::new(),
+            settings: Settings::default(),
+            hold_for: Duration::from_secs(10),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Settings that were checked.
+#[derive(Clone, Debug)]
+pub struct Checked(MasterConfig);
+
+impl MasterConfig {
+    /// Refuses what cannot be, and an open port without a token.
+    pub fn check(self) -> Result<Checked, Error> {
+        if self.listen.is_empty() {
+            return Err(Error::Config(
+                "a master needs at least one address to listen at, such as 127.0.0.1:7070".into(),
+            ));
+        }
+        if self.token.is_empty()
+            && let Some(open) = self.listen.iter().find(|address| !is_local(address))
+        {
+            return Err(Error::Config(format!(
+                "{open} can be reached from other machines, which needs a shared secret: give a token, or listen at 127.0.0.1"
+            )));
+        }
+        self.settings.check().map_err(Error::Config)?;
+        Ok(Checked(self))
+    }
+}
+
+/// Whether only this machine can connect.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        Address::Tcp(place) => {
+            let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+    }
+}
+
+/// Runs a master until `stop` is raised and the jobs that run have ended. `on_ready` gets the addresses with their real
+/// ports, as soon as connections are taken.
+pub fn run(
+    config: Checked,
+    runner: Arc<dyn Runner>,
+    stop: Stop,
+    on_ready: impl FnOnce(&[Address]),
+) -> Result<(), Error> {
+    let Checked(MasterConfig { listen, token, settings, hold_for, limits }) = config;
+    let listeners = listen.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>()?;
+    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+    let bell = Arc::new(Bell::new(nearest(&addresses), token.clone()));
+    let ending = Ending { is_wanted: Arc::new(AtomicBool::new(false)), sockets: Stop::new() };
+    let state = MasterState::new(settings, incarnation());
+    let desk = Desk::new(state, runner, Arc::clone(&bell), ending.clone());
+    let sockets = ending.sockets.clone();
+    let watch = std::thread::Builder::new()
+        .name("master-end".into())
+        .spawn(move || wait_for_end(&stop, &ending, &bell, hold_for))
+        .map_err(|source| rpc::Error::Io { what: "start a thread of the master".into(), source })?;
+    on_ready(&addresses);
+    let served = serve(listeners, vec![Box::new(desk)], ServeConfig { token, limits }, sockets.clone());
+    sockets.raise();
+    // It has nothing that can panic; the result of serving counts.
+    let _ = watch.join();
+    Ok(served?)
+}
+
+/// Turns the wish to end into the cancelling of jobs, and after `hold_for` into the end of the sockets.
+fn wait_for_end(stop: &Stop, ending: &Ending, bell: &Bell, hold_for: Duration) {
+    while !stop.wait(LOOK_EVERY) {
+        if ending.sockets.is_raised() {
+            return;
+        }
+    }
+    ending.is_wanted.store(true, Ordering::SeqCst);
+    let since = Instant::now();
+    bell.ring();
+    if ending.sockets.wait(hold_for) {
+        return;
+    }
+    tracing::warn!(waited_ms = since.elapsed().as_millis() as u64, "ends although jobs run");
+    ending.sockets.raise();
+}
+
+/// Where the process reaches itself best.
+fn nearest(addresses: &[Address]) -> Address {
+    let unix = addresses.iter().find(|address| matches!(address, Address::Unix(_)));
+    match unix.unwrap_or(&addresses[0]) {
+        Address::Unix(path) => Address::Unix(path.clone()),
+        // "Any address" is not one to call.
+        Address::Tcp(place) => match place.rsplit_once(':') {
+            Some(("0.0.0.0", port)) => Address::Tcp(format!("127.0.0.1:{port}")),
+            Some(("[::]", port)) => Address::Tcp(format!("[::1]:{port}")),
+            _ => Address::Tcp(place.clone()),
+        },
+    }
+}
+
+/// Differs from that of any earlier process here: the clock does not go back by as much as a process takes to start.
+fn incarnation() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening(address: &str) -> MasterConfig {
+        MasterConfig { listen: vec![address.parse().unwrap()], ..MasterConfig::default() }
+    }
+
+    #[test]
+    fn an_open_port_needs_a_token() {
+        for local in ["127.0.0.1:0", "localhost:7070", "[::1]:7070", "unix:/tmp/x"] {
+            assert!(listening(local).check().is_ok(), "{local}");
+        }
+        for open in ["0.0.0.0:7070", "example.org:1", "10.1.2.3:7070"] {
+            let text = listening(open).check().unwrap_err().to_string();
+            assert!(text.contains(open) && text.contains("give a token"), "{text}");
+            let config = MasterConfig { token: b"secret".to_vec(), ..listening(open) };
+            assert!(config.check().is_ok());
+        }
+    }
+
+    #[test]
+    fn settings_that_cannot_be_are_refused_with_their_names() {
+        let short = Settings { lease: Duration::from_millis(600), ..Settings::default() };
+        let config = MasterConfig { settings: short, ..MasterConfig::default() };
+        let text = config.check().unwrap_err().to_string();
+        assert!(text.contains("lease 600 ms") && text.contains("500 ms"), "{text}");
+        let none = Settings { running_job_limit: 0, ..Settings::default() };
+        let config = MasterConfig { settings: none, ..MasterConfig::default() };
+        assert!(config.check().unwrap_err().to_string().contains("running_job_limit"));
+        let config = MasterConfig { listen: Vec::new(), ..MasterConfig::default() };
+        assert!(config.check().is_err());
+    }
+
+    #[test]
+    fn the_process_calls_itself_where_it_listens() {
+        let address = |text: &str| text.parse::<Address>().unwrap();
+        assert_eq!(nearest(&[address("0.0.0.0:5")]), address("127.0.0.1:5"));
+        assert_eq!(nearest(&[address("[::]:5")]), address("[::1]:5"));
+        assert_eq!(nearest(&[address("10.0.0.1:5"), address("unix:/a")]), address("unix:/a"));
+    }
+}

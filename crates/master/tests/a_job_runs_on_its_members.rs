@@ -1,0 +1,206 @@
+//! Jobs over real sockets: a runner talks to two members, through resets too; it fails, panics, is cancelled, is watched.
+
+mod common;
+
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+
+use common::{Cluster, Does, LIMIT, Proxy, config, next, quick, server, worker};
+use master::{Event, JobLink};
+use rpc::Error;
+use rpc::ask::{ask, watch};
+use rpc::member::{MemberEvent, Membership, join};
+use rpc::message::{ControlBody, FaultKind, JobState, JobStatus};
+use serde_json::{Value, json};
+
+/// Answers every number with its square, until it hears "end".
+fn squares(membership: Membership, events: Receiver<MemberEvent>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        loop {
+            if let MemberEvent::Said(ControlBody::ToTask { job, body }) = next(&events) {
+                let Some(number) = body.as_u64() else { break };
+                membership.say(ControlBody::FromTask { job, body: json!(number * number) });
+            }
+        }
+        membership.leave();
+    })
+}
+
+/// Sums the squares of `0..count` that its workers make, and ends them.
+fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
+    let count = link.spec.as_u64().ok_or("the job is no number")?;
+    let workers: Vec<u32> = link.workers.iter().map(|member| member.id).collect();
+    for number in 0..count {
+        link.send(workers[number as usize % workers.len()], json!(number));
+    }
+    let (mut sum, mut heard) = (0, 0);
+    while heard < count {
+        match link.receive(LIMIT) {
+            Event::FromTask { body, .. } => {
+                sum += body.as_u64().ok_or("no number")?;
+                heard += 1;
+                link.progress(json!({ "heard": heard }));
+            }
+            Event::Back { .. } => {}
+            other => return Err(format!("{other:?}")),
+        }
+    }
+    workers.iter().for_each(|worker| link.send(*worker, json!("end")));
+    Ok(json!(sum))
+}
+
+fn end_of(cluster: &Cluster, job: u32) -> JobStatus {
+    let mut last = None;
+    watch(&cluster.address, b"", job, |status| {
+        last = Some(status.clone());
+        true
+    })
+    .unwrap();
+    last.unwrap()
+}
+
+/// The sum of the squares of 0..n.
+fn expected(n: u64) -> Value {
+    json!((0..n).map(|i| i * i).sum::<u64>())
+}
+
+#[test]
+fn a_runner_talks_to_two_workers_that_come_after_the_job() {
+    let cluster = Cluster::start(quick(), b"", Does(|link: JobLink| sum_of_squares(&link)));
+    let job = cluster.submit(1, 2, json!(100));
+    assert_eq!(cluster.status().1[0].state, JobState::Queued);
+    let (_server, _events) = cluster.join("s", server());
+    let threads = ["a", "b"].map(|name| {
+        let (membership, events) = cluster.join(name, worker());
+        squares(membership, events)
+    });
+    let status = end_of(&cluster, job);
+    assert_eq!((status.state, status.progress), (JobState::Done, expected(100)));
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_said_twice_when_connections_are_cut_in_the_middle() {
+    const NUMBERS: u64 = 3000;
+    let cluster = Cluster::start(quick(), b"", Does(|link: JobLink| sum_of_squares(&link)));
+    let proxy = Proxy::to(&cluster.address);
+    let threads = ["a", "b"].map(|name| {
+        let (membership, events) = join(config(&proxy.address, name, worker())).unwrap();
+        squares(membership, events)
+    });
+    let job = cluster.submit(0, 2, json!(NUMBERS));
+    let mut cut_at = 0;
+    let mut last = None;
+    watch(&cluster.address, b"", job, |status| {
+        let heard = status.progress["heard"].as_u64().unwrap_or(0);
+        if status.state == JobState::Running && heard >= cut_at && heard > 0 {
+            cut_at = heard + NUMBERS / 5;
+            proxy.cut();
+        }
+        last = Some(status.clone());
+        true
+    })
+    .unwrap();
+    let last = last.unwrap();
+    assert_eq!((last.state, last.error, last.progress), (JobState::Done, None, expected(NUMBERS)));
+    assert!(cut_at > NUMBERS / 5, "it was cut at least once");
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_runner_that_fails_or_panics_is_a_failed_job_and_the_master_lives() {
+    let runner = |link: JobLink| match link.spec.as_str() {
+        Some("fail") => Err("no worker can read x.csv".to_string()),
+        Some("panic") => panic!("index out of range"),
+        _ => Ok(json!("well")),
+    };
+    let cluster = Cluster::start(quick(), b"", Does(runner));
+    let failed = end_of(&cluster, cluster.submit(0, 0, json!("fail")));
+    assert_eq!((failed.state, failed.error.as_deref()), (JobState::Failed, Some("no worker can read x.csv")));
+    let panicked = end_of(&cluster, cluster.submit(0, 0, json!("panic")));
+    assert_eq!(panicked.state, JobState::Failed);
+    assert_eq!(panicked.error.as_deref(), Some("the runner of the job panicked: index out of range"));
+    let done = end_of(&cluster, cluster.submit(0, 0, Value::Null));
+    assert_eq!((done.state, done.progress), (JobState::Done, json!("well")));
+}
+
+/// Runs until it is cancelled.
+fn patient() -> Does<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
+    Does(|link: JobLink| {
+        link.progress(json!("waiting"));
+        match link.receive(LIMIT) {
+            Event::Cancelled => Err("stopped, nothing was saved".into()),
+            Event::Gone { member, reason } => Err(format!("{} is gone: {reason}", member.name)),
+            other => Err(format!("{other:?}")),
+        }
+    })
+}
+
+#[test]
+fn a_running_job_is_cancelled() {
+    let cluster = Cluster::start(quick(), b"", patient());
+    let job = cluster.submit(0, 0, Value::Null);
+    cluster.until(|_, jobs| jobs[0].progress == json!("waiting"));
+    assert_eq!(cluster.ask(ControlBody::Cancel { job }), ControlBody::Cancelled { was_live: true });
+    let status = end_of(&cluster, job);
+    assert_eq!(status.state, JobState::Cancelled);
+    assert_eq!(status.error.as_deref(), Some("stopped, nothing was saved"));
+    match ask(&cluster.address, b"", ControlBody::Cancel { job: 77 }, LIMIT) {
+        Err(Error::Refused(fault)) => assert_eq!(fault.kind, FaultKind::NoSuchJob),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_runner_hears_that_a_worker_has_died() {
+    let cluster = Cluster::start(quick(), b"", patient());
+    let (worker, events) = cluster.join("w", worker());
+    let job = cluster.submit(0, 1, Value::Null);
+    cluster.until(|_, jobs| jobs[0].progress == json!("waiting"));
+    // Its thread ends without a word, as that of a process that was killed.
+    drop((worker, events));
+    let status = end_of(&cluster, job);
+    assert_eq!(status.state, JobState::Failed);
+    let error = status.error.unwrap();
+    assert!(error.contains("w is gone: it has said nothing for 1000 ms"), "{error}");
+}
+
+#[test]
+fn a_master_that_is_stopped_cancels_its_jobs_and_says_so_before_it_ends() {
+    let mut cluster = Cluster::start(quick(), b"", patient());
+    let job = cluster.submit(0, 0, Value::Null);
+    let waiting = cluster.submit(5, 5, Value::Null);
+    let address = cluster.address.clone();
+    let (tell, told) = std::sync::mpsc::channel();
+    let watchers = [job, waiting].map(|job| {
+        let (address, tell) = (address.clone(), tell.clone());
+        std::thread::spawn(move || {
+            let mut last = None;
+            watch(&address, b"", job, |status| {
+                let _ = tell.send(());
+                last = Some(status.state);
+                true
+            })
+            .unwrap();
+            last
+        })
+    });
+    // Both are watched, and the first has begun.
+    told.recv_timeout(LIMIT).unwrap();
+    cluster.until(|_, jobs| jobs[0].progress == json!("waiting"));
+    told.recv_timeout(LIMIT).unwrap();
+    let [first, second] = watchers;
+    cluster.until(|_, _| !told_more(&told));
+    cluster.end();
+    let states = [first, second].map(|thread| thread.join().unwrap_or(None));
+    assert_eq!(states, [Some(JobState::Cancelled); 2]);
+}
+
+/// Whether news came since the last look.
+fn told_more(told: &Receiver<()>) -> bool {
+    told.try_recv().is_ok()
+}

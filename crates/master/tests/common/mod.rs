@@ -1,0 +1,186 @@
+//! A master process in a thread, with real sockets on a free port, and a proxy whose connections can be cut.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use master::{JobLink, MasterConfig, Runner, Settings};
+use rpc::ask::ask;
+use rpc::member::{MemberConfig, MemberEvent, Membership, join};
+use rpc::message::{ControlBody, JobStatus, Member, MemberKind};
+use rpc::stop::Stop;
+use rpc::transport::Address;
+use serde_json::Value;
+
+/// Longest wait for anything that must come.
+pub const LIMIT: Duration = Duration::from_secs(20);
+
+/// A runner made of a function.
+pub struct Does<F>(pub F);
+
+impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for Does<F> {
+    fn run(&self, link: JobLink) -> Result<Value, String> {
+        (self.0)(link)
+    }
+}
+
+/// A master that ends with its test.
+pub struct Cluster {
+    pub address: Address,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Heartbeats and leases that a test can wait for.
+pub fn quick() -> Settings {
+    let (heartbeat, lease) = (Duration::from_millis(20), Duration::from_secs(1));
+    Settings { heartbeat, lease, ..Settings::default() }
+}
+
+impl Cluster {
+    pub fn start(settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
+        Self::at("127.0.0.1:0", settings, token, runner)
+    }
+
+    pub fn at(listen: &str, settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
+        let listen = vec![listen.parse().unwrap()];
+        let hold_for = Duration::from_secs(5);
+        let config =
+            MasterConfig { listen, token: token.to_vec(), settings, hold_for, ..MasterConfig::default() };
+        let config = config.check().unwrap();
+        let (ready, is_ready) = channel();
+        let stop = Stop::new();
+        let wish = stop.clone();
+        let thread = std::thread::spawn(move || {
+            master::run(config, Arc::new(runner), wish, |addresses| {
+                ready.send(addresses[0].clone()).unwrap()
+            })
+            .unwrap();
+        });
+        let address = is_ready.recv_timeout(LIMIT).unwrap();
+        Self { address, stop, thread: Some(thread) }
+    }
+
+    pub fn end(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    pub fn join(&self, name: &str, kind: MemberKind) -> (Membership, Receiver<MemberEvent>) {
+        join(config(&self.address, name, kind)).unwrap()
+    }
+
+    pub fn ask(&self, question: ControlBody) -> ControlBody {
+        ask(&self.address, b"", question, LIMIT).unwrap()
+    }
+
+    pub fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
+        let title = "a test".to_string();
+        match self.ask(ControlBody::Submit { title, job, servers, workers }) {
+            ControlBody::Submitted { job } => job,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn status(&self) -> (Vec<(Member, Value)>, Vec<JobStatus>) {
+        match self.ask(ControlBody::AskStatus) {
+            ControlBody::Status { members, jobs } => (members, jobs),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks until the status is as wanted.
+    pub fn until(&self, wanted: impl Fn(&[(Member, Value)], &[JobStatus]) -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let (members, jobs) = self.status();
+            if wanted(&members, &jobs) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{members:?} {jobs:?}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub fn worker() -> MemberKind {
+    MemberKind::Worker { slots: 1 }
+}
+
+pub fn server() -> MemberKind {
+    MemberKind::Server { addresses: vec!["tcp:127.0.0.1:1".into()], lanes: 1, memory_limit_bytes: 1 << 20 }
+}
+
+pub fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
+    MemberConfig {
+        master: master.clone(),
+        token: Vec::new(),
+        name: name.into(),
+        host: "test:1".into(),
+        incarnation: 1,
+        kind,
+        connect_limit: Duration::from_secs(5),
+        lost_limit: LIMIT,
+    }
+}
+
+/// The next event; it must come.
+pub fn next(events: &Receiver<MemberEvent>) -> MemberEvent {
+    events.recv_timeout(LIMIT).unwrap()
+}
+
+/// Stands between a member and its master.
+pub struct Proxy {
+    pub address: Address,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    pub fn to(master: &Address) -> Self {
+        let Address::Tcp(place) = master.clone() else { panic!("{master}") };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let cut = Arc::clone(&streams);
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (Ok(near), Ok(far)) = (near, TcpStream::connect(&place)) else { continue };
+                cut.lock().unwrap().push(near.try_clone().unwrap());
+                cut.lock().unwrap().push(far.try_clone().unwrap());
+                let (from, to) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                std::thread::spawn(move || carry(from, to));
+                std::thread::spawn(move || carry(far, near));
+            }
+        });
+        Self { address, streams }
+    }
+
+    /// Resets all connections; new ones are taken.
+    pub fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 4096];
+    while let Ok(count) = from.read(&mut bytes)
+        && count > 0
+        && to.write_all(&bytes[..count]).is_ok()
+    {}
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
