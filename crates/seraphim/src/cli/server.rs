@@ -92,12 +92,17 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         memory_limit_bytes,
         ..server::ServerConfig::default()
     };
-    let config = config.check().map_err(Error::process)?;
     let stop = Stop::new();
     let (ready, is_ready) = channel();
     let serving = {
         let stop = stop.clone();
-        std::thread::spawn(move || server::run(config, stop, move |addresses| drop(ready.send(addresses.to_vec()))))
+        std::thread::spawn(move || {
+            server::run(config, stop, move |addresses| {
+                // Who waits for it waits until this thread ends.
+                let _ = ready.send(addresses.to_vec());
+                Ok::<(), server::Error>(())
+            })
+        })
     };
     let joined = is_ready.recv().map(|addresses| {
         let addresses = addresses.iter().map(ToString::to_string).collect();
