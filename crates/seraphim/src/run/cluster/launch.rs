@@ -49,8 +49,8 @@ pub fn train(raw: &RawJob, job: &TrainJob, size: Size, environment: Environment<
         processes.start("worker", i, &master, &[])?;
     }
     let result = submit(raw, size, &master, &mut processes);
-    stop.raise();
     drop(processes);
+    stop.raise();
     let value = result.map_err(|error| driver.take_error().unwrap_or(error))?;
     let report: Report = serde_json::from_value(value).map_err(|error| Error::Cluster {
         text: format!("the report of the job cannot be read: {error}"),
