@@ -12,7 +12,10 @@
 
 mod column;
 mod layout;
+mod lists;
+mod pages;
 mod reader;
+mod runs;
 
 use std::fs::File;
 use std::path::Path;

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use math::hash::{NAMED_KEY_BIT, named_key};
+use parquet::column::page::PageReader;
 use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::column::{AnyColumn, Lists, Texts};
+use super::column::{AnyColumn, Texts};
 use super::layout::{Feature, Features};
+use super::lists::{ListColumn, Lists};
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
@@ -60,6 +62,13 @@ struct Chunked<C> {
     chunk: C,
 }
 
+/// A column of lists and its chunk.
+struct ListChunk<T> {
+    column: ListColumn,
+    number: usize,
+    chunk: Lists<T>,
+}
+
 type Numbers = Chunked<Vec<f64>>;
 type Strings = Chunked<Texts>;
 
@@ -74,8 +83,8 @@ enum FeatureColumns {
 }
 
 struct ListColumns {
-    indices: Chunked<Lists<u64>>,
-    values: Option<Chunked<Lists<f32>>>,
+    indices: ListChunk<u64>,
+    values: Option<ListChunk<f32>>,
 }
 
 /// A feature column of a table: its key, or its name when each value is a key of its own.
@@ -149,16 +158,28 @@ fn damaged(file: &FilePlan, reason: &ParquetError) -> Error {
     bad_file(&file.name, format!("{reason}; the file is damaged or was cut short"))
 }
 
-/// A column of a row group.
-fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<AnyColumn, Error> {
+/// The pages of a column of a row group.
+fn pages(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<Box<dyn PageReader>, Error> {
     let source = Arc::new(open_file(input)?);
     let group = file.metadata.row_group(unit);
-    let descriptor = file.metadata.file_metadata().schema_descr().column(number);
     SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None)
-        .and_then(|pages| {
-            AnyColumn::new(get_column_reader(Arc::clone(&descriptor), Box::new(pages)), &descriptor)
-        })
+        .map(|pages| Box::new(pages) as _)
         .map_err(|reason| damaged(file, &reason))
+}
+
+/// A column of a row group.
+fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<AnyColumn, Error> {
+    let descriptor = file.metadata.file_metadata().schema_descr().column(number);
+    let reader = get_column_reader(Arc::clone(&descriptor), pages(input, file, unit, number)?);
+    AnyColumn::new(reader, &descriptor).map_err(|reason| damaged(file, &reason))
+}
+
+/// A column of lists of a row group.
+fn list_chunk<T>(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<ListChunk<T>, Error> {
+    let column =
+        ListColumn::new(pages(input, file, unit, number)?, file.metadata.row_group(unit).column(number));
+    let column = column.map_err(|reason| damaged(file, &reason))?;
+    Ok(ListChunk { column, number, chunk: Lists::default() })
 }
 
 /// Adds the distinct strings of the label column of a file, if it has strings.
@@ -230,11 +251,8 @@ impl RowGroup {
                 FeatureColumns::Table(table.iter().map(feature).collect::<Result<_, _>>()?)
             }
             Features::Lists { indices, values } => {
-                let list = |&number: &usize| -> Result<_, Error> {
-                    Ok(Chunked { column: any(number)?, number, chunk: Lists::default() })
-                };
-                let indices = Chunked { column: any(*indices)?, number: *indices, chunk: Lists::default() };
-                let values = values.as_ref().map(list).transpose()?;
+                let indices = list_chunk(input, file, unit, *indices)?;
+                let values = values.map(|values| list_chunk(input, file, unit, values)).transpose()?;
                 FeatureColumns::Lists(Box::new(ListColumns { indices, values }))
             }
         };
@@ -355,8 +373,8 @@ impl FeatureColumns {
             }),
             Self::Lists(lists) => {
                 let ListColumns { indices, values } = &mut **lists;
-                indices.column.key_lists(count, &mut indices.chunk)?;
-                values.as_mut().map_or(Ok(()), |values| values.column.number_lists(count, &mut values.chunk))
+                indices.column.keys(count, &mut indices.chunk)?;
+                values.as_mut().map_or(Ok(()), |values| values.column.numbers(count, &mut values.chunk))
             }
         }
     }
@@ -429,7 +447,7 @@ fn push_lists(columns: &ListColumns, r: usize, keep_zeros: bool, sink: &mut Sink
 
 /// The list of record `r`. A null in it is found here only when the chunk has one at all.
 #[inline]
-fn list<T>(lists: &Chunked<Lists<T>>, r: usize) -> Result<&[T], Fault> {
+fn list<T>(lists: &ListChunk<T>, r: usize) -> Result<&[T], Fault> {
     let chunk = &lists.chunk;
     if chunk.null_records.binary_search(&r).is_ok() {
         return Err((lists.number, "a list without null".to_owned(), "null".to_owned()));
