@@ -15,6 +15,8 @@ const BITMAP_KEY_LIMIT: u64 = 1 << 27;
 
 /// Words of a cache line.
 const LINE: usize = 8;
+/// Bytes of `touched` that are looked at together.
+const STEP: usize = 8;
 /// Keys that the walk may write behind the last.
 const SPARE: usize = 2;
 
@@ -49,13 +51,14 @@ impl Distinct {
         columns.clear();
         indices.clear();
         indices.reserve(keys.len());
-        if std::mem::take(&mut self.beyond_bitmap) {
+        let walked = !std::mem::take(&mut self.beyond_bitmap);
+        if !walked {
             self.table.index(keys, columns, indices);
         } else {
             self.bitmap.walk(keys.len(), columns);
             ranks(&self.bitmap.words, &self.bitmap.rank, keys, indices);
         }
-        self.bitmap.clear();
+        self.bitmap.clear(walked);
     }
 }
 
@@ -66,8 +69,12 @@ struct Bitmap {
     /// Not zero when one of the 8 words of a cache line is not. All zero between batches. A byte is stored without being
     /// read, so that keys close to each other do not wait for each other here.
     touched: Vec<u8>,
-    /// Number of keys in the words before this one; only of touched lines.
+    /// Number of keys in the words before this one; only of words that are not zero.
     rank: Vec<u32>,
+    /// Scratch: the lines that are touched, and the words in them that are not zero.
+    lines: Vec<u32>,
+    line_count: usize,
+    filled: Vec<u32>,
     /// Scratch: the keys that the walk finds.
     found: Vec<u64>,
 }
@@ -95,16 +102,33 @@ impl Bitmap {
 
     /// Writes the set keys in order, and the ranks.
     fn walk(&mut self, key_count: usize, columns: &mut Vec<u64>) {
+        let make_room = |list: &mut Vec<u32>, count: usize| {
+            if list.len() < count {
+                list.resize(count, 0);
+            }
+        };
+        make_room(&mut self.lines, self.touched.len().min(key_count) + STEP);
+        let count = touched_lines(&self.touched, &mut self.lines);
+        self.line_count = count;
+        make_room(&mut self.filled, (count * LINE).min(key_count) + STEP);
+        let count = filled_words(&self.words, &self.lines[..count], &mut self.filled);
         if self.found.len() < key_count + SPARE {
             self.found.resize(key_count + SPARE, 0);
         }
-        let count = walk(&self.words, &self.touched, &mut self.rank, &mut self.found);
+        let count = walk(&self.words, &self.filled[..count], &mut self.rank, &mut self.found);
         columns.extend_from_slice(&self.found[..count]);
     }
 
-    /// Clears all bits.
-    fn clear(&mut self) {
+    /// Clears all bits: of the lines that the walk has seen, or of all that are touched when there was none.
+    fn clear(&mut self, walked: bool) {
         let (lines, _) = self.words.as_chunks_mut::<LINE>();
+        if walked {
+            for &line in &self.lines[..self.line_count] {
+                lines[line as usize] = [0; LINE];
+                self.touched[line as usize] = 0;
+            }
+            return;
+        }
         for (line, touched) in lines.iter_mut().zip(&mut self.touched) {
             if *touched != 0 {
                 *line = [0; LINE];
@@ -114,34 +138,58 @@ impl Bitmap {
     }
 }
 
-/// Writes the keys of the set bits to `found`, ascending, and to `rank`, for each word of a touched line, how many stand
+/// Writes the numbers of the touched lines to `out`, ascending; how many there are. `out` has room for one more.
+///
+/// Which lines are touched cannot be predicted: each number is written, and written over by the next unless its line is.
+fn touched_lines(touched: &[u8], out: &mut [u32]) -> usize {
+    let mut count = 0;
+    for (step, at) in touched.chunks(STEP).zip((0..).step_by(STEP)) {
+        if step.iter().fold(0, |any, touched| any | touched) == 0 {
+            continue;
+        }
+        for (line, touched) in (at..).zip(step) {
+            out[count] = line;
+            count += usize::from(*touched);
+        }
+    }
+    count
+}
+
+/// Writes the numbers of the words of `lines` that are not zero to `out`, ascending; how many there are. `out` has room
+/// for one more.
+fn filled_words(words: &[u64], lines: &[u32], out: &mut [u32]) -> usize {
+    let mut count = 0;
+    let (all, _) = words.as_chunks::<LINE>();
+    for &number in lines {
+        for (word, bits) in (number * LINE as u32..).zip(all[number as usize]) {
+            out[count] = word;
+            count += usize::from(bits != 0);
+        }
+    }
+    count
+}
+
+/// Writes the keys of the set bits to `found`, ascending, and to `rank`, for each of the words `filled`, how many stand
 /// before it; the number of keys. `found` has room for all keys and [`SPARE`] more.
 ///
-/// How many bits a word has cannot be predicted, so two keys are written for every word, and those that are not there
-/// are written over by the next.
+/// How many bits a word has cannot be predicted, so two keys are written for every word, and one that is not there is
+/// written over by the next.
 #[multiversion(targets("x86_64+popcnt+bmi1+bmi2"))]
-fn walk(words: &[u64], touched: &[u8], rank: &mut [u32], found: &mut [u64]) -> usize {
+fn walk(words: &[u64], filled: &[u32], rank: &mut [u32], found: &mut [u64]) -> usize {
     let mut count = 0;
-    let (lines, _) = words.as_chunks::<LINE>();
-    let (ranks, _) = rank.as_chunks_mut::<LINE>();
-    for (number, ((line, rank), _)) in
-        lines.iter().zip(ranks).zip(touched).enumerate().filter(|(_, (_, touched))| **touched != 0)
-    {
-        for w in 0..LINE {
-            let first = (number * LINE + w) as u64 * 64;
-            let mut bits = line[w];
-            rank[w] = count as u32;
-            let end = count + bits.count_ones() as usize;
-            let out = &mut found[count..end.max(count + 2)];
-            out[0] = first | u64::from(bits.trailing_zeros());
+    for &number in filled {
+        let (first, mut bits) = (u64::from(number) * 64, words[number as usize]);
+        rank[number as usize] = count as u32;
+        let end = count + bits.count_ones() as usize;
+        let out = &mut found[count..end.max(count + 2)];
+        out[0] = first | u64::from(bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+        out[1] = first | u64::from(bits.trailing_zeros());
+        for out in &mut out[2..] {
             bits &= bits.wrapping_sub(1);
-            out[1] = first | u64::from(bits.trailing_zeros());
-            for out in &mut out[2..] {
-                bits &= bits.wrapping_sub(1);
-                *out = first | u64::from(bits.trailing_zeros());
-            }
-            count = end;
+            *out = first | u64::from(bits.trailing_zeros());
         }
+        count = end;
     }
     count
 }
