@@ -10,11 +10,13 @@ use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::column::{AnyColumn, Texts};
+use super::guard::guarded;
 use super::layout::{Feature, Features};
 use super::lists::{ListColumn, Lists};
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
+use crate::lines::ENTRY_LIMIT;
 use crate::schema::ColumnKind;
 use crate::sink::Sink;
 use crate::source::Input;
@@ -22,6 +24,9 @@ use crate::split::{Part, Split};
 
 /// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
 const CHUNK_RECORDS: usize = 1024;
+
+/// Entries of a chunk of lists, roughly: where lists are long, fewer records are decoded at a time.
+const CHUNK_ENTRIES: usize = 1 << 20;
 
 /// Keys are below this.
 const KEY_END: u64 = 1 << 63;
@@ -42,8 +47,9 @@ struct RowGroup {
     /// Number of its first record in the file.
     first_row: u64,
     row_count: usize,
-    /// Records decoded so far, those of the last chunk, and how many of these are not taken yet.
+    /// Records decoded so far, the most of a chunk, those of the last, and how many of these are not taken yet.
     decoded: usize,
+    chunk_limit: usize,
     chunk_count: usize,
     waiting: usize,
     size_bytes: u64,
@@ -107,7 +113,7 @@ impl ParquetReader {
         loop {
             if let Some(group) = &mut self.group {
                 let file = &self.shared.files[group.file];
-                if group.fill(sink).map_err(|reason| damaged(file, &reason))? {
+                if guarded(|| group.fill(sink)).map_err(|reason| damaged(file, &reason))? {
                     return Ok(true);
                 }
             }
@@ -126,7 +132,7 @@ impl ParquetReader {
 
 impl RecordReader for ParquetReader {
     fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error> {
-        while sink.record_count() < record_limit {
+        while sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT {
             if !self.fill(sink)? {
                 return Ok(false);
             }
@@ -136,7 +142,8 @@ impl RecordReader for ParquetReader {
             };
             let mut dictionary = Dictionary { new: &mut self.dictionary, known: &mut self.named };
             let keep_zeros = shared.schema.keep_zeros;
-            while group.waiting > 0 && sink.record_count() < record_limit {
+            while group.waiting > 0 && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
+            {
                 let row = group.first_row + (group.decoded - group.waiting) as u64;
                 let result = group.push_record(sink, names, keep_zeros, &mut dictionary);
                 group.waiting -= 1;
@@ -162,7 +169,7 @@ fn damaged(file: &FilePlan, reason: &ParquetError) -> Error {
 fn pages(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<Box<dyn PageReader>, Error> {
     let source = Arc::new(open_file(input)?);
     let group = file.metadata.row_group(unit);
-    SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None)
+    guarded(|| SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None))
         .map(|pages| Box::new(pages) as _)
         .map_err(|reason| damaged(file, &reason))
 }
@@ -170,15 +177,16 @@ fn pages(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<B
 /// A column of a row group.
 fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<AnyColumn, Error> {
     let descriptor = file.metadata.file_metadata().schema_descr().column(number);
-    let reader = get_column_reader(Arc::clone(&descriptor), pages(input, file, unit, number)?);
-    AnyColumn::new(reader, &descriptor).map_err(|reason| damaged(file, &reason))
+    let pages = pages(input, file, unit, number)?;
+    guarded(|| AnyColumn::new(get_column_reader(Arc::clone(&descriptor), pages), &descriptor))
+        .map_err(|reason| damaged(file, &reason))
 }
 
 /// A column of lists of a row group.
 fn list_chunk<T>(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<ListChunk<T>, Error> {
-    let column =
-        ListColumn::new(pages(input, file, unit, number)?, file.metadata.row_group(unit).column(number));
-    let column = column.map_err(|reason| damaged(file, &reason))?;
+    let pages = pages(input, file, unit, number)?;
+    let column = guarded(|| ListColumn::new(pages, file.metadata.row_group(unit).column(number)))
+        .map_err(|reason| damaged(file, &reason))?;
     Ok(ListChunk { column, number, chunk: Lists::default() })
 }
 
@@ -198,7 +206,7 @@ pub(super) fn collect_label_names(
         let row_count = group.num_rows() as usize;
         for start in (0..row_count).step_by(CHUNK_RECORDS) {
             let count = CHUNK_RECORDS.min(row_count - start);
-            column.texts(count, &mut texts).map_err(|reason| damaged(file, &reason))?;
+            guarded(|| column.texts(count, &mut texts)).map_err(|reason| damaged(file, &reason))?;
             for text in (0..count).filter_map(|r| texts.get(r)) {
                 let name = String::from_utf8_lossy(text);
                 if !names.contains(name.as_ref()) {
@@ -208,6 +216,17 @@ pub(super) fn collect_label_names(
         }
     }
     Ok(())
+}
+
+/// Records of a chunk of a row group.
+fn chunk_limit(file: &FilePlan, unit: usize) -> usize {
+    let group = file.metadata.row_group(unit);
+    let entry_count = match &file.layout.features {
+        Features::Lists { indices, .. } => group.column(*indices).num_values() as usize,
+        Features::Table(_) => 0,
+    };
+    let mean = entry_count / (group.num_rows() as usize).max(1);
+    (CHUNK_ENTRIES / mean.max(1)).clamp(1, CHUNK_RECORDS)
 }
 
 /// Names of hashed keys.
@@ -261,6 +280,7 @@ impl RowGroup {
             first_row: groups[..unit].iter().map(|group| group.num_rows() as u64).sum(),
             row_count: groups[unit].num_rows() as usize,
             decoded: 0,
+            chunk_limit: chunk_limit(file, unit),
             chunk_count: 0,
             waiting: 0,
             size_bytes: groups[unit].compressed_size() as u64,
@@ -276,7 +296,7 @@ impl RowGroup {
         if self.waiting > 0 {
             return Ok(true);
         }
-        let count = CHUNK_RECORDS.min(self.row_count - self.decoded);
+        let count = self.chunk_limit.min(self.row_count - self.decoded);
         if count == 0 {
             return Ok(false);
         }
