@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use data::{Batch, FormatOptions};
+use data::{Batch, FormatOptions, FormatTable, Source, SourceConfig};
 use seraphim::job::raw::RawJob;
 use seraphim::model::manifest::Manifest;
 use seraphim::model::safetensors;
@@ -21,9 +21,13 @@ pub const TARGETS: &[Target] = &[
     ("libffm", libffm),
     ("libsvm", libsvm),
     ("manifest", manifest),
+    ("parquet", parquet),
     ("safetensors", safetensors),
     ("vw", vw),
 ];
+
+/// Records of a batch from Parquet: so few that lists go on from batch to batch.
+const PARQUET_BATCH_SIZE: usize = 3;
 
 /// Where the checked part of a block begins; its checksum stands in the four bytes before.
 const BLOCK_CHECKED_FROM: usize = 8;
@@ -51,6 +55,48 @@ pub fn csv(bytes: &[u8]) {
 /// Any bytes read as VW text are well-formed batches or an error.
 pub fn vw(bytes: &[u8]) {
     read("vw", bytes);
+}
+
+/// Any bytes read as Parquet are well-formed batches or an error. Parquet is read from its end, so they become a file.
+/// Panics of the Parquet library are caught by our reader, so libFuzzer is not to end at them.
+pub fn parquet(bytes: &[u8]) {
+    static QUIET: std::sync::Once = std::sync::Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let file = panic.location().map(std::panic::Location::file).unwrap_or_default();
+            if !file.contains("/parquet-") && !file.contains("/bytes-") {
+                usual(panic);
+            }
+        }));
+    });
+    let path = std::env::temp_dir().join(format!("fuzz-{}.parquet", std::process::id()));
+    std::fs::write(&path, bytes).expect("room for a small file");
+    let usual = FormatOptions::default();
+    let other = FormatOptions {
+        keep_zeros: true,
+        has_label: false,
+        weight: Some("0".to_owned()),
+        group: Some("1".to_owned()),
+        ..FormatOptions::default()
+    };
+    for options in [usual, other] {
+        let inputs = vec![path.display().to_string()];
+        let format = Some("parquet".to_owned());
+        let config = SourceConfig { inputs, format, options, ..SourceConfig::default() };
+        let _ = read_file(&config);
+    }
+    std::fs::remove_file(&path).expect("it was written above");
+}
+
+fn read_file(config: &SourceConfig) -> Result<(), data::Error> {
+    let source = Source::open(config, &FormatTable::builtin())?;
+    let mut reader = source.reader(source.splits(1).remove(0))?;
+    let mut batch = Batch::default();
+    while reader.next_batch(PARQUET_BATCH_SIZE, &mut batch)? {
+        assert_well_formed(&batch);
+    }
+    Ok(())
 }
 
 /// Any bytes are a block that decodes to a well-formed batch, which is encoded and decoded to itself, or an error. Tried

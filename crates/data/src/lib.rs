@@ -11,6 +11,7 @@ pub mod error;
 pub mod format;
 mod input;
 pub mod keep;
+mod keys;
 pub mod label;
 mod lines;
 mod number;

@@ -16,7 +16,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 const LINE_LIMIT_BYTES: usize = 256 << 20;
 /// Entries of a batch after which it is handed out early: offsets are 32 bits, and one line can add
 /// `LINE_LIMIT_BYTES / 2` more.
-const ENTRY_LIMIT: usize = 1 << 30;
+pub(crate) const ENTRY_LIMIT: usize = 1 << 30;
 /// Bytes of a bad token that are shown.
 const SHOWN_BYTES: usize = 40;
 /// Bytes that some editors put before UTF-8 text.

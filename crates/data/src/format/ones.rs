@@ -13,8 +13,8 @@ const STRIDE: usize = 64;
 const ENTRIES: usize = STRIDE / 2 + 1;
 /// Keys that wait to be pushed together: a power of two, more than most lines have.
 const KEYS: usize = 128;
-/// Room for them, reused from line to line.
-pub(super) type Keys = [u64; KEYS];
+/// Room for them, reused from line to line. Of 8 digits, they are all small (`keys::SMALL_KEY_END`).
+pub(super) type Keys = [u32; KEYS];
 /// What it begins with.
 pub(super) const NO_KEYS: Keys = [0; KEYS];
 #[cfg(not(target_arch = "x86_64"))]
@@ -29,9 +29,9 @@ const LONGEST: usize = 10;
 /// end of the line), the least key that would ascend, and whether all keys ascended.
 #[inline]
 pub(super) fn ones(line: &[u8], at: usize, keys: &mut Keys, out: &mut BatchBuilder) -> (usize, u64, bool) {
-    let (mut floor, mut ascending) = (0, true);
+    let (mut floor, mut ascending) = (0u32, true);
     if line.get(at) != Some(&b' ') {
-        return (at, floor, ascending);
+        return (at, 0, ascending);
     }
     let mut start = at + 1;
     let mut base = start;
@@ -56,19 +56,19 @@ pub(super) fn ones(line: &[u8], at: usize, keys: &mut Keys, out: &mut BatchBuild
             break;
         }
         if count > KEYS - ENTRIES {
-            out.extend_ones(&keys[..count]);
+            out.extend_small_ones(&keys[..count]);
             count = 0;
         }
         base += STRIDE;
     }
-    out.extend_ones(&keys[..count]);
+    out.extend_small_ones(&keys[..count]);
     // Back to the blank before what is not read, so that the caller sees a whole token.
-    (start - 1, floor, ascending)
+    (start - 1, u64::from(floor), ascending)
 }
 
 /// The key of the entry between two positions, and whether it is one of those that are read here.
 #[inline]
-fn one(line: &[u8], start: usize, end: usize) -> (u64, bool) {
+fn one(line: &[u8], start: usize, end: usize) -> (u32, bool) {
     let length = end - start;
     let tail = line.get(end.wrapping_sub(2)..end).and_then(|tail| tail.first_chunk::<2>());
     let (Some(word), Some(tail)) = (word_at(line, start), tail) else {
@@ -80,7 +80,7 @@ fn one(line: &[u8], start: usize, end: usize) -> (u64, bool) {
     // What stands behind the digits is shifted out; zeros come in before them.
     let digits = (word ^ ZEROS) << (8 * (LONGEST - length));
     let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH_BITS;
-    (eight_digits(digits), other == 0 && u16::from_le_bytes(*tail) == COLON_ONE)
+    (eight_digits(digits) as u32, other == 0 && u16::from_le_bytes(*tail) == COLON_ONE)
 }
 
 /// A bit for each blank in the 64 bytes from `base` on, and one for the end of the line if it lies there.
@@ -137,7 +137,7 @@ mod tests {
     fn run(line: &str) -> (Vec<u64>, usize, bool) {
         let mut out = BatchBuilder::new();
         let (end, _, ascending) = ones(line.as_bytes(), 1, &mut NO_KEYS.clone(), &mut out);
-        (out.open_keys().to_vec(), end, ascending)
+        (out.open_keys(), end, ascending)
     }
 
     #[test]

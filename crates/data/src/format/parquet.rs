@@ -11,8 +11,12 @@
 //! whole, is a row group.
 
 mod column;
+mod guard;
 mod layout;
+mod lists;
+mod pages;
 mod reader;
+mod runs;
 
 use std::fs::File;
 use std::path::Path;
@@ -78,7 +82,12 @@ fn label_names(inputs: &[Input], files: &[FilePlan]) -> Result<Vec<String>, Erro
 
 fn read_metadata(input: &Input) -> Result<ParquetMetaData, Error> {
     let file = open_file(input)?;
-    ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|reason| {
+    let size_bytes = file.metadata().map_err(|source| Error::io("look at", input.name(), source))?.len();
+    let metadata = guard::guarded(|| {
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+        guard::check(&metadata, size_bytes).map(|()| metadata)
+    });
+    metadata.map_err(|reason| {
         bad_file(
             input.name(),
             format!("not a complete Parquet file ({reason}); was it cut short while written?"),

@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::layout::has_optional_element;
+use super::lists::Lists;
 
 /// A column with its buffers.
 pub(super) struct Typed<T: types::DataType> {
@@ -44,20 +45,6 @@ impl Texts {
     /// The string of record `r` of the chunk.
     pub(super) fn get(&self, r: usize) -> Option<&[u8]> {
         self.spans[r].map(|(start, end)| &self.bytes[start..end])
-    }
-}
-
-/// Lists of a chunk: those of record `r` are `items[offsets[r]..offsets[r + 1]]`.
-pub(super) struct Lists<T> {
-    pub(super) offsets: Vec<usize>,
-    pub(super) items: Vec<T>,
-    /// Records whose list has a null in it, ascending.
-    pub(super) null_records: Vec<usize>,
-}
-
-impl<T> Default for Lists<T> {
-    fn default() -> Self {
-        Self { offsets: Vec::new(), items: Vec::new(), null_records: Vec::new() }
     }
 }
 
@@ -215,10 +202,8 @@ impl<T: types::DataType> Typed<T> {
         item: impl Fn(T::T) -> U,
     ) -> Result<(), ParquetError> {
         self.read(count)?;
-        out.items.clear();
+        out.clear();
         out.items.extend(self.values.iter().cloned().map(item));
-        out.offsets.clear();
-        out.null_records.clear();
         if self.values.len() == self.repetitions.len() {
             starts(&self.repetitions, &mut out.offsets);
         } else {

@@ -318,5 +318,6 @@ impl Columns<'_> {
 
 /// Whether entries of a list may be null.
 pub(super) fn has_optional_element(column: &ColumnDescriptor) -> bool {
-    column.self_type().get_basic_info().repetition() == Repetition::OPTIONAL
+    let info = column.self_type().get_basic_info();
+    info.has_repetition() && info.repetition() == Repetition::OPTIONAL
 }

@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use math::hash::{NAMED_KEY_BIT, named_key};
+use parquet::column::page::PageReader;
 use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::column::{AnyColumn, Lists, Texts};
+use super::column::{AnyColumn, Texts};
+use super::guard::guarded;
 use super::layout::{Feature, Features};
+use super::lists::{ListColumn, Lists};
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
+use crate::lines::ENTRY_LIMIT;
 use crate::schema::ColumnKind;
 use crate::sink::Sink;
 use crate::source::Input;
@@ -20,6 +24,9 @@ use crate::split::{Part, Split};
 
 /// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
 const CHUNK_RECORDS: usize = 1024;
+
+/// Entries of a chunk of lists, roughly: where lists are long, fewer records are decoded at a time.
+const CHUNK_ENTRIES: usize = 1 << 20;
 
 /// Keys are below this.
 const KEY_END: u64 = 1 << 63;
@@ -40,8 +47,9 @@ struct RowGroup {
     /// Number of its first record in the file.
     first_row: u64,
     row_count: usize,
-    /// Records decoded so far, those of the last chunk, and how many of these are not taken yet.
+    /// Records decoded so far, the most of a chunk, those of the last, and how many of these are not taken yet.
     decoded: usize,
+    chunk_limit: usize,
     chunk_count: usize,
     waiting: usize,
     size_bytes: u64,
@@ -60,6 +68,13 @@ struct Chunked<C> {
     chunk: C,
 }
 
+/// A column of lists and its chunk.
+struct ListChunk<T> {
+    column: ListColumn,
+    number: usize,
+    chunk: Lists<T>,
+}
+
 type Numbers = Chunked<Vec<f64>>;
 type Strings = Chunked<Texts>;
 
@@ -74,8 +89,8 @@ enum FeatureColumns {
 }
 
 struct ListColumns {
-    indices: Chunked<Lists<u64>>,
-    values: Option<Chunked<Lists<f32>>>,
+    indices: ListChunk<u64>,
+    values: Option<ListChunk<f32>>,
 }
 
 /// A feature column of a table: its key, or its name when each value is a key of its own.
@@ -98,7 +113,7 @@ impl ParquetReader {
         loop {
             if let Some(group) = &mut self.group {
                 let file = &self.shared.files[group.file];
-                if group.fill(sink).map_err(|reason| damaged(file, &reason))? {
+                if guarded(|| group.fill(sink)).map_err(|reason| damaged(file, &reason))? {
                     return Ok(true);
                 }
             }
@@ -117,7 +132,7 @@ impl ParquetReader {
 
 impl RecordReader for ParquetReader {
     fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error> {
-        while sink.record_count() < record_limit {
+        while sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT {
             if !self.fill(sink)? {
                 return Ok(false);
             }
@@ -127,7 +142,8 @@ impl RecordReader for ParquetReader {
             };
             let mut dictionary = Dictionary { new: &mut self.dictionary, known: &mut self.named };
             let keep_zeros = shared.schema.keep_zeros;
-            while group.waiting > 0 && sink.record_count() < record_limit {
+            while group.waiting > 0 && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
+            {
                 let row = group.first_row + (group.decoded - group.waiting) as u64;
                 let result = group.push_record(sink, names, keep_zeros, &mut dictionary);
                 group.waiting -= 1;
@@ -149,16 +165,29 @@ fn damaged(file: &FilePlan, reason: &ParquetError) -> Error {
     bad_file(&file.name, format!("{reason}; the file is damaged or was cut short"))
 }
 
-/// A column of a row group.
-fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<AnyColumn, Error> {
+/// The pages of a column of a row group.
+fn pages(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<Box<dyn PageReader>, Error> {
     let source = Arc::new(open_file(input)?);
     let group = file.metadata.row_group(unit);
-    let descriptor = file.metadata.file_metadata().schema_descr().column(number);
-    SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None)
-        .and_then(|pages| {
-            AnyColumn::new(get_column_reader(Arc::clone(&descriptor), Box::new(pages)), &descriptor)
-        })
+    guarded(|| SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None))
+        .map(|pages| Box::new(pages) as _)
         .map_err(|reason| damaged(file, &reason))
+}
+
+/// A column of a row group.
+fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<AnyColumn, Error> {
+    let descriptor = file.metadata.file_metadata().schema_descr().column(number);
+    let pages = pages(input, file, unit, number)?;
+    guarded(|| AnyColumn::new(get_column_reader(Arc::clone(&descriptor), pages), &descriptor))
+        .map_err(|reason| damaged(file, &reason))
+}
+
+/// A column of lists of a row group.
+fn list_chunk<T>(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<ListChunk<T>, Error> {
+    let pages = pages(input, file, unit, number)?;
+    let column = guarded(|| ListColumn::new(pages, file.metadata.row_group(unit).column(number)))
+        .map_err(|reason| damaged(file, &reason))?;
+    Ok(ListChunk { column, number, chunk: Lists::default() })
 }
 
 /// Adds the distinct strings of the label column of a file, if it has strings.
@@ -177,7 +206,7 @@ pub(super) fn collect_label_names(
         let row_count = group.num_rows() as usize;
         for start in (0..row_count).step_by(CHUNK_RECORDS) {
             let count = CHUNK_RECORDS.min(row_count - start);
-            column.texts(count, &mut texts).map_err(|reason| damaged(file, &reason))?;
+            guarded(|| column.texts(count, &mut texts)).map_err(|reason| damaged(file, &reason))?;
             for text in (0..count).filter_map(|r| texts.get(r)) {
                 let name = String::from_utf8_lossy(text);
                 if !names.contains(name.as_ref()) {
@@ -187,6 +216,17 @@ pub(super) fn collect_label_names(
         }
     }
     Ok(())
+}
+
+/// Records of a chunk of a row group.
+fn chunk_limit(file: &FilePlan, unit: usize) -> usize {
+    let group = file.metadata.row_group(unit);
+    let entry_count = match &file.layout.features {
+        Features::Lists { indices, .. } => group.column(*indices).num_values() as usize,
+        Features::Table(_) => 0,
+    };
+    let mean = entry_count / (group.num_rows() as usize).max(1);
+    (CHUNK_ENTRIES / mean.max(1)).clamp(1, CHUNK_RECORDS)
 }
 
 /// Names of hashed keys.
@@ -230,11 +270,8 @@ impl RowGroup {
                 FeatureColumns::Table(table.iter().map(feature).collect::<Result<_, _>>()?)
             }
             Features::Lists { indices, values } => {
-                let list = |&number: &usize| -> Result<_, Error> {
-                    Ok(Chunked { column: any(number)?, number, chunk: Lists::default() })
-                };
-                let indices = Chunked { column: any(*indices)?, number: *indices, chunk: Lists::default() };
-                let values = values.as_ref().map(list).transpose()?;
+                let indices = list_chunk(input, file, unit, *indices)?;
+                let values = values.map(|values| list_chunk(input, file, unit, values)).transpose()?;
                 FeatureColumns::Lists(Box::new(ListColumns { indices, values }))
             }
         };
@@ -243,6 +280,7 @@ impl RowGroup {
             first_row: groups[..unit].iter().map(|group| group.num_rows() as u64).sum(),
             row_count: groups[unit].num_rows() as usize,
             decoded: 0,
+            chunk_limit: chunk_limit(file, unit),
             chunk_count: 0,
             waiting: 0,
             size_bytes: groups[unit].compressed_size() as u64,
@@ -258,7 +296,7 @@ impl RowGroup {
         if self.waiting > 0 {
             return Ok(true);
         }
-        let count = CHUNK_RECORDS.min(self.row_count - self.decoded);
+        let count = self.chunk_limit.min(self.row_count - self.decoded);
         if count == 0 {
             return Ok(false);
         }
@@ -355,8 +393,8 @@ impl FeatureColumns {
             }),
             Self::Lists(lists) => {
                 let ListColumns { indices, values } = &mut **lists;
-                indices.column.key_lists(count, &mut indices.chunk)?;
-                values.as_mut().map_or(Ok(()), |values| values.column.number_lists(count, &mut values.chunk))
+                indices.column.keys(count, &mut indices.chunk)?;
+                values.as_mut().map_or(Ok(()), |values| values.column.numbers(count, &mut values.chunk))
             }
         }
     }
@@ -429,7 +467,7 @@ fn push_lists(columns: &ListColumns, r: usize, keep_zeros: bool, sink: &mut Sink
 
 /// The list of record `r`. A null in it is found here only when the chunk has one at all.
 #[inline]
-fn list<T>(lists: &Chunked<Lists<T>>, r: usize) -> Result<&[T], Fault> {
+fn list<T>(lists: &ListChunk<T>, r: usize) -> Result<&[T], Fault> {
     let chunk = &lists.chunk;
     if chunk.null_records.binary_search(&r).is_ok() {
         return Err((lists.number, "a list without null".to_owned(), "null".to_owned()));

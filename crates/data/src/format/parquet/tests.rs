@@ -14,6 +14,8 @@ use crate::reader::Reader;
 use crate::sink::Sink;
 use crate::split::Part;
 
+mod lists;
+
 /// One column of one row group: values, definition levels, repetition levels.
 enum Raw {
     I32(Vec<i32>, Vec<i16>, Vec<i16>),
@@ -29,10 +31,13 @@ fn levels(levels: &[i16]) -> Option<&[i16]> {
 
 /// A file whose row groups are all these columns.
 fn write(path: &Path, message: &str, group_count: usize, columns: &[Raw]) {
+    write_with(WriterProperties::new(), path, message, group_count, columns);
+}
+
+fn write_with(way: WriterProperties, path: &Path, message: &str, group_count: usize, columns: &[Raw]) {
     let schema = Arc::new(parse_message_type(message).expect("a schema"));
     let file = File::create(path).expect("a file");
-    let mut writer =
-        SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::new())).expect("a writer");
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(way)).expect("a writer");
     for _ in 0..group_count {
         let mut group = writer.next_row_group().expect("a row group");
         for column in columns {

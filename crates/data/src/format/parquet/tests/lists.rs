@@ -1,0 +1,101 @@
+//! Lists, however they are written.
+
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use proptest::prelude::*;
+
+use super::{Case, LISTS, Raw, entries, write_with};
+
+/// One of the ways in which other programs write: page version, dictionary, encodings that only the general reader knows,
+/// lists over pages, compression.
+fn way() -> impl Strategy<Value = WriterProperties> {
+    let version = prop_oneof![Just(WriterVersion::PARQUET_1_0), Just(WriterVersion::PARQUET_2_0)];
+    let encoding = prop_oneof![3 => Just(Encoding::PLAIN), 1 => Just(Encoding::DELTA_BINARY_PACKED)];
+    (version, any::<bool>(), encoding, 1usize..40, any::<bool>()).prop_map(
+        |(version, dictionary, encoding, page, compressed)| {
+            let compression = if compressed { Compression::SNAPPY } else { Compression::UNCOMPRESSED };
+            WriterProperties::builder()
+                .set_writer_version(version)
+                .set_dictionary_enabled(dictionary)
+                .set_column_encoding("indices.list.element".into(), encoding)
+                .set_write_batch_size(page)
+                .set_data_page_row_count_limit(page)
+                .set_dictionary_page_size_limit(64)
+                .set_compression(compression)
+                .build()
+        },
+    )
+}
+
+/// Lists of ascending keys; some are null.
+fn records() -> impl Strategy<Value = Vec<Option<Vec<i64>>>> {
+    let keys = prop_oneof![
+        prop::collection::btree_set(0i64..20, 0..9),
+        prop::collection::btree_set(0i64..1 << 40, 0..40)
+    ];
+    let list = prop_oneof![1 => Just(None), 9 => keys.prop_map(|keys| Some(keys.into_iter().collect()))];
+    prop::collection::vec(list, 1..60)
+}
+
+/// The columns of [`LISTS`]; the value of a key is its remainder.
+fn columns(records: &[Option<Vec<i64>>]) -> [Raw; 3] {
+    let (mut keys, mut definitions, mut repetitions) = (vec![], vec![], vec![]);
+    for record in records {
+        match record.as_deref() {
+            None | Some([]) => {
+                definitions.push(i16::from(record.is_some()));
+                repetitions.push(0);
+            }
+            Some(list) => {
+                definitions.resize(definitions.len() + list.len(), 3);
+                repetitions.push(0);
+                repetitions.resize(definitions.len(), 1);
+                keys.extend_from_slice(list);
+            }
+        }
+    }
+    let values = keys.iter().map(|&key| value(key)).collect();
+    [
+        Raw::I32(vec![1; records.len()], vec![], vec![]),
+        Raw::I64(keys, definitions.clone(), repetitions.clone()),
+        Raw::F64(values, definitions, repetitions),
+    ]
+}
+
+fn value(key: i64) -> f64 {
+    f64::from((key % 7) as i32 + 1)
+}
+
+proptest! {
+    #[test]
+    fn lists_are_read_alike_however_they_are_written(records in records(), way in way()) {
+        let case = Case::new();
+        write_with(way, &case.path(), LISTS, 1, &columns(&records));
+        let batch = case.read().expect("a good file");
+        prop_assert_eq!(batch.record_count(), records.len());
+        for (r, record) in records.iter().enumerate() {
+            let keys = record.iter().flatten();
+            let expected: Vec<_> = keys.map(|&key| (key as u64, value(key) as f32)).collect();
+            prop_assert_eq!(entries(&batch, r), expected);
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_records(
+        records in records(),
+        way in way(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let case = Case::new();
+        write_with(way, &case.path(), LISTS, 1, &columns(&records));
+        let mut bytes = std::fs::read(case.path()).expect("written above");
+        for (place, byte) in damage {
+            *place.get_mut(&mut bytes) = byte;
+        }
+        std::fs::write(case.path(), bytes).expect("room for as much");
+        // What is read may be wrong, since nothing in the file tells; it must be whole.
+        if let Ok(batch) = case.read() {
+            prop_assert_eq!(batch.offsets.len(), batch.record_count() + 1);
+        }
+    }
+}
