@@ -1,5 +1,6 @@
 //! Any message comes back as it was, however its bytes are cut; any other bytes are an error and nothing worse. How:
 //! random messages through the codec, every cut of a stream, every bit of a frame flipped, random bytes.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "common/samples.rs"]
 mod samples;

@@ -1,5 +1,6 @@
 //! A receive that times out in the middle of a frame goes on there; a closed connection says so at both ends; an open that
 //! is not answered ends in time. How: the memory transport, and sockets that write frames in pieces.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! The bytes of every kind of frame, the checksums, the digests of key lists and the hashes that decide where keys lie are
 //! those of the files in `vectors/`, which clients in other languages are tested with. How: the files are written again
 //! and compared; each frame of the file is read back too.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "common/samples.rs"]
 mod samples;

@@ -1,5 +1,6 @@
 //! A client that stops reading and clients that open very many connections are closed or refused, counted, and nobody
 //! else notices. How: small limits, real sockets.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
