@@ -84,6 +84,21 @@ fn every_kind_has_a_sample() {
 }
 
 #[test]
+fn every_kind_is_in_the_document() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocol.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for kind in Kind::ALL {
+        let row = format!("\n| {} | {} |", *kind as u16, kind.name());
+        assert!(text.contains(&row), "docs/protocol.md has no row {row:?}");
+    }
+    for kind in samples::FAULT_KINDS {
+        let name = serde_json::to_value(kind).unwrap();
+        let row = format!("\n| `{}` |", name.as_str().unwrap());
+        assert!(text.contains(&row), "docs/protocol.md has no row {row:?}");
+    }
+}
+
+#[test]
 fn the_hashes_are_those_of_the_file() {
     let mut text = String::new();
     text.push_str("# CRC-32C (Castagnoli) of the bytes of a word\n");

@@ -1,4 +1,5 @@
 //! One message of every kind, with different numbers in all fields.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
@@ -13,7 +14,24 @@ use rpc::message::{
 pub(crate) const RUNS: [Run; 2] = [Run { partition: 3, count: 2 }, Run { partition: 5, count: 1 }];
 pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
 
-/// By name; a file of that name holds its bytes.
+pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
+    FaultKind::BadToken,
+    FaultKind::BadVersion,
+    FaultKind::BadFrame,
+    FaultKind::TooLarge,
+    FaultKind::Busy,
+    FaultKind::UnknownKeys,
+    FaultKind::NoSuchJob,
+    FaultKind::NotFound,
+    FaultKind::TaskLeft,
+    FaultKind::WaitedTooLong,
+    FaultKind::NonFinite,
+    FaultKind::Invalid,
+    FaultKind::Stopped,
+    FaultKind::Internal,
+];
+
+/// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
     let applied = Mark { clock: 11, index: 12 };
     let listed = KeyList::Listed(KEYS.to_vec());
