@@ -144,10 +144,8 @@ fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) 
         .iter()
         .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0 })
         .collect();
-    let owners = matrices
-        .iter()
-        .map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16))
-        .collect();
+    let owners =
+        matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16)).collect();
     let layout = JobLayout {
         job,
         task_count: tasks,
@@ -288,7 +286,8 @@ fn sparse(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result
     let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
     let mut lists: Vec<Vec<u64>> = Vec::new();
     for _ in 0..=ROUNDS {
-        let mut keys: Vec<u64> = (0..SPARSE_KEYS + SPARSE_KEYS / 10).map(|_| random.below(SPARSE_ROWS)).collect();
+        let mut keys: Vec<u64> =
+            (0..SPARSE_KEYS + SPARSE_KEYS / 10).map(|_| random.below(SPARSE_ROWS)).collect();
         keys.sort_unstable();
         keys.dedup();
         keys.truncate(SPARSE_KEYS);
@@ -362,8 +361,7 @@ fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
     figures.insert("pull_p50".into(), json!([at(pulls.clone(), 0.5), at(pings.clone(), 0.5), ratio(0.5)]));
     figures.insert("pull_p99".into(), json!([at(pulls.clone(), 0.99), at(pings.clone(), 0.99), ratio(0.99)]));
     let ones = [1.0f32; SMALL_KEYS as usize];
-    let lists: Vec<Vec<u64>> =
-        (0..64u64).map(|i| (0..SMALL_KEYS).map(|k| i + 64 * k).collect()).collect();
+    let lists: Vec<Vec<u64>> = (0..64u64).map(|i| (0..SMALL_KEYS).map(|k| i + 64 * k).collect()).collect();
     let mut rates = Vec::new();
     for _ in 0..3 {
         let seconds = timed(|| {

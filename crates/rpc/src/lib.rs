@@ -5,7 +5,7 @@
 //! | [`message`] | what is said, one conversation a file |
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
-//! | [`service`], [`serve`] | the end that is connected to: a pure state machine, and what runs it |
+//! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`limits`] | every limit by name |

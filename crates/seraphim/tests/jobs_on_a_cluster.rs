@@ -140,8 +140,7 @@ fn a_job_whose_data_no_worker_can_read_is_refused_before_anything_is_made() {
     let folder = Folder::new();
     let cluster = Cluster::start(1, 1, 0);
     let model = folder.path("model");
-    let (code, _, error) =
-        cluster.submit(&["lr", "--data", "nowhere/*.libsvm", "--model", &model]).end();
+    let (code, _, error) = cluster.submit(&["lr", "--data", "nowhere/*.libsvm", "--model", &model]).end();
     assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("nowhere"), "{error}");
 }

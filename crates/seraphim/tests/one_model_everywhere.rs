@@ -14,7 +14,13 @@ const JOBS: &[(&str, &[&str])] = &[
     ("softmax", &["--set", "epochs=2"]),
 ];
 
-fn train(folder: &Folder, name: &str, algorithm: &str, settings: &[&str], size: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+fn train(
+    folder: &Folder,
+    name: &str,
+    algorithm: &str,
+    settings: &[&str],
+    size: &[&str],
+) -> Vec<(PathBuf, Vec<u8>)> {
     let (data, model) = (folder.path("train.libsvm"), folder.path(name));
     let fixed = ["train", algorithm, "--data", &data, "--model", &model, "--tasks", "4", "--quiet"];
     succeed(&[&fixed[..], settings, size].concat());
@@ -31,7 +37,10 @@ fn a_bsp_job_gives_the_same_bytes_on_any_number_of_servers_and_workers() {
             let size = ["--servers", servers, "--workers", workers];
             let name = format!("on_{servers}_{workers}");
             let model = train(&folder, &name, algorithm, settings, &size);
-            assert!(model == alone, "job {i}, {algorithm} on {servers} servers and {workers} workers: other bytes");
+            assert!(
+                model == alone,
+                "job {i}, {algorithm} on {servers} servers and {workers} workers: other bytes"
+            );
         }
     }
 }

@@ -129,12 +129,11 @@ impl Lane {
         loop {
             let Some(link) = self.state.borrow_mut().dirty.pop() else { return };
             link.is_dirty.set(false);
-            match link.flush() {
-                Ok(bytes) => self.wrote(bytes),
-                Err(_) => {
-                    link.clear();
-                    link.close();
-                }
+            if let Ok(bytes) = link.flush() {
+                self.wrote(bytes);
+            } else {
+                link.clear();
+                link.close();
             }
         }
     }
@@ -145,6 +144,9 @@ impl Lane {
 
     /// Calls the service and does what it wants.
     fn call(&self, call: impl FnOnce(&mut dyn Service, Duration, &mut Vec<Effect>)) {
+        if self.has_panicked.get() {
+            return;
+        }
         let _guard = StopOnPanic(self);
         let now = self.now();
         let mut state = self.state.borrow_mut();

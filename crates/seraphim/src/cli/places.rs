@@ -15,9 +15,11 @@ pub(super) const MASTER: &str = "127.0.0.1:7070";
 const TOKEN_LIMIT: usize = 4096;
 
 pub(super) fn master_arg() -> Arg {
-    Arg::new("master").long("master").value_name("ADDRESS").default_value(MASTER).help(
-        "Where the master is: HOST:PORT, or unix:PATH",
-    )
+    Arg::new("master")
+        .long("master")
+        .value_name("ADDRESS")
+        .default_value(MASTER)
+        .help("Where the master is: HOST:PORT, or unix:PATH")
 }
 
 pub(super) fn listen_arg(default: &'static str) -> Arg {
@@ -38,9 +40,11 @@ pub(super) fn token_arg() -> Arg {
 
 pub(super) fn log_args() -> [Arg; 2] {
     [
-        Arg::new("log").long("log").value_name("LEVEL").default_value("info").help(
-            "What is logged to standard error: error, warn, info, debug, trace, or module=level,...",
-        ),
+        Arg::new("log")
+            .long("log")
+            .value_name("LEVEL")
+            .default_value("info")
+            .help("What is logged to standard error: error, warn, info, debug, trace, or module=level,..."),
         Arg::new("log-format")
             .long("log-format")
             .value_name("text|json")
@@ -82,7 +86,9 @@ pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
 
 /// The token; none is an empty one.
 pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
-    let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else { return Ok(Vec::new()) };
+    let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else {
+        return Ok(Vec::new());
+    };
     let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
     let token = text.trim_ascii().to_vec();
     if token.is_empty() || token.len() > TOKEN_LIMIT {
@@ -105,7 +111,8 @@ pub(super) fn listen(matches: &ArgMatches, token: &[u8]) -> Result<Vec<Address>,
         {
             return Err(Error::Request {
                 what: format!("{place} can be reached from other machines, and there is no token"),
-                advice: "give --token-file FILE here and to all members and clients, or listen on 127.0.0.1".into(),
+                advice: "give --token-file FILE here and to all members and clients, or listen on 127.0.0.1"
+                    .into(),
             });
         }
     }

@@ -47,7 +47,10 @@ pub(super) fn command() -> Command {
 /// Flags of servers and workers.
 pub(super) fn member_args() -> [Arg; 2] {
     [
-        Arg::new("name").long("name").value_name("NAME").help("Unique in the cluster [default: kind, host and process]"),
+        Arg::new("name")
+            .long("name")
+            .value_name("NAME")
+            .help("Unique in the cluster [default: kind, host and process]"),
         Arg::new("lost-limit")
             .long("lost-limit")
             .value_name("SECONDS")
@@ -76,7 +79,8 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
     let token = token(matches)?;
-    let lanes = matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
+    let lanes =
+        matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);
     let memory_limit_bytes = match matches.get_one::<String>("memory-limit") {
         None => crate::machine::memory_share() * 2,
         Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
@@ -114,10 +118,9 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         Ok(member) => member.and_then(|member| attend(member, interrupt)),
     };
     stop.raise();
-    let served = serving.join().map_err(|_| Error::Cluster {
-        text: "the server panicked".into(),
-        exit: Exit::Internal,
-    })?;
+    let served = serving
+        .join()
+        .map_err(|_| Error::Cluster { text: "the server panicked".into(), exit: Exit::Internal })?;
     served.map_err(Error::process)?;
     ended.map(|()| Exit::Done)
 }

@@ -27,7 +27,8 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master(matches)?, token(matches)?);
-    let answer = ask(&address, &token, ControlBody::AskStatus, ANSWER_LIMIT).map_err(Error::server(&address))?;
+    let answer =
+        ask(&address, &token, ControlBody::AskStatus, ANSWER_LIMIT).map_err(Error::server(&address))?;
     let ControlBody::Status { members, jobs } = answer else {
         let text = format!("the master answered a question for its status with {answer:?}");
         return Err(Error::Cluster { text, exit: Exit::Internal });

@@ -99,7 +99,8 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
         return Err(Error::Cluster { text, exit: Exit::Internal });
     };
     if let Some(text) = status.error {
-        let exit = status.progress["exit"].as_u64().map_or(Exit::Internal, |code| Exit::from_code(code as u8));
+        let exit =
+            status.progress["exit"].as_u64().map_or(Exit::Internal, |code| Exit::from_code(code as u8));
         return Err(Error::Cluster { text, exit });
     }
     let report: Report = serde_json::from_value(status.progress).map_err(|error| Error::Cluster {
@@ -109,7 +110,11 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
     if let Some(path) = &job.report {
         report.write(path)?;
     }
-    if job.manner.json { print_json(&report)? } else { print_text(&train::summary(&report))? }
+    if job.manner.json {
+        print_json(&report)?
+    } else {
+        print_text(&train::summary(&report))?
+    }
     Ok(if report.ended_by == "interrupted" { Exit::Interrupted } else { Exit::Done })
 }
 
@@ -117,7 +122,11 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
 fn in_this_folder(raw: RawJob) -> Result<RawJob, Error> {
     let folder = std::env::current_dir().map_err(Error::io("find", PathBuf::from(".")))?;
     let whole = |text: &str| {
-        if text == "-" || text.contains("://") { text.to_owned() } else { folder.join(Path::new(text)).display().to_string() }
+        if text == "-" || text.contains("://") {
+            text.to_owned()
+        } else {
+            folder.join(Path::new(text)).display().to_string()
+        }
     };
     Ok(raw.with_paths(whole))
 }

@@ -90,7 +90,8 @@ impl RawJob {
     #[must_use]
     pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
         for (name, (_, values)) in &mut self.values {
-            let is_path = find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
+            let is_path =
+                find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
             if is_path && name != "report" {
                 values.iter_mut().for_each(|value| *value = change(value));
             }

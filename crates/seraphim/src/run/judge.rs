@@ -99,7 +99,8 @@ impl Judge {
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merged(reports.iter().map(|report| &report.training));
         // Of a validation that was cut short nothing is told, and early stopping does not judge by it.
-        let whole = reports.iter().filter(|_| !interrupted.told).filter_map(|report| report.validation.as_ref());
+        let whole =
+            reports.iter().filter(|_| !interrupted.told).filter_map(|report| report.validation.as_ref());
         let validation = merged(whole);
         if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) {
             return Err(data::Error::NoRecords { files: "the validation data".into() }.into());

@@ -195,12 +195,18 @@ impl<'a> Course<'a> {
         match self.link.receive(LOOK_EVERY) {
             Event::FromTask { worker, body } => {
                 let heard = serde_json::from_value(body).map_err(|error| Error::Cluster {
-                    text: format!("worker {} says what this program does not know: {error}", self.name(worker)),
+                    text: format!(
+                        "worker {} says what this program does not know: {error}",
+                        self.name(worker)
+                    ),
                     exit: Exit::Internal,
                 })?;
                 if let FromWorker::Failed { error, exit } = heard {
                     let exit = Exit::from_code(exit);
-                    return Err(Error::Cluster { text: format!("worker {}: {error}", self.name(worker)), exit });
+                    return Err(Error::Cluster {
+                        text: format!("worker {}: {error}", self.name(worker)),
+                        exit,
+                    });
                 }
                 Ok(Some((worker, heard)))
             }
@@ -217,10 +223,11 @@ impl<'a> Course<'a> {
     }
 
     fn name(&self, worker: u32) -> String {
-        self.link.workers.iter().find(|member| member.id == worker).map_or_else(
-            || worker.to_string(),
-            |member| member.name.clone(),
-        )
+        self.link
+            .workers
+            .iter()
+            .find(|member| member.id == worker)
+            .map_or_else(|| worker.to_string(), |member| member.name.clone())
     }
 
     /// Until a worker has answered, or the job is to stop.
@@ -280,20 +287,18 @@ impl<'a> Course<'a> {
             );
         }
         let mut answers: BTreeMap<u32, Vec<TaskSummary>> = BTreeMap::new();
-        self.wait("the data were read before the first step", |course, worker, heard| {
-            match heard {
-                FromWorker::Prepared { scanned, summaries } => {
-                    let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
-                    answers.insert(first.unwrap_or_default(), summaries.0);
-                    let all = answers.len() == crews.len();
-                    Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
-                }
-                FromWorker::Progress { bytes, .. } => {
-                    course.progress.scanned(bytes);
-                    Ok(None)
-                }
-                _ => Ok(None),
+        self.wait("the data were read before the first step", |course, worker, heard| match heard {
+            FromWorker::Prepared { scanned, summaries } => {
+                let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
+                answers.insert(first.unwrap_or_default(), summaries.0);
+                let all = answers.len() == crews.len();
+                Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
             }
+            FromWorker::Progress { bytes, .. } => {
+                course.progress.scanned(bytes);
+                Ok(None)
+            }
+            _ => Ok(None),
         })
     }
 
@@ -395,12 +400,7 @@ impl<'a> Course<'a> {
         Ok(Trained { outcome: judge.outcome(step_count), summaries, dictionary })
     }
 
-    fn judge(
-        &mut self,
-        judge: &mut Judge,
-        reports: &[EpochReport],
-        told: bool,
-    ) -> Result<Verdict, Error> {
+    fn judge(&mut self, judge: &mut Judge, reports: &[EpochReport], told: bool) -> Result<Verdict, Error> {
         let interrupted = Interrupted { told, raised: self.wants_to_stop() };
         let decision = judge.decide(reports, interrupted, &self.progress)?;
         let servers = self.servers.as_mut().expect("the servers are there before the tasks");
@@ -464,8 +464,7 @@ impl<'a> Course<'a> {
         self.timings.total_s = self.start.elapsed().as_secs_f64();
         let stats = self.servers.as_mut().map(Servers::stats).transpose()?;
         let closing = self.closing(looked);
-        let report =
-            closing.report(totals, json!(stats), trained.outcome, &manifest, self.timings, notices);
+        let report = closing.report(totals, json!(stats), trained.outcome, &manifest, self.timings, notices);
         Ok(serde_json::to_value(report).expect("strings, numbers and lists are always JSON"))
     }
 
@@ -495,8 +494,10 @@ fn check_memory(matrices: &[MatrixSpec], limit: u64, servers: &[Member]) -> Resu
     if sum <= u128::from(limit) {
         return Ok(());
     }
-    let parts: Vec<String> =
-        dense.iter().map(|spec| format!("{} {}", spec.name, crate::progress::bytes(bytes(spec) as u64))).collect();
+    let parts: Vec<String> = dense
+        .iter()
+        .map(|spec| format!("{} {}", spec.name, crate::progress::bytes(bytes(spec) as u64)))
+        .collect();
     let limit = crate::progress::bytes(limit);
     Err(Error::Request {
         what: format!(

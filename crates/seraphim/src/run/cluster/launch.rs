@@ -19,8 +19,8 @@ use rpc::transport::Address;
 use super::driver::Driver;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::job::{Size, TrainJob};
 use crate::job::raw::RawJob;
+use crate::job::{Size, TrainJob};
 use crate::report::Report;
 use crate::run::Environment;
 use crate::run::local::check_writable;
@@ -31,7 +31,12 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Trains on servers and workers of this machine, which are started for it and end with it.
-pub fn train(raw: &RawJob, job: &TrainJob, size: Size, environment: Environment<'_>) -> Result<Report, Error> {
+pub fn train(
+    raw: &RawJob,
+    job: &TrainJob,
+    size: Size,
+    environment: Environment<'_>,
+) -> Result<Report, Error> {
     if let Some(path) = &job.report {
         check_writable(path)?;
     }
@@ -69,7 +74,8 @@ fn start_master(socket: &Path, driver: Arc<Driver>, stop: Stop) -> Result<Addres
     let failed = ready.clone();
     std::thread::spawn(move || {
         let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
-            master::run(config, driver, stop, move |_| drop(ready.send(Ok(())))).map_err(|error| error.to_string())
+            master::run(config, driver, stop, move |_| drop(ready.send(Ok(()))))
+                .map_err(|error| error.to_string())
         });
         if let Err(error) = said {
             // Nobody waits any more when the master had begun.
@@ -177,7 +183,8 @@ impl Processes {
     fn check(&mut self) -> Result<(), Error> {
         for (name, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
-                let text = format!("{name} ended in the middle of the job ({status}); what it said stands above");
+                let text =
+                    format!("{name} ended in the middle of the job ({status}); what it said stands above");
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             }
         }

@@ -33,8 +33,12 @@ impl Servers {
     pub fn connect(layout: &JobLayout, token: &[u8]) -> Result<Self, Error> {
         let lanes = (0..layout.lanes.len())
             .map(|lane| {
-                let hello =
-                    Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: layout.lanes[lane].lane };
+                let hello = Hello {
+                    request: 1,
+                    token: token.to_vec(),
+                    role: Role::Tool,
+                    lane: layout.lanes[lane].lane,
+                };
                 let address = nearest(&layout.lanes[lane])?;
                 let (sender, receiver, _) =
                     open(&address, CONNECT_LIMIT, &hello).map_err(Error::server(&address))?;
@@ -57,11 +61,7 @@ impl Servers {
         (0..self.lanes.len()).map(|lane| self.answer(lane)).collect()
     }
 
-    fn ask(
-        &mut self,
-        lane: usize,
-        message: impl FnOnce(RequestId) -> Message,
-    ) -> Result<Message, Error> {
+    fn ask(&mut self, lane: usize, message: impl FnOnce(RequestId) -> Message) -> Result<Message, Error> {
         self.request += 1;
         let sent = self.lanes[lane].0.send(&message(self.request));
         sent.map_err(Error::server(&self.layout.lanes[lane]))?;
@@ -198,9 +198,10 @@ fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
     let addresses = lane.addresses.iter().map(|text| text.parse());
     let addresses = addresses.collect::<Result<Vec<Address>, _>>().map_err(Error::server(lane))?;
     let here = |address: &&Address| matches!(address, Address::Unix(path) if path.exists());
-    let found = addresses.iter().find(here).or_else(|| {
-        addresses.iter().find(|address| matches!(address, Address::Tcp(_)))
-    });
+    let found = addresses
+        .iter()
+        .find(here)
+        .or_else(|| addresses.iter().find(|address| matches!(address, Address::Tcp(_))));
     found.or(addresses.first()).cloned().ok_or_else(|| Error::Cluster {
         text: format!("{lane} has no address that this machine can reach"),
         exit: Exit::Io,

@@ -83,7 +83,8 @@ impl RemoteCoordinator {
         if state.steps > 0 && (due || all) {
             state.told = Some(Instant::now());
             let (steps, records) = (std::mem::take(&mut state.steps), std::mem::take(&mut state.records));
-            let (loss_sum, bytes) = (std::mem::take(&mut state.loss_sum), std::mem::take(&mut state.told_bytes));
+            let (loss_sum, bytes) =
+                (std::mem::take(&mut state.loss_sum), std::mem::take(&mut state.told_bytes));
             (self.say)(FromWorker::Progress { steps, records, loss_sum, bytes });
         }
     }
@@ -151,17 +152,17 @@ impl Work<'_> {
         let progress = Progress::new(true, None);
         let failure = Failure::default();
         std::thread::scope(|scope| {
-            for (task, (share, validation)) in self.plan.tasks.clone().zip(shares.into_iter().zip(validations)) {
+            for (task, (share, validation)) in
+                self.plan.tasks.clone().zip(shares.into_iter().zip(validations))
+            {
                 let (progress, failure) = (&progress, &failure);
                 scope.spawn(move || {
                     let mut data = Watched::new(share, progress);
                     let is_told_to_stop = || self.coordinator.is_told_to_stop();
-                    let mut validation =
-                        self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
+                    let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
-                        let mut agent =
-                            RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
-                                .map_err(Error::process)?;
+                        let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
+                            .map_err(Error::process)?;
                         let mut stream = Paced { stream: &mut data, pause: self.pause };
                         self.algorithm.train(TrainTask {
                             agent: &mut agent,

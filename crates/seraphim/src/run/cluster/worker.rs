@@ -61,9 +61,8 @@ pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -
         jobs.retain(|_, here| !here.thread.is_finished());
         match events.recv_timeout(LOOK_EVERY) {
             Ok(MemberEvent::Said(ControlBody::ToTask { job, body })) => {
-                let here = jobs.entry(job).or_insert_with(|| {
-                    start(job, &membership, &token, pause, &formats)
-                });
+                let here =
+                    jobs.entry(job).or_insert_with(|| start(job, &membership, &token, pause, &formats));
                 here.hear(job, body);
             }
             Ok(MemberEvent::Lost { reason }) => {
