@@ -14,6 +14,8 @@ use crate::state::LaneState;
 use crate::stats::JobStats;
 use rpc::service::{ConnectionId, Effect};
 
+/// Most tasks of a job.
+const TASK_LIMIT: u32 = 1 << 16;
 /// Reasons of closed jobs that are remembered, so that late requests learn why.
 const CLOSED_COUNT_LIMIT: usize = 64;
 
@@ -145,6 +147,10 @@ impl LaneState {
 
     fn make_job(&mut self, open: OpenJob) -> Result<(), Refusal> {
         let job = open.job;
+        if open.task_count > TASK_LIMIT {
+            let text = format!("{} tasks, the limit is {TASK_LIMIT}", open.task_count);
+            return Err(Refusal::new(FaultKind::TooLarge, text));
+        }
         if open.held.len() != open.matrices.len() {
             let (lists, matrices) = (open.held.len(), open.matrices.len());
             let text = format!("{lists} lists of partitions for {matrices} matrices: one each is expected");
