@@ -53,30 +53,32 @@ pub fn serve(
     let shared = Shared {
         config: Arc::new(config),
         counters: Arc::new(Counters::default()),
-        stop: stop.clone(),
+        stop,
         started: Instant::now(),
     };
     let (mut lanes, mut threads) = (Vec::new(), Vec::new());
     for (lane, service) in services.into_iter().enumerate() {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let shared = shared.clone();
+        let of_lane = shared.clone();
         let run = move || {
             // However the thread ends, nobody goes on without it.
-            let _raised = RaiseOnDrop(shared.stop.clone());
-            lane::run(lane, service, receiver, shared)
+            let _raised = RaiseOnDrop(of_lane.stop.clone());
+            lane::run(lane, service, receiver, of_lane)
         };
         let thread = std::thread::Builder::new().name(format!("lane-{lane}")).spawn(run);
         let thread = thread.map_err(|source| Error::Io { what: format!("start lane {lane}"), source });
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                stop.raise();
+                shared.stop.raise();
                 return Err(error);
             }
         }
         lanes.push(sender);
     }
+    let stop = shared.stop.clone();
     let accepted = Acceptor::new(lanes, shared).run(&listeners);
+    drop(listeners);
     stop.raise();
     let ended: Vec<_> = threads.into_iter().map(std::thread::JoinHandle::join).collect();
     for (lane, result) in ended.into_iter().enumerate() {
