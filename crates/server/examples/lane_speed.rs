@@ -136,6 +136,29 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
     (name.to_owned(), pulled, held_pull, pushed, held_push)
 }
 
+/// Pushes of 100 random keys that a lane takes in a second.
+fn small_pushes() -> f64 {
+    let mut lane = lane(spec(Storage::Sparse));
+    let count = 1 << 16;
+    let messages: Vec<Message> = (0..count)
+        .map(|index| {
+            let key =
+                |i: u64| ((u64::from(index) << 32 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & !127 | i;
+            let mut keys: Vec<u64> = (0..100).map(key).collect();
+            keys.sort_unstable();
+            let runs = vec![Run { partition: 0, count: 100 }];
+            let (keys, values) = (KeyList::Listed(keys), OwnedValues::F32(vec![1.0; 100]));
+            let (request, job, task, clock, matrix, table) = (0, 1, 0, 0, 0, 0);
+            Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
+        })
+        .collect();
+    let start = Instant::now();
+    for message in messages {
+        assert!(say(&mut lane, 0, message).is_empty(), "refused");
+    }
+    f64::from(count) / start.elapsed().as_secs_f64()
+}
+
 #[allow(clippy::print_stdout, reason = "a table for people")]
 fn main() {
     let contiguous: Vec<u64> = (0..COUNT as u64).collect();
@@ -151,4 +174,5 @@ fn main() {
     ] {
         println!("{name:<24} {pull:>8.2} {held_pull:>8.2} {push:>8.2} {held_push:>8.2}");
     }
+    println!("pushes of 100 random keys a second, {} rows at most: {:.0}", 1 << 24, small_pushes());
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`config`] | the settings of a lane |
 //! | [`state`] | [`LaneState`], which takes a time and a message and returns effects |
-//! | `session`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
+//! | `session`, `open`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | what it remembers of a connection |
 
@@ -16,6 +16,7 @@ mod connection;
 pub mod error;
 mod job;
 mod key_lists;
+mod open;
 pub mod process;
 mod pull;
 mod push;
