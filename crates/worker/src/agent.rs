@@ -1,11 +1,12 @@
 //! The agent over blocking connections, on the thread of its task: carries out what [`AgentState`] wants, and gives it
 //! what the lanes say. First everything is sent to all lanes, then they are listened to one by one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use matrix::{Agent, Clock, Error, MatrixId, Part, Values, ValuesMut};
 use rpc::Message;
-use rpc::message::{Hello, Role, Welcome};
+use rpc::message::{Hello, Push, Role, Welcome};
 use rpc::{Address, Receiver, Sender};
 
 use crate::known::size;
@@ -14,6 +15,9 @@ use crate::state::{AgentEffect, AgentState, Outcome};
 
 /// Longest attempt to connect to one address of a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Pushes that nobody waits for are gathered up to so many bytes, and go out in one write: with whatever is sent next to
+/// their lane, at the latest the tick.
+const GATHERED_BYTES: u64 = 32 << 10;
 /// Longest time without a look at the clock.
 const LISTEN_LIMIT: Duration = Duration::from_secs(1);
 
@@ -41,8 +45,32 @@ pub struct RemoteAgent {
     token: Vec<u8>,
     start: Instant,
     /// By lane.
-    connections: Vec<Option<(Sender, Receiver)>>,
+    connections: Vec<Option<Connection>>,
     stats: AgentStats,
+}
+
+#[derive(Debug)]
+struct Connection {
+    sender: Sender,
+    receiver: Receiver,
+    /// Small pushes that wait for company.
+    gathered: Vec<Arc<Message>>,
+    gathered_bytes: u64,
+}
+
+impl Connection {
+    fn send(&mut self, message: &Arc<Message>) -> Result<(), rpc::Error> {
+        let waits = matches!(**message, Message::Push(Push { request: 0, .. }));
+        self.gathered.push(Arc::clone(message));
+        self.gathered_bytes += size(message);
+        if waits && self.gathered_bytes < GATHERED_BYTES {
+            return Ok(());
+        }
+        let sent = self.sender.send_all(&self.gathered);
+        self.gathered.clear();
+        self.gathered_bytes = 0;
+        sent
+    }
 }
 
 impl RemoteAgent {
@@ -115,10 +143,10 @@ impl RemoteAgent {
     }
 
     /// `is_over`: whether the state has ended this connection itself.
-    fn send(&mut self, lane: u16, message: &Message, is_over: impl Fn() -> bool) {
-        let Some((sender, _)) = &mut self.connections[usize::from(lane)] else { return };
+    fn send(&mut self, lane: u16, message: &Arc<Message>, is_over: impl Fn() -> bool) {
+        let Some(connection) = &mut self.connections[usize::from(lane)] else { return };
         let start = Instant::now();
-        let result = sender.send(message);
+        let result = connection.send(message);
         self.stats.send_ns += start.elapsed().as_nanos() as u64;
         self.stats.request_count += 1;
         self.stats.sent_bytes += size(message);
@@ -148,7 +176,8 @@ impl RemoteAgent {
         match opened {
             Ok((sender, receiver, welcome)) => {
                 self.stats.connection_count += 1;
-                self.connections[at] = Some((sender, receiver));
+                let (gathered, gathered_bytes) = (Vec::new(), 0);
+                self.connections[at] = Some(Connection { sender, receiver, gathered, gathered_bytes });
                 self.state.on_connected(now, lane, &welcome);
             }
             Err(rpc::Error::Refused(fault)) => self.state.on_message(now, lane, Message::Fault(fault)),
@@ -174,17 +203,17 @@ impl RemoteAgent {
                 self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
                 self.state.on_time(self.now());
             }
-            Some((lane, (_, receiver))) => {
+            Some((lane, connection)) => {
                 // A limit that stays the same costs no call of the system.
-                let set = receiver.set_timeout(Some(due.min(LISTEN_LIMIT)));
+                let set = connection.receiver.set_timeout(Some(due.min(LISTEN_LIMIT)));
                 self.receive(lane, now, set);
             }
         }
     }
 
     fn receive(&mut self, lane: usize, start: Duration, ready: Result<(), rpc::Error>) {
-        let Some((_, receiver)) = &mut self.connections[lane] else { return };
-        let received = ready.and_then(|()| receiver.receive());
+        let Some(connection) = &mut self.connections[lane] else { return };
+        let received = ready.and_then(|()| connection.receiver.receive());
         let now = self.now();
         self.stats.wait_ns += now.saturating_sub(start).as_nanos() as u64;
         match received {
