@@ -1,5 +1,6 @@
 //! A service answers over tcp and unix sockets; who may not come is told why; who behaves badly is closed, and the others
 //! notice nothing. How: real sockets, and a service that answers everything at once.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

@@ -129,12 +129,11 @@ impl Lane {
         loop {
             let Some(link) = self.state.borrow_mut().dirty.pop() else { return };
             link.is_dirty.set(false);
-            match link.flush() {
-                Ok(bytes) => self.wrote(bytes),
-                Err(_) => {
-                    link.clear();
-                    link.close();
-                }
+            if let Ok(bytes) = link.flush() {
+                self.wrote(bytes);
+            } else {
+                link.clear();
+                link.close();
             }
         }
     }

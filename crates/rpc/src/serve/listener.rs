@@ -1,12 +1,18 @@
 //! Sockets that take connections.
 
-use std::net::TcpListener;
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+
+use tokio::net::TcpSocket;
 
 use super::socket::Socket;
 use crate::error::Error;
 use crate::transport::Address;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
 
 /// Where connections are taken.
 #[derive(Debug)]
@@ -28,8 +34,7 @@ impl Listener {
         let failed = |source| Error::Io { what: format!("take connections at {address}"), source };
         match address {
             Address::Tcp(place) => {
-                let listener = TcpListener::bind(place.as_str()).map_err(failed)?;
-                listener.set_nonblocking(true).map_err(failed)?;
+                let listener = bind_tcp(place).map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
                 Ok(Self { address: Address::Tcp(format!("{host}:{port}")), any: Any::Tcp(listener) })
@@ -49,7 +54,7 @@ impl Listener {
     }
 
     /// For the runtime of the calling thread. The listener itself stays, and with it the file.
-    pub(super) fn accepting(&self) -> std::io::Result<Accepting> {
+    pub(super) fn accepting(&self) -> io::Result<Accepting> {
         Ok(match &self.any {
             Any::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?),
             Any::Unix(listener) => {
@@ -68,8 +73,25 @@ impl Drop for Listener {
     }
 }
 
+/// The first address of the name that can be taken, with a long line of those who wait to be accepted: who finds no place
+/// in it tries again only after a second.
+fn bind_tcp(place: &str) -> io::Result<TcpListener> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in place.to_socket_addrs()? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return listener.into_std(),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
 fn remove_if_dead(path: &Path) {
-    let refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if UnixStream::connect(path).is_err_and(|error| refused(&error)) {
         let _ = std::fs::remove_file(path);
     }
@@ -82,7 +104,7 @@ pub(super) enum Accepting {
 }
 
 impl Accepting {
-    pub(super) async fn accept(&self) -> std::io::Result<Socket> {
+    pub(super) async fn accept(&self) -> io::Result<Socket> {
         match self {
             Accepting::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;

@@ -53,7 +53,7 @@ pub fn serve(
     let shared = Shared {
         config: Arc::new(config),
         counters: Arc::new(Counters::default()),
-        stop: stop.clone(),
+        stop,
         started: Instant::now(),
     };
     let (mut lanes, mut threads) = (Vec::new(), Vec::new());
@@ -70,13 +70,15 @@ pub fn serve(
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                stop.raise();
+                shared.stop.raise();
                 return Err(error);
             }
         }
         lanes.push(sender);
     }
+    let stop = shared.stop.clone();
     let accepted = Acceptor::new(lanes, shared).run(&listeners);
+    drop(listeners);
     stop.raise();
     let ended: Vec<_> = threads.into_iter().map(std::thread::JoinHandle::join).collect();
     for (lane, result) in ended.into_iter().enumerate() {

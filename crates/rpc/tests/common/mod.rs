@@ -1,4 +1,5 @@
 //! A service for tests, and one that is being served.
+#![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::thread::JoinHandle;
