@@ -59,11 +59,11 @@ pub fn serve(
     let (mut lanes, mut threads) = (Vec::new(), Vec::new());
     for (lane, service) in services.into_iter().enumerate() {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let shared = shared.clone();
+        let of_lane = shared.clone();
         let run = move || {
             // However the thread ends, nobody goes on without it.
-            let _raised = RaiseOnDrop(shared.stop.clone());
-            lane::run(lane, service, receiver, shared)
+            let _raised = RaiseOnDrop(of_lane.stop.clone());
+            lane::run(lane, service, receiver, of_lane)
         };
         let thread = std::thread::Builder::new().name(format!("lane-{lane}")).spawn(run);
         let thread = thread.map_err(|source| Error::Io { what: format!("start lane {lane}"), source });
