@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rpc::message::control::{JobState, JobStatus, Member, MemberKind};
-use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
+use rpc::message::{ControlBody, FaultKind, JobId, JobState, JobStatus, RequestId};
 use rpc::service::{ConnectionId, Effect};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::members::Living;
-use crate::runner::{Event, JobStart, RunnerOrder, RunnerWord};
+use crate::runner::Event;
 use crate::state::{MasterState, say};
 
 /// What is asked for.
@@ -24,10 +22,10 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) status: JobStatus,
-    order: Order,
+    pub(crate) order: Order,
     /// Numbers of its members, while it runs.
-    members: Vec<u32>,
-    cancelled: bool,
+    pub(crate) members: Vec<u32>,
+    pub(crate) cancelled: bool,
     watchers: Vec<(ConnectionId, RequestId)>,
 }
 
@@ -35,7 +33,7 @@ pub(crate) struct Job {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     last_id: JobId,
-    all: BTreeMap<JobId, Job>,
+    pub(crate) all: BTreeMap<JobId, Job>,
 }
 
 impl Jobs {
@@ -47,7 +45,7 @@ impl Jobs {
         self.iter().filter(|job| job.status.state == state).count()
     }
 
-    fn ids(&self, wanted: impl Fn(&Job) -> bool) -> Vec<JobId> {
+    pub(crate) fn ids(&self, wanted: impl Fn(&Job) -> bool) -> Vec<JobId> {
         self.iter().filter(|job| wanted(job)).map(|job| job.status.id).collect()
     }
 
@@ -83,7 +81,7 @@ fn is_over(state: JobState) -> bool {
 }
 
 impl Job {
-    fn tell_watchers(&mut self, out: &mut Vec<Effect>) {
+    pub(crate) fn tell_watchers(&mut self, out: &mut Vec<Effect>) {
         for (connection, request) in &self.watchers {
             out.push(say(*connection, *request, ControlBody::JobNews { status: self.status.clone() }));
         }
@@ -187,92 +185,7 @@ impl MasterState {
         self.refuse(from, request, FaultKind::NoSuchJob, text, out);
     }
 
-    /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
-    /// members does not hold up those behind it.
-    pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
-        for id in self.jobs.ids(|job| job.status.state == JobState::Queued) {
-            let Some(job) = self.jobs.all.get(&id) else { continue };
-            let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
-            let running_count = self.jobs.count(JobState::Running);
-            let servers = self.idlest(is_server, wanted_servers);
-            let workers = self.idlest(is_worker, wanted_workers);
-            let waits_for = match (&servers, &workers) {
-                (Ok(_), Ok(_)) if running_count >= self.settings.running_job_limit => {
-                    format!("one of {running_count} running jobs to end (running_job_limit)")
-                }
-                (Ok(servers), Ok(workers)) => {
-                    self.start(id, servers.clone(), workers.clone(), out);
-                    continue;
-                }
-                (servers, workers) => {
-                    let here = |found: &Result<Vec<Member>, usize>, wanted: u32| {
-                        found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
-                    };
-                    format!(
-                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are there",
-                        here(servers, wanted_servers),
-                        here(workers, wanted_workers)
-                    )
-                }
-            };
-            self.set_progress(id, json!({ "waits_for": waits_for }), out);
-        }
-    }
-
-    /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
-    fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
-        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
-        let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
-        if found.len() < count as usize {
-            return Err(found.len());
-        }
-        found.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
-        found.truncate(count as usize);
-        found.sort_by_key(|member| member.id);
-        Ok(found.into_iter().cloned().collect())
-    }
-
-    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>, out: &mut Vec<Effect>) {
-        let Some(job) = self.jobs.all.get_mut(&id) else { return };
-        job.status.state = JobState::Running;
-        job.status.progress = Value::Null;
-        job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
-        let title = job.order.title.clone();
-        // Only the runner needs it from here on.
-        let spec = job.order.spec.take();
-        job.tell_watchers(out);
-        self.orders.push(RunnerOrder::StartJob(JobStart { job: id, title, spec, servers, workers }));
-    }
-
-    pub(crate) fn tell_runner(&mut self, job: JobId, event: Event) {
-        self.orders.push(RunnerOrder::ToRunner { job, event });
-    }
-
-    /// What the runner of a job says. After its last word nothing is heard of it.
-    pub fn on_runner(&mut self, id: JobId, word: RunnerWord, out: &mut Vec<Effect>) {
-        let Some(job) = self.jobs.all.get_mut(&id).filter(|job| job.status.state == JobState::Running) else {
-            self.counts.dropped += 1;
-            return;
-        };
-        match word {
-            RunnerWord::ToTask { worker, body } if job.members.contains(&worker) => {
-                self.tell_member(worker, ControlBody::ToTask { job: id, body }, out);
-            }
-            RunnerWord::ToTask { .. } => self.counts.dropped += 1,
-            RunnerWord::Progress(progress) => self.set_progress(id, progress, out),
-            RunnerWord::Ended(Ok(result)) => {
-                job.status.progress = result;
-                self.end(id, JobState::Done, out);
-            }
-            RunnerWord::Ended(Err(error)) => {
-                let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
-                job.status.error = Some(error);
-                self.end(id, state, out);
-            }
-        }
-    }
-
-    fn set_progress(&mut self, id: JobId, progress: Value, out: &mut Vec<Effect>) {
+    pub(crate) fn set_progress(&mut self, id: JobId, progress: Value, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         if job.status.progress != progress {
             job.status.progress = progress;
@@ -280,7 +193,7 @@ impl MasterState {
         }
     }
 
-    fn end(&mut self, id: JobId, state: JobState, out: &mut Vec<Effect>) {
+    pub(crate) fn end(&mut self, id: JobId, state: JobState, out: &mut Vec<Effect>) {
         if let Some(job) = self.jobs.all.get_mut(&id) {
             job.status.state = state;
             job.members.clear();
@@ -290,12 +203,4 @@ impl MasterState {
         self.jobs.forget_ended(self.settings.ended_job_limit);
         self.start_what_can(out);
     }
-}
-
-fn is_server(living: &Living) -> bool {
-    matches!(living.member.kind, MemberKind::Server { .. })
-}
-
-fn is_worker(living: &Living) -> bool {
-    matches!(living.member.kind, MemberKind::Worker { .. })
 }

@@ -13,10 +13,13 @@ mod jobs;
 mod members;
 mod port;
 pub mod process;
+mod register;
 pub mod runner;
 pub mod settings;
+mod start;
 pub mod state;
 mod status;
+mod talk;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,8 @@ use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, Mark, RequestI
 use rpc::service::{ConnectionId, Effect, Service};
 
 use crate::jobs::{Jobs, Order};
-use crate::members::{Members, Registration};
+use crate::members::Members;
+use crate::register::Registration;
 use crate::runner::RunnerOrder;
 use crate::settings::Settings;
 use crate::status::Counts;

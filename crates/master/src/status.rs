@@ -77,7 +77,7 @@ impl MasterState {
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a string takes all that is written");
 }
 
 fn line(out: &mut String, series: &str, value: u64) {

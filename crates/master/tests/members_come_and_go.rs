@@ -1,11 +1,13 @@
 //! Members over real sockets: they join, live, come back after a reset, see each other go, and give up a master that is gone.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::time::{Duration, Instant};
 
 use common::{Cluster, Does, Proxy, config, next, quick, server, worker};
-use master::{JobLink, Settings};
+use master::JobLink;
 use rpc::Error;
 use rpc::member::{MemberEvent, join};
 use rpc::message::{ControlBody, FaultKind};
@@ -31,11 +33,9 @@ fn a_member_joins_and_its_report_is_seen() {
 
 #[test]
 fn heartbeats_keep_a_member_alive_longer_than_its_lease() {
-    let (heartbeat, lease) = (Duration::from_millis(10), Duration::from_millis(200));
-    let settings = Settings { heartbeat, lease, ..Settings::default() };
-    let cluster = Cluster::start(settings, b"", no_jobs());
+    let cluster = Cluster::start(quick(), b"", no_jobs());
     let (membership, events) = cluster.join("w", worker());
-    assert!(events.recv_timeout(lease * 5).is_err(), "nothing happens");
+    assert!(events.recv_timeout(quick().lease * 2).is_err(), "nothing happens");
     assert_eq!(cluster.status().0[0].0.id, membership.id());
 }
 
@@ -131,12 +131,12 @@ fn a_master_that_is_gone_is_given_up_after_the_limit() {
 
 #[test]
 fn a_master_that_was_started_anew_gives_new_numbers_and_the_member_hears_it() {
-    let mut cluster = Cluster::start(quick(), b"", no_jobs());
-    let address = cluster.address.clone();
+    let socket = std::env::temp_dir().join(format!("seraphim-master-{}", std::process::id()));
+    let place = Address::Unix(socket).to_string();
+    let mut cluster = Cluster::at(&place, quick(), b"", no_jobs());
     let (membership, events) = cluster.join("w", worker());
     let before = membership.id();
     cluster.end();
-    let place = address.to_string();
     let _again = Cluster::at(&place, quick(), b"", no_jobs());
     let MemberEvent::Said(ControlBody::Gone { member, reason }) = next(&events) else { panic!() };
     assert_eq!((member.id, reason.as_str()), (before, "the master was started anew"));

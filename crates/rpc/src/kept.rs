@@ -92,6 +92,8 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn body(job: u32) -> ControlBody {
@@ -131,5 +133,34 @@ mod tests {
         assert_eq!(kept.hear(0), Arrival::New);
         assert_eq!(kept.hear(0), Arrival::New);
         assert_eq!(kept.hear(1), Arrival::New);
+    }
+
+    proptest! {
+        /// Connections that each carry a prefix of what is said on them, whatever is confirmed when.
+        #[test]
+        fn all_is_heard_once_and_in_order(
+            connections in prop::collection::vec((0..5_usize, 0..10_usize, any::<bool>()), 1..20)
+        ) {
+            let (mut here, mut there, mut said, mut heard) = (Kept::default(), Kept::default(), 0, Vec::new());
+            let whole = (0, usize::MAX, true);
+            for (new_count, carried_count, confirms) in connections.into_iter().chain([whole]) {
+                for _ in 0..new_count {
+                    said += 1;
+                    here.say(body(said));
+                }
+                let carried: Vec<Control> = here.unconfirmed().take(carried_count).cloned().collect();
+                for control in carried {
+                    if there.hear(control.request) == Arrival::New {
+                        heard.push(control.body);
+                    }
+                }
+                if confirms && let Some(ControlBody::Heard { count }) = there.confirmation() {
+                    here.confirm(count);
+                }
+                there.forget_confirmation();
+            }
+            prop_assert_eq!(heard, (1..=said).map(body).collect::<Vec<_>>());
+            prop_assert_eq!(here.unconfirmed_count(), 0);
+        }
     }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use contact::Contact;
+
 use crate::error::Error;
 use crate::kept::Kept;
 use crate::message::{Control, ControlBody, Member, MemberKind, Message};
@@ -85,20 +87,21 @@ struct Link {
 
 /// Registers with the master. A master that is not there is tried until `connect_limit`; a refusal is an error at once.
 pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), Error> {
-    let contact = contact::first(&config)?;
+    let Contact { sender, receiver, registered } = contact::first(&config)?;
     let (events, heard) = channel();
     let link = Link {
-        id: contact.registered.id,
+        id: registered.id,
         report: Value::Null,
-        sender: None,
+        // From the start, so that whoever leaves at once says so.
+        sender: Some(sender),
         kept: Kept::default(),
         is_over: false,
     };
     let shared = Arc::new(Shared { link: Mutex::new(link), changed: Condvar::new(), leaving: Stop::new() });
-    let thread = session::Session::new(config, Arc::clone(&shared), events, &contact.registered);
+    let thread = session::Session::new(config, Arc::clone(&shared), events, &registered);
     std::thread::Builder::new()
         .name("member".into())
-        .spawn(move || thread.run(contact))
+        .spawn(move || thread.run(receiver))
         .map_err(|source| Error::Io { what: "start the thread of a member".into(), source })?;
     Ok((Membership { shared }, heard))
 }

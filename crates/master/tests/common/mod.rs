@@ -1,5 +1,6 @@
 //! A master process in a thread, with real sockets on a free port, and a proxy whose connections can be cut.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,10 +18,10 @@ use rpc::transport::Address;
 use serde_json::Value;
 
 /// Longest wait for anything that must come.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A runner made of a function.
-pub struct Does<F>(pub F);
+pub(crate) struct Does<F>(pub F);
 
 impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for Does<F> {
     fn run(&self, link: JobLink) -> Result<Value, String> {
@@ -29,24 +30,24 @@ impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for Does<F> {
 }
 
 /// A master that ends with its test.
-pub struct Cluster {
-    pub address: Address,
+pub(crate) struct Cluster {
+    pub(crate) address: Address,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Heartbeats and leases that a test can wait for.
-pub fn quick() -> Settings {
+pub(crate) fn quick() -> Settings {
     let (heartbeat, lease) = (Duration::from_millis(20), Duration::from_secs(1));
     Settings { heartbeat, lease, ..Settings::default() }
 }
 
 impl Cluster {
-    pub fn start(settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
+    pub(crate) fn start(settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
         Self::at("127.0.0.1:0", settings, token, runner)
     }
 
-    pub fn at(listen: &str, settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
+    pub(crate) fn at(listen: &str, settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
         let listen = vec![listen.parse().unwrap()];
         let hold_for = Duration::from_secs(5);
         let config =
@@ -57,7 +58,7 @@ impl Cluster {
         let wish = stop.clone();
         let thread = std::thread::spawn(move || {
             master::run(config, Arc::new(runner), wish, |addresses| {
-                ready.send(addresses[0].clone()).unwrap()
+                ready.send(addresses[0].clone()).unwrap();
             })
             .unwrap();
         });
@@ -65,22 +66,22 @@ impl Cluster {
         Self { address, stop, thread: Some(thread) }
     }
 
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.stop.raise();
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
     }
 
-    pub fn join(&self, name: &str, kind: MemberKind) -> (Membership, Receiver<MemberEvent>) {
+    pub(crate) fn join(&self, name: &str, kind: MemberKind) -> (Membership, Receiver<MemberEvent>) {
         join(config(&self.address, name, kind)).unwrap()
     }
 
-    pub fn ask(&self, question: ControlBody) -> ControlBody {
+    pub(crate) fn ask(&self, question: ControlBody) -> ControlBody {
         ask(&self.address, b"", question, LIMIT).unwrap()
     }
 
-    pub fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
+    pub(crate) fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
         let title = "a test".to_string();
         match self.ask(ControlBody::Submit { title, job, servers, workers }) {
             ControlBody::Submitted { job } => job,
@@ -88,7 +89,7 @@ impl Cluster {
         }
     }
 
-    pub fn status(&self) -> (Vec<(Member, Value)>, Vec<JobStatus>) {
+    pub(crate) fn status(&self) -> (Vec<(Member, Value)>, Vec<JobStatus>) {
         match self.ask(ControlBody::AskStatus) {
             ControlBody::Status { members, jobs } => (members, jobs),
             other => panic!("{other:?}"),
@@ -96,7 +97,7 @@ impl Cluster {
     }
 
     /// Asks until the status is as wanted.
-    pub fn until(&self, wanted: impl Fn(&[(Member, Value)], &[JobStatus]) -> bool) {
+    pub(crate) fn until(&self, wanted: impl Fn(&[(Member, Value)], &[JobStatus]) -> bool) {
         let deadline = Instant::now() + LIMIT;
         loop {
             let (members, jobs) = self.status();
@@ -115,15 +116,15 @@ impl Drop for Cluster {
     }
 }
 
-pub fn worker() -> MemberKind {
+pub(crate) fn worker() -> MemberKind {
     MemberKind::Worker { slots: 1 }
 }
 
-pub fn server() -> MemberKind {
+pub(crate) fn server() -> MemberKind {
     MemberKind::Server { addresses: vec!["tcp:127.0.0.1:1".into()], lanes: 1, memory_limit_bytes: 1 << 20 }
 }
 
-pub fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
+pub(crate) fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
     MemberConfig {
         master: master.clone(),
         token: Vec::new(),
@@ -137,18 +138,18 @@ pub fn config(master: &Address, name: &str, kind: MemberKind) -> MemberConfig {
 }
 
 /// The next event; it must come.
-pub fn next(events: &Receiver<MemberEvent>) -> MemberEvent {
+pub(crate) fn next(events: &Receiver<MemberEvent>) -> MemberEvent {
     events.recv_timeout(LIMIT).unwrap()
 }
 
 /// Stands between a member and its master.
-pub struct Proxy {
-    pub address: Address,
+pub(crate) struct Proxy {
+    pub(crate) address: Address,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Proxy {
-    pub fn to(master: &Address) -> Self {
+    pub(crate) fn to(master: &Address) -> Self {
         let Address::Tcp(place) = master.clone() else { panic!("{master}") };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(listener.local_addr().unwrap().to_string());
@@ -168,7 +169,7 @@ impl Proxy {
     }
 
     /// Resets all connections; new ones are taken.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }

@@ -43,8 +43,7 @@ impl Session {
         Self { config, shared, events, id, master_incarnation: incarnation, lease, heartbeat, heard_at }
     }
 
-    pub(super) fn run(mut self, contact: Contact) {
-        let mut receiver = self.settle(contact);
+    pub(super) fn run(mut self, mut receiver: Receiver) {
         let end = loop {
             let problem = match self.attend(&mut receiver) {
                 Ok(end) => break end,
@@ -115,9 +114,16 @@ impl Session {
         let mut leaving_since = None;
         loop {
             let now = Instant::now();
-            if !self.is_wanted() {
-                let since: Instant = *leaving_since.get_or_insert(now);
-                if now.duration_since(since) >= LEAVE_LIMIT || !self.shared.leaving.is_raised() {
+            if Arc::strong_count(&self.shared) == 1 && !self.shared.leaving.is_raised() {
+                return Ok(End::Quiet);
+            }
+            if self.shared.leaving.is_raised() {
+                let since = *leaving_since.get_or_insert_with(|| {
+                    // Again, for the connection may be newer than the wish. The master closes it.
+                    self.shared.lock().send(Control { request: 0, body: ControlBody::Leave });
+                    now
+                });
+                if now.duration_since(since) >= LEAVE_LIMIT {
                     return Ok(End::Quiet);
                 }
             }

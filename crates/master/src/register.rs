@@ -1,0 +1,156 @@
+//! Registration: who comes new, who comes back, and who is refused.
+
+use std::time::Duration;
+
+use rpc::kept::Kept;
+use rpc::message::{ControlBody, FaultKind, Member, MemberKind, RequestId};
+use rpc::service::{ConnectionId, Effect};
+use serde_json::Value;
+
+use crate::members::Living;
+use crate::runner::Event;
+use crate::state::{MasterState, say};
+
+/// Most bytes of a name.
+const NAME_LIMIT_BYTES: usize = 200;
+
+/// What a member says of itself.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    pub(crate) name: String,
+    pub(crate) incarnation: u64,
+    pub(crate) host: String,
+    pub(crate) kind: MemberKind,
+}
+
+impl MasterState {
+    pub(crate) fn on_register(
+        &mut self,
+        now: Duration,
+        from: ConnectionId,
+        request: RequestId,
+        registration: Registration,
+        out: &mut Vec<Effect>,
+    ) {
+        let known = self.members.find(&registration.name);
+        let refusal = why_not(&registration)
+            .or_else(|| self.why_not_here(from, known))
+            .or_else(|| self.why_not_this_name(now, known, &registration));
+        if let Some(text) = refusal {
+            self.refuse(from, request, FaultKind::Invalid, text, out);
+            out.push(Effect::Close { connection: from });
+            return;
+        }
+        let id = match known {
+            Some(id) => self.come_back(now, id, from, registration, out),
+            None => self.come_new(now, from, registration),
+        };
+        let registered = ControlBody::Registered {
+            id,
+            lease_ms: self.settings.lease.as_millis() as u64,
+            heartbeat_ms: self.settings.heartbeat.as_millis() as u64,
+            incarnation: self.incarnation,
+        };
+        out.push(say(from, request, registered));
+        if let Some(living) = self.members.living.get_mut(&id) {
+            living.kept.forget_confirmation();
+            out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
+            out.extend(living.kept.unconfirmed().map(|c| say(from, c.request, c.body.clone())));
+        }
+        self.start_what_can(out);
+    }
+
+    fn why_not_here(&self, from: ConnectionId, known: Option<u32>) -> Option<String> {
+        let other = self.members.id_of(from).filter(|id| Some(*id) != known)?;
+        let name = &self.members.get(other)?.member.name;
+        Some(format!("this connection is that of \"{name}\": a connection has one member"))
+    }
+
+    fn why_not_this_name(
+        &self,
+        now: Duration,
+        known: Option<u32>,
+        registration: &Registration,
+    ) -> Option<String> {
+        let Some(id) = known else {
+            let limit = self.settings.member_limit;
+            return (self.members.living.len() >= limit)
+                .then(|| format!("{limit} members are here, the limit (member_limit)"));
+        };
+        let first = self.members.get(id)?;
+        if first.member.incarnation == registration.incarnation {
+            return None;
+        }
+        let left_ms = (first.heard_at + self.settings.lease).saturating_sub(now).as_millis();
+        let name = &registration.name;
+        let what_to_do = if first.connection.is_some() {
+            "is connected: give one of them another name".to_string()
+        } else {
+            format!("may still come back for {left_ms} ms: if it has ended, start this one after that")
+        };
+        Some(format!(
+            "two members with one name \"{name}\": the first, on {}, {what_to_do}",
+            first.member.host
+        ))
+    }
+
+    fn come_back(
+        &mut self,
+        now: Duration,
+        id: u32,
+        from: ConnectionId,
+        registration: Registration,
+        out: &mut Vec<Effect>,
+    ) -> u32 {
+        let Some(living) = self.members.living.get_mut(&id) else { return id };
+        living.heard_at = now;
+        living.member.host = registration.host;
+        living.member.kind = registration.kind;
+        let before = living.connection.replace(from);
+        let member = living.member.clone();
+        self.members.by_connection.insert(from, id);
+        if before == Some(from) {
+            return id;
+        }
+        if let Some(before) = before {
+            self.members.by_connection.remove(&before);
+            out.push(Effect::Close { connection: before });
+        }
+        self.counts.came_back += 1;
+        for job in self.jobs.running_with(id) {
+            self.tell_runner(job, Event::Back { member: member.clone() });
+        }
+        id
+    }
+
+    fn come_new(&mut self, now: Duration, from: ConnectionId, registration: Registration) -> u32 {
+        self.members.last_id += 1;
+        let id = self.members.last_id;
+        let Registration { name, incarnation, host, kind } = registration;
+        let member = Member { id, name, incarnation, kind, host };
+        let (report, kept) = (Value::Null, Kept::default());
+        let living = Living { member, connection: Some(from), report, heard_at: now, deaf: false, kept };
+        self.members.living.insert(id, living);
+        self.members.by_connection.insert(from, id);
+        id
+    }
+}
+
+/// What cannot be, whoever else is there.
+fn why_not(registration: &Registration) -> Option<String> {
+    let name = &registration.name;
+    if name.is_empty() || name.len() > NAME_LIMIT_BYTES {
+        return Some(format!(
+            "a member's name has 1 to {NAME_LIMIT_BYTES} bytes, and this one has {}",
+            name.len()
+        ));
+    }
+    match &registration.kind {
+        MemberKind::Server { addresses, lanes, .. } if addresses.is_empty() || *lanes == 0 => Some(format!(
+            "server \"{name}\" has {} addresses and {lanes} lanes: at least one of each",
+            addresses.len()
+        )),
+        MemberKind::Worker { slots: 0 } => Some(format!("worker \"{name}\" has 0 slots: at least one")),
+        MemberKind::Server { .. } | MemberKind::Worker { .. } => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! Which job starts when, and on which members.
+
+use rpc::message::{JobId, JobState, Member, MemberKind};
+use rpc::service::Effect;
+use serde_json::{Value, json};
+
+use crate::members::Living;
+use crate::runner::{JobStart, RunnerOrder};
+use crate::state::MasterState;
+
+impl MasterState {
+    /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
+    /// members does not hold up those behind it.
+    pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
+        for id in self.jobs.ids(|job| job.status.state == JobState::Queued) {
+            let Some(job) = self.jobs.all.get(&id) else { continue };
+            let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
+            let running_count = self.jobs.count(JobState::Running);
+            let servers = self.idlest(is_server, wanted_servers);
+            let workers = self.idlest(is_worker, wanted_workers);
+            let waits_for = match (&servers, &workers) {
+                (Ok(_), Ok(_)) if running_count >= self.settings.running_job_limit => {
+                    format!("one of {running_count} running jobs to end (running_job_limit)")
+                }
+                (Ok(servers), Ok(workers)) => {
+                    self.start(id, servers.clone(), workers.clone(), out);
+                    continue;
+                }
+                (servers, workers) => {
+                    let here = |found: &Result<Vec<Member>, usize>, wanted: u32| {
+                        found.as_ref().map_or_else(|count| *count, |_| wanted as usize)
+                    };
+                    format!(
+                        "members: {} of {wanted_servers} servers and {} of {wanted_workers} workers are there",
+                        here(servers, wanted_servers),
+                        here(workers, wanted_workers)
+                    )
+                }
+            };
+            self.set_progress(id, json!({ "waits_for": waits_for }), out);
+        }
+    }
+
+    /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
+    fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
+        let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
+        let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
+        if found.len() < count as usize {
+            return Err(found.len());
+        }
+        found.sort_by_key(|member| (self.jobs.running_with(member.id).len(), member.id));
+        found.truncate(count as usize);
+        found.sort_by_key(|member| member.id);
+        Ok(found.into_iter().cloned().collect())
+    }
+
+    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id) else { return };
+        job.status.state = JobState::Running;
+        job.status.progress = Value::Null;
+        job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
+        let title = job.order.title.clone();
+        // Only the runner needs it from here on.
+        let spec = job.order.spec.take();
+        job.tell_watchers(out);
+        self.orders.push(RunnerOrder::StartJob(JobStart { job: id, title, spec, servers, workers }));
+    }
+}
+
+fn is_server(living: &Living) -> bool {
+    matches!(living.member.kind, MemberKind::Server { .. })
+}
+
+fn is_worker(living: &Living) -> bool {
+    matches!(living.member.kind, MemberKind::Worker { .. })
+}
