@@ -167,16 +167,16 @@ fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) 
             held: layout.held_by(lane),
             home: lane == 0,
         };
-        tell(server, Message::OpenJob(message))?;
+        tell(server, &Message::OpenJob(message))?;
     }
     Ok(layout)
 }
 
-fn tell(server: &Other, message: Message) -> Result<()> {
+fn tell(server: &Other, message: &Message) -> Result<()> {
     let address: Address = server.address.parse()?;
     let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
     let (mut sender, mut receiver, _) = rpc::open(&address, Duration::from_secs(5), &hello)?;
-    sender.send(&message)?;
+    sender.send(message)?;
     match receiver.receive()? {
         Message::Done(_) => Ok(()),
         other => bail!("the server said {other:?}"),
@@ -266,7 +266,7 @@ fn dense(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
 fn close(job: u32, servers: &[Other]) -> Result<()> {
     for server in servers {
         let message = CloseJob { request: 2, job, reason: "the measurement is over".into() };
-        tell(server, Message::CloseJob(message))?;
+        tell(server, &Message::CloseJob(message))?;
     }
     Ok(())
 }
@@ -312,7 +312,7 @@ fn sparse(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result
         bounds.push(bytes + in_process);
     }
     // Other keys than those pulled before, so that all of them travel.
-    for keys in lists[1..].iter() {
+    for keys in &lists[1..] {
         let part = Part::Rows(Keys::Sorted(keys));
         pushes.push(timed(|| {
             agent.push(SPARSE, part, Values::F32(&ones[..keys.len()]))?;
