@@ -111,9 +111,9 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
         report.write(path)?;
     }
     if job.manner.json {
-        print_json(&report)?
+        print_json(&report)?;
     } else {
-        print_text(&train::summary(&report))?
+        print_text(&train::summary(&report))?;
     }
     Ok(if report.ended_by == "interrupted" { Exit::Interrupted } else { Exit::Done })
 }

@@ -93,7 +93,9 @@ impl RawJob {
             let is_path =
                 find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
             if is_path && name != "report" {
-                values.iter_mut().for_each(|value| *value = change(value));
+                for value in values {
+                    *value = change(value);
+                }
             }
         }
         self

@@ -363,7 +363,9 @@ impl<'a> Course<'a> {
         while ended.iter().any(Option::is_none) {
             if self.wants_to_stop() && !told_stop {
                 told_stop = true;
-                crews.iter().for_each(|crew| self.send(crew.worker, &ToWorker::Stop));
+                for crew in crews {
+                    self.send(crew.worker, &ToWorker::Stop);
+                }
             }
             match self.hear()? {
                 Some((_, FromWorker::Progress { steps, records, loss_sum, bytes })) => {
@@ -381,7 +383,9 @@ impl<'a> Course<'a> {
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
                         let verdict = self.judge(&mut judge, &reports, told_stop)?;
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict };
-                        crews.iter().for_each(|crew| self.send(crew.worker, &verdict));
+                        for crew in crews {
+                            self.send(crew.worker, &verdict);
+                        }
                     }
                 }
                 Some((_, FromWorker::TaskEnded { task, summary, dictionary: names })) => {

@@ -147,7 +147,7 @@ impl Servers {
             };
             let ExportPage { row_count, keys, values, .. } = page;
             let count = keys.len();
-            let part = parts_of(spec, keys, values);
+            let part = parts_of(spec, keys, &values);
             match &mut rows {
                 None => rows = Some(part),
                 Some(rows) => append(rows, part),
@@ -157,7 +157,7 @@ impl Servers {
                 break;
             }
         }
-        Ok(rows.unwrap_or_else(|| parts_of(spec, Vec::new(), empty(spec))))
+        Ok(rows.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec))))
     }
 
     /// Replaces all rows of a matrix.
@@ -233,7 +233,7 @@ fn empty(spec: &MatrixSpec) -> OwnedValues {
 }
 
 /// A page as rows: the values of all keys, then slot after slot.
-fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: OwnedValues) -> Exported {
+fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> Exported {
     let (n, widths) = (keys.len(), widths(spec));
     let mut start = 0;
     let mut parts: Vec<OwnedValues> = widths
@@ -241,7 +241,7 @@ fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: OwnedValues) -> Exported 
         .map(|width| {
             let range = start..start + n * width;
             start = range.end;
-            on_values!(&values, x => x.get(range).unwrap_or_default().to_vec())
+            on_values!(values, x => x.get(range).unwrap_or_default().to_vec())
         })
         .collect();
     let first = parts.remove(0);
@@ -275,7 +275,7 @@ fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
             Some(all) => append(all, part),
         }
     }
-    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), empty(spec)));
+    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec)));
     if all.keys.is_sorted() {
         return all;
     }
