@@ -1,14 +1,18 @@
 //! From a route to pieces: what goes to one lane in one frame. Several partitions of a lane travel together; a piece is
-//! cut where its keys or values would take more than [`CHUNK_BYTES`] bytes.
+//! cut where its keys or values would take more than [`PIECE_BYTES`] bytes.
 
 use std::sync::Arc;
 
 use matrix::{Element, ElementType, MatrixSpec, OwnedValues, Placement, Values, ValuesMut};
 use rpc::message::{KeyList, Run};
-use rpc::{CHUNK_BYTES, Message};
+use rpc::Message;
 
 use crate::known::{Known, SHORTEST_LIST};
 use crate::route::{Route, Slice};
+
+/// Most bytes of keys, and of values, of a piece, unless one row has more: a lane works on one while the next is on its
+/// way, and a frame still costs little beside its bytes.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Some keys of one partition.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +31,15 @@ pub(crate) struct Piece {
     pub(crate) key_count: usize,
 }
 
-/// Cuts a route into pieces. `parts` are the partitions of each lane, ascending.
+/// Cuts a route into pieces: the first of each lane, then the second of each, so that all lanes begin at once. `parts`
+/// are the partitions of each lane, ascending.
 pub(crate) fn plan(
     route: &Route,
     spec: &MatrixSpec,
     placement: &Placement,
     parts: &[Vec<u32>],
 ) -> Vec<Piece> {
-    let limit = (CHUNK_BYTES / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
+    let limit = (PIECE_BYTES / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
     let mut pieces = Vec::new();
     for (lane, partitions) in (0u16..).zip(parts) {
         let mut piece = Piece { lane, spans: Vec::new(), key_count: 0 };
@@ -55,7 +60,23 @@ pub(crate) fn plan(
             pieces.push(piece);
         }
     }
+    in_turns(&mut pieces, parts.len());
     pieces
+}
+
+/// Orders pieces by their place in their lane.
+fn in_turns(pieces: &mut Vec<Piece>, lane_count: usize) {
+    let mut turns = vec![0u32; lane_count];
+    let mut ordered: Vec<(u32, Piece)> = pieces
+        .drain(..)
+        .map(|piece| {
+            let turn = &mut turns[usize::from(piece.lane)];
+            *turn += 1;
+            (*turn, piece)
+        })
+        .collect();
+    ordered.sort_by_key(|(turn, piece)| (*turn, piece.lane));
+    pieces.extend(ordered.into_iter().map(|(_, piece)| piece));
 }
 
 pub(crate) fn element_size(element: ElementType) -> usize {
