@@ -114,6 +114,7 @@ pub fn run<E: From<Error>>(
     listening: impl FnOnce(&[Address]) -> Result<(), E>,
 ) -> Result<(), E> {
     config.check()?;
+    rpc::buffers::keep_large();
     let bind = |address| Listener::bind(address).map_err(Error::from);
     let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();

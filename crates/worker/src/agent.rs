@@ -78,6 +78,7 @@ impl RemoteAgent {
     /// the first call.
     pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
         layout.check()?;
+        rpc::buffers::keep_large();
         if task >= layout.task_count {
             let (job, what) = (layout.job, "the task".to_owned());
             let expected = format!("below {}", layout.task_count);
