@@ -19,6 +19,8 @@ pub use crate::staged::PushName;
 pub struct Found {
     positions: Vec<u32>,
     generation: u64,
+    /// The keys were found to be in order and in the range of their partition.
+    are_checked: bool,
 }
 
 /// Some partitions of a matrix.
@@ -99,8 +101,16 @@ impl HeldMatrix {
     }
 
     /// What [`Self::push`] would refuse. To be asked for each run of a push with several before the first is merged.
-    pub fn check_push(&self, run: KeyRun<'_>, values: Values<'_>) -> Result<(), Error> {
-        with_held!(&self.any, held => held.check_push(&run, values).map(drop))
+    pub fn check_push(&self, run: KeyRun<'_>, found: &mut Found, values: Values<'_>) -> Result<(), Error> {
+        with_held!(&self.any, held => held.check_push(&run, found, values).map(drop))
+    }
+
+    /// As [`Self::push`], of a run and values that [`Self::check_push`] has passed.
+    ///
+    /// # Panics
+    /// When they cannot be merged at all.
+    pub fn push_checked(&mut self, run: KeyRun<'_>, found: &mut Found, name: PushName, values: Values<'_>) {
+        with_held!(&mut self.any, held => held.push_checked(run, found, name, values));
     }
 
     /// All rows that exist, keys ascending, after merging what is staged below `bound`.
@@ -149,7 +159,7 @@ impl<E: Ruled> Held<E> {
 
     /// Whether the keys of a run are in order and in the range of its partition, which is held here, and its values have
     /// the right shape.
-    fn check_run(&self, run: &KeyRun<'_>, value_count: usize) -> Result<(), Error> {
+    fn check_run(&self, run: &KeyRun<'_>, found: &mut Found, value_count: usize) -> Result<(), Error> {
         let spec = &self.spec;
         let table_count = spec.table_count() as u64;
         if u64::from(run.table) >= table_count {
@@ -160,7 +170,15 @@ impl<E: Ruled> Held<E> {
             return Err(Error::ValueCount { matrix: spec.name.clone(), expected, actual: value_count });
         }
         let i = run.partition as usize;
-        let range = if i < self.partitions.len() { self.placement.range(i) } else { None };
+        if !matches!(self.partitions.get(i), Some(Some(_))) {
+            let count = self.partitions.len() as u32;
+            let matrix = spec.name.clone();
+            return Err(Error::NoSuchPartition { matrix, partition: run.partition, count });
+        }
+        if found.are_checked && found.positions.len() == run.keys.len() {
+            return Ok(());
+        }
+        let range = self.placement.range(i);
         check_keys(&spec.name, range.as_ref().map_or(spec.key_bound(), |range| range.end), run.keys)?;
         if let (Some(range), Some(&key)) = (range, run.keys.first())
             && key < range.start
@@ -168,11 +186,9 @@ impl<E: Ruled> Held<E> {
             let (matrix, bound) = (spec.name.clone(), range.end);
             return Err(Error::KeyOutOfRange { matrix, key, bound });
         }
-        let count = self.partitions.len() as u32;
-        match self.partitions.get(i) {
-            Some(Some(_)) => Ok(()),
-            _ => Err(Error::NoSuchPartition { matrix: spec.name.clone(), partition: run.partition, count }),
-        }
+        found.fit(run.keys.len());
+        found.are_checked = true;
+        Ok(())
     }
 
     /// The partition of a run that was checked.
@@ -181,7 +197,12 @@ impl<E: Ruled> Held<E> {
     }
 
     /// The values of a push that can be merged.
-    fn check_push<'a>(&self, run: &KeyRun<'_>, values: Values<'a>) -> Result<&'a [E], Error> {
+    fn check_push<'a>(
+        &self,
+        run: &KeyRun<'_>,
+        found: &mut Found,
+        values: Values<'a>,
+    ) -> Result<&'a [E], Error> {
         let matrix = || self.spec.name.clone();
         let Some(slice) = E::slice(values) else {
             let (expected, actual) = (E::TYPE, values.element_type());
@@ -194,7 +215,7 @@ impl<E: Ruled> Held<E> {
             let (column, value) = ((at % columns) as u64, slice[at].to_f64());
             return Err(Error::NonFinite { matrix: matrix(), key, column, value });
         }
-        self.check_run(run, slice.len())?;
+        self.check_run(run, found, slice.len())?;
         Ok(slice)
     }
 
@@ -207,7 +228,7 @@ impl<E: Ruled> Held<E> {
     ) -> Result<(), Error> {
         let (expected, actual, count) = (E::TYPE, out.element_type(), out.len());
         let merges = self.spec.consistency.stages_pushes();
-        self.check_run(&run, count)?;
+        self.check_run(&run, found, count)?;
         let Some(out) = E::slice_mut(out) else {
             return Err(Error::ElementType { matrix: self.spec.name.clone(), expected, actual });
         };
@@ -226,7 +247,13 @@ impl<E: Ruled> Held<E> {
         name: PushName,
         values: Values<'_>,
     ) -> Result<(), Error> {
-        let slice = self.check_push(&run, values)?;
+        self.check_push(&run, found, values)?;
+        self.push_checked(run, found, name, values);
+        Ok(())
+    }
+
+    fn push_checked(&mut self, run: KeyRun<'_>, found: &mut Found, name: PushName, values: Values<'_>) {
+        let slice = E::slice(values).expect("check_push has seen values of this type");
         let stages = self.spec.consistency.stages_pushes();
         let partition = self.partition(&run);
         let mut located = found.run(&run);
@@ -235,7 +262,6 @@ impl<E: Ruled> Held<E> {
         } else {
             partition.apply(located, name.clock, slice);
         }
-        Ok(())
     }
 
     fn export(&mut self, bound: Clock) -> Result<Exported, Error> {
@@ -254,12 +280,18 @@ impl<E: Ruled> Held<E> {
 }
 
 impl Found {
+    /// Knows nothing when it was of another number of keys.
+    fn fit(&mut self, key_count: usize) {
+        if self.positions.len() != key_count {
+            self.positions.clear();
+            self.positions.resize(key_count, crate::storage::rows::ABSENT);
+            self.are_checked = false;
+        }
+    }
+
     /// The run of one partition, with what is known of its rows.
     fn run<'a>(&'a mut self, run: &KeyRun<'a>) -> Run<'a> {
-        if self.positions.len() != run.keys.len() {
-            self.positions.clear();
-            self.positions.resize(run.keys.len(), crate::storage::rows::ABSENT);
-        }
+        self.fit(run.keys.len());
         Run {
             table: run.table,
             keys: run.keys,

@@ -213,13 +213,11 @@ fn merge(matrix: &mut HeldMatrix, place: Place, list: &mut List, push: &Push) ->
         let part = KeyRun { partition: run.partition, table: place.table, keys };
         Some((part, values.part(range.start * columns..range.end * columns)))
     });
-    if runs.len() > 1 {
-        for (part, values) in parts.clone() {
-            matrix.check_push(part, values)?;
-        }
+    for ((part, values), found) in parts.clone().zip(&mut *found) {
+        matrix.check_push(part, found, values)?;
     }
     for ((part, values), found) in parts.zip(found) {
-        matrix.push(part, found, name, values)?;
+        matrix.push_checked(part, found, name, values);
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use matrix::{Element, ElementType, MatrixSpec, OwnedValues, Placement, Values, ValuesMut};
-use rpc::message::{KeyList, Run};
 use rpc::Message;
+use rpc::message::{KeyList, Run};
 
 use crate::known::{Known, SHORTEST_LIST};
 use crate::route::{Route, Slice};
