@@ -105,6 +105,18 @@ impl ClockTable {
         Ok(clock + 1)
     }
 
+    /// Sets the clock of `task` to at least `clock`; its clock. An earlier one changes nothing and is never an error while
+    /// the task has not left, so that a tick may come late or twice; at the barrier a later one is refused.
+    pub fn advance(&mut self, task: u32, clock: Clock) -> Result<Clock, ClockFault> {
+        let known = self.clock(task)?;
+        if clock <= known {
+            return Ok(known);
+        }
+        self.live_clock(task)?;
+        self.tasks[task as usize].1 = clock;
+        Ok(clock)
+    }
+
     /// `task` has ended: from now on it holds nobody back. False when it had left before.
     pub fn finish(&mut self, task: u32) -> bool {
         let Some(entry) = self.tasks.get_mut(task as usize) else { return false };
@@ -155,6 +167,21 @@ impl ClockTable {
             Some((TaskState::Left, _)) => Err(ClockFault::Left),
             Some((TaskState::Live | TaskState::AtBarrier, clock)) => Ok(*clock),
         }
+    }
+
+    /// Number of tasks that there ever were.
+    pub fn task_count(&self) -> u32 {
+        self.tasks.len() as u32
+    }
+
+    /// The last clock of a task, whether it has left or not.
+    pub fn last_clock(&self, task: u32) -> Option<Clock> {
+        self.tasks.get(task as usize).map(|entry| entry.1)
+    }
+
+    /// Whether a task waits at the barrier.
+    pub fn is_at_barrier(&self, task: u32) -> bool {
+        self.tasks.get(task as usize).is_some_and(|entry| entry.0 == TaskState::AtBarrier)
     }
 
     /// Whether a pull of `task` may be answered now.

@@ -2,7 +2,7 @@
 //! is decided when the loops are compiled.
 
 use std::fmt::Debug;
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,16 @@ pub enum ElementType {
     F64,
     /// 64-bit signed integer, for counts.
     I64,
+}
+
+impl ElementType {
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            ElementType::F32 => 4,
+            ElementType::F64 | ElementType::I64 => 8,
+        }
+    }
 }
 
 /// A slice of values of one of the element types, row-major.
@@ -49,6 +59,27 @@ pub enum OwnedValues {
     F64(Vec<f64>),
     /// Of an `i64` matrix.
     I64(Vec<i64>),
+}
+
+impl<'a> Values<'a> {
+    /// The elements of a range.
+    #[must_use]
+    pub fn part(self, range: Range<usize>) -> Values<'a> {
+        match self {
+            Values::F32(values) => Values::F32(&values[range]),
+            Values::F64(values) => Values::F64(&values[range]),
+            Values::I64(values) => Values::I64(&values[range]),
+        }
+    }
+
+    /// A copy that owns its memory.
+    pub fn to_owned_values(self) -> OwnedValues {
+        match self {
+            Values::F32(values) => OwnedValues::F32(values.to_vec()),
+            Values::F64(values) => OwnedValues::F64(values.to_vec()),
+            Values::I64(values) => OwnedValues::I64(values.to_vec()),
+        }
+    }
 }
 
 impl Values<'_> {
@@ -102,6 +133,34 @@ impl ValuesMut<'_> {
 }
 
 impl OwnedValues {
+    /// `len` zeros.
+    pub fn zeros(element: ElementType, len: usize) -> Self {
+        match element {
+            ElementType::F32 => OwnedValues::F32(vec![0.0; len]),
+            ElementType::F64 => OwnedValues::F64(vec![0.0; len]),
+            ElementType::I64 => OwnedValues::I64(vec![0; len]),
+        }
+    }
+
+    /// The elements of a range, to be written.
+    pub fn part_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
+        match self {
+            OwnedValues::F32(values) => ValuesMut::F32(&mut values[range]),
+            OwnedValues::F64(values) => ValuesMut::F64(&mut values[range]),
+            OwnedValues::I64(values) => ValuesMut::I64(&mut values[range]),
+        }
+    }
+
+    /// Puts the elements of `from`, which has the same type, behind these. Panics when it has another.
+    pub fn extend(&mut self, from: Values<'_>) {
+        match (self, from) {
+            (OwnedValues::F32(into), Values::F32(from)) => into.extend_from_slice(from),
+            (OwnedValues::F64(into), Values::F64(from)) => into.extend_from_slice(from),
+            (OwnedValues::I64(into), Values::I64(from)) => into.extend_from_slice(from),
+            (into, from) => panic!("{:?} behind {:?}", from.element_type(), into.element_type()),
+        }
+    }
+
     /// The same values, borrowed.
     pub fn as_values(&self) -> Values<'_> {
         match self {

@@ -98,6 +98,11 @@ impl HeldMatrix {
         with_held!(&mut self.any, held => held.push(run, found, name, values))
     }
 
+    /// What [`Self::push`] would refuse. To be asked for each run of a push with several before the first is merged.
+    pub fn check_push(&self, run: KeyRun<'_>, values: Values<'_>) -> Result<(), Error> {
+        with_held!(&self.any, held => held.check_push(&run, values).map(drop))
+    }
+
     /// All rows that exist, keys ascending, after merging what is staged below `bound`.
     pub fn export(&mut self, bound: Clock) -> Result<Exported, Error> {
         with_held!(&mut self.any, held => held.export(bound))
@@ -142,8 +147,9 @@ impl<E: Ruled> Held<E> {
         self.partitions.iter().flatten().flat_map(Partition::tables)
     }
 
-    /// The partition of a run whose keys are in order and in its range, and whose values have the right shape.
-    fn partition(&mut self, run: &KeyRun<'_>, value_count: usize) -> Result<&mut Partition<E>, Error> {
+    /// Whether the keys of a run are in order and in the range of its partition, which is held here, and its values have
+    /// the right shape.
+    fn check_run(&self, run: &KeyRun<'_>, value_count: usize) -> Result<(), Error> {
         let spec = &self.spec;
         let table_count = spec.table_count() as u64;
         if u64::from(run.table) >= table_count {
@@ -163,9 +169,33 @@ impl<E: Ruled> Held<E> {
             return Err(Error::KeyOutOfRange { matrix, key, bound });
         }
         let count = self.partitions.len() as u32;
-        let missing =
-            || Error::NoSuchPartition { matrix: self.spec.name.clone(), partition: run.partition, count };
-        self.partitions.get_mut(i).and_then(Option::as_mut).ok_or_else(missing)
+        match self.partitions.get(i) {
+            Some(Some(_)) => Ok(()),
+            _ => Err(Error::NoSuchPartition { matrix: spec.name.clone(), partition: run.partition, count }),
+        }
+    }
+
+    /// The partition of a run that was checked.
+    fn partition(&mut self, run: &KeyRun<'_>) -> &mut Partition<E> {
+        self.partitions[run.partition as usize].as_mut().expect("check_run found it")
+    }
+
+    /// The values of a push that can be merged.
+    fn check_push<'a>(&self, run: &KeyRun<'_>, values: Values<'a>) -> Result<&'a [E], Error> {
+        let matrix = || self.spec.name.clone();
+        let Some(slice) = E::slice(values) else {
+            let (expected, actual) = (E::TYPE, values.element_type());
+            return Err(Error::ElementType { matrix: matrix(), expected, actual });
+        };
+        let columns = self.spec.columns_of_table();
+        if let Some(at) = E::first_non_finite(slice)
+            && let Some(&key) = run.keys.get(at / columns)
+        {
+            let (column, value) = ((at % columns) as u64, slice[at].to_f64());
+            return Err(Error::NonFinite { matrix: matrix(), key, column, value });
+        }
+        self.check_run(run, slice.len())?;
+        Ok(slice)
     }
 
     fn pull(
@@ -177,10 +207,11 @@ impl<E: Ruled> Held<E> {
     ) -> Result<(), Error> {
         let (expected, actual, count) = (E::TYPE, out.element_type(), out.len());
         let merges = self.spec.consistency.stages_pushes();
-        let partition = self.partition(&run, count)?;
+        self.check_run(&run, count)?;
         let Some(out) = E::slice_mut(out) else {
             return Err(Error::ElementType { matrix: self.spec.name.clone(), expected, actual });
         };
+        let partition = self.partition(&run);
         if merges {
             partition.merge_below(clock);
         }
@@ -195,23 +226,9 @@ impl<E: Ruled> Held<E> {
         name: PushName,
         values: Values<'_>,
     ) -> Result<(), Error> {
-        let columns = self.spec.columns_of_table();
+        let slice = self.check_push(&run, values)?;
         let stages = self.spec.consistency.stages_pushes();
-        let matrix = || self.spec.name.clone();
-        let Some(slice) = E::slice(values) else {
-            return Err(Error::ElementType {
-                matrix: matrix(),
-                expected: E::TYPE,
-                actual: values.element_type(),
-            });
-        };
-        if let Some(at) = E::first_non_finite(slice)
-            && let Some(&key) = run.keys.get(at / columns)
-        {
-            let (column, value) = ((at % columns) as u64, slice[at].to_f64());
-            return Err(Error::NonFinite { matrix: matrix(), key, column, value });
-        }
-        let partition = self.partition(&run, slice.len())?;
+        let partition = self.partition(&run);
         let mut located = found.run(&run);
         if stages {
             partition.stage(&mut located, name, slice);

@@ -132,7 +132,7 @@ impl MatrixSpec {
     }
 
     /// Values of a key: by row the columns, by column one.
-    pub(crate) fn columns_of_table(&self) -> usize {
+    pub fn columns_of_table(&self) -> usize {
         match self.axis {
             Axis::Row => self.columns as usize,
             Axis::Column => 1,

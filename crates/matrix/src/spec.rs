@@ -74,6 +74,18 @@ impl MatrixSpec {
         }
     }
 
+    /// Bytes that the partitions `held` take before anything is pushed: all rows of dense ones, with their slots.
+    pub fn first_bytes(&self, held: &[u32]) -> u64 {
+        if self.storage == Storage::Sparse {
+            return 0;
+        }
+        let placement = self.partitioner.place(self.key_bound());
+        let ranges = held.iter().filter_map(|partition| placement.range(*partition as usize));
+        let keys: u64 = ranges.map(|range| range.end - range.start).sum();
+        let width = self.rule.row_width(self.columns_of_table()) * self.element.size();
+        keys.saturating_mul(width as u64).saturating_mul(self.table_count() as u64)
+    }
+
     /// Checks every field by itself and with the others. The error names the first that cannot be.
     pub fn check(&self) -> Result<(), Error> {
         if self.name.is_empty() {

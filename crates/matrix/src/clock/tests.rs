@@ -81,6 +81,23 @@ fn early_late_and_double_calls_have_defined_results() {
 }
 
 #[test]
+fn a_clock_that_is_told_early_late_or_twice_never_falls() {
+    let mut table = ClockTable::new(2);
+    assert_eq!(table.advance(0, 3), Ok(3), "later than the next: as it is");
+    assert_eq!(table.advance(0, 3), Ok(3));
+    assert_eq!(table.advance(0, 1), Ok(3));
+    table.barrier(0).unwrap();
+    assert_eq!(table.advance(0, 3), Ok(3), "a repeat, while it waits");
+    assert_eq!(table.advance(0, 4), Err(ClockFault::AtBarrier));
+    assert!(table.is_at_barrier(0) && !table.is_at_barrier(1));
+    table.finish(0);
+    assert_eq!(table.advance(0, 1), Err(ClockFault::Left));
+    assert_eq!((table.last_clock(0), table.last_clock(2)), (Some(3), None));
+    assert_eq!(table.advance(2, 1), Err(ClockFault::Unknown));
+    assert_eq!(table.task_count(), 2);
+}
+
+#[test]
 fn a_new_task_starts_at_the_minimum() {
     let mut table = ClockTable::new(2);
     for (task, ticks) in [(0, 5), (1, 3)] {

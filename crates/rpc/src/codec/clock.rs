@@ -1,0 +1,104 @@
+//! Ticks, leaves, joins: a header and nothing else. [`Barrier`]: meta is the generation (u64) and whether the task brings
+//! a part to the sum (u32, 0 or 1), then 0 (u32); the part is in the values, as f64. [`Released`]: the sum is in the values.
+
+use matrix::{ElementType, OwnedValues};
+
+use super::Out;
+use super::bytes::MetaReader;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::field;
+use crate::message::{Barrier, Join, Joined, Leave, Released, Tick};
+
+impl Tick {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        header.clock = self.clock;
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        let header = &frame.header;
+        Self { request: header.request, job: header.job, task: header.task, clock: header.clock }
+    }
+}
+
+impl Leave {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        Self { request: frame.header.request, job: frame.header.job, task: frame.header.task }
+    }
+}
+
+impl Join {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        Self { request: frame.header.request, job: frame.header.job, task: frame.header.task }
+    }
+}
+
+impl Joined {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        (out.header.request, out.header.clock) = (self.request, self.clock);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        Self { request: frame.header.request, clock: frame.header.clock }
+    }
+}
+
+impl Barrier {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        (header.clock, header.element) = (self.clock, ElementType::F64);
+        out.meta.extend(self.generation.to_le_bytes());
+        out.meta.extend(u64::from(self.part.is_some()).to_le_bytes());
+    }
+
+    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        let header = frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let (generation, given) = (meta.u64("generation")?, meta.u32("whether there is a part")?);
+        meta.zero("reserved")?;
+        meta.end("reserved")?;
+        let part = doubles(frame)?;
+        let part = match given {
+            0 if part.is_empty() => None,
+            1 => Some(part),
+            _ => return Err(field(header.kind, "whether there is a part", given, "1, or 0 without values")),
+        };
+        let (request, job, task, clock) = (header.request, header.job, header.task, header.clock);
+        Ok(Self { request, job, task, clock, generation, part })
+    }
+}
+
+impl Released {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        (out.header.request, out.header.clock) = (self.request, self.clock);
+        out.header.element = ElementType::F64;
+    }
+
+    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        let (request, clock) = (frame.header.request, frame.header.clock);
+        Ok(Self { request, clock, sum: doubles(frame)? })
+    }
+}
+
+fn doubles(frame: Frame) -> Result<Vec<f64>, Error> {
+    match frame.values {
+        OwnedValues::F64(values) => Ok(values),
+        OwnedValues::F32(_) | OwnedValues::I64(_) => {
+            let element = frame.values.element_type();
+            Err(field(frame.header.kind, "element type", format!("{element:?}"), "F64"))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Meta of a pull or push, and the digest of a list of keys.
+//!
+//! | at | field | type |
+//! |---|---|---|
+//! | 0 | table | u32 |
+//! | 4 | form of the keys: 0 listed, 1 range, 2 known | u32 |
+//! | 8 | number of runs | u32 |
+//! | 12 | known: number of keys; else 0 | u32 |
+//! | 16 | range: start and end; known: the digest; listed: nothing | 2 x u64, u128 |
+//! | then | runs: partition, number of keys | 2 x u32 each |
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::bytes::MetaReader;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::field;
+use crate::message::{KeyList, Run};
+
+const LISTED: u32 = 0;
+const RANGE: u32 = 1;
+const KNOWN: u32 = 2;
+
+impl KeyList {
+    /// The name of a list: xxh3-128 (seed 0) of the number of runs (u64), each run (partition u32, count u32), and the
+    /// keys (u64), all little-endian.
+    pub fn digest(runs: &[Run], keys: &[u64]) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(&(runs.len() as u64).to_le_bytes());
+        for run in runs {
+            hash.update(&run_bytes(*run));
+        }
+        hash.update(bytemuck::cast_slice(keys));
+        hash.digest128()
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        match self {
+            KeyList::Listed(keys) => keys.len() as u64,
+            KeyList::Range { start, end } => end.saturating_sub(*start),
+            KeyList::Known { count, .. } => u64::from(*count),
+        }
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn run_bytes(run: Run) -> [u8; 8] {
+    (u64::from(run.partition) | u64::from(run.count) << 32).to_le_bytes()
+}
+
+/// What goes into the section of keys.
+pub(super) fn section(keys: &KeyList) -> &[u64] {
+    match keys {
+        KeyList::Listed(keys) => keys,
+        KeyList::Range { .. } | KeyList::Known { .. } => &[],
+    }
+}
+
+pub(super) fn write(table: u32, runs: &[Run], keys: &KeyList, meta: &mut Vec<u8>) {
+    let (form, count) = match keys {
+        KeyList::Listed(_) => (LISTED, 0),
+        KeyList::Range { .. } => (RANGE, 0),
+        KeyList::Known { count, .. } => (KNOWN, *count),
+    };
+    for value in [table, form, runs.len() as u32, count] {
+        meta.extend(value.to_le_bytes());
+    }
+    match keys {
+        KeyList::Listed(_) => {}
+        KeyList::Range { start, end } => {
+            meta.extend(start.to_le_bytes());
+            meta.extend(end.to_le_bytes());
+        }
+        KeyList::Known { digest, .. } => meta.extend(digest.to_le_bytes()),
+    }
+    meta.extend(runs.iter().flat_map(|run| run_bytes(*run)));
+}
+
+/// Table, runs and keys of a pull or push; takes the keys out of the frame.
+pub(super) fn read(frame: &mut Frame) -> Result<(u32, Vec<Run>, KeyList), Error> {
+    let kind = frame.header.kind;
+    let mut meta = MetaReader::new(kind, &frame.meta);
+    let (table, form) = (meta.u32("table")?, meta.u32("form of keys")?);
+    let (run_count, count) = (meta.u32("number of runs")?, meta.u32("number of keys")?);
+    let keys = match form {
+        LISTED => KeyList::Listed(std::mem::take(&mut frame.keys)),
+        RANGE => KeyList::Range { start: meta.u64("start")?, end: meta.u64("end")? },
+        KNOWN => KeyList::Known { digest: meta.u128("digest")?, count },
+        _ => return Err(field(kind, "form of keys", form, "0 listed, 1 range, 2 known")),
+    };
+    if form != KNOWN && count != 0 {
+        return Err(field(kind, "number of keys", count, "0: only a known list says it here"));
+    }
+    if !frame.keys.is_empty() {
+        return Err(field(kind, "length of keys", frame.keys.len(), "0: only a listed form has keys"));
+    }
+    if let KeyList::Range { start, end } = keys
+        && end < start
+    {
+        return Err(field(kind, "end", end, format!("at least the start {start}")));
+    }
+    let bytes = meta.take("runs", run_count as usize * 8)?;
+    meta.end("runs")?;
+    let runs: Vec<Run> = bytes.chunks_exact(8).map(run_of_bytes).collect();
+    let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+    if total != keys.len() {
+        return Err(field(kind, "sum of the runs", total, format!("{}, the number of keys", keys.len())));
+    }
+    Ok((table, runs, keys))
+}
+
+fn run_of_bytes(bytes: &[u8]) -> Run {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    Run { partition: word(0), count: word(4) }
+}

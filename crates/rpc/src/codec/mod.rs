@@ -1,0 +1,247 @@
+//! Between messages and the bytes of frames, one conversation a file, as in [`crate::message`].
+//!
+//! A frame is written as head (header and padded meta), keys, values, padding. Keys and values are never copied: they are
+//! written from where the message has them, and the vectors of a received frame become those of the message.
+
+mod bytes;
+mod clock;
+mod json;
+mod keys;
+mod pull;
+mod push;
+mod rows;
+mod session;
+
+use matrix::Values;
+
+use crate::error::Error;
+use crate::frame::{ALIGN, Frame, padding, value_bytes};
+use crate::header::{HEADER_BYTES, Header};
+use crate::kind::Kind;
+use crate::limits::FrameLimits;
+use crate::message::{
+    Barrier, Control, Done, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message,
+    Pull, Pulled, Push, Released, RestoreRows, Stats, Tick, Welcome,
+};
+
+/// Where a message is written: the header, and meta behind what is there.
+struct Out<'a> {
+    header: Header,
+    meta: &'a mut Vec<u8>,
+}
+
+/// The sections of a message that are written from where they lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'a> {
+    keys: &'a [u64],
+    values: Values<'a>,
+}
+
+impl<'a> Body<'a> {
+    /// Of a message.
+    pub fn of(message: &'a Message) -> Self {
+        let mut keys: &[u64] = &[];
+        let mut values = Values::F32(&[]);
+        match message {
+            Message::Pull(pull) => keys = keys::section(&pull.keys),
+            Message::Push(push) => {
+                (keys, values) = (keys::section(&push.keys), push.values.as_values());
+            }
+            Message::Pulled(pulled) => values = pulled.values.as_values(),
+            Message::ExportPage(page) => (keys, values) = (&page.keys, page.values.as_values()),
+            Message::Import(import) => (keys, values) = (&import.keys, import.values.as_values()),
+            Message::Barrier(barrier) => values = Values::F64(barrier.part.as_deref().unwrap_or(&[])),
+            Message::Released(released) => values = Values::F64(&released.sum),
+            Message::Hello(_)
+            | Message::Welcome(_)
+            | Message::OpenJob(_)
+            | Message::CloseJob(_)
+            | Message::Tick(_)
+            | Message::Leave(_)
+            | Message::Join(_)
+            | Message::Joined(_)
+            | Message::Export(_)
+            | Message::KeepRows(_)
+            | Message::RestoreRows(_)
+            | Message::Stats(_)
+            | Message::StatsReply(_)
+            | Message::Done(_)
+            | Message::Fault(_)
+            | Message::Control(_) => {}
+        }
+        Self { keys, values }
+    }
+
+    /// Keys, values, padding: what follows the head.
+    pub fn slices(&self) -> [&'a [u8]; 3] {
+        let values = value_bytes(&self.values);
+        [bytemuck::cast_slice(self.keys), values, &[0; ALIGN][..padding(values.len())]]
+    }
+
+    /// Bytes of all slices.
+    pub fn len(&self) -> usize {
+        self.slices().iter().map(|slice| slice.len()).sum()
+    }
+
+    /// Whether nothing follows the head.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Appends the head of the frame of `message`. What is longer than a receiver takes is an error, and nothing is appended.
+pub fn put_head(
+    message: &Message,
+    checksum: bool,
+    limits: &FrameLimits,
+    head: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let start = head.len();
+    let result = try_put_head(message, checksum, limits, head);
+    if result.is_err() {
+        head.truncate(start);
+    }
+    result
+}
+
+fn try_put_head(
+    message: &Message,
+    checksum: bool,
+    limits: &FrameLimits,
+    head: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let meta_at = head.len() + HEADER_BYTES;
+    head.resize(meta_at, 0);
+    let mut out = Out { header: Header::new(Kind::of(message)), meta: head };
+    put(message, &mut out)?;
+    let body = Body::of(message);
+    let mut header = out.header;
+    let kind = header.kind.name();
+    let length = |section: &'static str, count: usize| {
+        let too_long = Error::TooLong { kind, section, bytes: count as u64, limit: u64::from(u32::MAX) };
+        u32::try_from(count).map_err(|_| too_long)
+    };
+    let meta_len = head.len() - meta_at;
+    (header.meta_len, header.keys_len) = (length("meta", meta_len)?, length("keys", body.keys.len())?);
+    (header.values_len, header.element) = (length("values", body.values.len())?, body.values.element_type());
+    header.check_lengths(limits)?;
+    head.resize(head.len() + padding(meta_len), 0);
+    if checksum {
+        let meta = crc32c::crc32c(&head[meta_at..]);
+        header.checksum = true;
+        header.body_sum = body.slices().iter().fold(meta, |sum, slice| crc32c::crc32c_append(sum, slice));
+    }
+    head[meta_at - HEADER_BYTES..meta_at].copy_from_slice(&header.to_bytes());
+    Ok(())
+}
+
+/// Appends the whole frame of `message`.
+pub fn put_frame(
+    message: &Message,
+    checksum: bool,
+    limits: &FrameLimits,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Error> {
+    put_head(message, checksum, limits, bytes)?;
+    for slice in Body::of(message).slices() {
+        bytes.extend_from_slice(slice);
+    }
+    Ok(())
+}
+
+fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
+    match message {
+        Message::Hello(message) => message.put(out),
+        Message::Welcome(message) => message.put(out),
+        Message::OpenJob(message) => json::put(message, out)?,
+        Message::CloseJob(message) => json::put(message, out)?,
+        Message::Pull(message) => message.put(out),
+        Message::Pulled(message) => message.put(out),
+        Message::Push(message) => message.put(out),
+        Message::Tick(message) => message.put(out),
+        Message::Leave(message) => message.put(out),
+        Message::Join(message) => message.put(out),
+        Message::Joined(message) => message.put(out),
+        Message::Barrier(message) => message.put(out),
+        Message::Released(message) => message.put(out),
+        Message::Export(message) => message.put(out),
+        Message::ExportPage(message) => message.put(out),
+        Message::Import(message) => message.put(out),
+        Message::KeepRows(message) => message.put(out),
+        Message::RestoreRows(message) => message.put(out),
+        Message::Stats(message) => {
+            (out.header.request, out.header.job) = (message.request, message.job);
+        }
+        Message::StatsReply(message) => json::put(message, out)?,
+        Message::Done(message) => message.put(out),
+        Message::Fault(message) => json::put(message, out)?,
+        Message::Control(message) => message.put(out)?,
+    }
+    Ok(())
+}
+
+impl Message {
+    /// What a frame says.
+    pub fn from_frame(frame: Frame) -> Result<Self, Error> {
+        Ok(match frame.header.kind {
+            Kind::Hello => Message::Hello(Hello::get(&frame)?),
+            Kind::Welcome => Message::Welcome(Welcome::get(&frame)?),
+            Kind::OpenJob => Message::OpenJob(json::get(&frame)?),
+            Kind::CloseJob => Message::CloseJob(json::get(&frame)?),
+            Kind::Pull => Message::Pull(Pull::get(frame)?),
+            Kind::Pulled => Message::Pulled(Pulled::get(frame)?),
+            Kind::Push => Message::Push(Push::get(frame)?),
+            Kind::Tick => Message::Tick(Tick::get(&frame)),
+            Kind::Leave => Message::Leave(Leave::get(&frame)),
+            Kind::Join => Message::Join(Join::get(&frame)),
+            Kind::Joined => Message::Joined(Joined::get(&frame)),
+            Kind::Barrier => Message::Barrier(Barrier::get(frame)?),
+            Kind::Released => Message::Released(Released::get(frame)?),
+            Kind::Export => Message::Export(Export::get(&frame)?),
+            Kind::ExportPage => Message::ExportPage(ExportPage::get(frame)?),
+            Kind::Import => Message::Import(Import::get(frame)?),
+            Kind::KeepRows => Message::KeepRows(KeepRows::get(&frame)),
+            Kind::RestoreRows => Message::RestoreRows(RestoreRows::get(&frame)),
+            Kind::Stats => Message::Stats(Stats { request: frame.header.request, job: frame.header.job }),
+            Kind::StatsReply => Message::StatsReply(json::get(&frame)?),
+            Kind::Done => Message::Done(Done::get(&frame)?),
+            Kind::Fault => Message::Fault(json::get(&frame)?),
+            Kind::Control => Message::Control(Control::get(&frame)?),
+        })
+    }
+
+    /// The name of its kind.
+    pub fn kind_name(&self) -> &'static str {
+        Kind::of(self).name()
+    }
+}
+
+impl Done {
+    fn put(&self, out: &mut Out<'_>) {
+        out.header.request = self.request;
+        set_mark(&mut out.header, self.applied);
+        out.meta.extend(self.minimum.to_le_bytes());
+    }
+
+    fn get(frame: &Frame) -> Result<Self, Error> {
+        let (request, applied) = (frame.header.request, mark(&frame.header));
+        Ok(Self { request, minimum: minimum_of(frame)?, applied })
+    }
+}
+
+/// Marks stand in the header, as clock and index.
+fn mark(header: &Header) -> Mark {
+    Mark { clock: header.clock, index: header.index }
+}
+
+fn set_mark(header: &mut Header, applied: Mark) {
+    (header.clock, header.index) = (applied.clock, applied.index);
+}
+
+/// Meta of an answer is m.
+fn minimum_of(frame: &Frame) -> Result<u64, Error> {
+    let mut meta = bytes::MetaReader::new(frame.header.kind, &frame.meta);
+    let minimum = meta.u64("minimum")?;
+    meta.end("minimum")?;
+    Ok(minimum)
+}

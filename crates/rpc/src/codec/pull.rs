@@ -1,0 +1,48 @@
+//! [`Pull`]: meta of [`super::keys`], listed keys in the section of keys. [`Pulled`]: meta is the minimum (u64).
+
+use super::keys;
+use super::{Out, mark, minimum_of, set_mark};
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::message::{Pull, Pulled};
+
+impl Pull {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        (header.clock, header.matrix) = (self.clock, self.matrix);
+        keys::write(self.table, &self.runs, &self.keys, out.meta);
+    }
+
+    pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
+        let (table, runs, keys) = keys::read(&mut frame)?;
+        let header = &frame.header;
+        Ok(Self {
+            request: header.request,
+            job: header.job,
+            task: header.task,
+            clock: header.clock,
+            matrix: header.matrix,
+            table,
+            runs,
+            keys,
+        })
+    }
+}
+
+impl Pulled {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        out.header.request = self.request;
+        set_mark(&mut out.header, self.applied);
+        out.meta.extend(self.minimum.to_le_bytes());
+    }
+
+    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        Ok(Self {
+            request: frame.header.request,
+            minimum: minimum_of(&frame)?,
+            applied: mark(&frame.header),
+            values: frame.values,
+        })
+    }
+}

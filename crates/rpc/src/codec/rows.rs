@@ -1,0 +1,88 @@
+//! Meta: [`Export`] the offset (u64); [`ExportPage`] the number of rows (u64); [`Import`] bit 0 first, bit 1 with slots
+//! (u32), then 0 (u32). Keys and values in their sections.
+
+use super::Out;
+use super::bytes::MetaReader;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::field;
+use crate::message::{Export, ExportPage, Import, KeepRows, RestoreRows};
+
+const FIRST: u32 = 1;
+const WITH_SLOTS: u32 = 2;
+
+impl Export {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
+        out.meta.extend(self.offset.to_le_bytes());
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let offset = only_u64(frame, "offset")?;
+        Ok(Self { request: header.request, job: header.job, matrix: header.matrix, offset })
+    }
+}
+
+impl ExportPage {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        out.header.request = self.request;
+        out.meta.extend(self.row_count.to_le_bytes());
+    }
+
+    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        let (request, row_count) = (frame.header.request, only_u64(&frame, "number of rows")?);
+        Ok(Self { request, row_count, keys: frame.keys, values: frame.values })
+    }
+}
+
+impl Import {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
+        let bits = u32::from(self.first) * FIRST + u32::from(self.with_slots) * WITH_SLOTS;
+        out.meta.extend(u64::from(bits).to_le_bytes());
+    }
+
+    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        let header = frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let bits = meta.u32("bits")?;
+        meta.zero("reserved")?;
+        meta.end("reserved")?;
+        if bits & !(FIRST | WITH_SLOTS) != 0 {
+            return Err(field(header.kind, "bits", bits, "0 to 3"));
+        }
+        let (first, with_slots) = (bits & FIRST != 0, bits & WITH_SLOTS != 0);
+        let (request, job, matrix) = (header.request, header.job, header.matrix);
+        Ok(Self { request, job, matrix, first, with_slots, keys: frame.keys, values: frame.values })
+    }
+}
+
+impl KeepRows {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        (out.header.request, out.header.job) = (self.request, self.job);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        Self { request: frame.header.request, job: frame.header.job }
+    }
+}
+
+impl RestoreRows {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        (out.header.request, out.header.job) = (self.request, self.job);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Self {
+        Self { request: frame.header.request, job: frame.header.job }
+    }
+}
+
+fn only_u64(frame: &Frame, name: &'static str) -> Result<u64, Error> {
+    let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+    let value = meta.u64(name)?;
+    meta.end(name)?;
+    Ok(value)
+}

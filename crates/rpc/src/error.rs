@@ -1,0 +1,93 @@
+//! What can go wrong between processes.
+
+use std::io;
+
+use crate::message::Fault;
+
+/// An error of this crate. Variants carry data; the text says what, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
+pub enum Error {
+    /// The other end is gone, or this one was shut down.
+    #[error("the connection is closed")]
+    Closed,
+
+    /// Nothing came in time. Nothing is lost: the next receive goes on.
+    #[error("timed out {during}")]
+    TimedOut { during: &'static str },
+
+    /// The other end answered with a fault.
+    #[error("refused ({:?}): {}", .0.kind, .0.text)]
+    Refused(Fault),
+
+    /// The system said no.
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+
+    /// Not an address.
+    #[error("address {text:?}: {problem}; write tcp:HOST:PORT, HOST:PORT or unix:PATH")]
+    Address { text: String, problem: &'static str },
+
+    /// Another protocol speaks.
+    #[error("no frame: it begins with {actual:#010x}, expected {expected:#010x} (\"SRPH\")")]
+    Magic { expected: u32, actual: u32 },
+
+    /// Another version of the protocol.
+    #[error(
+        "the frame is of protocol version {actual}, this end speaks {expected}: use the same release at both ends"
+    )]
+    Version { expected: u16, actual: u16 },
+
+    /// Damaged on the way.
+    #[error(
+        "{part} of frame {kind} is damaged: its CRC-32C is {actual:#010x}, the header says {expected:#010x}"
+    )]
+    Checksum { part: &'static str, kind: u16, expected: u32, actual: u32 },
+
+    /// A kind that this version does not have.
+    #[error("frame kind {kind} is unknown, kinds are 1 to {last}")]
+    Kind { kind: u16, last: u16 },
+
+    /// A section longer than its limit.
+    #[error("{section} of frame {kind} has {bytes} bytes, the limit is {limit}")]
+    TooLong { kind: &'static str, section: &'static str, bytes: u64, limit: u64 },
+
+    /// A field that cannot be.
+    #[error("frame {kind}: {field} is {actual}, expected {expected}")]
+    Field { kind: &'static str, field: &'static str, actual: String, expected: String },
+
+    /// A meta section that ends early or late.
+    #[error("frame {kind}: meta has {actual} bytes, {field} ends at {expected}")]
+    MetaLength { kind: &'static str, field: &'static str, expected: usize, actual: usize },
+
+    /// A readable section that cannot be read.
+    #[error("frame {kind}: its JSON cannot be read: {problem}")]
+    Json { kind: &'static str, problem: String },
+
+    /// Another message than the one that must come.
+    #[error("got a message {actual}, expected {expected}")]
+    Unexpected { expected: &'static str, actual: &'static str },
+
+    /// A thread of the service ended by itself.
+    #[error("lane {lane} panicked; its error comes first in the log")]
+    Lane { lane: usize },
+}
+
+impl Error {
+    /// An error of the system, with what was being done.
+    pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected => Error::Closed,
+            _ => Error::Io { what: what.into(), source },
+        }
+    }
+
+    /// Whether the system says: not now.
+    pub(crate) fn is_wait(kind: io::ErrorKind) -> bool {
+        matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    }
+}

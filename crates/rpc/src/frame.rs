@@ -1,0 +1,102 @@
+//! A frame in memory: header and sections, and the bytes of the sections without a copy.
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use matrix::{ElementType, OwnedValues, Values};
+
+use crate::error::Error;
+use crate::header::Header;
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("frames are little-endian and their sections are written as they lie in memory");
+
+/// Meta and values are padded to this many bytes with zeros.
+pub(crate) const ALIGN: usize = 8;
+
+/// A frame that was received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// The header.
+    pub header: Header,
+    /// As its kind says.
+    pub meta: Vec<u8>,
+    /// The keys.
+    pub keys: Vec<u64>,
+    /// The values.
+    pub values: OwnedValues,
+}
+
+/// Bytes up to the next multiple of eight.
+pub(crate) fn padding(len: usize) -> usize {
+    len.wrapping_neg() % ALIGN
+}
+
+/// The bytes of values.
+pub(crate) fn value_bytes<'a>(values: &Values<'a>) -> &'a [u8] {
+    match *values {
+        Values::F32(values) => cast_slice(values),
+        Values::F64(values) => cast_slice(values),
+        Values::I64(values) => cast_slice(values),
+    }
+}
+
+impl Frame {
+    /// With room for all sections, padded; the lengths are those of a checked header.
+    pub(crate) fn with_room(header: Header) -> Self {
+        let meta_len = header.meta_len as usize;
+        let values_len = header.values_len as usize;
+        let values = match header.element {
+            ElementType::F32 => OwnedValues::F32(vec![0.0; values_len.next_multiple_of(2)]),
+            ElementType::F64 => OwnedValues::F64(vec![0.0; values_len]),
+            ElementType::I64 => OwnedValues::I64(vec![0; values_len]),
+        };
+        Self {
+            header,
+            meta: vec![0; meta_len + padding(meta_len)],
+            keys: vec![0; header.keys_len as usize],
+            values,
+        }
+    }
+
+    /// The section in which byte `at` of the padded body lies, from that byte on. Empty at the end.
+    pub(crate) fn body_from(&mut self, at: usize) -> &mut [u8] {
+        let keys_at = self.meta.len();
+        let values_at = keys_at + self.keys.len() * 8;
+        if at < keys_at {
+            return &mut self.meta[at..];
+        }
+        if at < values_at {
+            return &mut cast_slice_mut(&mut self.keys)[at - keys_at..];
+        }
+        let bytes: &mut [u8] = match &mut self.values {
+            OwnedValues::F32(values) => cast_slice_mut(values),
+            OwnedValues::F64(values) => cast_slice_mut(values),
+            OwnedValues::I64(values) => cast_slice_mut(values),
+        };
+        &mut bytes[at - values_at..]
+    }
+
+    /// All bytes are there and summed up to `sum`: checks it and takes the padding off.
+    pub(crate) fn finish(&mut self, sum: u32) -> Result<(), Error> {
+        let kind = self.header.kind;
+        if self.header.checksum && self.header.body_sum != sum {
+            let (expected, actual) = (self.header.body_sum, sum);
+            return Err(Error::Checksum { part: "the body", kind: kind as u16, expected, actual });
+        }
+        let padded = self.meta.split_off(self.header.meta_len as usize);
+        let mut is_zero = padded.iter().all(|byte| *byte == 0);
+        if let OwnedValues::F32(values) = &mut self.values
+            && values.len() > self.header.values_len as usize
+        {
+            is_zero &= values.pop().is_some_and(|pad| pad.to_bits() == 0);
+        }
+        if !is_zero {
+            return Err(crate::header::field(
+                kind,
+                "padding",
+                "not zero",
+                "zeros up to a multiple of 8 bytes",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! The first 64 bytes of a frame.
+//!
+//! | at | field | type |
+//! |---|---|---|
+//! | 0 | magic, the bytes `SRPH` | u32 |
+//! | 4 | version | u16 |
+//! | 6 | kind | u16 |
+//! | 8 | flags | u32 |
+//! | 12 | job | u32 |
+//! | 16 | request | u64 |
+//! | 24 | clock | u64 |
+//! | 32 | task | u32 |
+//! | 36 | matrix | u32 |
+//! | 40 | length of meta, bytes | u32 |
+//! | 44 | length of keys, u64s | u32 |
+//! | 48 | length of values, elements | u32 |
+//! | 52 | index | u32 |
+//! | 56 | CRC-32C of the body, 0 when the flag says none | u32 |
+//! | 60 | CRC-32C of bytes 0..60 | u32 |
+
+use matrix::ElementType;
+
+use crate::error::Error;
+use crate::kind::{Kind, Uses};
+use crate::limits::FrameLimits;
+
+/// The bytes `SRPH`.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
+/// Of the protocol.
+pub const VERSION: u16 = 1;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 64;
+
+/// The body has a checksum.
+const BODY_CHECKSUM: u32 = 1;
+/// Where the two bits of the element type stand.
+const ELEMENT_SHIFT: u32 = 4;
+const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 3 << ELEMENT_SHIFT;
+/// What the header's own checksum covers.
+const SUMMED: usize = 60;
+
+/// The fixed part of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the table of the module says it")]
+pub struct Header {
+    pub kind: Kind,
+    /// Whether the body has a checksum.
+    pub checksum: bool,
+    /// Of the values.
+    pub element: ElementType,
+    pub job: u32,
+    pub request: u64,
+    pub clock: u64,
+    pub task: u32,
+    pub matrix: u32,
+    pub meta_len: u32,
+    pub keys_len: u32,
+    pub values_len: u32,
+    pub index: u32,
+    pub body_sum: u32,
+}
+
+impl Header {
+    /// Of a kind, all else 0.
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            checksum: false,
+            element: ElementType::F32,
+            job: 0,
+            request: 0,
+            clock: 0,
+            task: 0,
+            matrix: 0,
+            meta_len: 0,
+            keys_len: 0,
+            values_len: 0,
+            index: 0,
+            body_sum: 0,
+        }
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let flags = u32::from(self.checksum) | element_code(self.element) << ELEMENT_SHIFT;
+        let mut bytes = [0; HEADER_BYTES];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&MAGIC.to_le_bytes());
+        put(&VERSION.to_le_bytes());
+        put(&(self.kind as u16).to_le_bytes());
+        put(&flags.to_le_bytes());
+        put(&self.job.to_le_bytes());
+        put(&self.request.to_le_bytes());
+        put(&self.clock.to_le_bytes());
+        for field in
+            [self.task, self.matrix, self.meta_len, self.keys_len, self.values_len, self.index, self.body_sum]
+        {
+            put(&field.to_le_bytes());
+        }
+        let sum = crc32c::crc32c(&bytes[..SUMMED]);
+        bytes[SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads and checks: magic and version first, so that strangers and other releases are told apart from damage.
+    pub fn from_bytes(bytes: &[u8; HEADER_BYTES], limits: &FrameLimits) -> Result<Self, Error> {
+        let magic = u32_at(bytes, 0);
+        if magic != MAGIC {
+            return Err(Error::Magic { expected: MAGIC, actual: magic });
+        }
+        let (version, kind) = (u16_at(bytes, 4), u16_at(bytes, 6));
+        if version != VERSION {
+            return Err(Error::Version { expected: VERSION, actual: version });
+        }
+        let (expected, actual) = (u32_at(bytes, SUMMED), crc32c::crc32c(&bytes[..SUMMED]));
+        if expected != actual {
+            return Err(Error::Checksum { part: "the header", kind, expected, actual });
+        }
+        let kind = Kind::from_code(kind)?;
+        let flags = u32_at(bytes, 8);
+        let element = element_of_code(flags >> ELEMENT_SHIFT & 3);
+        let (Some(element), 0) = (element, flags & !KNOWN_FLAGS) else {
+            return Err(field(kind, "flags", flags, "bit 0 and an element type of 0 to 2 in bits 4 and 5"));
+        };
+        let header = Self {
+            kind,
+            checksum: flags & BODY_CHECKSUM != 0,
+            element,
+            job: u32_at(bytes, 12),
+            request: u64_at(bytes, 16),
+            clock: u64_at(bytes, 24),
+            task: u32_at(bytes, 32),
+            matrix: u32_at(bytes, 36),
+            meta_len: u32_at(bytes, 40),
+            keys_len: u32_at(bytes, 44),
+            values_len: u32_at(bytes, 48),
+            index: u32_at(bytes, 52),
+            body_sum: u32_at(bytes, 56),
+        };
+        header.check_unused()?;
+        header.check_lengths(limits)?;
+        Ok(header)
+    }
+
+    /// Fields that the kind does not have are 0, so that a later version may use them.
+    fn check_unused(&self) -> Result<(), Error> {
+        let uses = self.kind.uses();
+        let fields = [
+            (Uses::JOB, "job", u64::from(self.job)),
+            (Uses::CLOCK, "clock", self.clock),
+            (Uses::TASK, "task", u64::from(self.task)),
+            (Uses::MATRIX, "matrix", u64::from(self.matrix)),
+            (Uses::INDEX, "index", u64::from(self.index)),
+            (Uses::META, "length of meta", u64::from(self.meta_len)),
+            (Uses::KEYS, "length of keys", u64::from(self.keys_len)),
+            (Uses::VALUES, "length of values", u64::from(self.values_len)),
+            (Uses::VALUES, "element type", u64::from(element_code(self.element))),
+        ];
+        for (part, name, value) in fields {
+            if !uses.has(part) && value != 0 {
+                return Err(field(self.kind, name, value, "0: this kind has none"));
+            }
+        }
+        if !self.checksum && self.body_sum != 0 {
+            return Err(field(self.kind, "CRC-32C of the body", self.body_sum, "0: the flag says none"));
+        }
+        Ok(())
+    }
+
+    /// Nothing is longer than its limit; to be asked before anything is allocated or sent.
+    pub fn check_lengths(&self, limits: &FrameLimits) -> Result<(), Error> {
+        let uses = self.kind.uses();
+        let meta = if uses.has(Uses::JSON) { limits.control_bytes } else { limits.meta_bytes };
+        let values = if uses.has(Uses::SUM) { limits.sum_bytes } else { limits.values_bytes };
+        let lengths = [
+            ("meta", u64::from(self.meta_len), meta),
+            ("keys", u64::from(self.keys_len) * 8, limits.keys_bytes),
+            ("values", u64::from(self.values_len) * element_bytes(self.element), values),
+        ];
+        for (section, bytes, limit) in lengths {
+            if bytes > limit {
+                return Err(Error::TooLong { kind: self.kind.name(), section, bytes, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of an element.
+pub(crate) fn element_bytes(element: ElementType) -> u64 {
+    match element {
+        ElementType::F32 => 4,
+        ElementType::F64 | ElementType::I64 => 8,
+    }
+}
+
+fn element_code(element: ElementType) -> u32 {
+    match element {
+        ElementType::F32 => 0,
+        ElementType::F64 => 1,
+        ElementType::I64 => 2,
+    }
+}
+
+fn element_of_code(code: u32) -> Option<ElementType> {
+    [ElementType::F32, ElementType::F64, ElementType::I64].get(code as usize).copied()
+}
+
+/// A field of a header that cannot be.
+pub(crate) fn field(
+    kind: Kind,
+    field: &'static str,
+    actual: impl std::fmt::Display,
+    expected: impl Into<String>,
+) -> Error {
+    Error::Field { kind: kind.name(), field, actual: actual.to_string(), expected: expected.into() }
+}
+
+fn u16_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}

@@ -1,0 +1,111 @@
+//! The kinds of frames, and which parts of a frame each has.
+
+use crate::error::Error;
+use crate::message::Message;
+
+/// Parts of a frame that a kind has; `request` every kind has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses(u16);
+
+#[allow(missing_docs, reason = "named after the fields of the header")]
+impl Uses {
+    pub const JOB: Self = Self(1);
+    pub const CLOCK: Self = Self(1 << 1);
+    pub const TASK: Self = Self(1 << 2);
+    pub const MATRIX: Self = Self(1 << 3);
+    pub const INDEX: Self = Self(1 << 4);
+    pub const META: Self = Self(1 << 5);
+    pub const KEYS: Self = Self(1 << 6);
+    pub const VALUES: Self = Self(1 << 7);
+    /// Meta is readable, and its limit that of the control plane.
+    pub const JSON: Self = Self(1 << 8);
+    /// Values are those of an all-reduce, and their limit that of one.
+    pub const SUM: Self = Self(1 << 9);
+
+    /// Whether all of `part` are among these.
+    pub fn has(self, part: Self) -> bool {
+        self.0 & part.0 == part.0
+    }
+
+    const fn of(parts: &[Self]) -> Self {
+        let (mut bits, mut i) = (0, 0);
+        while i < parts.len() {
+            bits |= parts[i].0;
+            i += 1;
+        }
+        Self(bits)
+    }
+}
+
+macro_rules! kinds {
+    ($($name:ident = $code:literal [$($part:ident)*],)*) => {
+        /// The kind of a frame.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "each kind is named after its message, which says what it means")]
+        #[repr(u16)]
+        pub enum Kind {
+            $($name = $code,)*
+        }
+
+        impl Kind {
+            /// All kinds, by code.
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$name => stringify!($name),)*
+                }
+            }
+
+            /// Which parts a frame of this kind has.
+            pub fn uses(self) -> Uses {
+                match self {
+                    $(Kind::$name => const { Uses::of(&[$(Uses::$part,)*]) },)*
+                }
+            }
+
+            /// Of a message.
+            pub fn of(message: &Message) -> Self {
+                match message {
+                    $(Message::$name(_) => Kind::$name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Hello = 1 [JOB TASK META],
+    Welcome = 2 [CLOCK INDEX META],
+    OpenJob = 3 [JOB META JSON],
+    CloseJob = 4 [JOB META JSON],
+    Pull = 5 [JOB CLOCK TASK MATRIX META KEYS],
+    Pulled = 6 [CLOCK INDEX META VALUES],
+    Push = 7 [JOB CLOCK TASK MATRIX INDEX META KEYS VALUES],
+    Tick = 8 [JOB CLOCK TASK],
+    Leave = 9 [JOB TASK],
+    Join = 10 [JOB TASK],
+    Joined = 11 [CLOCK],
+    Barrier = 12 [JOB CLOCK TASK META VALUES SUM],
+    Released = 13 [CLOCK VALUES SUM],
+    Export = 14 [JOB MATRIX META],
+    ExportPage = 15 [META KEYS VALUES],
+    Import = 16 [JOB MATRIX META KEYS VALUES],
+    KeepRows = 17 [JOB],
+    RestoreRows = 18 [JOB],
+    Stats = 19 [JOB],
+    StatsReply = 20 [META JSON],
+    Done = 21 [CLOCK INDEX META],
+    Fault = 22 [META JSON],
+    Control = 23 [META JSON],
+}
+
+impl Kind {
+    /// Of a code.
+    pub fn from_code(code: u16) -> Result<Self, Error> {
+        let last = Self::ALL.len() as u16;
+        let at = usize::from(code).checked_sub(1);
+        at.and_then(|at| Self::ALL.get(at)).copied().ok_or(Error::Kind { kind: code, last })
+    }
+}

@@ -1,0 +1,75 @@
+//! Every limit of the protocol and of a service, by name.
+
+use std::time::Duration;
+
+/// Most bytes of keys, and of values, that a sender puts into one frame of the data plane: larger requests are cut.
+pub const CHUNK_BYTES: usize = 4 << 20;
+/// What a receiver allows on top, so that a cut needs not be exact.
+const SLACK_BYTES: u64 = 64 << 10;
+
+/// Longest sections of a frame that are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLimits {
+    /// Keys of a frame of the data plane, in bytes.
+    pub keys_bytes: u64,
+    /// Values of a frame of the data plane, in bytes.
+    pub values_bytes: u64,
+    /// Meta of a frame of the data plane, in bytes: eight for each run.
+    pub meta_bytes: u64,
+    /// What one task brings to an all-reduce, and its sum, in bytes.
+    pub sum_bytes: u64,
+    /// A readable (JSON) section, in bytes.
+    pub control_bytes: u64,
+}
+
+impl Default for FrameLimits {
+    fn default() -> Self {
+        Self {
+            keys_bytes: CHUNK_BYTES as u64 + SLACK_BYTES,
+            values_bytes: CHUNK_BYTES as u64 + SLACK_BYTES,
+            meta_bytes: 1 << 20,
+            sum_bytes: 64 << 20,
+            control_bytes: 256 << 20,
+        }
+    }
+}
+
+impl FrameLimits {
+    /// Of one who has not said hello: nothing long.
+    pub fn stranger() -> Self {
+        Self { keys_bytes: 0, values_bytes: 0, meta_bytes: 4 << 10, sum_bytes: 0, control_bytes: 4 << 10 }
+    }
+}
+
+/// Limits of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of each frame.
+    pub frame: FrameLimits,
+    /// Most connections at once, those that have not said hello included. Further ones are told `Busy` and closed.
+    pub connections: usize,
+    /// The hello must be there after so long.
+    pub hello_time: Duration,
+    /// No more requests of a connection are read while more bytes than this wait to be written to it.
+    pub outbound_pause_bytes: usize,
+    /// A connection is closed when more bytes than this wait to be written to it.
+    pub outbound_bytes: usize,
+    /// A connection is closed when bytes wait to be written to it and it has taken none for so long.
+    pub outbound_stall: Duration,
+    /// What is still to be written to a connection when it is closed must be gone after so long.
+    pub close_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame: FrameLimits::default(),
+            connections: 4096,
+            hello_time: Duration::from_secs(5),
+            outbound_pause_bytes: 16 << 20,
+            outbound_bytes: 256 << 20,
+            outbound_stall: Duration::from_secs(30),
+            close_time: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! From bytes, as they come, to frames. It does not read by itself: whoever has a stream asks where the next bytes go
+//! ([`FrameReader::space`]), says how many came, and takes frames until there is none. Stopping between any two bytes
+//! loses nothing.
+
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::{HEADER_BYTES, Header};
+use crate::limits::FrameLimits;
+
+/// Sections with at least so many bytes to come are read straight to their place; shorter rests go through the buffer,
+/// where one read brings several small frames.
+const DIRECT_BYTES: usize = 8 << 10;
+
+/// Takes bytes and gives frames.
+#[derive(Debug)]
+pub struct FrameReader {
+    limits: FrameLimits,
+    buffer: Vec<u8>,
+    /// What of the buffer is filled and not yet taken.
+    start: usize,
+    end: usize,
+    partial: Option<Partial>,
+}
+
+/// A frame whose header has come.
+#[derive(Debug)]
+struct Partial {
+    frame: Frame,
+    /// Bytes of the padded body that have come.
+    filled: usize,
+    /// Their CRC-32C.
+    sum: u32,
+}
+
+impl FrameReader {
+    /// With a buffer of so many bytes, at least a header.
+    pub fn new(limits: FrameLimits, buffer_bytes: usize) -> Self {
+        let buffer = vec![0; buffer_bytes.max(HEADER_BYTES)];
+        Self { limits, buffer, start: 0, end: 0, partial: None }
+    }
+
+    /// Other limits and a larger buffer from now on: the stranger has said who it is.
+    pub fn trust(&mut self, limits: FrameLimits, buffer_bytes: usize) {
+        self.limits = limits;
+        if self.buffer.len() < buffer_bytes {
+            self.buffer.resize(buffer_bytes, 0);
+        }
+    }
+
+    /// Where the next bytes go; never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.reads_direct()
+            && let Some(partial) = &mut self.partial
+        {
+            return partial.frame.body_from(partial.filled);
+        }
+        if self.end == self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// So many bytes came where [`Self::space`] said.
+    pub fn filled(&mut self, count: usize) {
+        if !self.reads_direct() {
+            self.end += count;
+        } else if let Some(partial) = &mut self.partial {
+            partial.took(count);
+        }
+    }
+
+    /// The next frame, if all of it has come. After an error the stream cannot be understood any more.
+    pub fn frame(&mut self) -> Result<Option<Frame>, Error> {
+        if self.partial.is_none() {
+            let Some(bytes) = self.buffer[self.start..self.end].first_chunk::<HEADER_BYTES>() else {
+                // What is there may already show that no frame will come of it.
+                return check_magic(&self.buffer[self.start..self.end]).map(|()| None);
+            };
+            let header = Header::from_bytes(bytes, &self.limits)?;
+            self.start += HEADER_BYTES;
+            self.partial = Some(Partial { frame: Frame::with_room(header), filled: 0, sum: 0 });
+        }
+        let Some(partial) = &mut self.partial else { return Ok(None) };
+        loop {
+            let rest = partial.frame.body_from(partial.filled);
+            if rest.is_empty() {
+                break;
+            }
+            let count = rest.len().min(self.end - self.start);
+            if count == 0 {
+                return Ok(None);
+            }
+            rest[..count].copy_from_slice(&self.buffer[self.start..self.start + count]);
+            self.start += count;
+            partial.took(count);
+        }
+        let Some(Partial { mut frame, sum, .. }) = self.partial.take() else { return Ok(None) };
+        frame.finish(sum)?;
+        Ok(Some(frame))
+    }
+
+    /// What has come and is no frame yet.
+    pub(crate) fn waiting(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the stream may end here.
+    pub fn is_between_frames(&self) -> bool {
+        self.partial.is_none() && self.start == self.end
+    }
+
+    fn reads_direct(&mut self) -> bool {
+        if self.start != self.end {
+            return false;
+        }
+        self.partial
+            .as_mut()
+            .is_some_and(|partial| partial.frame.body_from(partial.filled).len() >= DIRECT_BYTES)
+    }
+}
+
+impl Partial {
+    fn took(&mut self, count: usize) {
+        if self.frame.header.checksum {
+            let bytes = &self.frame.body_from(self.filled)[..count];
+            self.sum = crc32c::crc32c_append(self.sum, bytes);
+        }
+        self.filled += count;
+    }
+}
+
+/// A stream that does not begin with the magic is none of ours, however short it is.
+fn check_magic(bytes: &[u8]) -> Result<(), Error> {
+    let expected = crate::header::MAGIC.to_le_bytes();
+    let count = bytes.len().min(expected.len());
+    if bytes[..count] == expected[..count] {
+        return Ok(());
+    }
+    let mut actual = [0; 4];
+    actual[..count].copy_from_slice(&bytes[..count]);
+    Err(Error::Magic { expected: crate::header::MAGIC, actual: u32::from_le_bytes(actual) })
+}

@@ -1,0 +1,45 @@
+//! Where a process takes connections.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// An address, written `tcp:HOST:PORT`, `HOST:PORT` or `unix:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// Host and port.
+    Tcp(String),
+    /// The file of a socket of this machine.
+    Unix(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |problem| Error::Address { text: text.to_owned(), problem };
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(wrong("has no path")) } else { Ok(Address::Unix(path.into())) };
+        }
+        let place = text.strip_prefix("tcp:").unwrap_or(text);
+        let Some((host, port)) = place.rsplit_once(':') else { return Err(wrong("has no port")) };
+        if host.is_empty() {
+            return Err(wrong("has no host"));
+        }
+        if port.parse::<u16>().is_err() {
+            return Err(wrong("has a port that is no number from 0 to 65535"));
+        }
+        Ok(Address::Tcp(place.to_owned()))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(place) => write!(f, "tcp:{place}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The barrier of a job, with its sums. Generations are counted, so that it can be used again and a repeat of one that is
+//! over is told what came out of it.
+
+use std::time::Duration;
+
+use matrix::reduce::sum_in_task_order;
+use rpc::message::{Barrier, FaultKind, Message, Released, RequestId};
+
+use crate::job::Job;
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
+
+/// Who waits, with what each brought, and what came out of the last one.
+#[derive(Debug)]
+pub(crate) struct Barriers {
+    /// By task.
+    tasks: Vec<AtBarrier>,
+    /// Passed barriers that were answered.
+    answered: u64,
+    /// What each waiting task was told of the last one. It stays until all have come again, so that nobody can miss it.
+    sum: Result<Vec<f64>, matrix::Error>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct AtBarrier {
+    /// Generations that were over before the task joined.
+    joined_at: u64,
+    part: Option<Vec<f64>>,
+    waiting: Option<Waiting>,
+}
+
+/// A barrier to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) connection: ConnectionId,
+    pub(crate) request: RequestId,
+    pub(crate) since: Duration,
+}
+
+impl Barriers {
+    pub(crate) fn new(task_count: u32) -> Self {
+        Self { tasks: vec![AtBarrier::default(); task_count as usize], answered: 0, sum: Ok(Vec::new()) }
+    }
+
+    pub(crate) fn join(&mut self, generation: u64) {
+        self.tasks.push(AtBarrier { joined_at: generation, ..AtBarrier::default() });
+    }
+
+    /// A task that left brings nothing.
+    pub(crate) fn leave(&mut self, task: u32) {
+        if let Some(task) = self.tasks.get_mut(task as usize) {
+            task.part = None;
+        }
+    }
+
+    /// Forgets who waited on a connection, not what they brought.
+    pub(crate) fn forget(&mut self, at: ConnectionId) {
+        for task in &mut self.tasks {
+            task.waiting.take_if(|waiting| waiting.connection == at);
+        }
+    }
+
+    pub(crate) fn take_waiting(&mut self) -> Vec<(ConnectionId, RequestId)> {
+        let waiting = self.tasks.iter_mut().filter_map(|task| task.waiting.take());
+        waiting.map(|waiting| (waiting.connection, waiting.request)).collect()
+    }
+
+    /// Takes out whoever has waited for `limit`, with the task.
+    pub(crate) fn take_late(&mut self, now: Duration, limit: Duration) -> Vec<(Waiting, u32)> {
+        let late = |waiting: &mut Waiting| waiting.since + limit <= now;
+        let tasks = self.tasks.iter_mut().zip(0u32..);
+        tasks.filter_map(|(entry, task)| Some((entry.waiting.take_if(late)?, task))).collect()
+    }
+
+    /// Since when somebody waits.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = Duration> {
+        self.tasks.iter().filter_map(|task| Some(task.waiting?.since))
+    }
+
+    /// Number of those who wait.
+    pub(crate) fn waiting_count(&self) -> u64 {
+        self.waits().count() as u64
+    }
+}
+
+impl LaneState {
+    pub(crate) fn barrier(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        barrier: Barrier,
+        out: &mut Vec<Effect>,
+    ) {
+        let Barrier { request, job, task, .. } = barrier;
+        let arrived = self.check_task(at, job, task).and_then(|()| {
+            let open = self.job(job)?;
+            open.arrive(now, at, barrier)
+        });
+        match arrived {
+            Ok(Some(released)) => out.push(Effect::Send { connection: at, message: released }),
+            Ok(None) => {
+                self.changed.insert(job);
+            }
+            Err(refusal) => self.refuse(at, request, refusal, out),
+        }
+    }
+}
+
+impl Job {
+    /// A task comes. The answer, when the barrier is one that is over.
+    fn arrive(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        barrier: Barrier,
+    ) -> Result<Option<Message>, Refusal> {
+        let Barrier { request, task, clock, generation, part, .. } = barrier;
+        let fault = |fault| Refusal::of_task(task, "barrier", fault);
+        self.table.clock(task).map_err(fault)?;
+        let entry = &mut self.barriers.tasks[task as usize];
+        let (asked, open) = (entry.joined_at + generation, self.table.generation());
+        if asked < open {
+            return self.released(task, request).map(Some);
+        }
+        if asked > open {
+            let passed = open - entry.joined_at;
+            let text = format!("task {task} says it has passed {generation} barriers; here it has {passed}");
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
+        entry.part = part;
+        entry.waiting = Some(Waiting { connection: at, request, since: now });
+        if !self.table.is_at_barrier(task) {
+            self.table.advance(task, clock).map_err(fault)?;
+            self.table.barrier(task).map_err(fault)?;
+        }
+        Ok(None)
+    }
+
+    /// When the barrier is open: closes its sum and answers whoever waits, in the order of tasks.
+    pub(crate) fn pass_barrier(&mut self, now: Duration, out: &mut Vec<Effect>) -> bool {
+        if self.barriers.answered == self.table.generation() {
+            return false;
+        }
+        self.barriers.answered = self.table.generation();
+        let mut parts: Vec<_> = self.barriers.tasks.iter_mut().map(|task| task.part.take()).collect();
+        self.barriers.sum = sum_in_task_order(&mut parts);
+        for task in 0..self.table.task_count() {
+            let Some(waiting) = self.barriers.tasks[task as usize].waiting.take() else { continue };
+            self.stats.waited(now.saturating_sub(waiting.since));
+            let message = self
+                .released(task, waiting.request)
+                .unwrap_or_else(|refusal| Message::Fault(refusal.fault(waiting.request)));
+            out.push(Effect::Send { connection: waiting.connection, message });
+        }
+        true
+    }
+
+    /// What a task is told of the last barrier.
+    fn released(&self, task: u32, request: RequestId) -> Result<Message, Refusal> {
+        let clock = self.table.clock(task).map_err(|fault| Refusal::of_task(task, "barrier", fault))?;
+        let sum = self.barriers.sum.clone()?;
+        Ok(Message::Released(Released { request, clock, sum }))
+    }
+}

@@ -1,0 +1,40 @@
+//! The settings of a lane.
+
+use crate::broken::Broken;
+
+/// What a lane is told at its start.
+#[derive(Clone, Debug)]
+pub struct LaneConfig {
+    /// Its number, from 0.
+    pub lane: u16,
+    /// Number of lanes of the process.
+    pub lanes: u16,
+    /// Another number at each start of the process.
+    pub incarnation: u64,
+    /// Most bytes of rows on this lane, kept copies included.
+    pub memory_limit_bytes: u64,
+    /// Most bytes of requests behind a held push of one connection before the lane stops reading it.
+    pub window_bytes: u64,
+    /// Most bytes of held requests of all connections; beyond it, pulls that would have to wait are sent away.
+    pub held_limit_bytes: u64,
+    /// Most bytes of key lists that are remembered for one connection.
+    pub key_list_limit_bytes: u64,
+    /// The rule that is taken out.
+    #[cfg(feature = "broken")]
+    pub broken: Option<Broken>,
+}
+
+impl LaneConfig {
+    /// Whether a rule is taken out.
+    #[cfg(feature = "broken")]
+    pub(crate) fn lacks(&self, rule: Broken) -> bool {
+        self.broken == Some(rule)
+    }
+
+    /// Whether a rule is taken out: never.
+    #[cfg(not(feature = "broken"))]
+    #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
+    pub(crate) fn lacks(&self, _rule: Broken) -> bool {
+        false
+    }
+}

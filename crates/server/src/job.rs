@@ -1,0 +1,269 @@
+//! A job on a lane: its matrices, the clocks and marks of its tasks, and who waits.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use matrix::clock::{Clock, ClockTable};
+use matrix::{Exported, HeldMatrix, MatrixSpec};
+use rpc::message::{CloseJob, Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, RequestId};
+
+use crate::barrier::Barriers;
+use crate::broken::Broken;
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+use crate::stats::JobStats;
+use rpc::service::{ConnectionId, Effect};
+
+/// Reasons of closed jobs that are remembered, so that late requests learn why.
+const CLOSED_COUNT_LIMIT: usize = 64;
+
+/// A job that is open.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// What it was opened with, request 0.
+    pub(crate) opened: OpenJob,
+    pub(crate) matrices: Vec<HeldMatrix>,
+    pub(crate) table: ClockTable,
+    /// By task: the connection on which it speaks now, how far its pushes have come.
+    pub(crate) connections: Vec<Option<ConnectionId>>,
+    pub(crate) marks: Vec<Mark>,
+    /// Pulls and pushes that wait, by arrival.
+    pub(crate) held: BTreeMap<u64, Held>,
+    pub(crate) barriers: Barriers,
+    /// The matrix that was asked for last, while nothing has changed it.
+    pub(crate) exported: Option<(u32, Exported)>,
+    /// The copy for early stopping.
+    pub(crate) kept: Option<Vec<Exported>>,
+    pub(crate) stats: JobStats,
+}
+
+/// A request that waits for m.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) connection: ConnectionId,
+    pub(crate) needed: Clock,
+    pub(crate) since: Duration,
+    pub(crate) task: u32,
+    pub(crate) clock: Clock,
+    pub(crate) request: RequestId,
+    pub(crate) matrix: u32,
+    pub(crate) bytes: u64,
+    pub(crate) what: HeldWhat,
+}
+
+/// Which request.
+#[derive(Debug)]
+pub(crate) enum HeldWhat {
+    Pull(Pull),
+    /// The first in the queue of its connection.
+    Push,
+}
+
+impl Job {
+    fn new(opened: OpenJob, matrices: Vec<HeldMatrix>) -> Self {
+        let count = opened.task_count as usize;
+        Self {
+            matrices,
+            table: ClockTable::new(opened.task_count),
+            connections: vec![None; count],
+            marks: vec![Mark::default(); count],
+            held: BTreeMap::new(),
+            barriers: Barriers::new(opened.task_count),
+            exported: None,
+            kept: None,
+            stats: JobStats::default(),
+            opened,
+        }
+    }
+
+    pub(crate) fn wait_limit(&self) -> Duration {
+        Duration::from_millis(self.opened.wait_limit_ms)
+    }
+
+    pub(crate) fn matrix(&mut self, id: u32) -> Result<&mut HeldMatrix, Refusal> {
+        let count = self.matrices.len();
+        self.matrices.get_mut(id as usize).ok_or_else(|| matrix::Error::NoSuchMatrix { id, count }.into())
+    }
+
+    pub(crate) fn name_of(&self, id: u32) -> &str {
+        self.matrices.get(id as usize).map_or("?", |matrix| &matrix.spec().name)
+    }
+
+    pub(crate) fn mark(&self, task: u32) -> Mark {
+        self.marks.get(task as usize).copied().unwrap_or_default()
+    }
+
+    /// m, for answers.
+    pub(crate) fn minimum_or_max(&self) -> u64 {
+        self.table.minimum().unwrap_or(u64::MAX)
+    }
+
+    /// Forgets what was exported of a matrix that changes now.
+    pub(crate) fn changes(&mut self, matrix: u32) {
+        if self.exported.as_ref().is_some_and(|(exported, _)| *exported == matrix) {
+            self.exported = None;
+        }
+    }
+
+    /// m may have risen: what is staged below it is visible now.
+    pub(crate) fn forget_export_of_staged(&mut self) {
+        let stages = |id: u32| self.matrices[id as usize].spec().consistency.stages_pushes();
+        if self.exported.as_ref().is_some_and(|(exported, _)| stages(*exported)) {
+            self.exported = None;
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let rows: u64 = self.matrices.iter().map(HeldMatrix::bytes).sum();
+        rows + self.kept.iter().flatten().map(exported_bytes).sum::<u64>()
+    }
+}
+
+pub(crate) fn exported_bytes(rows: &Exported) -> u64 {
+    let bytes = |values: &matrix::OwnedValues| values.len() * values.element_type().size();
+    let slots: usize = rows.slots.iter().map(|(_, values)| bytes(values)).sum();
+    (rows.keys.len() * 8 + bytes(&rows.values) + slots) as u64
+}
+
+impl LaneState {
+    pub(crate) fn open_job(&mut self, at: ConnectionId, mut open: OpenJob, out: &mut Vec<Effect>) {
+        let request = std::mem::take(&mut open.request);
+        let job = open.job;
+        let result = match self.jobs.get(&job) {
+            Some(known) if known.opened == open => Ok(()),
+            Some(_) => {
+                let text = format!("job {job} is open here with other contents: use another number");
+                Err(Refusal::new(FaultKind::Invalid, text))
+            }
+            None => self.make_job(open),
+        };
+        match result {
+            Ok(()) => self.done(at, request, job, out),
+            Err(refusal) => self.refuse(at, request, refusal.of(format_args!("job {job}")), out),
+        }
+    }
+
+    fn make_job(&mut self, open: OpenJob) -> Result<(), Refusal> {
+        let job = open.job;
+        if open.held.len() != open.matrices.len() {
+            let (lists, matrices) = (open.held.len(), open.matrices.len());
+            let text = format!("{lists} lists of partitions for {matrices} matrices: one each is expected");
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
+        for (i, spec) in open.matrices.iter().enumerate() {
+            spec.check()?;
+            if open.matrices[..i].iter().any(|other| other.name == spec.name) {
+                return Err(matrix::Error::NameTaken { matrix: spec.name.clone() }.into());
+            }
+        }
+        self.check_memory_of(&open)?;
+        let matrices = open.matrices.iter().zip(&open.held);
+        let matrices = matrices.map(|(spec, held)| HeldMatrix::new(spec.clone(), held));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        self.closed.remove(&job);
+        self.jobs.insert(job, Job::new(open, matrices));
+        self.count_memory();
+        Ok(())
+    }
+
+    /// Refuses a job whose dense partitions do not fit beside what is here; the text has the sum.
+    fn check_memory_of(&mut self, open: &OpenJob) -> Result<(), Refusal> {
+        self.count_memory();
+        let first: Vec<u64> =
+            open.matrices.iter().zip(&open.held).map(|(spec, held)| spec.first_bytes(held)).collect();
+        let sum = first.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
+        if used.saturating_add(sum) <= limit {
+            return Ok(());
+        }
+        let part = |(spec, bytes): (&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
+        let parts: Vec<String> = open.matrices.iter().zip(&first).map(part).collect();
+        let text = format!(
+            "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
+             Use more servers, a larger memory limit, or sparse storage",
+            parts.join(" + "),
+            self.config.lane
+        );
+        Err(Refusal::new(FaultKind::TooLarge, text))
+    }
+
+    pub(crate) fn close_job(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        close: CloseJob,
+        out: &mut Vec<Effect>,
+    ) {
+        let CloseJob { request, job, reason } = close;
+        if let Some(mut closed) = self.jobs.remove(&job) {
+            let held = std::mem::take(&mut closed.held);
+            for held in held.into_values() {
+                self.held_bytes -= held.bytes;
+                self.unhold(&held);
+                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
+                self.refuse(held.connection, held.request, refusal, out);
+            }
+            for (connection, request) in closed.barriers.take_waiting() {
+                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
+                self.refuse(connection, request, refusal, out);
+            }
+            self.closed.insert(job, reason);
+            while self.closed.len() > CLOSED_COUNT_LIMIT {
+                self.closed.pop_first();
+            }
+            self.count_memory();
+            self.settle(now, out);
+        }
+        self.done(at, request, job, out);
+    }
+
+    /// A held push that is given up: what waits behind it on its connection goes on.
+    pub(crate) fn unhold(&mut self, held: &Held) {
+        let HeldWhat::Push = held.what else { return };
+        if let Some(connection) = self.connections.get_mut(&held.connection) {
+            connection.blocked = false;
+            self.held_bytes -= connection.pop_front().map_or(0, |queued| queued.bytes);
+            self.runnable.insert(held.connection);
+        }
+    }
+
+    pub(crate) fn job(&mut self, job: JobId) -> Result<&mut Job, Refusal> {
+        match self.jobs.get_mut(&job) {
+            Some(job) => Ok(job),
+            None => Err(match self.closed.get(&job) {
+                Some(reason) => Refusal::new(FaultKind::Stopped, format!("job {job} was ended: {reason}")),
+                None => Refusal::new(FaultKind::NoSuchJob, format!("job {job} is not open here")),
+            }),
+        }
+    }
+
+    /// Whether m as the lane counts it is at least `needed`.
+    pub(crate) fn has_come(&self, job: &Job, needed: Clock) -> bool {
+        if self.config.lacks(Broken::StalenessIgnored) {
+            return true;
+        }
+        if self.config.lacks(Broken::MinimumByCommits) {
+            let count = job.table.task_count();
+            let sum: u64 = (0..count).filter_map(|task| job.table.last_clock(task)).sum();
+            return job.table.minimum().is_none() || sum / u64::from(count.max(1)) >= needed;
+        }
+        job.table.minimum().is_none_or(|m| m >= needed)
+    }
+
+    /// Answers `Done`, if an answer is wanted.
+    pub(crate) fn done(&mut self, at: ConnectionId, request: RequestId, job: JobId, out: &mut Vec<Effect>) {
+        if request == 0 {
+            return;
+        }
+        let (mut minimum, mut applied) = (u64::MAX, Mark::default());
+        if let Some(open) = self.jobs.get(&job) {
+            minimum = open.minimum_or_max();
+            applied = self
+                .task_at(at)
+                .filter(|(of, _)| *of == job)
+                .map(|(_, task)| open.mark(task))
+                .unwrap_or_default();
+        }
+        out.push(Effect::Send { connection: at, message: Message::Done(Done { request, minimum, applied }) });
+    }
+}

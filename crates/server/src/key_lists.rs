@@ -1,0 +1,136 @@
+//! The key lists that were sent on a connection, with what is known of where their rows are. Bounded; the least
+//! recently used goes.
+//!
+//! A digest is computed when somebody asks for one: a list that is never named again costs nothing but its memory.
+
+use std::collections::VecDeque;
+
+use matrix::Found;
+use rpc::message::{FaultKind, JobId, KeyList, Run};
+
+use crate::refusal::Refusal;
+
+/// Most lists of a connection, so that looking through them stays cheap.
+const LIST_COUNT_LIMIT: usize = 256;
+/// Matrices of which positions are kept for one list.
+const FOUND_COUNT_LIMIT: usize = 4;
+/// Most keys of a range, or of all runs of a list.
+const KEY_COUNT_LIMIT: u64 = 1 << 24;
+
+/// The remembered lists, the most recently used last.
+#[derive(Debug)]
+pub(crate) struct KeyLists {
+    lists: VecDeque<List>,
+    bytes: u64,
+    limit_bytes: u64,
+}
+
+/// Keys in runs.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) keys: Vec<u64>,
+    range: Option<(u64, u64)>,
+    digest: Option<u128>,
+    found: Vec<(Place, Vec<Found>)>,
+}
+
+/// The table that positions belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) job: JobId,
+    pub(crate) matrix: u32,
+    pub(crate) table: u32,
+}
+
+impl KeyLists {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self { lists: VecDeque::new(), bytes: 0, limit_bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes the list that a request names; give it back with [`Self::put`].
+    pub(crate) fn take(&mut self, runs: Vec<Run>, keys: KeyList) -> Result<List, Refusal> {
+        let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+        let fits = |keys: u64| {
+            if keys == count {
+                return Ok(());
+            }
+            let text = format!("the runs have {count} keys, the list has {keys}: both must have as many");
+            Err(Refusal::new(FaultKind::Invalid, text))
+        };
+        match keys {
+            KeyList::Listed(keys) => {
+                fits(keys.len() as u64)?;
+                Ok(List { runs, keys, range: None, digest: None, found: Vec::new() })
+            }
+            KeyList::Range { start, end } => {
+                fits(end.saturating_sub(start))?;
+                if count > KEY_COUNT_LIMIT {
+                    let text =
+                        format!("a range of {count} keys, the limit is {KEY_COUNT_LIMIT}: ask in parts");
+                    return Err(Refusal::new(FaultKind::TooLarge, text));
+                }
+                let range = Some((start, end));
+                let known = self.lists.iter().rposition(|list| list.range == range && list.runs == runs);
+                Ok(self.remove(known).unwrap_or_else(|| {
+                    let keys = (start..end).collect();
+                    List { runs, keys, range, digest: None, found: Vec::new() }
+                }))
+            }
+            KeyList::Known { digest, count: key_count } => {
+                fits(u64::from(key_count))?;
+                let known =
+                    self.lists.iter_mut().rposition(|list| list.digest() == digest && list.runs == runs);
+                let unknown = || {
+                    let text = format!("the list {digest:032x} is not remembered here: send its keys");
+                    Refusal::new(FaultKind::UnknownKeys, text)
+                };
+                self.remove(known).ok_or_else(unknown)
+            }
+        }
+    }
+
+    /// Remembers a list after use.
+    pub(crate) fn put(&mut self, list: List) {
+        self.bytes += list.bytes();
+        self.lists.push_back(list);
+        while self.bytes > self.limit_bytes || self.lists.len() > LIST_COUNT_LIMIT {
+            let Some(oldest) = self.lists.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+        }
+    }
+
+    fn remove(&mut self, at: Option<usize>) -> Option<List> {
+        let list = self.lists.remove(at?)?;
+        self.bytes -= list.bytes();
+        Some(list)
+    }
+}
+
+impl List {
+    fn digest(&mut self) -> u128 {
+        *self.digest.get_or_insert_with(|| KeyList::digest(&self.runs, &self.keys))
+    }
+
+    /// Its runs and keys, and what is known of the rows at `place`, one for each run.
+    pub(crate) fn at(&mut self, place: Place) -> (&[Run], &[u64], &mut [Found]) {
+        let at = self.found.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
+            if self.found.len() == FOUND_COUNT_LIMIT {
+                self.found.remove(0);
+            }
+            self.found.push((place, vec![Found::default(); self.runs.len()]));
+            self.found.len() - 1
+        });
+        (&self.runs, &self.keys, &mut self.found[at].1)
+    }
+
+    /// Keys, and positions of 4 bytes for each place.
+    fn bytes(&self) -> u64 {
+        (self.keys.capacity() * 8 + self.keys.len() * 4 * self.found.len() + self.runs.len() * 48 + 128)
+            as u64
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading parameters: at once, or when m has come.
+
+use std::time::Duration;
+
+use matrix::clock::Clock;
+use matrix::{HeldMatrix, KeyRun, OwnedValues};
+use rpc::message::{FaultKind, Message, Pull, Pulled};
+
+use crate::connection::message_bytes;
+use crate::job::{Held, HeldWhat, Job};
+use crate::key_lists::{List, Place};
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
+
+/// Most bytes of values in one answer.
+const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
+/// When a pull that was sent away comes again.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+impl LaneState {
+    pub(crate) fn pull(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        pull: Pull,
+        out: &mut Vec<Effect>,
+    ) {
+        let request = pull.request;
+        match self.pull_needs(at, &pull) {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok(None) => self.serve_pull(at, pull, out),
+            Ok(Some(needed)) => {
+                let message = Message::Pull(pull);
+                let bytes = message_bytes(&message);
+                let Message::Pull(pull) = message else { return };
+                if self.held_bytes + bytes > self.config.held_limit_bytes {
+                    let text = format!(
+                        "requests of {} bytes are held on this lane, the limit is {}",
+                        self.held_bytes, self.config.held_limit_bytes
+                    );
+                    let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_PAUSE);
+                    return self.refuse(at, request, refusal, out);
+                }
+                self.held_bytes += bytes;
+                let Pull { job, task, clock, matrix, .. } = pull;
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    let what = HeldWhat::Pull(pull);
+                    let connection = at;
+                    let held =
+                        Held { connection, needed, since: now, task, clock, request, matrix, bytes, what };
+                    job.held.insert(arrival, held);
+                }
+            }
+        }
+    }
+
+    /// The m that a pull has to wait for; `None` when it has come.
+    fn pull_needs(&mut self, at: ConnectionId, pull: &Pull) -> Result<Option<Clock>, Refusal> {
+        let Pull { job, task, clock, .. } = *pull;
+        self.check_task(at, job, task)?;
+        let open = self.job(job)?;
+        open.table.clock(task).map_err(|fault| Refusal::of_task(task, "pull", fault))?;
+        let needed = open.matrix(pull.matrix)?.spec().consistency.pull_needs(clock);
+        let job = &self.jobs[&job];
+        Ok((!self.has_come(job, needed)).then_some(needed))
+    }
+
+    /// Answers a pull whose m has come.
+    pub(crate) fn serve_pull(&mut self, at: ConnectionId, pull: Pull, out: &mut Vec<Effect>) {
+        let Pull { request, job, task, clock, .. } = pull;
+        let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
+            return;
+        };
+        let place = Place { job, matrix: pull.matrix, table: pull.table };
+        let answer = connection.lists.take(pull.runs, pull.keys).and_then(|mut list| {
+            let values = open.matrix(place.matrix).and_then(|matrix| read(matrix, place, &mut list, clock));
+            connection.lists.put(list);
+            values
+        });
+        match answer {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok(values) => {
+                open.stats.pulled(clock, open.table.minimum());
+                self.stats.value_bytes_out += (values.len() * values.element_type().size()) as u64;
+                let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
+                let pulled = Pulled { request, minimum, applied, values };
+                out.push(Effect::Send { connection: at, message: Message::Pulled(pulled) });
+            }
+        }
+    }
+}
+
+/// The values of a list, each written once.
+fn read(
+    matrix: &mut HeldMatrix,
+    place: Place,
+    list: &mut List,
+    clock: Clock,
+) -> Result<OwnedValues, Refusal> {
+    let (element, columns) = (matrix.spec().element, matrix.spec().columns_of_table());
+    let (runs, keys, found) = list.at(place);
+    let bytes = (keys.len() as u64).saturating_mul((columns * element.size()) as u64);
+    if bytes > ANSWER_LIMIT_BYTES {
+        let text = format!(
+            "{} keys of {columns} columns are {bytes} bytes of values, the limit of one answer is \
+             {ANSWER_LIMIT_BYTES}: ask in parts",
+            keys.len()
+        );
+        return Err(Refusal::new(FaultKind::TooLarge, text));
+    }
+    let mut values = OwnedValues::zeros(element, keys.len() * columns);
+    let mut start = 0;
+    for (run, found) in runs.iter().zip(found) {
+        let end = start + run.count as usize;
+        let part = KeyRun { partition: run.partition, table: place.table, keys: &keys[start..end] };
+        matrix.pull(part, found, clock, values.part_mut(start * columns..end * columns))?;
+        start = end;
+    }
+    Ok(values)
+}

@@ -1,0 +1,225 @@
+//! Changing parameters: each name once, in order, at once or when m has come.
+
+use std::time::Duration;
+
+use matrix::{HeldMatrix, KeyRun, PushName};
+use rpc::message::{FaultKind, Mark, Message, Push};
+
+use crate::broken::Broken;
+use crate::connection::{Queued, message_bytes};
+use crate::job::{Held, HeldWhat};
+use crate::key_lists::{List, Place};
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
+
+/// Elements pushed before the memory is counted again.
+const COUNT_EVERY: usize = 1 << 16;
+
+/// What a name means after the pushes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Next,
+    AppliedBefore,
+    Gap,
+}
+
+fn turn_of(expected: Mark, name: Mark) -> Turn {
+    if name < expected {
+        Turn::AppliedBefore
+    } else if name == expected || (name.clock > expected.clock && name.index == 0) {
+        Turn::Next
+    } else {
+        Turn::Gap
+    }
+}
+
+impl LaneState {
+    pub(crate) fn push(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        push: Push,
+        out: &mut Vec<Effect>,
+    ) {
+        let Push { request, job, task, clock, matrix, .. } = push;
+        let turn = match self.turn(at, &push) {
+            Ok(turn) => turn,
+            Err(refusal) => return self.refuse_push(at, &push, refusal, out),
+        };
+        match turn {
+            Turn::AppliedBefore => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.stats.duplicate_count += 1;
+                }
+                return self.done(at, request, job, out);
+            }
+            Turn::Gap => {
+                let expected = self.jobs.get(&job).map(|job| job.mark(task)).unwrap_or_default();
+                let text = format!(
+                    "pushes are missing before it: expected clock {}, index {}, or index 0 of a later clock",
+                    expected.clock, expected.index
+                );
+                self.refuse_push(at, &push, Refusal::new(FaultKind::Invalid, text), out);
+                return self.close(now, at, out);
+            }
+            Turn::Next => {}
+        }
+        let needed = match self.start_push(&push) {
+            Ok(needed) => needed,
+            Err(refusal) => return self.refuse_push(at, &push, refusal, out),
+        };
+        let Some(needed) = needed else { return self.serve_push(now, at, push, out) };
+        let message = Message::Push(push);
+        let bytes = message_bytes(&message);
+        let Some(connection) = self.connections.get_mut(&at) else { return };
+        connection.blocked = true;
+        connection.push_front(Queued { arrival, message, bytes });
+        self.held_bytes += bytes;
+        if let Some(job) = self.jobs.get_mut(&job) {
+            let what = HeldWhat::Push;
+            let held =
+                Held { connection: at, needed, since: now, task, clock, request, matrix, bytes: 0, what };
+            job.held.insert(arrival, held);
+        }
+        self.stop_reading_if_full(at, out);
+    }
+
+    fn turn(&mut self, at: ConnectionId, push: &Push) -> Result<Turn, Refusal> {
+        self.check_task(at, push.job, push.task)?;
+        let keeps_duplicates = self.config.lacks(Broken::DuplicatesApplied);
+        let expected = self.job(push.job)?.mark(push.task);
+        Ok(match turn_of(expected, Mark { clock: push.clock, index: push.index }) {
+            Turn::AppliedBefore if keeps_duplicates => Turn::Next,
+            turn => turn,
+        })
+    }
+
+    /// The task is at the clock of its push. The m that the push has to wait for; `None` when it has come.
+    fn start_push(&mut self, push: &Push) -> Result<Option<u64>, Refusal> {
+        let Push { job, task, clock, .. } = *push;
+        let breaks =
+            self.config.lacks(Broken::TickOvertakesPush) || self.config.lacks(Broken::DuplicatesApplied);
+        let open = self.job(job)?;
+        let known = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault))?;
+        if clock < known && !breaks {
+            let text = format!("task {task} is at clock {known}, this clock is over");
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
+        if open.table.is_at_barrier(task) {
+            return Err(Refusal::of_task(task, "push", matrix::clock::ClockFault::AtBarrier));
+        }
+        let needed = open.matrix(push.matrix)?.spec().consistency.push_needs(clock);
+        if clock > known {
+            open.table.advance(task, clock).map_err(|fault| Refusal::of_task(task, "push", fault))?;
+            self.changed.insert(job);
+        }
+        let job = &self.jobs[&job];
+        Ok((!self.has_come(job, needed)).then_some(needed))
+    }
+
+    /// Merges a push whose turn and m have come.
+    pub(crate) fn serve_push(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        mut push: Push,
+        out: &mut Vec<Effect>,
+    ) {
+        let Push { request, job, task, clock, index, .. } = push;
+        let room = self.check_room(&push);
+        let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
+            return;
+        };
+        let place = Place { job, matrix: push.matrix, table: push.table };
+        let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
+        // The master may have taken the task out while the push was held.
+        let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
+        let result = room.and(live).and_then(|_| connection.lists.take(runs, keys)).and_then(|mut list| {
+            let merged = open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, &push));
+            connection.lists.put(list);
+            merged
+        });
+        match result {
+            Ok(()) => {
+                open.marks[task as usize] = open.mark(task).max(Mark { clock, index: index + 1 });
+                open.stats.push_count += 1;
+                open.changes(place.matrix);
+                self.pushed_since_count += push.values.len();
+                self.done(at, request, job, out);
+            }
+            Err(refusal) => {
+                let closes = refusal.kind == FaultKind::UnknownKeys;
+                self.refuse_push(at, &push, refusal, out);
+                // Nothing behind it may be applied before it has come again.
+                if closes {
+                    self.close(now, at, out);
+                }
+            }
+        }
+    }
+
+    /// Refuses what would need more memory than there is. Counted now and then: a bound, not a promise to the byte.
+    fn check_room(&mut self, push: &Push) -> Result<(), Refusal> {
+        if self.pushed_since_count + push.values.len() >= COUNT_EVERY {
+            self.count_memory();
+        }
+        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
+        if used <= limit {
+            return Ok(());
+        }
+        let of = |(id, job): (&u32, &crate::job::Job)| format!("job {id} {}", job.bytes());
+        let parts: Vec<String> = self.jobs.iter().map(of).collect();
+        let text = format!(
+            "the rows on lane {} take {} = {used} bytes, the limit is {limit}: use more servers or a larger limit",
+            self.config.lane,
+            parts.join(" + ")
+        );
+        Err(Refusal::new(FaultKind::TooLarge, text))
+    }
+
+    /// Refuses with the name in the text.
+    pub(crate) fn refuse_push(
+        &mut self,
+        at: ConnectionId,
+        push: &Push,
+        refusal: Refusal,
+        out: &mut Vec<Effect>,
+    ) {
+        let Push { task, clock, index, .. } = push;
+        let name = format_args!("push (task {task}, clock {clock}, index {index})").to_string();
+        self.refuse(at, push.request, refusal.of(name), out);
+    }
+}
+
+/// What is left of a push whose keys were taken.
+const NO_KEYS: rpc::message::KeyList = rpc::message::KeyList::Listed(Vec::new());
+
+/// Merges all of it, or nothing.
+fn merge(matrix: &mut HeldMatrix, place: Place, list: &mut List, push: &Push) -> Result<(), Refusal> {
+    let columns = matrix.spec().columns_of_table();
+    let (runs, keys, found) = list.at(place);
+    let values = push.values.as_values();
+    if values.len() != keys.len() * columns {
+        let (expected, actual) = (keys.len() * columns, values.len());
+        return Err(matrix::Error::ValueCount { matrix: matrix.spec().name.clone(), expected, actual }.into());
+    }
+    let name = PushName { clock: push.clock, task: push.task, index: push.index };
+    let parts = runs.iter().scan(0, |start, run| {
+        let range = *start..*start + run.count as usize;
+        *start = range.end;
+        let keys = &keys[range.clone()];
+        let part = KeyRun { partition: run.partition, table: place.table, keys };
+        Some((part, values.part(range.start * columns..range.end * columns)))
+    });
+    if runs.len() > 1 {
+        for (part, values) in parts.clone() {
+            matrix.check_push(part, values)?;
+        }
+    }
+    for ((part, values), found) in parts.zip(found) {
+        matrix.push(part, found, name, values)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Whole matrices: out in pages, in, kept aside and put back.
+
+use matrix::{Exported, MatrixSpec, OwnedValues, Values};
+use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
+
+use crate::job::{Job, exported_bytes};
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+use rpc::service::{ConnectionId, Effect};
+
+/// Bytes of a page; a single row may be larger.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
+
+/// Elements of a row of each part of an export: of the values, then of each slot.
+fn widths(spec: &MatrixSpec) -> Vec<usize> {
+    let columns = spec.columns_of_table();
+    std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
+}
+
+impl LaneState {
+    pub(crate) fn export(&mut self, at: ConnectionId, export: Export, out: &mut Vec<Effect>) {
+        match self.job(export.job).and_then(|job| job.page(&export)) {
+            Ok(page) => out.push(Effect::Send { connection: at, message: Message::ExportPage(page) }),
+            Err(refusal) => self.refuse(at, export.request, refusal, out),
+        }
+    }
+
+    pub(crate) fn import(&mut self, at: ConnectionId, import: Import, out: &mut Vec<Effect>) {
+        let (request, job) = (import.request, import.job);
+        let result = self.job(job).and_then(|job| job.take_rows(import));
+        self.count_memory();
+        self.answer(at, request, job, result, out);
+    }
+
+    pub(crate) fn keep_rows(&mut self, at: ConnectionId, keep: KeepRows, out: &mut Vec<Effect>) {
+        let KeepRows { request, job } = keep;
+        self.count_memory();
+        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
+        let result = self.job(job).and_then(|job| job.keep(used, limit));
+        self.count_memory();
+        self.answer(at, request, job, result, out);
+    }
+
+    pub(crate) fn restore_rows(&mut self, at: ConnectionId, restore: RestoreRows, out: &mut Vec<Effect>) {
+        let RestoreRows { request, job } = restore;
+        let result = self.job(job).and_then(Job::restore);
+        self.count_memory();
+        self.answer(at, request, job, result, out);
+    }
+
+    fn answer(
+        &mut self,
+        at: ConnectionId,
+        request: u64,
+        job: u32,
+        result: Result<(), Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        match result {
+            Ok(()) => self.done(at, request, job, out),
+            Err(refusal) => self.refuse(at, request, refusal, out),
+        }
+    }
+}
+
+impl Job {
+    fn export_now(&mut self, matrix: u32) -> Result<Exported, Refusal> {
+        let bound = self.minimum_or_max();
+        Ok(self.matrix(matrix)?.export(bound)?)
+    }
+
+    fn page(&mut self, export: &Export) -> Result<ExportPage, Refusal> {
+        let Export { request, matrix, offset, .. } = *export;
+        let rows = match self.exported.take() {
+            Some((of, rows)) if of == matrix => rows,
+            _ => self.export_now(matrix)?,
+        };
+        let spec = self.matrices[matrix as usize].spec();
+        let widths = widths(spec);
+        let row_bytes = 8 + widths.iter().sum::<usize>() * spec.element.size();
+        let total = rows.keys.len();
+        let start = usize::try_from(offset).map_or(total, |offset| offset.min(total));
+        let end = total.min(start + (PAGE_BYTES / row_bytes).max(1));
+        let mut values = OwnedValues::zeros(spec.element, 0);
+        let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
+        for (part, width) in parts.zip(&widths) {
+            values.extend(part.as_values().part(start * width..end * width));
+        }
+        let page =
+            ExportPage { request, row_count: total as u64, keys: rows.keys[start..end].to_vec(), values };
+        // The last page: nobody asks for more.
+        self.exported = (end < total).then_some((matrix, rows));
+        Ok(page)
+    }
+
+    fn take_rows(&mut self, import: Import) -> Result<(), Refusal> {
+        let Import { matrix, first, with_slots, keys, values, .. } = import;
+        self.changes(matrix);
+        let held = self.matrix(matrix)?;
+        let spec = held.spec();
+        let rows = split(spec, with_slots, keys, values)?;
+        held.import(&rows, first)?;
+        Ok(())
+    }
+
+    fn keep(&mut self, used: u64, limit: u64) -> Result<(), Refusal> {
+        self.kept = None;
+        let mut kept = Vec::new();
+        for matrix in 0..self.matrices.len() as u32 {
+            kept.push(self.export_now(matrix)?);
+        }
+        let copy: u64 = kept.iter().map(exported_bytes).sum();
+        if used.saturating_add(copy) > limit {
+            let text =
+                format!("a copy of the rows takes {copy} bytes beside {used} bytes, the limit is {limit}");
+            return Err(Refusal::new(FaultKind::TooLarge, text));
+        }
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), Refusal> {
+        let Some(kept) = &self.kept else {
+            return Err(Refusal::new(FaultKind::Invalid, "no rows are kept: keep them first"));
+        };
+        self.exported = None;
+        for (matrix, rows) in self.matrices.iter_mut().zip(kept) {
+            matrix.import(rows, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows as they come in a message.
+fn split(
+    spec: &MatrixSpec,
+    with_slots: bool,
+    keys: Vec<u64>,
+    values: OwnedValues,
+) -> Result<Exported, Refusal> {
+    let mut widths = widths(spec);
+    if !with_slots {
+        widths.truncate(1);
+    }
+    let expected = keys.len().saturating_mul(widths.iter().sum());
+    if values.len() != expected {
+        let actual = values.len();
+        return Err(matrix::Error::ValueCount { matrix: spec.name.clone(), expected, actual }.into());
+    }
+    let mut end = 0;
+    let mut parts = widths.iter().map(|width| {
+        let start = end;
+        end += width * keys.len();
+        Values::part(values.as_values(), start..end).to_owned_values()
+    });
+    let own = parts.next().unwrap_or_else(|| OwnedValues::zeros(spec.element, 0));
+    let slots =
+        spec.rule.slots().iter().zip(parts).map(|(slot, part)| (slot.name.to_owned(), part)).collect();
+    Ok(Exported { keys, values: own, slots })
+}

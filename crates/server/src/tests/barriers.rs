@@ -1,0 +1,107 @@
+//! The barrier and its sums.
+
+use std::time::Duration;
+
+use matrix::Consistency;
+use rpc::message::*;
+use rpc::service::{Effect, Service};
+
+use super::world::*;
+
+fn released(effects: &[Effect]) -> Vec<(u64, u64, Vec<f64>)> {
+    let released = |effect: &Effect| match effect {
+        Effect::Send { connection, message: Message::Released(released) } => {
+            Some((*connection, released.clock, released.sum.clone()))
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(released).collect()
+}
+
+#[test]
+fn a_barrier_can_be_used_again_and_sums_in_the_order_of_tasks() {
+    let mut world = World::new(3, Consistency::Bsp);
+    // (1e17 + 1) - 1e17 is 0 in double precision, (1e17 - 1e17) + 1 is 1: the order of tasks, not of arrival.
+    for generation in 0..3 {
+        for (task, part) in [(2, -1e17), (0, 1e17)] {
+            assert!(world.say(task, barrier(1, task as u32, generation, Some(vec![part]))).is_empty());
+        }
+        let out = world.say(1, barrier(1, 1, generation, Some(vec![1.0])));
+        assert_eq!(released(&out), [(0, 0, vec![0.0]), (1, 0, vec![0.0]), (2, 0, vec![0.0])]);
+    }
+}
+
+#[test]
+fn all_leave_the_barrier_at_the_largest_clock_and_hold_nobody_back_before() {
+    let mut world = World::new(3, Consistency::Bsp);
+    world.say(0, barrier(1, 0, 0, None));
+    world.tick(1, 4);
+    world.pull(8, 1, 4);
+    assert_eq!(answered(&world.tick(2, 4)), [8], "task 0 is at the barrier and not waited for");
+    world.say(1, barrier(1, 1, 0, None));
+    let out = world.say(2, barrier(1, 2, 0, None));
+    assert_eq!(released(&out).iter().map(|entry| entry.1).collect::<Vec<_>>(), [4, 4, 4]);
+    assert_eq!(world.stats().clocks, [Some(4); 3]);
+}
+
+#[test]
+fn a_repeat_of_a_barrier_that_is_over_is_answered_at_once() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.tick(0, 1);
+    world.say(0, barrier(1, 0, 0, Some(vec![1.0])));
+    world.lane.on_closed(world.now, 0, &mut Vec::new());
+    let out = world.say(1, barrier(1, 1, 0, Some(vec![2.0])));
+    assert_eq!(released(&out), [(1, 1, vec![3.0])], "the lost one counts with what it brought");
+    world.say(20, hello(JOB, 0));
+    let out = world.say(20, barrier(1, 0, 0, Some(vec![1.0])));
+    assert_eq!(released(&out), [(20, 1, vec![3.0])]);
+    assert_eq!(fault(&world.say(20, barrier(1, 0, 2, None))).kind, FaultKind::Invalid, "one too far");
+    assert!(world.say(20, barrier(1, 0, 1, None)).is_empty(), "the next one waits");
+}
+
+#[test]
+fn a_repeat_while_the_barrier_is_open_waits_on_the_new_connection() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.say(0, barrier(1, 0, 0, Some(vec![1.0])));
+    assert!(closes(&world.say(20, hello(JOB, 0)), 0));
+    world.say(20, barrier(3, 0, 0, Some(vec![1.0])));
+    let out = world.say(1, barrier(1, 1, 0, Some(vec![2.0])));
+    assert_eq!(released(&out), [(20, 0, vec![3.0]), (1, 0, vec![3.0])]);
+}
+
+#[test]
+fn a_barrier_does_not_wait_for_a_task_that_leaves() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.say(0, barrier(1, 0, 0, Some(vec![1.0])));
+    assert_eq!(released(&world.say(TOOL, leave(1))), [(0, 0, vec![1.0])]);
+}
+
+#[test]
+fn a_task_that_joined_counts_its_own_barriers() {
+    let mut world = World::new(1, Consistency::Bsp);
+    world.say(0, barrier(1, 0, 0, None));
+    world.say(0, Message::Join(Join { request: 4, job: JOB, task: 1 }));
+    world.say(1, hello(JOB, 1));
+    assert!(world.say(0, barrier(1, 0, 1, None)).is_empty());
+    assert_eq!(released(&world.say(1, barrier(1, 1, 0, None))).len(), 2);
+}
+
+#[test]
+fn parts_of_different_lengths_are_refused_to_all() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.say(0, barrier(1, 0, 0, Some(vec![1.0])));
+    let out = world.say(1, barrier(1, 1, 0, Some(vec![1.0, 2.0])));
+    assert_eq!(out.len(), 2);
+    assert!(fault(&out).text.contains("task 1 brought 2"), "{out:?}");
+}
+
+#[test]
+fn a_barrier_that_waits_too_long_names_the_missing() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.say(0, barrier(6, 0, 0, None));
+    let mut out = Vec::new();
+    world.lane.on_time(Duration::from_secs(1), &mut out);
+    let told = fault(&out);
+    assert_eq!((told.request, told.kind), (6, FaultKind::WaitedTooLong));
+    assert!(told.text.contains("at a barrier") && told.text.contains("task 1"), "{}", told.text);
+}

@@ -1,0 +1,146 @@
+//! Jobs, and whole matrices.
+
+use matrix::{Consistency, ElementType, MatrixSpec, OwnedValues, PushRule};
+use rpc::message::*;
+
+use super::world::*;
+
+fn wide() -> MatrixSpec {
+    let rule = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 };
+    MatrixSpec { rows: 300_000, columns: 2, element: ElementType::F32, rule, ..spec("w", Consistency::Asp) }
+}
+
+fn export_all(world: &mut World) -> (Vec<u64>, Vec<OwnedValues>) {
+    let (mut keys, mut pages) = (Vec::new(), Vec::new());
+    loop {
+        let export = Export { request: 1, job: JOB, matrix: 0, offset: keys.len() as u64 };
+        let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+        keys.extend(page.keys);
+        pages.push(page.values);
+        if keys.len() as u64 == page.row_count {
+            return (keys, pages);
+        }
+    }
+}
+
+#[test]
+fn opening_and_closing_may_be_repeated() {
+    let mut world = World::new(1, Consistency::Bsp);
+    let again = open(1, vec![spec("w", Consistency::Bsp)]);
+    assert!(matches!(only(world.say(TOOL, Message::OpenJob(again))), Message::Done(_)));
+    let other = open(2, vec![spec("w", Consistency::Bsp)]);
+    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(other))).kind, FaultKind::Invalid);
+    let close = || Message::CloseJob(CloseJob { request: 2, job: JOB, reason: "cancelled".into() });
+    for _ in 0..2 {
+        assert!(matches!(only(world.say(TOOL, close())), Message::Done(_)));
+    }
+    assert_eq!(world.lane.memory_bytes, 0);
+    let out = world.push(0, 0, 0);
+    assert_eq!(fault(&out).kind, FaultKind::Stopped);
+    assert!(fault(&out).text.contains("cancelled"));
+    let twins = open(1, vec![spec("w", Consistency::Bsp), spec("w", Consistency::Bsp)]);
+    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(twins))).kind, FaultKind::Invalid);
+    let bad = open(1, vec![MatrixSpec { columns: 0, ..spec("w", Consistency::Bsp) }]);
+    assert!(fault(&world.say(TOOL, Message::OpenJob(bad))).text.contains("columns is 0"));
+}
+
+#[test]
+fn whoever_waits_when_a_job_is_closed_is_told_why() {
+    let mut world = World::new(3, Consistency::Ssp { staleness: 0 });
+    world.tick(0, 1);
+    world.tick(1, 1);
+    world.pull(5, 0, 1);
+    world.push(0, 1, 0);
+    world.say(1, barrier(6, 1, 0, None));
+    let out = world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job: JOB, reason: "by hand".into() }));
+    let told: Vec<_> = out
+        .iter()
+        .filter_map(|effect| match effect {
+            rpc::Effect::Send { connection, message: Message::Fault(fault) } => {
+                Some((*connection, fault.request))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [(0, 5), (0, 0), (1, 6)]);
+    assert_eq!(world.lane.held_bytes, 0);
+}
+
+#[test]
+fn pages_of_a_matrix_go_out_and_come_back() {
+    let mut world = World::with(config(), open(1, vec![wide()]));
+    let push = |index, value| Push {
+        values: OwnedValues::F32(vec![value; 4]),
+        keys: KeyList::Listed(vec![10, 200_000]),
+        ..push(0, 0, index, 0.0)
+    };
+    world.say(0, Message::Push(push(0, 1.0)));
+    let (keys, pages) = export_all(&mut world);
+    assert_eq!(keys, (0..300_000).collect::<Vec<u64>>());
+    assert!(pages.len() > 1 && pages.iter().all(|page| page.len() * 4 <= rpc::CHUNK_BYTES));
+    assert!(world.lane.jobs[&JOB].exported.is_none(), "the last page lets the copy go");
+    world.say(0, Message::Push(push(1, 3.0)));
+    assert_ne!(export_all(&mut world).1, pages);
+    let mut start = 0;
+    for values in &pages {
+        let count = values.len() / 6; // w, z and n of two columns
+        let keys = keys[start..start + count].to_vec();
+        let import = Import {
+            request: 1,
+            job: JOB,
+            matrix: 0,
+            first: start == 0,
+            with_slots: true,
+            keys,
+            values: values.clone(),
+        };
+        assert!(matches!(only(world.say(TOOL, Message::Import(import))), Message::Done(_)));
+        start += count;
+    }
+    assert_eq!(export_all(&mut world).1, pages);
+    let import = Import {
+        request: 1,
+        job: JOB,
+        matrix: 0,
+        first: true,
+        with_slots: true,
+        keys: vec![1],
+        values: OwnedValues::F32(vec![1.0]),
+    };
+    assert_eq!(fault(&world.say(TOOL, Message::Import(import))).kind, FaultKind::Invalid);
+}
+
+#[test]
+fn a_page_is_not_older_than_a_push_or_a_tick_before_it() {
+    let mut world =
+        World::with(config(), open(1, vec![MatrixSpec { rows: 600_000, ..spec("w", Consistency::Bsp) }]));
+    let row_10 = |world: &mut World| {
+        let export = Export { request: 1, job: JOB, matrix: 0, offset: 10 };
+        let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+        let OwnedValues::F64(values) = page.values else { panic!() };
+        values[0]
+    };
+    assert_eq!(row_10(&mut world), 0.0);
+    let push = Push { keys: KeyList::Listed(vec![10, 300_000]), ..push(0, 0, 0, 1.0) };
+    world.say(0, Message::Push(push));
+    assert_eq!(row_10(&mut world), 0.0, "staged");
+    world.tick(0, 1);
+    assert_eq!(row_10(&mut world), 1.0);
+}
+
+#[test]
+fn rows_are_kept_aside_and_put_back() {
+    let mut world = World::new(1, Consistency::Asp);
+    let restore = || Message::RestoreRows(RestoreRows { request: 1, job: JOB });
+    assert_eq!(fault(&world.say(TOOL, restore())).kind, FaultKind::Invalid);
+    world.push(0, 0, 0);
+    world.say(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB }));
+    world.push(0, 0, 1);
+    assert_eq!(world.rows(), [2.0; 2]);
+    for _ in 0..2 {
+        assert!(matches!(only(world.say(TOOL, restore())), Message::Done(_)));
+        assert_eq!(world.rows(), [1.0; 2]);
+    }
+    world.push(0, 0, 2);
+    assert_eq!(world.rows(), [2.0; 2]);
+}

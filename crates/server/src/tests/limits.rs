@@ -1,0 +1,95 @@
+//! Every limit says its name and the numbers.
+
+use matrix::{Consistency, MatrixSpec, Partitioner, Storage};
+use rpc::message::*;
+use rpc::service::Service;
+
+use super::world::*;
+use crate::LaneConfig;
+
+#[test]
+fn a_job_larger_than_the_memory_is_refused_with_the_sum() {
+    let config = LaneConfig { memory_limit_bytes: 3000, ..config() };
+    let mut world = World::with(config, open(1, vec![spec("w", Consistency::Bsp)]));
+    let matrices = vec![spec("a", Consistency::Bsp), MatrixSpec { rows: 200, ..spec("b", Consistency::Bsp) }];
+    let out = world.say(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, matrices) }));
+    let told = fault(&out);
+    assert_eq!(told.kind, FaultKind::TooLarge);
+    assert!(told.text.contains("a 800 + b 1600 = 2400 bytes"), "{}", told.text);
+    assert!(told.text.contains("the limit is 3000"), "{}", told.text);
+    assert!(!world.lane.jobs.contains_key(&8));
+}
+
+#[test]
+fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
+    let config = LaneConfig { memory_limit_bytes: 1 << 20, ..config() };
+    let sparse = MatrixSpec {
+        rows: 1 << 40,
+        storage: Storage::Sparse,
+        partitioner: Partitioner::Hash { partition_count: 1 },
+        ..spec("w", Consistency::Asp)
+    };
+    let mut world = World::with(config, OpenJob { held: vec![vec![0]], ..open(1, vec![sparse]) });
+    let mut refused = None;
+    for index in 0..100 {
+        let start = u64::from(index) * 10_000;
+        let push = Push {
+            runs: vec![Run { partition: 0, count: 10_000 }],
+            keys: KeyList::Range { start, end: start + 10_000 },
+            values: matrix::OwnedValues::F64(vec![1.0; 10_000]),
+            ..push(0, 0, index, 0.0)
+        };
+        let out = world.say(0, Message::Push(push));
+        if !out.is_empty() {
+            refused = Some((index, fault(&out).clone()));
+            break;
+        }
+    }
+    let (index, told) = refused.expect("a million rows of 16 bytes are more than a MiB");
+    assert!(index < 20, "found soon: {index}");
+    assert_eq!(told.kind, FaultKind::TooLarge);
+    assert!(told.text.contains("job 7") && told.text.contains("the limit is 1048576"), "{}", told.text);
+}
+
+#[test]
+fn beyond_the_held_bytes_pulls_are_sent_away_for_a_while() {
+    let config = LaneConfig { held_limit_bytes: 250, ..config() };
+    let mut world = World::with(config, open(2, vec![spec("w", Consistency::Bsp)]));
+    world.tick(0, 1);
+    let mut last = Vec::new();
+    for request in 1..=3 {
+        last = world.pull(request, 0, 1);
+    }
+    let told = fault(&last);
+    assert_eq!((told.kind, told.request), (FaultKind::Busy, 3));
+    assert!(told.retry_after_ms > 0 && told.kind.retry_may_help());
+    assert_eq!(answered(&world.tick(1, 1)), [1, 2]);
+    assert_eq!(pulled(world.pull(3, 0, 1)), [0.0; 2]);
+}
+
+#[test]
+fn all_that_is_counted_is_shown() {
+    let mut world = World::new(2, Consistency::Asp);
+    world.push(0, 0, 0);
+    world.push(0, 0, 0);
+    world.tick(0, 1);
+    world.pull(3, 0, 1);
+    world.pull(3, 0, 99);
+    world.say(0, Message::Pull(Pull { matrix: 9, ..pull(4, 0, 1) }));
+    let mut text = String::new();
+    world.lane.metrics(&mut text);
+    for line in [
+        "seraphim_requests_total{lane=\"0\",kind=\"push\"} 2",
+        "seraphim_pushes_total{lane=\"0\",job=\"7\"} 1",
+        "seraphim_duplicates_total{lane=\"0\",job=\"7\"} 1",
+        "seraphim_task_clock{lane=\"0\",job=\"7\",task=\"0\"} 1",
+        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"0\"} 0",
+        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"1\"} 1",
+        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"+Inf\"} 2",
+        "seraphim_pull_staleness_count{lane=\"0\",job=\"7\"} 2",
+        "seraphim_refusals_total{lane=\"0\",kind=\"not_found\"} 1",
+        "seraphim_connections{lane=\"0\"} 3",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Each test is a sentence about lanes.
+
+mod any_order;
+mod barriers;
+mod connections;
+mod job_rows;
+mod limits;
+mod pushes;
+mod waits;
+mod world;
