@@ -79,6 +79,10 @@ pub enum Error {
     )]
     ReduceLength { first_task: u32, first_len: usize, task: u32, len: usize },
 
+    /// A server that refused, was lost, or lost what it held.
+    #[error("server {server}: {text}")]
+    Server { server: String, text: String },
+
     /// A task died in the middle of a change.
     #[error(
         "a task panicked while it changed {what}: its values cannot be trusted, start again from a model or checkpoint"

@@ -1,1 +1,27 @@
 //! Reaches parameters on servers: the agent as a pure state machine, and its sockets.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
+//! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
+//!
+//! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
+//! ahead, `push` and `clocks` the other calls; `lane` is what is known of a lane, with the `log` of what it has not
+//! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
+
+mod ask;
+mod clocks;
+mod input;
+mod known;
+mod lane;
+pub mod layout;
+mod log;
+mod plan;
+mod prefetch;
+mod pull;
+mod push;
+mod route;
+pub mod state;
+
+pub use layout::{JobLayout, LaneAddress, spread};
+pub use state::{AgentEffect, AgentState, Outcome};

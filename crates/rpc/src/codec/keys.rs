@@ -25,12 +25,19 @@ impl KeyList {
     /// The name of a list: xxh3-128 (seed 0) of the number of runs (u64), each run (partition u32, count u32), and the
     /// keys (u64), all little-endian.
     pub fn digest(runs: &[Run], keys: &[u64]) -> u128 {
+        Self::digest_of_slices(runs, std::iter::once(keys))
+    }
+
+    /// The same, of keys that lie in several slices one behind the other.
+    pub fn digest_of_slices<'a>(runs: &[Run], slices: impl Iterator<Item = &'a [u64]>) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(&(runs.len() as u64).to_le_bytes());
         for run in runs {
             hash.update(&run_bytes(*run));
         }
-        hash.update(bytemuck::cast_slice(keys));
+        for keys in slices {
+            hash.update(bytemuck::cast_slice(keys));
+        }
         hash.digest128()
     }
 

@@ -1,0 +1,145 @@
+//! Ticks, barriers, leaving: said to every lane of the job.
+
+use std::time::Duration;
+
+use matrix::Clock;
+use rpc::Message;
+use rpc::message::{Barrier, Leave, Released, Tick};
+
+use crate::known::Parcel;
+use crate::lane::{Link, Owner, Request};
+use crate::state::{AgentEffect, AgentState, Call, Outcome};
+
+/// A barrier under way.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    /// Lanes that have not released the task.
+    pub(crate) missing: usize,
+    /// What each lane said the clock is.
+    clocks: Vec<Clock>,
+    sum: Vec<f64>,
+}
+
+impl AgentState {
+    /// Ends a step.
+    pub fn tick(&mut self, now: Duration) {
+        if !self.begin(now, "tick") {
+            return;
+        }
+        self.end_step();
+        self.pump(now);
+        self.end(Ok(Outcome::Done));
+    }
+
+    /// Begins a barrier, and a sum over all tasks when `part` is given. An open step is ended first.
+    pub fn barrier(&mut self, now: Duration, part: Option<Vec<f64>>) {
+        if !self.begin(now, "barrier") {
+            return;
+        }
+        if self.push_count > 0 {
+            self.end_step();
+        }
+        for lane in 0..self.lanes.len() {
+            let part = part.as_ref().filter(|_| lane == usize::from(self.layout.home)).cloned();
+            let request = self.next_id();
+            let barrier = Barrier {
+                request,
+                job: self.layout.job,
+                task: self.task,
+                clock: self.clock,
+                generation: self.generation,
+                part,
+            };
+            self.request(lane, request, Owner::Barrier, Message::Barrier(barrier));
+        }
+        let missing = self.lanes.len();
+        self.call = Some(Call::Barrier(Meeting { missing, clocks: vec![0; missing], sum: Vec::new() }));
+        self.settle(now);
+    }
+
+    /// Leaves: ends when all lanes have everything. Leaving twice is done already.
+    pub fn finish(&mut self, now: Duration) {
+        if self.left && self.failed.is_none() {
+            self.outcome = Some(Ok(Outcome::Done));
+            return;
+        }
+        if !self.begin(now, "finish") {
+            return;
+        }
+        self.left = true;
+        while !self.ahead.is_empty() {
+            self.drop_ahead(0);
+        }
+        for lane in 0..self.lanes.len() {
+            let request = self.next_id();
+            let leave = Leave { request, job: self.layout.job, task: self.task };
+            self.request(lane, request, Owner::Leave, Message::Leave(leave));
+        }
+        self.call = Some(Call::Finish);
+        self.settle(now);
+    }
+
+    pub(crate) fn end_finish(&mut self) {
+        for (at, lane) in (0u16..).zip(&mut self.lanes) {
+            if lane.link == Link::Open {
+                self.effects.push(AgentEffect::Close { lane: at });
+            }
+            lane.link = Link::Ended;
+        }
+        self.end(Ok(Outcome::Done));
+    }
+
+    pub(crate) fn released(&mut self, lane: usize, released: Released) {
+        let Some(Call::Barrier(meeting)) = &mut self.call else { return };
+        meeting.missing -= 1;
+        meeting.clocks[lane] = released.clock;
+        if lane == usize::from(self.layout.home) {
+            meeting.sum = released.sum;
+        }
+    }
+
+    /// All lanes have released the task: its clock is the largest that any of them says.
+    pub(crate) fn end_barrier(&mut self, now: Duration) {
+        let Some(Call::Barrier(meeting)) = self.call.take() else { return };
+        self.generation += 1;
+        let clock = meeting.clocks.iter().copied().fold(self.clock, Clock::max);
+        if clock > self.clock {
+            self.lanes.iter_mut().for_each(|lane| lane.next_index = 0);
+        }
+        self.clock = clock;
+        for lane in 0..self.lanes.len() {
+            if meeting.clocks[lane] < clock {
+                self.send_tick(lane);
+            }
+        }
+        self.pump(now);
+        self.end(Ok(Outcome::Passed(meeting.sum)));
+    }
+
+    /// One clock further, at every lane, touched or not.
+    fn end_step(&mut self) {
+        self.clock += 1;
+        self.push_count = 0;
+        for lane in 0..self.lanes.len() {
+            self.lanes[lane].next_index = 0;
+            self.send_tick(lane);
+        }
+    }
+
+    fn send_tick(&mut self, lane: usize) {
+        let tick = Tick { request: 0, job: self.layout.job, task: self.task, clock: self.clock };
+        self.lanes[lane].log.tick(tick);
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    fn request(&mut self, lane: usize, id: u64, owner: Owner, message: Message) {
+        let parcel = Parcel::new(message, None, None);
+        let bytes = parcel.bytes;
+        let request = Request { owner, parcel, bytes, sent: false, not_before: None };
+        self.lanes[lane].requests.insert(id, request);
+    }
+}

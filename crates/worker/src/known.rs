@@ -1,0 +1,142 @@
+//! The key lists that a lane was sent over the connection that stands, so that they need not be sent again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rpc::Message;
+use rpc::message::{KeyList, Pull, Push};
+
+/// A list shorter than this is always sent: its digest saves little.
+pub(crate) const SHORTEST_LIST: usize = 16;
+/// Most lists that are kept.
+const LIST_LIMIT: usize = 64;
+/// Most bytes of requests that are kept for their lists.
+const BYTES_LIMIT: u64 = 16 << 20;
+
+/// Lists by digest, the one used last at the end. Each is kept as the message that listed it, for it may have to be
+/// sent again in full.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    lists: VecDeque<(u128, u64, Arc<Message>)>,
+    bytes: u64,
+}
+
+impl Known {
+    /// The message that listed what has this digest.
+    pub(crate) fn find(&mut self, digest: u128) -> Option<Arc<Message>> {
+        let at = self.lists.iter().rposition(|list| list.0 == digest)?;
+        if at + 1 < self.lists.len() {
+            let list = self.lists.remove(at)?;
+            self.lists.push_back(list);
+        }
+        self.lists.back().map(|list| Arc::clone(&list.2))
+    }
+
+    pub(crate) fn remember(&mut self, digest: u128, bytes: u64, message: &Arc<Message>) {
+        if bytes > BYTES_LIMIT || self.find(digest).is_some() {
+            return;
+        }
+        self.bytes += bytes;
+        self.lists.push_back((digest, bytes, Arc::clone(message)));
+        while self.lists.len() > LIST_LIMIT || self.bytes > BYTES_LIMIT {
+            let Some((_, bytes, _)) = self.lists.pop_front() else { break };
+            self.bytes -= bytes;
+        }
+    }
+
+    fn drop_list(&mut self, digest: u128) {
+        if let Some(at) = self.lists.iter().position(|list| list.0 == digest)
+            && let Some((_, bytes, _)) = self.lists.remove(at)
+        {
+            self.bytes -= bytes;
+        }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// A message on its way to a lane, with what is needed to send it again on another connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) message: Arc<Message>,
+    /// Of its keys, when they may be named by it.
+    digest: Option<u128>,
+    /// The message that listed the keys, when this one does not.
+    source: Option<Arc<Message>>,
+    pub(crate) bytes: u64,
+}
+
+impl Parcel {
+    pub(crate) fn new(message: Message, digest: Option<u128>, source: Option<Arc<Message>>) -> Self {
+        let bytes = size(&message);
+        Self { message: Arc::new(message), digest, source, bytes }
+    }
+
+    /// What is sent now, over a connection on which the lists `known` were sent.
+    pub(crate) fn send(&mut self, known: &mut Known) -> Arc<Message> {
+        if let Some(digest) = self.digest {
+            match (known.find(digest), &self.source) {
+                (Some(source), None) => self.name_by(digest, source),
+                (Some(_), Some(_)) => {}
+                (None, Some(_)) => {
+                    self.write_in_full();
+                    known.remember(digest, self.bytes, &self.message);
+                }
+                (None, None) => known.remember(digest, self.bytes, &self.message),
+            }
+        }
+        Arc::clone(&self.message)
+    }
+
+    /// Drops the list: `source` has brought it over this connection.
+    fn name_by(&mut self, digest: u128, source: Arc<Message>) {
+        let message = Arc::make_mut(&mut self.message);
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = KeyList::Known { digest, count: keys.len() as u32 };
+        self.source = Some(source);
+        self.bytes = size(message);
+    }
+
+    /// The lane does not know the keys any more: they are listed when this is sent again.
+    pub(crate) fn unknown(&mut self, known: &mut Known) {
+        if let Some(digest) = self.digest {
+            known.drop_list(digest);
+        }
+    }
+
+    fn write_in_full(&mut self) {
+        let listed = match self.source.take().as_deref() {
+            Some(Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) => keys.clone(),
+            _ => return,
+        };
+        let message = Arc::make_mut(&mut self.message);
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = listed;
+        self.bytes = size(message);
+    }
+}
+
+/// Bytes of a pull or push on the wire, about.
+fn size(message: &Message) -> u64 {
+    /// Of a frame, about.
+    const HEADER_BYTES: usize = 64;
+    let (runs, keys, values) = match message {
+        Message::Pull(pull) => (&pull.runs, &pull.keys, 0),
+        Message::Push(push) => (&push.runs, &push.keys, value_bytes(&push.values)),
+        _ => return HEADER_BYTES as u64,
+    };
+    let keys = match keys {
+        KeyList::Listed(keys) => 8 * keys.len(),
+        KeyList::Range { .. } | KeyList::Known { .. } => 16,
+    };
+    (HEADER_BYTES + 8 * runs.len() + keys + values) as u64
+}
+
+fn value_bytes(values: &matrix::OwnedValues) -> usize {
+    match values.element_type() {
+        matrix::ElementType::F32 => 4 * values.len(),
+        matrix::ElementType::F64 | matrix::ElementType::I64 => 8 * values.len(),
+    }
+}

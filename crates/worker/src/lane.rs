@@ -1,0 +1,154 @@
+//! What an agent knows of a lane: the connection, what it has not confirmed, what it was asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc::Message;
+use rpc::message::{RequestId, Welcome};
+
+use crate::known::{Known, Parcel};
+use crate::log::Log;
+use crate::state::AgentEffect;
+
+/// Pause before the first attempt to connect again; each next one is twice as long.
+pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause between attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not connected, until then.
+    Closed { retry_at: Duration },
+    /// Asked to connect.
+    Opening,
+    /// Welcomed.
+    Open,
+    /// The task has left: never again.
+    Ended,
+}
+
+/// For whom a request was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A piece of a pull.
+    Ask {
+        ask: u64,
+        piece: usize,
+    },
+    Barrier,
+    Leave,
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) owner: Owner,
+    pub(crate) parcel: Parcel,
+    /// Of the request and its answer.
+    pub(crate) bytes: u64,
+    /// Over the connection that stands.
+    pub(crate) sent: bool,
+    /// When the lane was busy: not before.
+    pub(crate) not_before: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) link: Link,
+    pub(crate) incarnation: Option<u64>,
+    pub(crate) pause: Duration,
+    /// Since when there is no connection, and why.
+    pub(crate) lost: Option<(Duration, String)>,
+    pub(crate) window: u64,
+    pub(crate) log: Log,
+    /// In the order in which they were made.
+    pub(crate) requests: BTreeMap<RequestId, Request>,
+    pub(crate) known: Known,
+    /// Index of the next push under the clock that is.
+    pub(crate) next_index: u32,
+}
+
+impl Lane {
+    pub(crate) fn new(now: Duration, window: u64) -> Self {
+        Self {
+            link: Link::Opening,
+            incarnation: None,
+            pause: SHORTEST_PAUSE,
+            lost: Some((now, "it has not answered yet".into())),
+            window,
+            log: Log::default(),
+            requests: BTreeMap::new(),
+            known: Known::default(),
+            next_index: 0,
+        }
+    }
+
+    /// The connection stands: everything that is not confirmed goes out again, behind what the lane says it has.
+    pub(crate) fn connected(&mut self, welcome: &Welcome) {
+        self.link = Link::Open;
+        self.incarnation = Some(welcome.incarnation);
+        self.lost = None;
+        self.window = self.window.min(welcome.window_bytes.max(1));
+        self.forget_sent();
+        self.log.confirm(welcome.applied);
+    }
+
+    /// There is no connection, for now.
+    pub(crate) fn closed(&mut self, now: Duration, reason: String) {
+        self.link = Link::Closed { retry_at: now + self.pause };
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        match &mut self.lost {
+            Some((_, last)) => *last = reason,
+            None => self.lost = Some((now, reason)),
+        }
+        self.forget_sent();
+    }
+
+    fn forget_sent(&mut self) {
+        self.known.forget();
+        self.log.rewind();
+        self.requests.values_mut().for_each(|request| request.sent = false);
+    }
+
+    /// Connects when it is time, and sends what may be sent: first the log, then requests in their order. Requests wait
+    /// for the log, for they must see the pushes before them.
+    pub(crate) fn pump(&mut self, now: Duration, at: u16, ids: &mut RequestId, out: &mut Vec<AgentEffect>) {
+        if matches!(self.link, Link::Closed { retry_at } if retry_at <= now) {
+            self.link = Link::Opening;
+            out.push(AgentEffect::Connect { lane: at });
+        }
+        if self.link != Link::Open {
+            return;
+        }
+        while let Some(message) = self.log.next(self.window, &mut self.known, ids) {
+            out.push(AgentEffect::Send { lane: at, message });
+        }
+        if !self.log.all_sent() {
+            return;
+        }
+        let mut under_way: u64 = self.requests.values().filter(|r| r.sent).map(|r| r.bytes).sum();
+        for request in self.requests.values_mut().filter(|request| !request.sent) {
+            if request.not_before.is_some_and(|time| time > now) {
+                continue;
+            }
+            if under_way > self.window {
+                break;
+            }
+            under_way += request.bytes;
+            request.not_before = None;
+            request.sent = true;
+            let message: Arc<Message> = request.parcel.send(&mut self.known);
+            out.push(AgentEffect::Send { lane: at, message });
+        }
+    }
+
+    /// When [`Self::pump`] has something to do without any message.
+    pub(crate) fn next_time(&self) -> Option<Duration> {
+        match self.link {
+            Link::Closed { retry_at } => Some(retry_at),
+            Link::Opening | Link::Ended => None,
+            Link::Open => self.requests.values().filter_map(|request| request.not_before).min(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+use matrix::{Axis, Consistency, ElementType, Initializer, Partitioner, PushRule, Storage};
+
+use super::*;
+
+fn layout() -> JobLayout {
+    let spec = MatrixSpec {
+        name: "w".into(),
+        element: ElementType::F32,
+        rows: 100,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Sparse,
+        partitioner: Partitioner::Hash { partition_count: 4 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Bsp,
+        seed: 0,
+    };
+    let lane = |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane };
+    JobLayout {
+        job: 1,
+        task_count: 2,
+        wait_limit: Duration::from_secs(60),
+        window_bytes: 1 << 20,
+        matrices: vec![spec],
+        lanes: vec![lane(0), lane(1)],
+        owners: vec![spread(4, 2)],
+        home: 0,
+        prefetch_ignores_own_pushes: false,
+    }
+}
+
+#[test]
+fn partitions_lie_in_even_contiguous_blocks() {
+    assert_eq!(spread(5, 2), [0, 0, 0, 1, 1]);
+    assert_eq!(spread(2, 4), [0, 2]);
+    for (partitions, lanes) in [(1, 1), (7, 3), (100, 7), (3, 5), (65_536, 65_535)] {
+        let owners = spread(partitions, lanes);
+        assert_eq!(owners.len(), partitions as usize);
+        assert!(owners.is_sorted());
+        let mut counts = vec![0u32; usize::from(lanes)];
+        owners.iter().for_each(|lane| counts[usize::from(*lane)] += 1);
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(most - least <= 1, "{partitions} over {lanes}");
+    }
+}
+
+#[test]
+fn a_layout_goes_out_as_json_and_comes_back() {
+    let layout = layout();
+    assert_eq!(layout.check(), Ok(()));
+    assert_eq!(layout.held_by(1), [[2, 3]]);
+    let text = serde_json::to_string(&layout).unwrap();
+    assert_eq!(serde_json::from_str::<JobLayout>(&text).unwrap(), layout);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let refused = |change: fn(&mut JobLayout)| {
+        let mut layout = layout();
+        change(&mut layout);
+        layout.check().unwrap_err().to_string()
+    };
+    assert!(refused(|l| l.lanes.clear()).contains("number of lanes"));
+    assert!(refused(|l| l.lanes[1].addresses.clear()).contains("addresses of lane 1"));
+    assert!(refused(|l| l.home = 2).contains("home is 2, expected below 2"));
+    assert!(refused(|l| l.task_count = 0).contains("task_count"));
+    assert!(refused(|l| l.window_bytes = 0).contains("window_bytes"));
+    assert!(refused(|l| l.owners[0].truncate(3)).contains("owners of matrix \"w\" is 3, expected 4"));
+    assert!(refused(|l| l.owners[0][1] = 9).contains("an owner of matrix \"w\" is 9"));
+    assert!(refused(|l| l.owners.clear()).contains("matrices with owners is 0, expected 1"));
+    assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
+}

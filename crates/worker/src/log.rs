@@ -1,0 +1,140 @@
+//! What a lane has been told and has not confirmed: pushes, and the ticks between them, in order. After a reset the rest
+//! of it is sent again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rpc::Message;
+use rpc::message::{Mark, RequestId, Tick};
+
+use crate::known::{Known, Parcel};
+
+/// Invariants: names of pushes ascend; no two ticks stand beside each other; the first `sent` entries went over the
+/// connection that stands.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    entries: VecDeque<Parcel>,
+    sent: usize,
+    /// Of all entries.
+    bytes: u64,
+    /// Of the sent ones.
+    sent_bytes: u64,
+    /// All pushes below it are confirmed.
+    applied: Mark,
+    /// The last push of this connection that asks for an answer.
+    asked: Option<Mark>,
+}
+
+impl Log {
+    /// Bytes of what is not confirmed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn all_sent(&self) -> bool {
+        self.sent == self.entries.len()
+    }
+
+    pub(crate) fn push(&mut self, parcel: Parcel) {
+        if name(&parcel.message).is_some_and(|name| name < self.applied) {
+            return; // An earlier attempt of this task has made the push.
+        }
+        self.bytes += parcel.bytes;
+        self.entries.push_back(parcel);
+    }
+
+    /// The last of several ticks says it all.
+    pub(crate) fn tick(&mut self, tick: Tick) {
+        if self.entries.back().is_some_and(|last| matches!(*last.message, Message::Tick(_))) {
+            self.pop_back();
+        }
+        // It takes no room: it cannot ask for an answer, and so must not fill the window.
+        let mut parcel = Parcel::new(Message::Tick(tick), None, None);
+        parcel.bytes = 0;
+        self.push(parcel);
+    }
+
+    /// The lane says that all pushes below `applied` are applied.
+    pub(crate) fn confirm(&mut self, applied: Mark) {
+        self.applied = self.applied.max(applied);
+        let mut count = 0;
+        for (i, entry) in self.entries.iter().enumerate() {
+            match name(&entry.message) {
+                Some(name) if name < self.applied => count = i + 1,
+                Some(_) => break,
+                None => {}
+            }
+        }
+        for parcel in self.entries.drain(..count) {
+            self.bytes -= parcel.bytes;
+            if self.sent > 0 {
+                self.sent -= 1;
+                self.sent_bytes -= parcel.bytes;
+            }
+        }
+    }
+
+    /// The connection is gone: nothing of this is sent.
+    pub(crate) fn rewind(&mut self) {
+        (self.sent, self.sent_bytes, self.asked) = (0, 0, None);
+    }
+
+    /// The next to send, if the window allows it. A push asks for an answer when the window is half full, so that the
+    /// answer comes before it is full, and always when it fills it, so that an answer comes at all.
+    pub(crate) fn next(
+        &mut self,
+        window: u64,
+        known: &mut Known,
+        ids: &mut RequestId,
+    ) -> Option<Arc<Message>> {
+        let entry = self.entries.get_mut(self.sent)?;
+        if self.sent_bytes > window {
+            return None;
+        }
+        // Sending may write the keys in full, which changes the bytes.
+        self.bytes -= entry.bytes;
+        if let Some(name) = name(&entry.message) {
+            let filled = self.sent_bytes + entry.bytes;
+            let is_asked = self.asked.is_some_and(|asked| asked >= self.applied);
+            if filled > window || (filled > window / 2 && !is_asked) {
+                self.asked = Some(name);
+                *ids += 1;
+                if let Message::Push(push) = Arc::make_mut(&mut entry.message) {
+                    push.request = *ids;
+                }
+            }
+        }
+        let message = entry.send(known);
+        self.bytes += entry.bytes;
+        self.sent_bytes += entry.bytes;
+        self.sent += 1;
+        Some(message)
+    }
+
+    /// Whether a push that is not confirmed asked for an answer by this request.
+    pub(crate) fn asks(&self, request: RequestId) -> bool {
+        let sent = self.entries.iter().take(self.sent);
+        sent.filter_map(|entry| match &*entry.message {
+            Message::Push(push) => Some(push.request),
+            _ => None,
+        })
+        .any(|asked| asked == request)
+    }
+
+    fn pop_back(&mut self) {
+        let Some(parcel) = self.entries.pop_back() else { return };
+        self.bytes -= parcel.bytes;
+        if self.sent > self.entries.len() {
+            self.sent -= 1;
+            self.sent_bytes -= parcel.bytes;
+        }
+    }
+}
+
+/// The name of a push.
+fn name(message: &Message) -> Option<Mark> {
+    match message {
+        Message::Push(push) => Some(Mark { clock: push.clock, index: push.index }),
+        _ => None,
+    }
+}

@@ -1,0 +1,252 @@
+//! From a route to pieces: what goes to one lane in one frame. Several partitions of a lane travel together; a piece is
+//! cut where its keys or values would take more than [`FRAME_LIMIT`] bytes.
+
+use std::sync::Arc;
+
+use matrix::{Element, ElementType, MatrixSpec, OwnedValues, Placement, Values, ValuesMut};
+use rpc::Message;
+use rpc::message::{KeyList, Run};
+
+use crate::known::{Known, SHORTEST_LIST};
+use crate::route::{Route, Slice};
+
+/// Most bytes of keys, or of values, in one frame. A single row may be larger.
+pub(crate) const FRAME_LIMIT: usize = 4 << 20;
+
+/// Some keys of one partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) partition: u32,
+    /// Among the keys of the partition.
+    pub(crate) start: usize,
+    pub(crate) count: usize,
+}
+
+/// What goes to one lane in one frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) lane: u16,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) key_count: usize,
+}
+
+/// Cuts a route into pieces. `parts` are the partitions of each lane, ascending.
+pub(crate) fn plan(
+    route: &Route,
+    spec: &MatrixSpec,
+    placement: &Placement,
+    parts: &[Vec<u32>],
+) -> Vec<Piece> {
+    let limit = (FRAME_LIMIT / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
+    let mut pieces = Vec::new();
+    for (lane, partitions) in (0u16..).zip(parts) {
+        let mut piece = Piece { lane, spans: Vec::new(), key_count: 0 };
+        for &partition in partitions {
+            let (mut start, end) = (0, route.slice(placement, partition).len());
+            while start < end {
+                let count = (end - start).min(limit - piece.key_count);
+                piece.spans.push(Span { partition, start, count });
+                piece.key_count += count;
+                start += count;
+                if piece.key_count == limit {
+                    let empty = Piece { lane, spans: Vec::new(), key_count: 0 };
+                    pieces.push(std::mem::replace(&mut piece, empty));
+                }
+            }
+        }
+        if piece.key_count > 0 {
+            pieces.push(piece);
+        }
+    }
+    pieces
+}
+
+pub(crate) fn element_size(element: ElementType) -> usize {
+    match element {
+        ElementType::F32 => 4,
+        ElementType::F64 | ElementType::I64 => 8,
+    }
+}
+
+/// The runs of a piece, and the digest of its keys if they may be named by it.
+pub(crate) struct Named {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) digest: Option<u128>,
+}
+
+impl Piece {
+    /// The keys in the fewest bytes: as a range, by the digest of a list that went over this connection before (and then
+    /// the message that listed them), or all of them.
+    pub(crate) fn keys(
+        &self,
+        route: &Route,
+        placement: &Placement,
+        known: &mut Known,
+    ) -> (Named, KeyList, Option<Arc<Message>>) {
+        let run = |span: &Span| Run { partition: span.partition, count: span.count as u32 };
+        let runs: Vec<Run> = self.spans.iter().map(run).collect();
+        if let Some((start, end)) = self.range(route, placement) {
+            return (Named { runs, digest: None }, KeyList::Range { start, end }, None);
+        }
+        if self.key_count < SHORTEST_LIST {
+            return (Named { runs, digest: None }, self.list(route, placement), None);
+        }
+        let slices = self.spans.iter().map(|span| match route.slice(placement, span.partition) {
+            Slice::Keys { keys, .. } => &keys[span.start..span.start + span.count],
+            Slice::Range { .. } => &[],
+        });
+        let digest = KeyList::digest_of_slices(&runs, slices);
+        let named = Named { runs, digest: Some(digest) };
+        match known.find(digest) {
+            Some(source) => (named, KeyList::Known { digest, count: self.key_count as u32 }, Some(source)),
+            None => (named, self.list(route, placement), None),
+        }
+    }
+
+    /// All keys.
+    fn list(&self, route: &Route, placement: &Placement) -> KeyList {
+        let mut list = Vec::with_capacity(self.key_count);
+        for span in &self.spans {
+            match route.slice(placement, span.partition) {
+                Slice::Keys { keys, .. } => {
+                    list.extend_from_slice(&keys[span.start..span.start + span.count])
+                }
+                Slice::Range { start, .. } => {
+                    let first = start + span.start as u64;
+                    list.extend(first..first + span.count as u64);
+                }
+            }
+        }
+        KeyList::Listed(list)
+    }
+
+    /// The keys as `start..end`, when they follow each other without a gap.
+    fn range(&self, route: &Route, placement: &Placement) -> Option<(u64, u64)> {
+        let mut range: Option<(u64, u64)> = None;
+        for span in &self.spans {
+            let (first, last) = match route.slice(placement, span.partition) {
+                Slice::Range { start, .. } => {
+                    (start + span.start as u64, start + (span.start + span.count) as u64 - 1)
+                }
+                Slice::Keys { keys, .. } => (keys[span.start], keys[span.start + span.count - 1]),
+            };
+            let (start, end) = range.unwrap_or((first, first));
+            if first != end || last - first + 1 != span.count as u64 {
+                return None;
+            }
+            range = Some((start, last + 1));
+        }
+        range
+    }
+
+    /// Copies the values of its keys out of the caller's order.
+    pub(crate) fn gather(
+        &self,
+        route: &Route,
+        placement: &Placement,
+        columns: usize,
+        values: Values<'_>,
+    ) -> OwnedValues {
+        match values {
+            Values::F32(values) => self.gather_slice(route, placement, columns, values),
+            Values::F64(values) => self.gather_slice(route, placement, columns, values),
+            Values::I64(values) => self.gather_slice(route, placement, columns, values),
+        }
+    }
+
+    fn gather_slice<E: Element>(
+        &self,
+        route: &Route,
+        placement: &Placement,
+        columns: usize,
+        values: &[E],
+    ) -> OwnedValues {
+        let mut out = Vec::with_capacity(self.key_count * columns);
+        for span in &self.spans {
+            match places(route, placement, span) {
+                Places::Together(place) => {
+                    out.extend_from_slice(&values[place * columns..(place + span.count) * columns]);
+                }
+                Places::Each(order) if columns == 1 => out.extend(order.iter().map(|i| values[*i as usize])),
+                Places::Each(order) => {
+                    for i in order {
+                        let start = *i as usize * columns;
+                        out.extend_from_slice(&values[start..start + columns]);
+                    }
+                }
+            }
+        }
+        E::owned(out)
+    }
+
+    /// Copies the values of its keys to the caller's order. False when they are of another type or number.
+    pub(crate) fn scatter(
+        &self,
+        route: &Route,
+        placement: &Placement,
+        columns: usize,
+        values: &OwnedValues,
+        out: &mut ValuesMut<'_>,
+    ) -> bool {
+        if values.len() != self.key_count * columns {
+            return false;
+        }
+        match (values, out) {
+            (OwnedValues::F32(values), ValuesMut::F32(out)) => {
+                self.scatter_slice(route, placement, columns, values, out);
+            }
+            (OwnedValues::F64(values), ValuesMut::F64(out)) => {
+                self.scatter_slice(route, placement, columns, values, out);
+            }
+            (OwnedValues::I64(values), ValuesMut::I64(out)) => {
+                self.scatter_slice(route, placement, columns, values, out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn scatter_slice<E: Element>(
+        &self,
+        route: &Route,
+        placement: &Placement,
+        columns: usize,
+        mut values: &[E],
+        out: &mut [E],
+    ) {
+        for span in &self.spans {
+            let (mine, rest) = values.split_at(span.count * columns);
+            values = rest;
+            match places(route, placement, span) {
+                Places::Together(place) => {
+                    out[place * columns..(place + span.count) * columns].copy_from_slice(mine);
+                }
+                Places::Each(order) if columns == 1 => {
+                    for (i, value) in order.iter().zip(mine) {
+                        out[*i as usize] = *value;
+                    }
+                }
+                Places::Each(order) => {
+                    for (i, row) in order.iter().zip(mine.chunks_exact(columns)) {
+                        let start = *i as usize * columns;
+                        out[start..start + columns].copy_from_slice(row);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the values of a span lie in the caller's slice, in rows.
+enum Places<'a> {
+    Together(usize),
+    Each(&'a [u32]),
+}
+
+fn places<'a>(route: &'a Route, placement: &Placement, span: &Span) -> Places<'a> {
+    match route.slice(placement, span.partition) {
+        Slice::Range { place, .. } => Places::Together(place + span.start),
+        Slice::Keys { order: [], first, .. } => Places::Together(first + span.start),
+        Slice::Keys { order, .. } => Places::Each(&order[span.start..span.start + span.count]),
+    }
+}

@@ -1,0 +1,99 @@
+//! Pushes: named, logged and sent, without waiting for an answer unless a window is full.
+
+use std::time::Duration;
+
+use matrix::{Element, Error, MatrixId, Part, Values};
+use rpc::Message;
+use rpc::message::Push;
+
+use crate::known::Parcel;
+use crate::plan::plan;
+use crate::route::Route;
+use crate::state::{AgentState, Call};
+
+impl AgentState {
+    /// Begins a push. Values that are not finite are refused before anything is sent.
+    ///
+    /// # Panics
+    /// When there are not all columns of each key.
+    pub fn push(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>, values: Values<'_>) {
+        if !self.begin(now, "push") {
+            return;
+        }
+        match self.log_push(matrix, part, values) {
+            Ok(()) => {
+                self.call = Some(Call::Push);
+                self.settle(now);
+            }
+            Err(error) => self.end(Err(error)),
+        }
+    }
+
+    fn log_push(&mut self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+        let matrix = self.matrix_index(id)?;
+        let mut route = std::mem::take(&mut self.matrices[matrix].route);
+        let result = self.check_push(matrix, &mut route, part, values);
+        if result.is_ok() {
+            self.log_pieces(matrix, &route, values);
+            self.matrices[matrix].push_count += 1;
+            self.push_count += 1;
+        }
+        self.matrices[matrix].route = route;
+        result
+    }
+
+    fn check_push(
+        &self,
+        matrix: usize,
+        route: &mut Route,
+        part: Part<'_>,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        let spec = &self.layout.matrices[matrix];
+        route.set(spec, &self.matrices[matrix].placement, part)?;
+        let columns = spec.columns_of_table();
+        let (key_count, len) = (route.key_count(), values.len());
+        assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
+        let (expected, actual) = (spec.element, values.element_type());
+        if expected != actual {
+            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
+        }
+        if let Some((at, value)) = first_non_finite(values) {
+            let (key, column) = (route.key(at / columns), (at % columns) as u64);
+            return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
+        }
+        Ok(())
+    }
+
+    fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>) {
+        let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
+        let columns = spec.columns_of_table();
+        for piece in plan(route, spec, &state.placement, &state.parts) {
+            let lane = &mut self.lanes[usize::from(piece.lane)];
+            let (named, keys, source) = piece.keys(route, &state.placement, &mut lane.known);
+            let push = Push {
+                request: 0,
+                job: self.layout.job,
+                task: self.task,
+                clock: self.clock,
+                index: lane.next_index,
+                matrix: matrix as u32,
+                table: route.table(),
+                runs: named.runs,
+                keys,
+                values: piece.gather(route, &state.placement, columns, values),
+            };
+            lane.next_index += 1;
+            lane.log.push(Parcel::new(Message::Push(push), named.digest, source));
+        }
+    }
+}
+
+/// Where the first NaN or infinity stands, and what it is.
+fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
+    match values {
+        Values::F32(values) => f32::first_non_finite(values).map(|at| (at, values[at].to_f64())),
+        Values::F64(values) => f64::first_non_finite(values).map(|at| (at, values[at])),
+        Values::I64(_) => None,
+    }
+}

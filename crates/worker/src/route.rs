@@ -1,0 +1,125 @@
+//! The keys of a call, by partition. A range of keys over ranges of partitions is never written out.
+
+use matrix::{Error, Keys, MatrixSpec, Part, Placement, Router};
+
+/// The keys of one partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slice<'a> {
+    /// `count` keys from `start` on, whose values lie together from `place` on.
+    Range { start: u64, count: usize, place: usize },
+    /// Ascending keys; the place of each among all, or when there are no places, those from `first` on.
+    Keys { keys: &'a [u64], order: &'a [u32], first: usize },
+}
+
+impl Slice<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Slice::Range { count, .. } => *count,
+            Slice::Keys { keys, .. } => keys.len(),
+        }
+    }
+}
+
+/// The keys of the last call about a matrix.
+#[derive(Debug, Default)]
+pub(crate) struct Route {
+    router: Router,
+    /// `start..end`, instead of what the router has.
+    range: Option<(u64, u64)>,
+    table: u32,
+    key_count: usize,
+}
+
+impl Route {
+    /// Checks that `part` fits the matrix, and makes this the route of it.
+    pub(crate) fn set(
+        &mut self,
+        spec: &MatrixSpec,
+        placement: &Placement,
+        part: Part<'_>,
+    ) -> Result<(), Error> {
+        self.range = None;
+        if let (
+            Placement::Ranges { .. },
+            Part::Rows(Keys::Range(start, end)) | Part::Columns { keys: Keys::Range(start, end), .. },
+        ) = (placement, part)
+        {
+            self.set_range(spec, placement, part, start, end)?;
+        } else {
+            self.key_count = self.router.set(spec, placement, part)?;
+        }
+        self.table = self.router.table();
+        Ok(())
+    }
+
+    fn set_range(
+        &mut self,
+        spec: &MatrixSpec,
+        placement: &Placement,
+        part: Part<'_>,
+        start: u64,
+        end: u64,
+    ) -> Result<(), Error> {
+        // Without keys the router checks the axis and the row only.
+        let empty = Keys::Sorted(&[]);
+        let empty = match part {
+            Part::Rows(_) => Part::Rows(empty),
+            Part::Columns { row, .. } => Part::Columns { row, keys: empty },
+        };
+        self.router.set(spec, placement, empty)?;
+        let bound = spec.key_bound();
+        if start < end && end > bound {
+            return Err(Error::KeyOutOfRange { matrix: spec.name.clone(), key: end - 1, bound });
+        }
+        self.key_count = end.saturating_sub(start) as usize;
+        self.range = Some((start, end.max(start)));
+        Ok(())
+    }
+
+    pub(crate) fn table(&self) -> u32 {
+        self.table
+    }
+
+    pub(crate) fn key_count(&self) -> usize {
+        self.key_count
+    }
+
+    /// The `i`-th key as the caller gave them.
+    pub(crate) fn key(&self, i: usize) -> u64 {
+        match self.range {
+            Some((start, _)) => start + i as u64,
+            None => self.router.key(i),
+        }
+    }
+
+    /// Whether this is the route of `part`.
+    pub(crate) fn is_of(&self, part: Part<'_>) -> bool {
+        let (table, keys) = match part {
+            Part::Rows(keys) => (0, keys),
+            Part::Columns { row, keys } => (row, keys),
+        };
+        let same = match keys {
+            Keys::Range(start, end) if self.range.is_some() => self.range == Some((start, end.max(start))),
+            Keys::Range(start, end) => {
+                end.saturating_sub(start) == self.key_count as u64
+                    && (start..end).zip(0..).all(|(key, i)| key == self.key(i))
+            }
+            Keys::Sorted(keys) => {
+                keys.len() == self.key_count && keys.iter().zip(0..).all(|(key, i)| *key == self.key(i))
+            }
+        };
+        same && table == self.table
+    }
+
+    /// The keys that lie in a partition.
+    pub(crate) fn slice(&self, placement: &Placement, partition: u32) -> Slice<'_> {
+        let Some((start, end)) = self.range else {
+            let run = self.router.run(partition);
+            return Slice::Keys { keys: run.keys, order: run.order, first: run.first };
+        };
+        let held = placement.range(partition as usize).unwrap_or(0..0);
+        let (first, last) = (held.start.max(start), held.end.min(end));
+        let count = last.saturating_sub(first) as usize;
+        Slice::Range { start: first, count, place: first.saturating_sub(start) as usize }
+    }
+}

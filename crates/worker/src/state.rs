@@ -1,0 +1,271 @@
+//! The agent of a task whose matrices are on servers, without sockets, threads or a clock of its own.
+//!
+//! A call is begun by one of `pull`, `push`, `tick`, `barrier`, `finish`; its result is in [`AgentState::outcome`] at once
+//! or after some input. There is one call at a time. After each begin and each input the effects must be carried out, in
+//! order; what comes from a connection must be given in order, and nothing of a connection after it was closed, by either
+//! side, or after the next one of its lane was opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matrix::clock::ClockFault;
+use matrix::{Clock, Error, MatrixSpec, Placement};
+use rpc::Message;
+use rpc::message::RequestId;
+
+use crate::ask::Ask;
+use crate::clocks::Meeting;
+use crate::lane::{Lane, Link, Owner};
+use crate::layout::JobLayout;
+use crate::route::Route;
+
+/// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What is to be done. Lanes are indices of [`JobLayout::lanes`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentEffect {
+    /// Open a connection to a lane: then `on_connected`, or `on_closed` when it cannot be, or `on_message` with the fault
+    /// that came instead of a welcome.
+    Connect {
+        /// The lane.
+        lane: u16,
+    },
+    /// Send over its connection.
+    Send {
+        /// The lane.
+        lane: u16,
+        /// What. Shared, for it is kept until the lane has confirmed it.
+        message: Arc<Message>,
+    },
+    /// Close its connection; no `on_closed` is needed.
+    Close {
+        /// The lane.
+        lane: u16,
+    },
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The values are there: [`AgentState::read_pulled`].
+    Pulled,
+    /// A push, a tick or a leave is done. A push may still be on its way.
+    Done,
+    /// The barrier is passed; the sum, empty when nothing was summed.
+    Passed(Vec<f64>),
+}
+
+/// What is remembered of a matrix.
+#[derive(Debug)]
+pub(crate) struct MatrixState {
+    pub(crate) placement: Placement,
+    /// The partitions of each lane.
+    pub(crate) parts: Vec<Vec<u32>>,
+    /// Of the last pull or push, unless a pull has it.
+    pub(crate) route: Route,
+    pub(crate) push_count: u64,
+    /// The last sending of what was read last.
+    pub(crate) last_read: u64,
+}
+
+/// The call that is open.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Pull(Ask),
+    Push,
+    Barrier(Meeting),
+    Finish,
+}
+
+/// The agent of a task. Invariants: at most one call is open; every request of a lane belongs to the open call or to a
+/// pull asked ahead; a push leaves a lane's log only when the lane has said that it is applied.
+#[derive(Debug)]
+pub struct AgentState {
+    pub(crate) layout: JobLayout,
+    pub(crate) task: u32,
+    pub(crate) clock: Clock,
+    /// Barriers passed.
+    pub(crate) generation: u64,
+    /// Pushes since the last tick.
+    pub(crate) push_count: u64,
+    pub(crate) left: bool,
+    /// The error that ended the agent: all later calls get it.
+    pub(crate) failed: Option<Error>,
+    pub(crate) matrices: Vec<MatrixState>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) ids: RequestId,
+    /// Counts sendings of pulls.
+    pub(crate) sendings: u64,
+    pub(crate) call: Option<Call>,
+    /// When the open call last came on.
+    pub(crate) progress: Duration,
+    pub(crate) outcome: Option<Result<Outcome, Error>>,
+    /// Read by the caller before the next call.
+    pub(crate) pulled: Option<Ask>,
+    /// Asked ahead, the oldest first.
+    pub(crate) ahead: Vec<Ask>,
+    pub(crate) effects: Vec<AgentEffect>,
+}
+
+impl AgentState {
+    /// The agent of `task`, at clock 0, which asks for connections to all lanes.
+    ///
+    /// # Panics
+    /// When the layout does not pass [`JobLayout::check`], or has no such task.
+    pub fn new(now: Duration, layout: JobLayout, task: u32) -> Self {
+        assert!(layout.check().is_ok() && task < layout.task_count, "a checked layout with task {task}");
+        let state = |(i, spec): (usize, &MatrixSpec)| MatrixState {
+            placement: spec.partitioner.place(spec.key_bound()),
+            parts: (0..layout.lanes.len()).map(|lane| layout.held_of(i, lane as u16)).collect(),
+            route: Route::default(),
+            push_count: 0,
+            last_read: 0,
+        };
+        let matrices = layout.matrices.iter().enumerate().map(state).collect();
+        let lanes: Vec<Lane> = layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes)).collect();
+        let effects = (0..lanes.len() as u16).map(|lane| AgentEffect::Connect { lane }).collect();
+        Self {
+            layout,
+            task,
+            clock: 0,
+            generation: 0,
+            push_count: 0,
+            left: false,
+            failed: None,
+            matrices,
+            lanes,
+            ids: 0,
+            sendings: 0,
+            call: None,
+            progress: now,
+            outcome: None,
+            pulled: None,
+            ahead: Vec::new(),
+            effects,
+        }
+    }
+
+    /// The task.
+    pub fn task(&self) -> u32 {
+        self.task
+    }
+
+    /// Ticks made so far.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The job.
+    pub fn layout(&self) -> &JobLayout {
+        &self.layout
+    }
+
+    /// Takes what is to be done.
+    pub fn effects(&mut self) -> Vec<AgentEffect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Takes the result of the open call, once it has one.
+    pub fn outcome(&mut self) -> Option<Result<Outcome, Error>> {
+        self.outcome.take()
+    }
+
+    /// Whether a call is open: it was begun, and has no outcome yet.
+    pub fn is_busy(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// When [`Self::on_time`] has something to do, if nothing else happens.
+    pub fn next_time(&self) -> Option<Duration> {
+        let lanes = self.lanes.iter().filter_map(Lane::next_time);
+        let lost = (0..self.lanes.len()).filter_map(|lane| self.lost_at(lane));
+        let call = self.call.is_some().then(|| self.silent_at());
+        lanes.chain(lost).chain(call).min()
+    }
+
+    /// When the open call gives up on a lane that is lost.
+    pub(crate) fn lost_at(&self, lane: usize) -> Option<Duration> {
+        let (since, _) = self.lanes[lane].lost.as_ref()?;
+        self.waits_for(lane).then(|| *since + self.layout.wait_limit)
+    }
+
+    /// When the open call gives up on lanes that say nothing.
+    pub(crate) fn silent_at(&self) -> Duration {
+        self.progress + self.layout.wait_limit + GRACE
+    }
+
+    /// Whether the open call cannot end without this lane.
+    pub(crate) fn waits_for(&self, at: usize) -> bool {
+        let lane = &self.lanes[at];
+        match &self.call {
+            None => false,
+            Some(Call::Push) => lane.log.bytes() > lane.window,
+            Some(Call::Pull(open)) => {
+                lane.requests.values().any(|r| matches!(r.owner, Owner::Ask { ask, .. } if ask == open.id))
+            }
+            Some(Call::Barrier(_)) => lane.requests.values().any(|r| r.owner == Owner::Barrier),
+            Some(Call::Finish) => lane.requests.values().any(|r| r.owner == Owner::Leave),
+        }
+    }
+
+    /// Before a call: false, with the outcome set, when it cannot be made.
+    pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
+        assert!(self.call.is_none() && self.outcome.is_none(), "{call} while another call is open");
+        self.progress = now;
+        if let Some(ask) = self.pulled.take() {
+            self.matrices[ask.matrix].route = ask.route;
+        }
+        let error = match &self.failed {
+            Some(error) => error.clone(),
+            None if self.left => Error::Task { task: self.task, call, fault: ClockFault::Left },
+            None => return true,
+        };
+        self.outcome = Some(Err(error));
+        false
+    }
+
+    /// Sends what may be sent, and ends the call if it has all that it waits for.
+    pub(crate) fn settle(&mut self, now: Duration) {
+        self.pump(now);
+        match &self.call {
+            Some(Call::Pull(ask)) if ask.missing == 0 => self.end_pull(now),
+            Some(Call::Push) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
+                self.end(Ok(Outcome::Done));
+            }
+            Some(Call::Barrier(meeting)) if meeting.missing == 0 => self.end_barrier(now),
+            Some(Call::Finish) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
+                self.end_finish()
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn pump(&mut self, now: Duration) {
+        for (at, lane) in (0u16..).zip(&mut self.lanes) {
+            lane.pump(now, at, &mut self.ids, &mut self.effects);
+        }
+    }
+
+    pub(crate) fn end(&mut self, outcome: Result<Outcome, Error>) {
+        self.call = None;
+        self.outcome = Some(outcome);
+    }
+
+    /// Ends the agent: the open call, if there is one, and all later ones get the error.
+    pub(crate) fn fail(&mut self, error: Error) {
+        if self.failed.is_some() {
+            return;
+        }
+        if self.call.is_some() {
+            self.end(Err(error.clone()));
+        }
+        self.failed = Some(error);
+        for (at, lane) in (0u16..).zip(&mut self.lanes) {
+            if matches!(lane.link, Link::Open | Link::Opening) {
+                self.effects.push(AgentEffect::Close { lane: at });
+            }
+            lane.link = Link::Ended;
+        }
+    }
+}

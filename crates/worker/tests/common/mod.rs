@@ -1,0 +1,375 @@
+//! A lane as small as can be, and a network that delivers, repeats and loses what a script says.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
+
+use matrix::{
+    Axis, Consistency, Element, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule,
+    Storage,
+};
+use rpc::Message;
+use rpc::message::{Done, Fault, FaultKind, KeyList, Mark, Pull, Pulled, Push, Released, Run, Welcome};
+use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Outcome, spread};
+
+pub(crate) type Row = (u32, u32, u64);
+
+/// The rules of `rpc::message` for one task, and another one whose clock the script sets.
+pub(crate) struct FakeLane {
+    pub(crate) incarnation: u64,
+    pub(crate) window: u64,
+    pub(crate) mark: Mark,
+    pub(crate) clock: u64,
+    pub(crate) other: u64,
+    pub(crate) generation: u64,
+    pub(crate) has_left: bool,
+    pub(crate) rows: BTreeMap<Row, i64>,
+    pub(crate) known: HashMap<u128, Vec<u64>>,
+    pub(crate) specs: Vec<MatrixSpec>,
+    pub(crate) held: Vec<Pull>,
+    pub(crate) duplicates: u32,
+    /// Digests that are named but forgotten: how often that was said.
+    pub(crate) forgotten: u32,
+    pub(crate) largest_keys: usize,
+    pub(crate) largest_values: usize,
+}
+
+impl FakeLane {
+    fn new(specs: Vec<MatrixSpec>) -> Self {
+        Self {
+            incarnation: 1,
+            window: 1 << 20,
+            mark: Mark::default(),
+            clock: 0,
+            other: u64::MAX,
+            generation: 0,
+            has_left: false,
+            rows: BTreeMap::new(),
+            known: HashMap::new(),
+            specs,
+            held: Vec::new(),
+            duplicates: 0,
+            forgotten: 0,
+            largest_keys: 0,
+            largest_values: 0,
+        }
+    }
+
+    pub(crate) fn hello(&mut self) -> Welcome {
+        self.known.clear();
+        self.held.clear();
+        Welcome {
+            request: 1,
+            incarnation: self.incarnation,
+            lanes: 1,
+            window_bytes: self.window,
+            applied: self.mark,
+            clock: self.clock,
+            minimum: self.minimum(),
+        }
+    }
+
+    fn minimum(&self) -> u64 {
+        if self.has_left { self.other } else { self.clock.min(self.other) }
+    }
+
+    fn columns(&self, matrix: u32) -> usize {
+        self.specs[matrix as usize].columns as usize
+    }
+
+    /// Each key with its partition.
+    fn keys(&mut self, runs: &[Run], keys: &KeyList) -> Option<Vec<(u32, u64)>> {
+        let keys = match keys {
+            KeyList::Listed(keys) => {
+                self.known.insert(KeyList::digest(runs, keys), keys.clone());
+                self.largest_keys = self.largest_keys.max(keys.len());
+                keys.clone()
+            }
+            KeyList::Range { start, end } => (*start..*end).collect(),
+            KeyList::Known { digest, count } => {
+                let keys = self.known.get(digest).cloned();
+                self.forgotten += u32::from(keys.is_none());
+                assert!(keys.as_ref().is_none_or(|keys| keys.len() == *count as usize));
+                keys?
+            }
+        };
+        assert_eq!(runs.iter().map(|run| run.count as usize).sum::<usize>(), keys.len());
+        let partitions = runs.iter().flat_map(|run| std::iter::repeat_n(run.partition, run.count as usize));
+        Some(partitions.zip(keys).collect())
+    }
+
+    /// What the lane says; the second is whether it closes the connection.
+    pub(crate) fn take(&mut self, message: Message) -> (Vec<Message>, bool) {
+        let mut out = Vec::new();
+        let mut closes = false;
+        match message {
+            Message::Push(push) => closes = self.push(push, &mut out),
+            Message::Pull(pull) => self.held.push(pull),
+            Message::Tick(tick) => self.clock = self.clock.max(tick.clock),
+            Message::Barrier(barrier) => {
+                assert!(barrier.clock <= self.clock || barrier.clock == 0, "a tick comes before");
+                if barrier.generation == self.generation {
+                    self.generation += 1;
+                }
+                let sum = barrier.part.unwrap_or_default();
+                out.push(Message::Released(Released { request: barrier.request, clock: self.clock, sum }));
+            }
+            Message::Leave(leave) => {
+                self.has_left = true;
+                out.push(self.done(leave.request));
+            }
+            other => panic!("{other:?}"),
+        }
+        self.release(&mut out);
+        (out, closes)
+    }
+
+    fn done(&self, request: u64) -> Message {
+        Message::Done(Done { request, minimum: self.minimum(), applied: self.mark })
+    }
+
+    fn push(&mut self, push: Push, out: &mut Vec<Message>) -> bool {
+        let name = Mark { clock: push.clock, index: push.index };
+        if name < self.mark {
+            self.duplicates += 1;
+        } else {
+            let follows = name == self.mark || (name.clock > self.mark.clock && name.index == 0);
+            assert!(follows, "push {name:?} after {:?}", self.mark);
+            assert!(push.clock >= self.clock, "a push of {name:?} behind the tick to {}", self.clock);
+            let Some(keys) = self.keys(&push.runs, &push.keys) else {
+                out.push(fault(push.request, FaultKind::UnknownKeys, 0));
+                return true;
+            };
+            let OwnedValues::I64(values) = &push.values else { panic!("i64 in these tests") };
+            self.largest_values = self.largest_values.max(values.len());
+            let columns = self.columns(push.matrix);
+            assert_eq!(values.len(), keys.len() * columns);
+            for (i, (partition, key)) in keys.into_iter().enumerate() {
+                let placement = self.specs[push.matrix as usize]
+                    .partitioner
+                    .place(self.specs[push.matrix as usize].key_bound());
+                assert_eq!(placement.partition_of(key), partition as usize);
+                for column in 0..columns {
+                    let row = (push.matrix, column as u32, key);
+                    *self.rows.entry(row).or_default() += values[i * columns + column];
+                }
+            }
+            self.mark = Mark { clock: push.clock, index: push.index + 1 };
+        }
+        if push.request != 0 {
+            out.push(self.done(push.request));
+        }
+        false
+    }
+
+    /// Answers the pulls that need not wait any more.
+    pub(crate) fn release(&mut self, out: &mut Vec<Message>) {
+        let minimum = self.minimum();
+        for pull in std::mem::take(&mut self.held) {
+            let spec = &self.specs[pull.matrix as usize];
+            if minimum < spec.consistency.pull_needs(pull.clock) {
+                self.held.push(pull);
+                continue;
+            }
+            let columns = self.columns(pull.matrix);
+            let Some(keys) = self.keys(&pull.runs, &pull.keys) else {
+                out.push(fault(pull.request, FaultKind::UnknownKeys, 0));
+                continue;
+            };
+            let row = |key: u64, column: usize| {
+                self.rows.get(&(pull.matrix, column as u32, key)).copied().unwrap_or(0)
+            };
+            let values: Vec<i64> = keys
+                .iter()
+                .flat_map(|(_, key)| (0..columns).map(|column| row(*key, column)).collect::<Vec<_>>())
+                .collect();
+            self.largest_values = self.largest_values.max(values.len());
+            let (request, applied) = (pull.request, self.mark);
+            out.push(Message::Pulled(Pulled { request, minimum, applied, values: i64::owned(values) }));
+        }
+    }
+}
+
+pub(crate) fn fault(request: u64, kind: FaultKind, retry_after_ms: u32) -> Message {
+    Message::Fault(Fault { request, kind, text: format!("{kind:?}"), retry_after_ms })
+}
+
+#[derive(Default)]
+pub(crate) struct Wire {
+    pub(crate) is_open: bool,
+    pub(crate) wants_open: bool,
+    pub(crate) to_lane: VecDeque<Message>,
+    pub(crate) to_agent: VecDeque<Message>,
+}
+
+/// An agent, its lanes, and what is between.
+pub(crate) struct World {
+    pub(crate) now: Duration,
+    pub(crate) agent: AgentState,
+    pub(crate) lanes: Vec<FakeLane>,
+    pub(crate) wires: Vec<Wire>,
+    /// Everything that was sent.
+    pub(crate) sent: Vec<(u16, Message)>,
+}
+
+impl World {
+    pub(crate) fn new(layout: JobLayout) -> Self {
+        let lanes = layout.lanes.iter().map(|_| FakeLane::new(layout.matrices.clone())).collect();
+        let wires = layout.lanes.iter().map(|_| Wire::default()).collect();
+        let agent = AgentState::new(Duration::ZERO, layout, 0);
+        Self { now: Duration::ZERO, agent, lanes, wires, sent: Vec::new() }
+    }
+
+    /// Carries out what the agent wants.
+    pub(crate) fn carry_out(&mut self) {
+        for effect in self.agent.effects() {
+            match effect {
+                AgentEffect::Connect { lane } => {
+                    let wire = &mut self.wires[usize::from(lane)];
+                    assert!(!wire.is_open && !wire.wants_open, "one connection a lane");
+                    wire.wants_open = true;
+                }
+                AgentEffect::Send { lane, message } => {
+                    let wire = &mut self.wires[usize::from(lane)];
+                    assert!(wire.is_open, "sent without a connection");
+                    self.sent.push((lane, (*message).clone()));
+                    wire.to_lane.push_back((*message).clone());
+                }
+                AgentEffect::Close { lane } => self.wires[usize::from(lane)] = Wire::default(),
+            }
+        }
+    }
+
+    /// One move of the network at a lane: 0 connects or delivers there, 1 delivers back, 2 delivers back twice, 3 resets
+    /// after `kept` more frames there and back.
+    pub(crate) fn step(&mut self, lane: usize, kind: u8, kept: (usize, usize)) {
+        self.carry_out();
+        let at = lane as u16;
+        match kind {
+            0 if self.wires[lane].wants_open => {
+                self.wires[lane].wants_open = false;
+                self.wires[lane].is_open = true;
+                let welcome = self.lanes[lane].hello();
+                self.agent.on_connected(self.now, at, &welcome);
+            }
+            0 => self.deliver(lane),
+            1 | 2 => {
+                if let Some(message) = self.wires[lane].to_agent.pop_front() {
+                    if kind == 2 {
+                        self.agent.on_message(self.now, at, message.clone());
+                        self.carry_out();
+                    }
+                    if self.wires[lane].is_open {
+                        self.agent.on_message(self.now, at, message);
+                    }
+                }
+            }
+            _ => self.reset(lane, kept),
+        }
+        self.carry_out();
+    }
+
+    fn deliver(&mut self, lane: usize) {
+        let Some(message) = self.wires[lane].to_lane.pop_front() else { return };
+        let (answers, closes) = self.lanes[lane].take(message);
+        self.wires[lane].to_agent.extend(answers);
+        if closes {
+            self.wires[lane].to_lane.clear();
+        }
+    }
+
+    fn reset(&mut self, lane: usize, (there, back): (usize, usize)) {
+        if self.wires[lane].wants_open {
+            self.wires[lane].wants_open = false;
+            self.agent.on_closed(self.now, lane as u16, "refused");
+        }
+        if !self.wires[lane].is_open {
+            return;
+        }
+        for _ in 0..there {
+            self.deliver(lane);
+        }
+        for _ in 0..back {
+            if let Some(message) = self.wires[lane].to_agent.pop_front() {
+                self.agent.on_message(self.now, lane as u16, message);
+                self.carry_out();
+            }
+        }
+        if std::mem::take(&mut self.wires[lane]).is_open {
+            self.agent.on_closed(self.now, lane as u16, "reset");
+        }
+    }
+
+    /// Time goes on until the agent has something to do.
+    pub(crate) fn wait(&mut self) {
+        if let Some(time) = self.agent.next_time() {
+            self.now = self.now.max(time);
+            self.agent.on_time(self.now);
+        }
+        self.carry_out();
+    }
+
+    /// Everything is delivered, nothing is lost; the result of the open call.
+    pub(crate) fn run(&mut self) -> Result<Outcome, matrix::Error> {
+        for _ in 0..100_000 {
+            if let Some(outcome) = self.agent.outcome() {
+                self.carry_out();
+                return outcome;
+            }
+            if !self.move_all() {
+                self.wait();
+            }
+        }
+        panic!("the call never ends");
+    }
+
+    /// Delivers one frame at each lane and each way; false when there was none.
+    pub(crate) fn move_all(&mut self) -> bool {
+        self.carry_out();
+        let mut moved = false;
+        for lane in 0..self.wires.len() {
+            let wire = &self.wires[lane];
+            moved |= wire.wants_open || !wire.to_lane.is_empty() || !wire.to_agent.is_empty();
+            self.step(lane, 0, (0, 0));
+            self.step(lane, 1, (0, 0));
+        }
+        moved
+    }
+}
+
+pub(crate) fn spec(
+    name: &str,
+    consistency: Consistency,
+    columns: u64,
+    partitioner: Partitioner,
+) -> MatrixSpec {
+    MatrixSpec {
+        name: name.into(),
+        element: ElementType::I64,
+        rows: 1 << 20,
+        columns,
+        axis: Axis::Row,
+        storage: Storage::Sparse,
+        partitioner,
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency,
+        seed: 1,
+    }
+}
+
+pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u64) -> JobLayout {
+    let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lane_count)).collect();
+    let lane = |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0 };
+    JobLayout {
+        job: 7,
+        task_count: 2,
+        wait_limit: Duration::from_secs(10),
+        window_bytes,
+        matrices,
+        lanes: (0..lane_count).map(lane).collect(),
+        owners,
+        home: lane_count - 1,
+        prefetch_ignores_own_pushes: false,
+    }
+}
