@@ -21,6 +21,14 @@ pub(crate) struct Meeting {
 }
 
 impl AgentState {
+    /// Before the first call of a task that joins: it begins at `clock`, the largest that a lane has said.
+    pub fn start_at(&mut self, clock: Clock) {
+        self.clock = clock;
+        for lane in 0..self.lanes.len() {
+            self.send_tick(lane);
+        }
+    }
+
     /// Ends a step.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {

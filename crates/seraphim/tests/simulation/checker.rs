@@ -1,0 +1,272 @@
+//! Judges a history. It knows what the tasks asked for and what they saw, and nothing of lanes, agents and frames.
+//!
+//! What a pull at clock c may see of the pushes of a task, in the order in which that task made them: always the first j
+//! of them, for some j that never falls for the same reader. Under BSP j counts the pushes stamped below c; under SSP(s)
+//! it is at least the number of those stamped below c - s and at most that of those stamped below c + s + 1; what was
+//! pushed before a barrier that both have passed is there; and a task sees all of its own, but under BSP.
+
+use std::collections::BTreeMap;
+
+use matrix::Consistency;
+
+use crate::history::{Cell, Entry, History, What};
+use crate::scenario::{Drama, Scenario};
+
+/// A counter: matrix, partition, the task that adds to it.
+type Counter = (usize, u32, u32);
+
+/// A push as its task made it.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    clock: u64,
+    /// Of the amounts up to this one.
+    sum: i64,
+    entry: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    NotYet,
+    Works,
+    AtBarrier,
+    /// Leaves, is taken out, or failed: it holds nobody back, and what it sent may be lost unless it left by itself.
+    Leaves,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    life: Life,
+    clock: u64,
+    /// By generation: the entry at which it came to the barrier.
+    barriers: Vec<usize>,
+    passed: usize,
+    has_left: bool,
+}
+
+struct Checker<'a> {
+    scenario: &'a Scenario,
+    history: &'a History,
+    tasks: Vec<Known>,
+    made: BTreeMap<Counter, Vec<Made>>,
+    /// By reader.
+    seen: BTreeMap<(u32, Counter), usize>,
+    /// Under BSP, by clock.
+    values: BTreeMap<(u64, Counter), i64>,
+    /// By generation: the clock after it and the sum.
+    meetings: BTreeMap<u64, (u64, Vec<f64>)>,
+    parts: BTreeMap<(u64, u32), Vec<f64>>,
+    has_crashed: bool,
+    faults: Vec<String>,
+}
+
+/// Everything that is wrong; empty when nothing is.
+pub(crate) fn check(scenario: &Scenario, history: &History) -> Vec<String> {
+    let first = Known { life: Life::Works, clock: 0, barriers: Vec::new(), passed: 0, has_left: false };
+    let mut tasks = vec![first.clone(); scenario.task_count as usize];
+    tasks.push(Known { life: Life::NotYet, ..first });
+    let mut checker = Checker {
+        scenario,
+        history,
+        tasks,
+        made: BTreeMap::new(),
+        seen: BTreeMap::new(),
+        values: BTreeMap::new(),
+        meetings: BTreeMap::new(),
+        parts: BTreeMap::new(),
+        has_crashed: false,
+        faults: history.seen.clone(),
+    };
+    checker.faults.extend(history.stuck.clone());
+    for (i, entry) in history.entries.iter().enumerate() {
+        checker.take(i, entry);
+    }
+    checker.check_sums();
+    checker.faults
+}
+
+impl Checker<'_> {
+    fn fault(&mut self, entry: &Entry, text: String) {
+        let Entry { time, task, .. } = entry;
+        self.faults.push(format!("at {time} us, task {task}: {text}"));
+    }
+
+    fn take(&mut self, i: usize, entry: &Entry) {
+        let at = entry.task as usize;
+        match &entry.what {
+            What::Push { matrix, clock, amount, partitions } => {
+                for partition in (0..64).filter(|partition| partitions >> partition & 1 == 1) {
+                    let made = self.made.entry((*matrix, partition, entry.task)).or_default();
+                    let sum = made.last().map_or(0, |last| last.sum) + amount;
+                    made.push(Made { clock: *clock, sum, entry: i });
+                }
+            }
+            What::Tick { clock } => self.tasks[at].clock = *clock,
+            What::Pulled { matrix, clock, cells, .. } => {
+                self.check_clocks(entry, *matrix, *clock);
+                for cell in cells {
+                    self.check_cell(entry, *matrix, *clock, *cell);
+                }
+            }
+            What::Barrier { generation, part } => {
+                self.tasks[at].life = Life::AtBarrier;
+                self.tasks[at].barriers.push(i);
+                if let Some(part) = part {
+                    self.parts.insert((*generation, entry.task), part.clone());
+                }
+            }
+            What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
+            What::Leaves => self.tasks[at].life = Life::Leaves,
+            What::Left => self.tasks[at].has_left = true,
+            What::Removed => self.tasks[at].life = Life::Gone,
+            What::Joined { clock } => self.check_joined(entry, *clock),
+            What::Failed { error } => {
+                let expected = self.has_crashed || self.tasks[at].life == Life::Gone;
+                self.tasks[at].life = Life::Gone;
+                if !expected {
+                    self.fault(entry, format!("failed: {error}"));
+                }
+            }
+            What::Crashed => self.has_crashed = true,
+        }
+    }
+
+    /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.
+    fn check_clocks(&mut self, entry: &Entry, matrix: usize, clock: u64) {
+        let needed = self.history.consistency[matrix].pull_needs(clock);
+        let late = |task: &Known| task.life == Life::Works && task.clock < needed;
+        if let Some(other) = self.tasks.iter().position(late)
+            && !self.has_crashed
+        {
+            let text = format!(
+                "pulled from matrix {matrix} ({:?}) at clock {clock} while task {other} was at clock {}",
+                self.history.consistency[matrix], self.tasks[other].clock
+            );
+            self.fault(entry, text);
+        }
+    }
+
+    fn check_cell(&mut self, entry: &Entry, matrix: usize, clock: u64, cell: Cell) {
+        let counter = (matrix, cell.partition, cell.writer);
+        let consistency = self.history.consistency[matrix];
+        let made = self.made.get(&counter).map_or(&[][..], Vec::as_slice);
+        let below = |bound: u64| made.partition_point(|push| push.clock < bound);
+        let what = || format!("pull from matrix {matrix} ({consistency:?}) at clock {clock} saw {cell:?}");
+        let Some(count) = prefix(made, cell.value) else {
+            let text = format!("{}, which no first pushes of {made:?} make", what());
+            return self.fault(entry, text);
+        };
+        let writer = &self.tasks[cell.writer as usize];
+        let is_own = cell.writer == entry.task;
+        let may_lack = (self.has_crashed || writer.life == Life::Gone) && !is_own;
+        let (mut least, most) = match consistency {
+            Consistency::Bsp => (below(clock), below(clock)),
+            Consistency::Ssp { staleness } => {
+                (below(clock.saturating_sub(staleness)), below(clock + staleness + 1))
+            }
+            Consistency::Asp => (0, made.len()),
+        };
+        if is_own && consistency != Consistency::Bsp {
+            least = made.len();
+        }
+        let met = writer.barriers[..writer.barriers.len().min(self.tasks[entry.task as usize].passed)].last();
+        if let Some(met) = met {
+            least = least.max(made.partition_point(|push| push.entry < *met));
+        }
+        if may_lack {
+            least = 0;
+        }
+        if count < least || count > most {
+            let text = format!("{}: {count} pushes, expected {least} to {most} of {made:?}", what());
+            return self.fault(entry, text);
+        }
+        let before = self.seen.insert((entry.task, counter), count).unwrap_or(0);
+        if count < before {
+            let text = format!("{}: {count} pushes, it had seen {before}", what());
+            self.fault(entry, text);
+        }
+        if consistency == Consistency::Bsp {
+            let first = *self.values.entry((clock, counter)).or_insert(cell.value);
+            if first != cell.value {
+                let text = format!("{}, another reader saw {first} at this clock", what());
+                self.fault(entry, text);
+            }
+        }
+    }
+
+    /// A barrier ends for one task: all that work have come to it, and all are told the same.
+    fn check_meeting(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
+        let at = entry.task as usize;
+        let came = |task: &Known| task.barriers.len() as u64 > generation;
+        let absent = self.tasks.iter().position(|task| task.life == Life::Works && !came(task));
+        if let Some(absent) = absent {
+            let text = format!("passed barrier {generation} before task {absent} came");
+            self.fault(entry, text);
+        }
+        if clock < self.tasks[at].clock {
+            let text = format!("barrier {generation} sent it from clock {} to {clock}", self.tasks[at].clock);
+            self.fault(entry, text);
+        }
+        let told = (clock, sum.to_vec());
+        let first = self.meetings.entry(generation).or_insert_with(|| told.clone()).clone();
+        if first != told {
+            let text = format!("barrier {generation} told it {told:?}, another task {first:?}");
+            self.fault(entry, text);
+        }
+        let mut expected = vec![0.0; if self.scenario.sums_at(generation) { 2 } else { 0 }];
+        for (_, part) in self.parts.range((generation, 0)..(generation + 1, 0)) {
+            expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        if self.scenario.drama == Drama::Nothing && expected != sum {
+            let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
+            self.fault(entry, text);
+        }
+        let task = &mut self.tasks[at];
+        task.clock = clock;
+        task.passed += 1;
+        if task.life == Life::AtBarrier {
+            task.life = Life::Works;
+        }
+    }
+
+    /// A task that joins starts at m: no later than any task that works.
+    fn check_joined(&mut self, entry: &Entry, clock: u64) {
+        let working = self.tasks.iter().filter(|task| task.life == Life::Works);
+        if let Some(slowest) = working.map(|task| task.clock).min()
+            && slowest < clock
+        {
+            self.fault(entry, format!("joined at clock {clock}, while a task was at clock {slowest}"));
+        }
+        let task = &mut self.tasks[entry.task as usize];
+        (task.life, task.clock) = (Life::Works, clock);
+    }
+
+    /// At the end every counter is the sum of all pushes, or of the first ones of a task that did not leave by itself.
+    fn check_sums(&mut self) {
+        let mut sums: BTreeMap<Counter, i64> = BTreeMap::new();
+        for (matrix, cell) in &self.history.exported {
+            *sums.entry((*matrix, cell.partition, cell.writer)).or_default() += cell.value;
+        }
+        for (counter, made) in &self.made {
+            let sum = sums.get(counter).copied().unwrap_or(0);
+            let all = made.last().map_or(0, |last| last.sum);
+            let exact = self.tasks[counter.2 as usize].has_left && !self.has_crashed;
+            if if exact { sum != all } else { prefix(made, sum).is_none() } {
+                self.faults.push(format!("at the end {counter:?} is {sum}, {all} was pushed: {made:?}"));
+            }
+        }
+        for (counter, sum) in sums {
+            if sum != 0 && !self.made.contains_key(&counter) {
+                self.faults.push(format!("at the end {counter:?} is {sum}, nothing was pushed"));
+            }
+        }
+    }
+}
+
+/// How many of the first pushes make this sum.
+fn prefix(made: &[Made], value: i64) -> Option<usize> {
+    if value == 0 {
+        return Some(0);
+    }
+    made.binary_search_by_key(&value, |push| push.sum).ok().map(|at| at + 1)
+}
