@@ -17,6 +17,7 @@ pub const TARGETS: &[Target] = &[
     ("block", block),
     ("csv", csv),
     ("dense", dense),
+    ("frame", frame),
     ("job_toml", job_toml),
     ("libffm", libffm),
     ("libsvm", libsvm),
@@ -70,6 +71,64 @@ pub fn block(bytes: &[u8]) {
         data::block::encode(&batch, &mut again);
         data::block::decode(&again, &mut decoded).expect("what was encoded is decoded");
         assert_eq!(bits(&decoded), bits(&batch), "a block round trip changed the batch");
+    }
+}
+
+/// Any bytes are frames of messages, each of which is written to the same bytes again, or an error, however they are cut.
+/// Tried as they are, and with the checksum of the first header made right and that of its body left out.
+pub fn frame(bytes: &[u8]) {
+    let mut sealed = bytes.to_vec();
+    if let Some(header) = sealed.first_chunk_mut::<{ rpc::header::HEADER_BYTES }>() {
+        header[8] &= !1;
+        header[56..60].fill(0);
+        let sum = crc32c::crc32c(&header[..60]);
+        header[60..].copy_from_slice(&sum.to_le_bytes());
+    }
+    let small = rpc::FrameLimits {
+        keys_bytes: 1 << 16,
+        values_bytes: 1 << 16,
+        meta_bytes: 1 << 16,
+        sum_bytes: 1 << 16,
+        control_bytes: 1 << 16,
+    };
+    for bytes in [bytes, &sealed] {
+        let whole = frames(bytes, small, bytes.len().max(1));
+        let cut = frames(bytes, small, 1 + bytes.len() % 7);
+        assert_eq!(whole, cut, "the cut of the stream changed what was read");
+    }
+}
+
+/// The bytes of all frames that are read until the end or an error, as they are written again.
+fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> {
+    let mut reader = rpc::reader::FrameReader::new(limits, 0);
+    let (mut written, mut rest) = (Vec::new(), bytes);
+    loop {
+        loop {
+            let frame = match reader.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(_) => return written,
+            };
+            let header = frame.header;
+            let Ok(message) = rpc::Message::from_frame(frame) else { return written };
+            let mut again = Vec::new();
+            rpc::codec::put_frame(&message, header.checksum, &rpc::FrameLimits::default(), &mut again)
+                .expect("what was read is short enough to be written");
+            if !header.kind.uses().has(rpc::kind::Uses::JSON) {
+                // Readable bodies may be spaced and ordered otherwise.
+                let bytes = header.to_bytes();
+                assert_eq!(again[..bytes.len()], bytes, "a frame round trip changed the header");
+            }
+            written.push(again);
+        }
+        let space = reader.space();
+        let count = piece.min(space.len()).min(rest.len());
+        if count == 0 {
+            return written;
+        }
+        space[..count].copy_from_slice(&rest[..count]);
+        reader.filled(count);
+        rest = &rest[count..];
     }
 }
 

@@ -77,8 +77,15 @@ impl<E: Ruled> Partition<E> {
 
     /// Reads into `out`.
     pub(crate) fn pull(&self, run: &mut Run<'_>, out: &mut [E]) {
-        self.forget_stale(run.generation, run.positions);
         let table = &self.tables[run.table as usize];
+        if run.order.is_empty() {
+            let columns = self.columns;
+            let own = &mut out[run.first * columns..(run.first + run.keys.len()) * columns];
+            if table.pull_together(run.keys, own) {
+                return;
+            }
+        }
+        self.forget_stale(run.generation, run.positions);
         if run.order.is_empty() {
             table.pull(run.keys, run.positions, out, |i| run.first + i);
         } else {
@@ -92,7 +99,7 @@ impl<E: Ruled> Partition<E> {
         let Run { table, generation, .. } = run;
         let table = &mut self.tables[table as usize];
         let run = Run { generation: &mut self.generation, ..run };
-        E::with_step(&self.rule, clock, ApplyRun { table, run, values });
+        E::with_step(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
         *generation = self.generation;
     }
 
@@ -154,7 +161,7 @@ impl<E: Ruled> Partition<E> {
         let StagedPush { keys, positions, values, .. } = push;
         let run = Run { table, keys, positions, order: &[], first: 0, generation: &mut self.generation };
         let table = &mut self.tables[table as usize];
-        E::with_step(&self.rule, clock, ApplyRun { table, run, values });
+        E::with_step(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
 
     fn forget_stale(&self, generation: &mut u64, positions: &mut [u32]) {
@@ -167,6 +174,7 @@ impl<E: Ruled> Partition<E> {
 
 /// A visitor that makes the steps of a run, whose generation is that of the partition.
 struct ApplyRun<'a, 'b, E> {
+    columns: usize,
     table: &'a mut Table<E>,
     run: Run<'b>,
     values: &'a [E],
@@ -177,6 +185,16 @@ impl<E: Ruled> Visit<E> for ApplyRun<'_, '_, E> {
 
     fn visit<S: Step<E>>(self, step: &S) {
         let Run { keys, positions, order, first, generation, .. } = self.run;
+        let columns = self.columns;
+        if order.is_empty()
+            && self.table.push_together(
+                keys,
+                &self.values[first * columns..(first + keys.len()) * columns],
+                step,
+            )
+        {
+            return;
+        }
         let moved = if order.is_empty() {
             self.table.push(keys, positions, self.values, |i| first + i, step)
         } else {

@@ -98,7 +98,7 @@ impl LaneState {
                 let Some(held) = self.jobs.get_mut(&id).and_then(|job| job.held.remove(&arrival)) else {
                     continue;
                 };
-                self.give_up(now, id, held, slowest, out);
+                self.give_up(now, id, &held, slowest, out);
             }
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             for (waiting, task) in job.barriers.take_late(now, limit) {
@@ -118,7 +118,7 @@ impl LaneState {
         &mut self,
         now: Duration,
         id: JobId,
-        held: Held,
+        held: &Held,
         slowest: Option<(u32, u64)>,
         out: &mut Vec<Effect>,
     ) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
-use matrix::{Exported, HeldMatrix, MatrixSpec};
-use rpc::message::{CloseJob, Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, RequestId};
+use matrix::{Exported, HeldMatrix};
+use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, RequestId};
 
 use crate::barrier::Barriers;
 use crate::broken::Broken;
@@ -13,9 +13,6 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use crate::stats::JobStats;
 use rpc::service::{ConnectionId, Effect};
-
-/// Reasons of closed jobs that are remembered, so that late requests learn why.
-const CLOSED_COUNT_LIMIT: usize = 64;
 
 /// A job that is open.
 #[derive(Debug)]
@@ -60,7 +57,7 @@ pub(crate) enum HeldWhat {
 }
 
 impl Job {
-    fn new(opened: OpenJob, matrices: Vec<HeldMatrix>) -> Self {
+    pub(crate) fn new(opened: OpenJob, matrices: Vec<HeldMatrix>) -> Self {
         let count = opened.task_count as usize;
         Self {
             matrices,
@@ -126,97 +123,6 @@ pub(crate) fn exported_bytes(rows: &Exported) -> u64 {
 }
 
 impl LaneState {
-    pub(crate) fn open_job(&mut self, at: ConnectionId, mut open: OpenJob, out: &mut Vec<Effect>) {
-        let request = std::mem::take(&mut open.request);
-        let job = open.job;
-        let result = match self.jobs.get(&job) {
-            Some(known) if known.opened == open => Ok(()),
-            Some(_) => {
-                let text = format!("job {job} is open here with other contents: use another number");
-                Err(Refusal::new(FaultKind::Invalid, text))
-            }
-            None => self.make_job(open),
-        };
-        match result {
-            Ok(()) => self.done(at, request, job, out),
-            Err(refusal) => self.refuse(at, request, refusal.of(format_args!("job {job}")), out),
-        }
-    }
-
-    fn make_job(&mut self, open: OpenJob) -> Result<(), Refusal> {
-        let job = open.job;
-        if open.held.len() != open.matrices.len() {
-            let (lists, matrices) = (open.held.len(), open.matrices.len());
-            let text = format!("{lists} lists of partitions for {matrices} matrices: one each is expected");
-            return Err(Refusal::new(FaultKind::Invalid, text));
-        }
-        for (i, spec) in open.matrices.iter().enumerate() {
-            spec.check()?;
-            if open.matrices[..i].iter().any(|other| other.name == spec.name) {
-                return Err(matrix::Error::NameTaken { matrix: spec.name.clone() }.into());
-            }
-        }
-        self.check_memory_of(&open)?;
-        let matrices = open.matrices.iter().zip(&open.held);
-        let matrices = matrices.map(|(spec, held)| HeldMatrix::new(spec.clone(), held));
-        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
-        self.closed.remove(&job);
-        self.jobs.insert(job, Job::new(open, matrices));
-        self.count_memory();
-        Ok(())
-    }
-
-    /// Refuses a job whose dense partitions do not fit beside what is here; the text has the sum.
-    fn check_memory_of(&mut self, open: &OpenJob) -> Result<(), Refusal> {
-        self.count_memory();
-        let first: Vec<u64> =
-            open.matrices.iter().zip(&open.held).map(|(spec, held)| spec.first_bytes(held)).collect();
-        let sum = first.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
-        if used.saturating_add(sum) <= limit {
-            return Ok(());
-        }
-        let part = |(spec, bytes): (&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
-        let parts: Vec<String> = open.matrices.iter().zip(&first).map(part).collect();
-        let text = format!(
-            "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
-             Use more servers, a larger memory limit, or sparse storage",
-            parts.join(" + "),
-            self.config.lane
-        );
-        Err(Refusal::new(FaultKind::TooLarge, text))
-    }
-
-    pub(crate) fn close_job(
-        &mut self,
-        now: Duration,
-        at: ConnectionId,
-        close: CloseJob,
-        out: &mut Vec<Effect>,
-    ) {
-        let CloseJob { request, job, reason } = close;
-        if let Some(mut closed) = self.jobs.remove(&job) {
-            let held = std::mem::take(&mut closed.held);
-            for held in held.into_values() {
-                self.held_bytes -= held.bytes;
-                self.unhold(&held);
-                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
-                self.refuse(held.connection, held.request, refusal, out);
-            }
-            for (connection, request) in closed.barriers.take_waiting() {
-                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
-                self.refuse(connection, request, refusal, out);
-            }
-            self.closed.insert(job, reason);
-            while self.closed.len() > CLOSED_COUNT_LIMIT {
-                self.closed.pop_first();
-            }
-            self.count_memory();
-            self.settle(now, out);
-        }
-        self.done(at, request, job, out);
-    }
-
     /// A held push that is given up: what waits behind it on its connection goes on.
     pub(crate) fn unhold(&mut self, held: &Held) {
         let HeldWhat::Push = held.what else { return };

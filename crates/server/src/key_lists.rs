@@ -14,8 +14,8 @@ use crate::refusal::Refusal;
 const LIST_COUNT_LIMIT: usize = 256;
 /// Matrices of which positions are kept for one list.
 const FOUND_COUNT_LIMIT: usize = 4;
-/// Most keys of a range, or of all runs of a list.
-const KEY_COUNT_LIMIT: u64 = 1 << 24;
+/// Most keys of a range: twice the number whose values fill a frame.
+const KEY_COUNT_LIMIT: u64 = 1 << 21;
 
 /// The remembered lists, the most recently used last.
 #[derive(Debug)]

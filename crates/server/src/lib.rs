@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`config`] | the settings of a lane |
 //! | [`state`] | [`LaneState`], which takes a time and a message and returns effects |
-//! | `session`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
+//! | `session`, `open`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
+//! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | what it remembers of a connection |
 
 mod barrier;
@@ -12,8 +13,11 @@ mod broken;
 mod clocks;
 pub mod config;
 mod connection;
+pub mod error;
 mod job;
 mod key_lists;
+mod open;
+pub mod process;
 mod pull;
 mod push;
 mod refusal;
@@ -25,6 +29,8 @@ mod stats;
 #[cfg(feature = "broken")]
 pub use broken::Broken;
 pub use config::LaneConfig;
+pub use error::Error;
+pub use process::{ServerConfig, run};
 pub use state::LaneState;
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Job {
         self.changes(matrix);
         let held = self.matrix(matrix)?;
         let spec = held.spec();
-        let rows = split(spec, with_slots, keys, values)?;
+        let rows = split(spec, with_slots, keys, &values)?;
         held.import(&rows, first)?;
         Ok(())
     }
@@ -136,7 +136,7 @@ fn split(
     spec: &MatrixSpec,
     with_slots: bool,
     keys: Vec<u64>,
-    values: OwnedValues,
+    values: &OwnedValues,
 ) -> Result<Exported, Refusal> {
     let mut widths = widths(spec);
     if !with_slots {

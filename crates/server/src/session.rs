@@ -12,7 +12,7 @@ use rpc::service::{ConnectionId, Effect};
 
 impl LaneState {
     /// Takes a connection, in place of the earlier one of the same task.
-    pub(crate) fn hello(&mut self, now: Duration, at: ConnectionId, hello: Hello, out: &mut Vec<Effect>) {
+    pub(crate) fn hello(&mut self, now: Duration, at: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
         let refusal = if self.connections.contains_key(&at) {
             Some(Refusal::new(FaultKind::BadFrame, "a second hello on one connection"))
         } else {

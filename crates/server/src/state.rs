@@ -60,7 +60,7 @@ impl LaneState {
         self.arrivals += 1;
         let arrival = self.arrivals;
         if let Message::Hello(hello) = message {
-            return self.hello(now, at, hello, out);
+            return self.hello(now, at, &hello, out);
         }
         let overtakes = self.config.lacks(Broken::TickOvertakesPush) && matches!(message, Message::Tick(_));
         // A connection that was closed here may still have had frames on their way.
@@ -107,7 +107,7 @@ impl LaneState {
     ) {
         match message {
             Message::OpenJob(open) => self.open_job(at, open, out),
-            Message::CloseJob(close) => self.close_job(now, at, close, out),
+            Message::CloseJob(close) => self.close_job(at, close, out),
             Message::Pull(pull) => self.pull(now, at, arrival, pull, out),
             Message::Push(push) => self.push(now, at, arrival, push, out),
             Message::Tick(tick) => self.tick(at, tick, out),

@@ -97,3 +97,49 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(push(1, 0, &[250], &[0.0, f32::NAN]), Error::NonFinite { key: 250, column: 1, .. }));
     assert_eq!(held.export(0).unwrap().values, crate::OwnedValues::F32([1.0].repeat(500)));
 }
+
+/// Keys that lie together go in one piece, others one by one: the same comes out, with slots and without.
+#[test]
+fn rows_in_one_piece_are_the_rows_one_by_one() {
+    let rule = PushRule::Momentum {
+        rate: 0.1,
+        momentum: 0.5,
+        schedule: crate::Schedule::Constant,
+        l1: 0.01,
+        l2: 0.1,
+    };
+    let sgd = PushRule::Sgd { rate: 0.1, schedule: crate::Schedule::Constant, l1: 0.01, l2: 0.1 };
+    for rule in [PushRule::Add, sgd, rule] {
+        for consistency in [Consistency::Asp, Consistency::Bsp] {
+            let spec = MatrixSpec {
+                rule,
+                initializer: Initializer::Normal { deviation: 1.0 },
+                ..spec(consistency, Partitioner::Range { partition_count: 2 }, Storage::Dense)
+            };
+            let [mut one, mut other] = [(); 2].map(|()| HeldMatrix::new(spec.clone(), &[1]).unwrap());
+            let keys: Vec<u64> = (600..700).collect();
+            let values: Vec<f32> = (0..200).map(|i| i as f32 * 0.1 - 5.0).collect();
+            for clock in 0..3 {
+                let run = KeyRun { partition: 1, table: 0, keys: &keys };
+                one.push(run, &mut Found::default(), name(clock, 0), Values::F32(&values)).unwrap();
+                for (i, parity) in [0, 1].into_iter().zip(0u32..) {
+                    let keys: Vec<u64> = keys.iter().copied().filter(|key| key % 2 == i).collect();
+                    let pairs = values.chunks(2).skip(i as usize).step_by(2);
+                    let values: Vec<f32> = pairs.flatten().copied().collect();
+                    let run = KeyRun { partition: 1, table: 0, keys: &keys };
+                    let name = PushName { clock, task: 0, index: parity };
+                    other.push(run, &mut Found::default(), name, Values::F32(&values)).unwrap();
+                }
+            }
+            assert_eq!(one.export(Clock::MAX).unwrap(), other.export(Clock::MAX).unwrap(), "{rule:?}");
+            let run = KeyRun { partition: 1, table: 0, keys: &keys };
+            let (mut together, mut single) = (vec![0.0; 200], [0.0; 2]);
+            one.pull(run, &mut Found::default(), 9, ValuesMut::F32(&mut together)).unwrap();
+            for (key, expected) in keys.iter().zip(together.chunks(2)) {
+                let run = KeyRun { partition: 1, table: 0, keys: &[*key] };
+                other.pull(run, &mut Found::default(), 9, ValuesMut::F32(&mut single)).unwrap();
+                assert_eq!(single, expected);
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Rows of a contiguous range of keys: the position is a subtraction.
 
 use crate::element::Element;
+use crate::rule::Step;
 use crate::storage::Store;
 use crate::storage::rows::Rows;
 
@@ -21,6 +22,50 @@ impl<E: Element> DenseRows<E> {
     /// The key of position 0.
     pub(crate) fn start(&self) -> u64 {
         self.start
+    }
+
+    /// Copies the first `columns` elements of the rows of `keys`, which are ascending, to `out`, if the keys lie together;
+    /// false when they do not.
+    pub(crate) fn pull_together(&self, keys: &[u64], columns: usize, out: &mut [E]) -> bool {
+        let Some(position) = self.first_together(keys) else { return false };
+        let rows = self.rows.span(position, keys.len());
+        if self.rows.width() == columns {
+            out.copy_from_slice(rows);
+        } else {
+            let rows = rows.chunks_exact(self.rows.width());
+            for (row, out) in rows.zip(out.chunks_exact_mut(columns)) {
+                out.copy_from_slice(&row[..columns]);
+            }
+        }
+        true
+    }
+
+    /// Makes `step` on the rows of `keys`, which are ascending, if the keys lie together; false when they do not.
+    pub(crate) fn push_together<S: Step<E>>(
+        &mut self,
+        keys: &[u64],
+        columns: usize,
+        values: &[E],
+        step: &S,
+    ) -> bool {
+        let Some(position) = self.first_together(keys) else { return false };
+        let width = self.rows.width();
+        let rows = self.rows.span_mut(position, keys.len());
+        if width == columns {
+            // Rules without slots work on each element by itself: all rows are one long one.
+            step.step(rows, values);
+        } else {
+            for (row, change) in rows.chunks_exact_mut(width).zip(values.chunks_exact(columns)) {
+                step.step(row, change);
+            }
+        }
+        true
+    }
+
+    /// The position of the first of ascending keys without gaps.
+    fn first_together(&self, keys: &[u64]) -> Option<u32> {
+        let (first, last) = (*keys.first()?, *keys.last()?);
+        (last - first + 1 == keys.len() as u64).then_some((first - self.start) as u32)
     }
 }
 

@@ -232,6 +232,19 @@ impl<E: Ruled> Table<E> {
         with_store!(rows, store => push_by(store, birth, keys, positions, values, place, step)) || widened
     }
 
+    /// As [`Self::pull`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
+    pub(crate) fn pull_together(&self, keys: &[u64], out: &mut [E]) -> bool {
+        matches!(&self.rows, Rows::Dense(rows) if rows.pull_together(keys, self.birth.columns, out))
+    }
+
+    /// As [`Self::push`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
+    pub(crate) fn push_together<S: Step<E>>(&mut self, keys: &[u64], values: &[E], step: &S) -> bool {
+        match &mut self.rows {
+            Rows::Dense(rows) => rows.push_together(keys, self.birth.columns, values, step),
+            Rows::Sparse(_) | Rows::One(_) | Rows::Two(_) | Rows::Three(_) => false,
+        }
+    }
+
     /// Makes place for `keys` (n, of a run: the largest comes last) that are too large for narrow rows; whether rows have
     /// moved.
     fn widen(&mut self, keys: &[u64]) -> bool {

@@ -71,6 +71,23 @@ impl<E: Element> Rows<E> {
         &mut self.chunks[chunk][start..start + self.width]
     }
 
+    /// `count` rows from `position` on, one behind the other, of rows in one chunk.
+    pub(crate) fn span(&self, position: u32, count: usize) -> &[E] {
+        let (chunk, start) = self.place(position);
+        &self.chunks[chunk][start..start + count * self.width]
+    }
+
+    /// As [`Self::span`].
+    pub(crate) fn span_mut(&mut self, position: u32, count: usize) -> &mut [E] {
+        let (chunk, start) = self.place(position);
+        &mut self.chunks[chunk][start..start + count * self.width]
+    }
+
+    /// Elements of a row.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
     /// Asks for the first cache line of a row; nothing for [`ABSENT`].
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {

@@ -1,12 +1,28 @@
-//! Runs services: one thread with a current-thread runtime each, and one that accepts connections.
+//! Runs services: one thread with a current-thread runtime each, and the calling one, which accepts connections, hears
+//! their hello and hands them to the thread of their lane.
 
-use std::time::Duration;
+mod accept;
+mod connection;
+mod counters;
+mod greet;
+mod http;
+mod lane;
+mod link;
+mod listener;
+mod socket;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use listener::Listener;
 
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::service::Service;
 use crate::stop::Stop;
-use crate::transport::Address;
+use accept::Acceptor;
+use counters::Counters;
+use tokio::sync::mpsc;
 
 /// How services are run.
 #[derive(Clone, Debug, Default)]
@@ -17,32 +33,82 @@ pub struct ServeConfig {
     pub limits: Limits,
 }
 
-/// Where connections are taken.
-#[derive(Debug)]
-pub struct Listener {
-    address: Address,
+/// What all threads of a [`serve`] share.
+#[derive(Clone, Debug)]
+struct Shared {
+    config: Arc<ServeConfig>,
+    counters: Arc<Counters>,
+    stop: Stop,
+    /// The 0 of all times.
+    started: Instant,
 }
 
-impl Listener {
-    /// Takes the address; port 0 is any free one.
-    pub fn bind(address: &Address) -> Result<Self, Error> {
-        Ok(Self { address: address.clone() })
-    }
-
-    /// With the real port.
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-}
-
-/// Runs the services, lane 0 first, until `stop` is raised.
+/// Runs the services, lane 0 first, until `stop` is raised. It returns when all threads have ended.
 pub fn serve(
     listeners: Vec<Listener>,
     services: Vec<Box<dyn Service>>,
     config: ServeConfig,
     stop: Stop,
 ) -> Result<(), Error> {
-    let _ = (listeners, services, config);
-    while !stop.wait(Duration::from_secs(1)) {}
-    Ok(())
+    let shared = Shared {
+        config: Arc::new(config),
+        counters: Arc::new(Counters::default()),
+        stop,
+        started: Instant::now(),
+    };
+    let (mut lanes, mut threads) = (Vec::new(), Vec::new());
+    for (lane, service) in services.into_iter().enumerate() {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let of_lane = shared.clone();
+        let run = move || {
+            // However the thread ends, nobody goes on without it.
+            let _raised = RaiseOnDrop(of_lane.stop.clone());
+            lane::run(lane, service, receiver, of_lane)
+        };
+        let thread = std::thread::Builder::new().name(format!("lane-{lane}")).spawn(run);
+        let thread = thread.map_err(|source| Error::Io { what: format!("start lane {lane}"), source });
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                shared.stop.raise();
+                return Err(error);
+            }
+        }
+        lanes.push(sender);
+    }
+    let stop = shared.stop.clone();
+    let accepted = Acceptor::new(lanes, shared).run(&listeners);
+    drop(listeners);
+    stop.raise();
+    let ended: Vec<_> = threads.into_iter().map(std::thread::JoinHandle::join).collect();
+    for (lane, result) in ended.into_iter().enumerate() {
+        result.unwrap_or(Err(Error::Lane { lane }))?;
+    }
+    accepted
+}
+
+struct RaiseOnDrop(Stop);
+
+impl Drop for RaiseOnDrop {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+/// A runtime of the calling thread.
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Io { what: "start a runtime".to_owned(), source })
+}
+
+/// The result of whichever future ends first; `one` when both do.
+async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    std::future::poll_fn(|context| {
+        let polled = one.as_mut().poll(context);
+        if polled.is_ready() { polled } else { other.as_mut().poll(context) }
+    })
+    .await
 }

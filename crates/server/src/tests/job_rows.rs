@@ -40,6 +40,8 @@ fn opening_and_closing_may_be_repeated() {
     assert!(fault(&out).text.contains("cancelled"));
     let twins = open(1, vec![spec("w", Consistency::Bsp), spec("w", Consistency::Bsp)]);
     assert_eq!(fault(&world.say(TOOL, Message::OpenJob(twins))).kind, FaultKind::Invalid);
+    let many = open(u32::MAX, vec![spec("w", Consistency::Bsp)]);
+    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(many))).kind, FaultKind::TooLarge);
     let bad = open(1, vec![MatrixSpec { columns: 0, ..spec("w", Consistency::Bsp) }]);
     assert!(fault(&world.say(TOOL, Message::OpenJob(bad))).text.contains("columns is 0"));
 }

@@ -2,6 +2,8 @@
 
 mod any_order;
 mod barriers;
+#[cfg(feature = "broken")]
+mod broken;
 mod connections;
 mod job_rows;
 mod limits;

@@ -1,0 +1,118 @@
+//! Takes connections, hears what they want, and hands them on.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
+
+use super::counters::{Place, count};
+use super::greet::greet;
+use super::listener::{Accepting, Listener};
+use super::socket::{Detached, Socket};
+use super::{Shared, runtime};
+use crate::codec::put_frame;
+use crate::error::Error;
+use crate::limits::FrameLimits;
+use crate::message::{Fault, FaultKind, Message};
+use crate::reader::FrameReader;
+
+/// How long nothing is accepted after the system refused, as it does when files are used up.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// When one who was refused because all places are taken may come again.
+const FULL_RETRY_MS: u32 = 1000;
+
+/// What a lane is told.
+pub(super) enum Incoming {
+    /// A connection that said hello.
+    Connection(Box<Greeted>),
+    /// Its metrics are wanted.
+    Metrics(oneshot::Sender<String>),
+}
+
+/// A connection that said hello.
+pub(super) struct Greeted {
+    pub(super) socket: Detached,
+    pub(super) reader: FrameReader,
+    pub(super) hello: Message,
+    /// Whether bodies carry a checksum.
+    pub(super) checksum: bool,
+    pub(super) place: Place,
+}
+
+/// The accepting thread.
+pub(super) struct Acceptor {
+    pub(super) lanes: Vec<mpsc::UnboundedSender<Incoming>>,
+    pub(super) shared: Shared,
+}
+
+impl Acceptor {
+    pub(super) fn new(lanes: Vec<mpsc::UnboundedSender<Incoming>>, shared: Shared) -> Self {
+        Self { lanes, shared }
+    }
+
+    /// Until the stop is raised.
+    pub(super) fn run(self, listeners: &[Listener]) -> Result<(), Error> {
+        let runtime = runtime()?;
+        let tasks = LocalSet::new();
+        let acceptor = Rc::new(self);
+        for listener in listeners {
+            let _entered = runtime.enter();
+            let accepting = listener.accepting().map_err(|source| Error::Io {
+                what: format!("take connections at {}", listener.address()),
+                source,
+            })?;
+            tasks.spawn_local(Rc::clone(&acceptor).accept(accepting));
+        }
+        let stop = acceptor.shared.stop.clone();
+        tasks.block_on(&runtime, stop.raised());
+        Ok(())
+    }
+
+    async fn accept(self: Rc<Self>, listener: Accepting) {
+        loop {
+            let socket = match listener.accept().await {
+                Ok(socket) => socket,
+                Err(error) => {
+                    count(&self.shared.counters.accept_errors);
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            count(&self.shared.counters.accepted);
+            let limit = self.shared.config.limits.connections;
+            if let Some(place) = self.shared.counters.place(limit) {
+                tokio::task::spawn_local(greet(Rc::clone(&self), socket, place));
+            } else {
+                self.refuse_full(&socket, limit);
+            }
+        }
+    }
+
+    /// Without waiting for anything: whoever comes too much must not cost much.
+    fn refuse_full(&self, socket: &Socket, limit: usize) {
+        count(&self.shared.counters.refused_full);
+        let text = format!("all {limit} connections are taken: close some, or come again later");
+        let fault = Fault { request: 0, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS };
+        let _ = socket.try_write(&fault_bytes(fault));
+    }
+}
+
+/// The frame of a fault.
+pub(super) fn fault_bytes(fault: Fault) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A fault is short; were it not, closing says enough.
+    let _ = put_frame(&Message::Fault(fault), true, &FrameLimits::default(), &mut bytes);
+    bytes
+}
+
+/// What is said of bytes that could not be understood.
+pub(super) fn fault_of(request: u64, error: &Error) -> Fault {
+    let kind = match error {
+        Error::Version { .. } => FaultKind::BadVersion,
+        Error::TooLong { .. } => FaultKind::TooLarge,
+        _ => FaultKind::BadFrame,
+    };
+    Fault { request, kind, text: error.to_string(), retry_after_ms: 0 }
+}

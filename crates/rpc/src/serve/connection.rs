@@ -1,0 +1,152 @@
+//! One connection of a lane: frames in, in order, unless paused; frames out as far as the other end takes them.
+
+use std::io;
+use std::rc::Rc;
+
+use tokio::time::timeout;
+
+use super::accept::{Greeted, fault_of};
+use super::counters::{add, count};
+use super::first_of;
+use super::lane::Lane;
+use super::link::Link;
+use super::socket::ReadHalf;
+use crate::error::Error;
+use crate::message::Message;
+use crate::reader::FrameReader;
+use crate::service::ConnectionId;
+
+/// Bytes of a reader's buffer: small frames come many at a time.
+const BUFFER_BYTES: usize = 32 << 10;
+/// Most bytes that are read and thrown away of one that is closed, so that the last words are not lost with a reset.
+const DISCARDED_BYTES: usize = 1 << 20;
+
+/// How a connection ended.
+enum End {
+    /// The other end is gone.
+    Lost,
+    /// The service closed it.
+    Closing,
+    /// It sent something that is no message.
+    Bad(u64, Error),
+    /// It takes nothing.
+    Stalled,
+}
+
+/// From the hello to the end.
+pub(super) async fn run(lane: Rc<Lane>, id: ConnectionId, greeted: Greeted) {
+    let Greeted { socket, mut reader, hello, checksum, place: _place } = greeted;
+    let (mut read, write) = match socket.attach() {
+        Ok(halves) => halves,
+        Err(error) => return tracing::warn!(%error, "cannot take a connection over"),
+    };
+    let limits = lane.limits();
+    reader.trust(limits.frame, BUFFER_BYTES);
+    let link = Rc::new(Link::new(id, write, checksum));
+    lane.add(&link);
+    lane.message(id, hello);
+    let end = first_of(read_all(&lane, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
+    let has_last_words = match end {
+        End::Lost => false,
+        End::Closing => true,
+        End::Bad(request, error) => {
+            count(&lane.counters().closed_bad_frame);
+            tracing::warn!(connection = id, %error, "closed a connection");
+            link.push(Message::Fault(fault_of(request, &error)), limits).is_ok()
+        }
+        End::Stalled => {
+            count(&lane.counters().closed_outbound);
+            tracing::warn!(connection = id, "closed a connection that takes nothing");
+            false
+        }
+    };
+    lane.remove(id);
+    if has_last_words {
+        let farewell = async {
+            link.write_all(limits.close_time, |written| lane.wrote(written)).await?;
+            if !lane.is_stopping() {
+                // Dropping the writing half ends that direction.
+                drop(link);
+                discard(&mut read).await?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        let _ = timeout(limits.close_time, farewell).await;
+    }
+}
+
+async fn read_all(lane: &Lane, link: &Link, read: &mut ReadHalf, reader: &mut FrameReader) -> End {
+    let pause_bytes = lane.limits().outbound_pause_bytes;
+    loop {
+        loop {
+            if link.is_closing.get() {
+                return End::Closing;
+            }
+            if link.is_paused.get() || link.waiting_bytes() > pause_bytes {
+                lane.flush();
+                if link.is_paused.get() || link.waiting_bytes() > pause_bytes {
+                    link.read_wake.notified().await;
+                }
+                continue;
+            }
+            let frame = match reader.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => return End::Bad(0, error),
+            };
+            count(&lane.counters().frames_in);
+            let request = frame.header.request;
+            match Message::from_frame(frame) {
+                Ok(Message::Hello(_)) => {
+                    let error = Error::Unexpected { expected: "one Hello, as the first", actual: "Hello" };
+                    return End::Bad(request, error);
+                }
+                Ok(message) => lane.message(link.id, message),
+                Err(error) => return End::Bad(request, error),
+            }
+        }
+        lane.flush();
+        let woken = async {
+            link.read_wake.notified().await;
+            Ok(None)
+        };
+        let arrived = async { read.read(reader.space()).await.map(Some) };
+        match first_of(arrived, woken).await {
+            Ok(Some(0)) | Err(_) => return End::Lost,
+            Ok(Some(count)) => {
+                add(&lane.counters().bytes_in, count);
+                reader.filled(count);
+            }
+            Ok(None) => {}
+        }
+    }
+}
+
+async fn write_all(lane: &Lane, link: &Link) -> End {
+    let limits = lane.limits();
+    loop {
+        link.to_write().await;
+        let wrote = |count| {
+            lane.wrote(count);
+            if link.waiting_bytes() <= limits.outbound_pause_bytes {
+                link.read_wake.notify_one();
+            }
+        };
+        match link.write_all(limits.outbound_stall, wrote).await {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return End::Stalled,
+            Err(_) => return End::Lost,
+        }
+    }
+}
+
+async fn discard(read: &mut ReadHalf) -> io::Result<()> {
+    let (mut buffer, mut total) = ([0; 4096], 0);
+    while total < DISCARDED_BYTES {
+        match read.read(&mut buffer).await? {
+            0 => break,
+            count => total += count,
+        }
+    }
+    Ok(())
+}

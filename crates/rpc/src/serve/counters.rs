@@ -1,0 +1,76 @@
+//! What the network side counts, and how many connections there are.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Counts of one `serve`.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    connections: AtomicUsize,
+    pub(super) accepted: AtomicU64,
+    pub(super) accept_errors: AtomicU64,
+    /// More connections than the limit.
+    pub(super) refused_full: AtomicU64,
+    /// A wrong token, another version, no hello in time, no frame.
+    pub(super) refused_hello: AtomicU64,
+    /// Bytes that were no frame, or damaged, behind a good hello.
+    pub(super) closed_bad_frame: AtomicU64,
+    /// Too much waited for one who does not read.
+    pub(super) closed_outbound: AtomicU64,
+    pub(super) frames_in: AtomicU64,
+    pub(super) frames_out: AtomicU64,
+    pub(super) bytes_in: AtomicU64,
+    pub(super) bytes_out: AtomicU64,
+}
+
+/// Holds the place of one connection until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Counters>);
+
+impl Counters {
+    /// A place, if fewer than `limit` are taken.
+    pub(super) fn place(self: &Arc<Self>, limit: usize) -> Option<Place> {
+        let taken = self.connections.fetch_add(1, Ordering::Relaxed);
+        let place = Place(Arc::clone(self));
+        (taken < limit).then_some(place)
+    }
+
+    pub(super) fn text(&self, out: &mut String) {
+        let connections = self.connections.load(Ordering::Relaxed);
+        let _ =
+            writeln!(out, "# TYPE seraphim_rpc_connections gauge\nseraphim_rpc_connections {connections}");
+        for (name, count) in [
+            ("accepted", &self.accepted),
+            ("accept_errors", &self.accept_errors),
+            ("refused_full", &self.refused_full),
+            ("refused_hello", &self.refused_hello),
+            ("closed_bad_frame", &self.closed_bad_frame),
+            ("closed_outbound", &self.closed_outbound),
+            ("frames_in", &self.frames_in),
+            ("frames_out", &self.frames_out),
+            ("bytes_in", &self.bytes_in),
+            ("bytes_out", &self.bytes_out),
+        ] {
+            let count = count.load(Ordering::Relaxed);
+            let name = format!("seraphim_rpc_{name}_total");
+            let _ = writeln!(out, "# TYPE {name} counter\n{name} {count}");
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One more.
+pub(super) fn count(counter: &AtomicU64) {
+    add(counter, 1);
+}
+
+/// So many more.
+pub(super) fn add(counter: &AtomicU64, number: usize) {
+    counter.fetch_add(number as u64, Ordering::Relaxed);
+}

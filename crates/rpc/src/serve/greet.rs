@@ -1,0 +1,136 @@
+//! The first bytes of a connection: a hello, which is checked, or an HTTP request for metrics or health.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use subtle::ConstantTimeEq;
+use tokio::time::timeout;
+
+use super::accept::{Acceptor, Greeted, Incoming, fault_bytes, fault_of};
+use super::counters::{Place, count};
+use super::http;
+use super::socket::Socket;
+use crate::error::Error;
+use crate::limits::FrameLimits;
+use crate::message::{Fault, FaultKind, Hello, Message};
+use crate::reader::FrameReader;
+
+/// Buffer of one who has not said hello: small, for there may be many.
+const STRANGER_BUFFER_BYTES: usize = 1 << 10;
+/// Most bytes that are read and thrown away from one who was refused, so that the refusal is not lost with a reset.
+const DISCARDED_BYTES: usize = 64 << 10;
+
+enum First {
+    Hello { hello: Hello, checksum: bool },
+    Http,
+}
+
+/// Until the connection is handed on or closed.
+pub(super) async fn greet(acceptor: Rc<Acceptor>, mut socket: Socket, place: Place) {
+    let limits = &acceptor.shared.config.limits;
+    let mut reader = FrameReader::new(FrameLimits::stranger(), STRANGER_BUFFER_BYTES);
+    let Ok(first) = timeout(limits.hello_time, first(&mut socket, &mut reader)).await else {
+        let text = format!("no hello came in {:.1} s", limits.hello_time.as_secs_f64());
+        let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
+        return refuse(&acceptor, socket, fault).await;
+    };
+    match first {
+        Ok(First::Http) => {
+            let begun = reader.waiting().to_vec();
+            let answered = http::answer(&acceptor, &mut socket, begun);
+            let _ = timeout(limits.hello_time, answered).await;
+            close_gently(socket, limits.close_time).await;
+        }
+        Ok(First::Hello { hello, checksum }) => match check(&acceptor, &hello) {
+            Ok(()) => hand_on(&acceptor, socket, reader, hello, checksum, place),
+            Err(fault) => refuse(&acceptor, socket, fault).await,
+        },
+        Err((_, Error::Closed | Error::Io { .. })) => {}
+        Err((request, error)) => refuse(&acceptor, socket, fault_of(request, &error)).await,
+    }
+}
+
+/// The first frame, or that it is none but HTTP. Errors come with the number of the request, if it is known.
+async fn first(socket: &mut Socket, reader: &mut FrameReader) -> Result<First, (u64, Error)> {
+    loop {
+        let waiting = reader.waiting();
+        if waiting.starts_with(http::GET) {
+            return Ok(First::Http);
+        }
+        let may_be_http = !waiting.is_empty() && http::GET.starts_with(waiting);
+        if !may_be_http && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
+            let (request, checksum) = (frame.header.request, frame.header.checksum);
+            return match Message::from_frame(frame).map_err(|error| (request, error))? {
+                Message::Hello(hello) => Ok(First::Hello { hello, checksum }),
+                other => {
+                    let error = Error::Unexpected { expected: "Hello", actual: other.kind_name() };
+                    Err((request, error))
+                }
+            };
+        }
+        match socket.read(reader.space()).await {
+            Ok(0) => return Err((0, Error::Closed)),
+            Ok(count) => reader.filled(count),
+            Err(error) => return Err((0, Error::io("receive a hello", error))),
+        }
+    }
+}
+
+fn check(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
+    let fault = |kind, text| Err(Fault { request: hello.request, kind, text, retry_after_ms: 0 });
+    if !bool::from(hello.token.ct_eq(&acceptor.shared.config.token)) {
+        return fault(FaultKind::BadToken, "the token is not the one of this cluster".to_owned());
+    }
+    let lanes = acceptor.lanes.len();
+    if usize::from(hello.lane) >= lanes {
+        let text = format!("lane {} is wanted, this process has {lanes}, counted from 0", hello.lane);
+        return fault(FaultKind::NotFound, text);
+    }
+    Ok(())
+}
+
+fn hand_on(
+    acceptor: &Acceptor,
+    socket: Socket,
+    reader: FrameReader,
+    hello: Hello,
+    checksum: bool,
+    place: Place,
+) {
+    let lane = &acceptor.lanes[usize::from(hello.lane)];
+    match socket.detach() {
+        Ok(socket) => {
+            let hello = Message::Hello(hello);
+            let greeted = Greeted { socket, reader, hello, checksum, place };
+            // A lane that is gone is stopping, and closes all connections.
+            let _ = lane.send(Incoming::Connection(Box::new(greeted)));
+        }
+        Err(error) => tracing::warn!(%error, "cannot hand a connection to its lane"),
+    }
+}
+
+async fn refuse(acceptor: &Acceptor, mut socket: Socket, fault: Fault) {
+    count(&acceptor.shared.counters.refused_hello);
+    tracing::debug!(kind = ?fault.kind, text = fault.text, "refused a connection");
+    let close_time = acceptor.shared.config.limits.close_time;
+    let bytes = fault_bytes(fault);
+    if let Ok(Ok(())) = timeout(close_time, socket.write_all(&bytes)).await {
+        close_gently(socket, close_time).await;
+    }
+}
+
+/// Reads on for a while: closing with unread bytes would be a reset, which may overtake what was written.
+async fn close_gently(mut socket: Socket, limit: Duration) {
+    let discard = async {
+        socket.end().await?;
+        let (mut buffer, mut total) = ([0; 1024], 0);
+        while total < DISCARDED_BYTES {
+            match socket.read(&mut buffer).await? {
+                0 => break,
+                count => total += count,
+            }
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    let _ = timeout(limit, discard).await;
+}

@@ -1,0 +1,117 @@
+//! Sockets that take connections.
+
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use tokio::net::TcpSocket;
+
+use super::socket::Socket;
+use crate::error::Error;
+use crate::transport::Address;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
+
+/// Where connections are taken.
+#[derive(Debug)]
+pub struct Listener {
+    address: Address,
+    any: Any,
+}
+
+#[derive(Debug)]
+enum Any {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// Takes the address; port 0 is any free one. The file of a Unix socket that nobody serves any more is replaced, and
+    /// removed when this is dropped.
+    pub fn bind(address: &Address) -> Result<Self, Error> {
+        let failed = |source| Error::Io { what: format!("take connections at {address}"), source };
+        match address {
+            Address::Tcp(place) => {
+                let listener = bind_tcp(place).map_err(failed)?;
+                let port = listener.local_addr().map_err(failed)?.port();
+                let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+                Ok(Self { address: Address::Tcp(format!("{host}:{port}")), any: Any::Tcp(listener) })
+            }
+            Address::Unix(path) => {
+                remove_if_dead(path);
+                let listener = UnixListener::bind(path).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                Ok(Self { address: address.clone(), any: Any::Unix(listener) })
+            }
+        }
+    }
+
+    /// With the real port.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// For the runtime of the calling thread. The listener itself stays, and with it the file.
+    pub(super) fn accepting(&self) -> io::Result<Accepting> {
+        Ok(match &self.any {
+            Any::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?),
+            Any::Unix(listener) => {
+                Accepting::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
+            }
+        })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Address::Unix(path) = &self.address {
+            // Whoever took the place meanwhile removed the file first; a lost race leaves a file that bind replaces.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The first address of the name that can be taken, with a long line of those who wait to be accepted: who finds no place
+/// in it tries again only after a second.
+fn bind_tcp(place: &str) -> io::Result<TcpListener> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in place.to_socket_addrs()? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return listener.into_std(),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn remove_if_dead(path: &Path) {
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if UnixStream::connect(path).is_err_and(|error| refused(&error)) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// A listener in a runtime.
+pub(super) enum Accepting {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+impl Accepting {
+    pub(super) async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Accepting::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+            Accepting::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Streams in a runtime, of either kind.
+
+use std::io::{self, IoSlice};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream, tcp, unix};
+
+/// A stream.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A stream between two runtimes.
+#[derive(Debug)]
+pub(super) enum Detached {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+pub(super) enum ReadHalf {
+    Tcp(tcp::OwnedReadHalf),
+    Unix(unix::OwnedReadHalf),
+}
+
+pub(super) enum WriteHalf {
+    Tcp(tcp::OwnedWriteHalf),
+    Unix(unix::OwnedWriteHalf),
+}
+
+impl Socket {
+    pub(super) async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(into).await,
+            Socket::Unix(stream) => stream.read(into).await,
+        }
+    }
+
+    pub(super) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.write_all(bytes).await,
+            Socket::Unix(stream) => stream.write_all(bytes).await,
+        }
+    }
+
+    /// Writes what goes at once.
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.try_write(bytes),
+            Socket::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
+    /// Nothing more will be written.
+    pub(super) async fn end(&mut self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.shutdown().await,
+            Socket::Unix(stream) => stream.shutdown().await,
+        }
+    }
+
+    pub(super) fn detach(self) -> io::Result<Detached> {
+        Ok(match self {
+            Socket::Tcp(stream) => Detached::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => Detached::Unix(stream.into_std()?),
+        })
+    }
+}
+
+impl Detached {
+    /// In the runtime of the calling thread.
+    pub(super) fn attach(self) -> io::Result<(ReadHalf, WriteHalf)> {
+        Ok(match self {
+            Detached::Tcp(stream) => {
+                let (read, write) = TcpStream::from_std(stream)?.into_split();
+                (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
+            }
+            Detached::Unix(stream) => {
+                let (read, write) = UnixStream::from_std(stream)?.into_split();
+                (ReadHalf::Unix(read), WriteHalf::Unix(write))
+            }
+        })
+    }
+}
+
+impl ReadHalf {
+    pub(super) async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            ReadHalf::Tcp(stream) => stream.read(into).await,
+            ReadHalf::Unix(stream) => stream.read(into).await,
+        }
+    }
+}
+
+impl WriteHalf {
+    pub(super) async fn writable(&self) -> io::Result<()> {
+        match self {
+            WriteHalf::Tcp(stream) => stream.writable().await,
+            WriteHalf::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    pub(super) fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            WriteHalf::Tcp(stream) => stream.try_write_vectored(slices),
+            WriteHalf::Unix(stream) => stream.try_write_vectored(slices),
+        }
+    }
+}

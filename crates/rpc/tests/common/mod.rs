@@ -1,0 +1,150 @@
+//! A service for tests, and one that is being served.
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use matrix::OwnedValues;
+use rpc::message::{Done, Hello, KeyList, Mark, Pull, Pulled, Role, Welcome};
+use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, ServeConfig, Service, Stop};
+
+/// Longest wait of a test for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TOKEN: &[u8] = b"secret";
+
+/// Answers a pull with as many ones as keys, everything else with `Done`.
+#[derive(Default)]
+pub(crate) struct Echo {
+    /// Calls of `on_closed`.
+    closed: u64,
+    /// So long after a message the last connection gets a `Done` of request 7.
+    every: Option<Duration>,
+    next: Option<Duration>,
+    last: ConnectionId,
+}
+
+impl Echo {
+    pub(crate) fn ticking(every: Duration) -> Self {
+        Self { every: Some(every), ..Self::default() }
+    }
+}
+
+impl Service for Echo {
+    fn on_message(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        self.last = connection;
+        self.next = self.every.map(|every| now + every);
+        let done = |request| Message::Done(Done { request, minimum: self.closed, applied: Mark::default() });
+        let message = match message {
+            Message::Hello(hello) => Message::Welcome(welcome(hello.request)),
+            Message::Pull(pull) => Message::Pulled(Pulled {
+                request: pull.request,
+                minimum: 0,
+                applied: Mark::default(),
+                values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]),
+            }),
+            Message::Push(push) if push.request != 0 => done(push.request),
+            Message::Push(_) => return,
+            Message::Tick(tick) => done(tick.request),
+            Message::Leave(_) => return out.push(Effect::Close { connection }),
+            other => panic!("not expected: {}", other.kind_name()),
+        };
+        out.push(Effect::Send { connection, message });
+    }
+
+    fn on_closed(&mut self, _now: Duration, _connection: ConnectionId, _out: &mut Vec<Effect>) {
+        self.closed += 1;
+    }
+
+    fn on_time(&mut self, _now: Duration, out: &mut Vec<Effect>) {
+        self.next = None;
+        let message = Message::Done(Done { request: 7, minimum: 0, applied: Mark::default() });
+        out.push(Effect::Send { connection: self.last, message });
+    }
+
+    fn next_time(&self) -> Option<Duration> {
+        self.next
+    }
+
+    fn metrics(&self, out: &mut String) {
+        out.push_str("echo_is_well 1\n");
+    }
+}
+
+pub(crate) fn welcome(request: u64) -> Welcome {
+    let applied = Mark::default();
+    Welcome { request, incarnation: 1, lanes: 1, window_bytes: 1 << 20, applied, clock: 0, minimum: 0 }
+}
+
+pub(crate) fn hello() -> Hello {
+    Hello { request: 1, token: TOKEN.to_vec(), role: Role::Tool, lane: 0 }
+}
+
+pub(crate) fn pull_range(request: u64, count: u32) -> Message {
+    Message::Pull(Pull {
+        request,
+        job: 1,
+        task: 0,
+        clock: 0,
+        matrix: 0,
+        table: 0,
+        runs: vec![rpc::message::Run { partition: 0, count }],
+        keys: KeyList::Range { start: 0, end: u64::from(count) },
+    })
+}
+
+/// Something that is served until it is dropped.
+pub(crate) struct Served {
+    pub(crate) address: Address,
+    stop: Stop,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl Served {
+    pub(crate) fn new(address: &str, services: Vec<Box<dyn Service>>, limits: Limits) -> Self {
+        let listener = Listener::bind(&address.parse().unwrap()).unwrap();
+        let (address, stop) = (listener.address().clone(), Stop::new());
+        let config = ServeConfig { token: TOKEN.to_vec(), limits };
+        let raised = stop.clone();
+        let run = move || rpc::serve(vec![listener], services, config, raised);
+        let thread = Some(std::thread::spawn(run));
+        Self { address, stop, thread }
+    }
+
+    pub(crate) fn echo() -> Self {
+        Self::new("127.0.0.1:0", vec![Box::new(Echo::default())], Limits::default())
+    }
+
+    /// The result of `serve`.
+    pub(crate) fn end(mut self) -> Result<(), Error> {
+        self.stop.raise();
+        self.thread.take().unwrap().join().unwrap()
+    }
+
+    /// Waits for `serve` to end by itself.
+    pub(crate) fn ends_by_itself(mut self) -> Result<(), Error> {
+        self.thread.take().unwrap().join().unwrap()
+    }
+
+    pub(crate) fn port(&self) -> String {
+        match &self.address {
+            Address::Tcp(place) => place.clone(),
+            Address::Unix(path) => panic!("no port: {}", path.display()),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Any message comes back as it was, however its bytes are cut; any other bytes are an error and nothing worse. How:
+//! random messages through the codec, every cut of a stream, every bit of a frame flipped, random bytes.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[path = "common/samples.rs"]
+mod samples;
+
+use matrix::OwnedValues;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rpc::limits::FrameLimits;
+use rpc::message::{
+    Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, Mark, Pull, Pulled, Push, Role, Run,
+};
+use rpc::reader::FrameReader;
+use rpc::{Error, Message};
+
+fn bytes_of(message: &Message, checksum: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    rpc::codec::put_frame(message, checksum, &FrameLimits::default(), &mut bytes).unwrap();
+    bytes
+}
+
+/// All messages in the bytes, which come in pieces of these lengths, and again from the start.
+fn read(bytes: &[u8], pieces: &[usize], buffer: usize) -> Result<Vec<Message>, Error> {
+    let mut reader = FrameReader::new(FrameLimits::default(), buffer);
+    let (mut messages, mut at, mut piece) = (Vec::new(), 0, 0);
+    loop {
+        while let Some(frame) = reader.frame()? {
+            messages.push(Message::from_frame(frame)?);
+        }
+        if at == bytes.len() {
+            return Ok(messages);
+        }
+        let space = reader.space();
+        let count = pieces[piece % pieces.len()].min(space.len()).min(bytes.len() - at);
+        space[..count].copy_from_slice(&bytes[at..at + count]);
+        reader.filled(count);
+        (at, piece) = (at + count, piece + 1);
+    }
+}
+
+fn values() -> impl Strategy<Value = OwnedValues> {
+    prop_oneof![
+        vec(-1e30f32..1e30, 0..5000).prop_map(OwnedValues::F32),
+        vec(-1e300f64..1e300, 0..3000).prop_map(OwnedValues::F64),
+        vec(any::<i64>(), 0..3000).prop_map(OwnedValues::I64),
+    ]
+}
+
+fn runs_and_keys() -> impl Strategy<Value = (Vec<Run>, KeyList)> {
+    let runs = vec((any::<u32>(), 0u32..400), 0..6);
+    (runs, 0..3, any::<u64>(), any::<u128>()).prop_map(|(runs, form, start, digest)| {
+        let runs: Vec<Run> = runs.into_iter().map(|(partition, count)| Run { partition, count }).collect();
+        let count: u32 = runs.iter().map(|run| run.count).sum();
+        let keys = match form {
+            0 => KeyList::Listed((0..u64::from(count)).map(|key| key.wrapping_mul(start)).collect()),
+            1 => KeyList::Range { start: start >> 1, end: (start >> 1) + u64::from(count) },
+            _ => KeyList::Known { digest, count },
+        };
+        (runs, keys)
+    })
+}
+
+fn messages() -> impl Strategy<Value = Message> {
+    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
+    let bulk = (values(), runs_and_keys(), vec(any::<u8>(), 0..100));
+    let samples: Vec<Message> = samples::samples().into_iter().map(|(_, message)| message).collect();
+    let others = proptest::sample::select(samples);
+    (0..8, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
+        let (values, (runs, keys), token) = bulk;
+        let (matrix, table, applied) = (index, job, Mark { clock, index });
+        match which {
+            0 => Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values }),
+            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, runs, keys }),
+            2 => Message::Pulled(Pulled { request, minimum: clock, applied, values }),
+            3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
+            4 => {
+                let part = (index % 2 == 0).then(|| vec![f64::from(task); token.len()]);
+                Message::Barrier(Barrier { request, job, task, clock, generation: clock, part })
+            }
+            5 => {
+                let text = String::from_utf8_lossy(&token).into_owned();
+                Message::Fault(Fault { request, kind: FaultKind::Internal, text, retry_after_ms: index })
+            }
+            6 => Message::ExportPage(ExportPage { request, row_count: clock, keys: vec![clock; 9], values }),
+            _ => other,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_message_comes_back_however_it_is_cut(
+        sent in vec(messages(), 1..5),
+        checksum in any::<bool>(),
+        pieces in vec(1usize..20_000, 1..6),
+        buffer in 64usize..70_000,
+    ) {
+        let bytes: Vec<u8> = sent.iter().flat_map(|message| bytes_of(message, checksum)).collect();
+        prop_assert_eq!(read(&bytes, &pieces, buffer).unwrap(), sent);
+    }
+
+    #[test]
+    fn random_bytes_are_an_error(bytes in vec(any::<u8>(), 4..300)) {
+        prop_assume!(&bytes[..4] != b"SRPH");
+        prop_assert!(read(&bytes, &[7], 64).is_err());
+    }
+
+    #[test]
+    fn a_frame_of_random_fields_does_no_harm(
+        kind in 0u16..30,
+        flags in 0u32..64,
+        lengths in (0u32..40, 0u32..4, 0u32..4),
+        body in vec(any::<u8>(), 200),
+    ) {
+        let mut bytes = bytes_of(&samples::samples()[0].1, false);
+        bytes[6..8].copy_from_slice(&kind.to_le_bytes());
+        bytes[8..12].copy_from_slice(&(flags & !1).to_le_bytes());
+        for (at, length) in [(40, lengths.0), (44, lengths.1), (48, lengths.2)] {
+            bytes[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        }
+        let sum = crc32c::crc32c(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+        bytes.truncate(64);
+        bytes.extend(body);
+        let _ = read(&bytes, &[1000], 1000);
+    }
+}
+
+#[test]
+fn every_sample_comes_back_byte_by_byte() {
+    for (name, message) in samples::samples() {
+        for checksum in [true, false] {
+            let back = read(&bytes_of(&message, checksum), &[1], 64).unwrap();
+            assert_eq!(back, [message.clone()], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_noticed() {
+    for (name, message) in samples::samples() {
+        let bytes = bytes_of(&message, true);
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let result = read(&damaged, &[bytes.len()], bytes.len());
+            assert!(result.is_err() || result.is_ok_and(|read| read.is_empty()), "{name}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
+    // Of a pull: meta, keys. Of an answer: values.
+    for (sample, at) in [("pull_listed", 40), ("pull_listed", 44), ("pulled_f64", 48), ("released", 48)] {
+        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let mut bytes = bytes_of(&message, true);
+        bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let sum = crc32c::crc32c(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+        let error = read(&bytes, &[1000], 1000).unwrap_err();
+        assert!(matches!(error, Error::TooLong { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_not_written() {
+    let values = OwnedValues::F64(vec![0.0; 1 << 20]);
+    let message = Message::Pulled(Pulled { request: 1, minimum: 0, applied: Mark::default(), values });
+    let mut bytes = vec![1];
+    let result = rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes);
+    assert!(matches!(result, Err(Error::TooLong { section: "values", .. })), "{result:?}");
+    assert_eq!(bytes, [1]);
+}
+
+#[test]
+fn unknown_numbers_are_errors_that_say_what_and_where() {
+    let change = |sample: &str, at: usize, value: u8| {
+        let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
+        let mut bytes = bytes_of(&message, false);
+        bytes[at] = value;
+        let sum = crc32c::crc32c(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+        read(&bytes, &[1000], 1000).unwrap_err().to_string()
+    };
+    for (sample, at, value, expected) in [
+        ("tick", 6, 24, "frame kind 24 is unknown, kinds are 1 to 23"),
+        ("tick", 6, 0, "frame kind 0 is unknown"),
+        ("tick", 4, 2, "protocol version 2, this end speaks 1"),
+        ("tick", 8, 128, "frame Tick: flags is 128"),
+        ("pulled_f32", 8, 48, "frame Pulled: flags is 48"),
+        ("tick", 36, 1, "frame Tick: matrix is 1, expected 0"),
+        ("tick", 40, 8, "frame Tick: length of meta is 8, expected 0"),
+        ("barrier_without_part", 8, 0, "frame Barrier: element type is F32, expected F64"),
+        ("pull_listed", 68, 3, "frame Pull: form of keys is 3"),
+        ("pull_listed", 72, 3, "frame Pull: meta has 32 bytes, runs ends at 40"),
+        ("pull_listed", 84, 9, "frame Pull: sum of the runs is 10, expected 3, the number of keys"),
+        ("hello_tool", 64, 3, "frame Hello: role is 3"),
+        ("import", 64, 4, "frame Import: bits is 4"),
+        ("pulled_f32", 84, 1, "frame Pulled: padding is not zero"),
+        ("fault", 64, b'!', "frame Fault: its JSON cannot be read"),
+    ] {
+        let error = change(sample, at, value);
+        assert!(error.contains(expected), "{sample} at {at}: {error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! A receive that times out in the middle of a frame goes on there; a closed connection says so at both ends; an open that
+//! is not answered ends in time. How: the memory transport, and sockets that write frames in pieces.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, hello, pull_range, welcome};
+use matrix::OwnedValues;
+use rpc::limits::FrameLimits;
+use rpc::message::{Mark, Pulled};
+use rpc::{Address, ConnectOptions, Error, Message, connect, open};
+
+const SHORT: Duration = Duration::from_millis(5);
+
+fn pulled(count: usize) -> Message {
+    let values = OwnedValues::F32(vec![0.5; count]);
+    Message::Pulled(Pulled { request: 4, minimum: 1, applied: Mark::default(), values })
+}
+
+#[test]
+fn a_frame_in_pieces_survives_timeouts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let (_sender, mut receiver) = connect(&address, PATIENCE).unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    let mut bytes = Vec::new();
+    let message = pulled(40_000);
+    rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes).unwrap();
+    for cut in [0, 1, 63, 64, 70, 100_000, bytes.len() - 1] {
+        receiver.set_timeout(Some(SHORT)).unwrap();
+        other.write_all(&bytes[..cut]).unwrap();
+        for _ in 0..3 {
+            assert!(matches!(receiver.receive(), Err(Error::TimedOut { .. })), "cut at {cut}");
+        }
+        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        other.write_all(&bytes[cut..]).unwrap();
+        assert_eq!(receiver.receive().unwrap(), message, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let (_sender, mut receiver) = connect(&address, PATIENCE).unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    let mut bytes = Vec::new();
+    rpc::codec::put_frame(&pulled(100_000), true, &FrameLimits::default(), &mut bytes).unwrap();
+    let stop = rpc::Stop::new();
+    let raised = stop.clone();
+    let writer = std::thread::spawn(move || {
+        for byte in bytes {
+            if raised.wait(Duration::from_millis(2)) || other.write_all(&[byte]).is_err() {
+                return;
+            }
+        }
+    });
+    receiver.set_timeout(Some(Duration::from_millis(50))).unwrap();
+    let started = Instant::now();
+    assert!(matches!(receiver.receive(), Err(Error::TimedOut { .. })));
+    assert!(started.elapsed() < PATIENCE, "all of it would take minutes");
+    stop.raise();
+    writer.join().unwrap();
+}
+
+#[test]
+fn memory_carries_messages_both_ways_and_closes() {
+    let [(mut here, mut from_there), (mut there, mut from_here)] =
+        rpc::transport::memory(ConnectOptions::default()).unwrap();
+    // Larger than the pipe: both sides must run.
+    let echo = std::thread::spawn(move || {
+        while let Ok(message) = from_here.receive() {
+            there.send(&message).unwrap();
+        }
+    });
+    for message in [pull_range(1, 3), pulled(1_000_000), Message::Welcome(welcome(1))] {
+        here.send(&message).unwrap();
+        assert_eq!(from_there.receive().unwrap(), message);
+    }
+    from_there.set_timeout(Some(SHORT)).unwrap();
+    assert!(matches!(from_there.receive(), Err(Error::TimedOut { .. })));
+    here.shutdown();
+    assert!(matches!(from_there.receive(), Err(Error::Closed)));
+    assert!(matches!(here.send(&pull_range(1, 3)), Err(Error::Closed)));
+    echo.join().unwrap();
+}
+
+#[test]
+fn a_send_that_nobody_takes_ends_and_breaks_the_connection() {
+    let options = ConnectOptions { send_limit: Some(SHORT), ..ConnectOptions::default() };
+    let [(mut here, _), (_there, _from_here)] = rpc::transport::memory(options).unwrap();
+    assert!(matches!(here.send(&pulled(1_000_000)), Err(Error::TimedOut { .. })));
+    assert!(matches!(here.send(&pull_range(1, 1)), Err(Error::Closed)), "half a frame is out");
+}
+
+#[test]
+fn an_open_that_is_not_answered_ends_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+    let result = open(&address, Duration::from_millis(50), &hello());
+    assert!(matches!(result, Err(Error::TimedOut { .. })), "{result:?}");
+    drop(listener);
+    let result = open(&address, PATIENCE, &hello());
+    assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
+}
+
+#[test]
+fn addresses_are_read_and_written() {
+    for (text, written) in
+        [("127.0.0.1:7070", "tcp:127.0.0.1:7070"), ("tcp:[::1]:0", "tcp:[::1]:0"), ("unix:/a/b", "unix:/a/b")]
+    {
+        assert_eq!(text.parse::<Address>().unwrap().to_string(), written);
+    }
+    for text in ["", "host", "host:", "host:x", "host:70000", ":70", "unix:"] {
+        let error = text.parse::<Address>().unwrap_err().to_string();
+        assert!(error.contains("write tcp:HOST:PORT"), "{error}");
+    }
+}

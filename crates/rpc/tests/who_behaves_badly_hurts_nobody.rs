@@ -1,0 +1,118 @@
+//! A client that stops reading and clients that open very many connections are closed or refused, counted, and nobody
+//! else notices. How: small limits, real sockets.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use common::{Echo, PATIENCE, Served, hello, pull_range};
+use rpc::message::Tick;
+use rpc::{Error, Limits, Message, open};
+
+/// Waits until the metrics of the service say so.
+fn until_metrics_say(served: &Served, line: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut stream = TcpStream::connect(served.port()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        if text.contains(line) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{line} is not in {text}");
+    }
+}
+
+fn assert_answers(served: &Served) {
+    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    sender.send(&Message::Tick(Tick { request: 9, job: 1, task: 0, clock: 1 })).unwrap();
+    assert!(matches!(receiver.receive().unwrap(), Message::Done(_)));
+}
+
+#[test]
+fn one_who_stops_reading_is_closed_after_the_stall_time() {
+    let limits = Limits { outbound_stall: Duration::from_millis(100), ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    // 16 MiB is more than the sockets hold.
+    for request in 1..=4 {
+        sender.send(&pull_range(request, 1 << 20)).unwrap();
+    }
+    until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
+    assert_answers(&served);
+    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let end = (0..5).map(|_| receiver.receive()).find(Result::is_err);
+    assert!(matches!(end, Some(Err(Error::Closed))), "{end:?}");
+}
+
+#[test]
+fn more_waiting_bytes_than_the_limit_close_a_connection() {
+    let limits = Limits { outbound_bytes: 20 << 20, outbound_pause_bytes: usize::MAX, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (mut sender, _receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    for request in 1..=10 {
+        // It may be closed before the last is sent.
+        let _ = sender.send(&pull_range(request, 1 << 20));
+    }
+    until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
+    assert_answers(&served);
+}
+
+#[test]
+fn requests_are_not_read_while_their_answers_are_not() {
+    let limits = Limits { outbound_pause_bytes: 1 << 20, outbound_bytes: 12 << 20, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    for request in 1..=20 {
+        sender.send(&pull_range(request, 1 << 20)).unwrap();
+    }
+    for request in 1..=20 {
+        let Message::Pulled(pulled) = receiver.receive().unwrap() else { panic!() };
+        assert_eq!(pulled.request, request, "80 MiB of answers pass a queue of 12 MiB");
+    }
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused_and_places_come_back() {
+    let limits = Limits { connections: 20, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let open_one = || open(&served.address, PATIENCE, &hello());
+    let held: Vec<_> = (0..20).map(|_| open_one().unwrap()).collect();
+    for _ in 0..50 {
+        match open_one() {
+            Err(Error::Refused(fault)) => {
+                assert!(fault.text.contains("all 20 connections"), "{}", fault.text);
+            }
+            // The refusal may be lost with the reset of a connection whose hello nobody read.
+            Err(Error::Closed) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(held);
+    until_metrics_say(&served, "seraphim_rpc_connections 1\n");
+    assert_answers(&served);
+}
+
+#[test]
+fn ten_thousand_connections_that_say_nothing_do_not_stop_the_service() {
+    let limits = Limits { connections: 100, hello_time: Duration::from_secs(1), ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let mut held = std::collections::VecDeque::new();
+    for _ in 0..10_000 {
+        held.push_back(TcpStream::connect(served.port()).unwrap());
+        // The test has no more files than others have.
+        if held.len() > 200 {
+            held.pop_front();
+        }
+    }
+    drop(held);
+    until_metrics_say(&served, "seraphim_rpc_connections 1\n");
+    assert_answers(&served);
+}

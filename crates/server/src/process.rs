@@ -1,0 +1,167 @@
+//! The process around the lanes: it binds, says where, and serves until it is stopped. It knows no master.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
+
+use crate::config::LaneConfig;
+use crate::error::Error;
+use crate::state::LaneState;
+
+/// Most lanes of a process: each is a thread.
+const LANE_LIMIT: u16 = 256;
+/// Least window: a frame must fit.
+const LEAST_WINDOW_BYTES: u64 = 64 << 10;
+
+/// The settings of a server process. Limits in bytes are for the whole process, each lane has its share, except those
+/// of one connection.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where it takes connections; port 0 is any free one.
+    pub listen: Vec<Address>,
+    /// The shared secret; empty: none.
+    pub token: Vec<u8>,
+    /// Number of threads, each with partitions of its own.
+    pub lanes: u16,
+    /// Most bytes of rows, kept copies included.
+    pub memory_limit_bytes: u64,
+    /// Most bytes of requests behind a held push, of one connection.
+    pub window_bytes: u64,
+    /// Most bytes of held requests.
+    pub held_limit_bytes: u64,
+    /// Most bytes of key lists that are remembered, of one connection.
+    pub key_list_limit_bytes: u64,
+    /// Limits of frames and connections.
+    pub limits: Limits,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![Address::Tcp("127.0.0.1:0".into())],
+            token: Vec::new(),
+            lanes: 1,
+            memory_limit_bytes: 8 << 30,
+            // A pull and a push of a large batch, keys and values, while those before them wait.
+            window_bytes: 64 << 20,
+            held_limit_bytes: 1 << 30,
+            // The lists of a dozen batches of 100 thousand keys with their positions.
+            key_list_limit_bytes: 64 << 20,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Checks each setting; the error names the first that cannot be.
+    pub fn check(&self) -> Result<(), Error> {
+        let fault = |field, actual: String, expected: &str| {
+            Err(Error::Config { field, actual, expected: expected.to_owned() })
+        };
+        if self.listen.is_empty() {
+            return fault("listen", "empty".into(), "at least one address");
+        }
+        if self.lanes == 0 || self.lanes > LANE_LIMIT {
+            return fault("lanes", self.lanes.to_string(), &format!("1 to {LANE_LIMIT}"));
+        }
+        if self.memory_limit_bytes == 0 {
+            return fault("memory_limit_bytes", "0".into(), "more than 0");
+        }
+        if self.window_bytes < LEAST_WINDOW_BYTES {
+            let expected = format!("at least {LEAST_WINDOW_BYTES}");
+            return fault("window_bytes", self.window_bytes.to_string(), &expected);
+        }
+        if self.held_limit_bytes < self.window_bytes {
+            let expected = format!("at least window_bytes, {}", self.window_bytes);
+            return fault("held_limit_bytes", self.held_limit_bytes.to_string(), &expected);
+        }
+        match self.listen.iter().find(|address| !is_local(address)) {
+            Some(address) if self.token.is_empty() => Err(Error::NoToken { address: address.to_string() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn lane(&self, lane: u16, incarnation: u64) -> LaneConfig {
+        let lanes = u64::from(self.lanes);
+        LaneConfig {
+            lane,
+            lanes: self.lanes,
+            incarnation,
+            memory_limit_bytes: self.memory_limit_bytes / lanes,
+            window_bytes: self.window_bytes,
+            held_limit_bytes: (self.held_limit_bytes / lanes).max(self.window_bytes),
+            key_list_limit_bytes: self.key_list_limit_bytes,
+            #[cfg(feature = "broken")]
+            broken: None,
+        }
+    }
+}
+
+/// Whether an address can only be reached from this machine.
+fn is_local(address: &Address) -> bool {
+    let Address::Tcp(place) = address else { return true };
+    let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Binds, tells `listening` the addresses with their real ports, and serves until `stop` is raised. What `listening`
+/// refuses ends it.
+pub fn run<E: From<Error>>(
+    config: ServerConfig,
+    stop: Stop,
+    listening: impl FnOnce(&[Address]) -> Result<(), E>,
+) -> Result<(), E> {
+    config.check()?;
+    let bind = |address| Listener::bind(address).map_err(Error::from);
+    let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+    let incarnation = incarnation();
+    let lane = |lane| Box::new(LaneState::new(config.lane(lane, incarnation))) as Box<dyn Service>;
+    let lanes = (0..config.lanes).map(lane).collect();
+    tracing::info!(?addresses, lanes = config.lanes, incarnation, "the server listens");
+    listening(&addresses)?;
+    let serve = ServeConfig { token: config.token, limits: config.limits };
+    rpc::serve(listeners, lanes, serve, stop).map_err(Error::from)?;
+    tracing::info!("the server has stopped");
+    Ok(())
+}
+
+/// Another number at each start: nobody starts a server twice in one nanosecond.
+fn incarnation() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_cannot_be_is_named() {
+        assert!(ServerConfig::default().check().is_ok());
+        let field = |change: fn(&mut ServerConfig)| {
+            let mut config = ServerConfig::default();
+            change(&mut config);
+            match config.check() {
+                Err(Error::Config { field, .. }) => field,
+                Err(Error::NoToken { .. }) => "token",
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(field(|config| config.listen.clear()), "listen");
+        assert_eq!(field(|config| config.lanes = 0), "lanes");
+        assert_eq!(field(|config| config.lanes = 1000), "lanes");
+        assert_eq!(field(|config| config.memory_limit_bytes = 0), "memory_limit_bytes");
+        assert_eq!(field(|config| config.window_bytes = 1), "window_bytes");
+        assert_eq!(field(|config| config.held_limit_bytes = 1), "held_limit_bytes");
+        assert_eq!(field(|config| config.listen = vec![Address::Tcp("0.0.0.0:0".into())]), "token");
+    }
+
+    #[test]
+    fn only_this_machine_needs_no_token() {
+        let local = |text: &str| is_local(&text.parse().unwrap());
+        assert!(local("127.0.0.1:1") && local("localhost:1") && local("[::1]:1") && local("unix:/tmp/s"));
+        assert!(!local("0.0.0.0:1") && !local("[::]:1") && !local("example.org:1") && !local("10.0.0.1:1"));
+    }
+}

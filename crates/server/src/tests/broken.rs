@@ -1,0 +1,51 @@
+//! Each rule that can be taken out makes a difference.
+
+use matrix::Consistency;
+
+use super::world::*;
+use crate::{Broken, LaneConfig};
+
+fn world(broken: Broken, consistency: Consistency) -> World {
+    let config = LaneConfig { broken: Some(broken), ..config() };
+    World::with(config, open(2, vec![spec("w", consistency)]))
+}
+
+#[test]
+fn without_staleness_nobody_waits() {
+    let mut world = world(Broken::StalenessIgnored, Consistency::Ssp { staleness: 0 });
+    world.tick(0, 9);
+    assert_eq!(pulled(world.pull(1, 0, 9)), [0.0; 2]);
+}
+
+#[test]
+fn a_tick_that_overtakes_shows_a_clock_whose_push_is_missing() {
+    let mut world = world(Broken::TickOvertakesPush, Consistency::Ssp { staleness: 0 });
+    world.tick(0, 1);
+    world.push(0, 1, 0);
+    world.tick(0, 2);
+    assert_eq!(world.stats().clocks[0], Some(2));
+    assert_eq!(world.rows(), [0.0; 2]);
+}
+
+#[test]
+fn duplicates_are_applied() {
+    let mut world = world(Broken::DuplicatesApplied, Consistency::Asp);
+    world.push(0, 0, 0);
+    world.push(0, 0, 0);
+    assert_eq!(world.rows(), [2.0; 2]);
+}
+
+#[test]
+fn a_minimum_of_commits_lets_the_fast_one_pass() {
+    let mut world = world(Broken::MinimumByCommits, Consistency::Bsp);
+    world.tick(0, 2);
+    assert_eq!(pulled(world.pull(1, 0, 1)), [0.0; 2], "task 1 has not ticked");
+}
+
+#[test]
+fn a_removed_task_holds_its_waiters() {
+    let mut world = world(Broken::RemovedTaskKeepsWaiters, Consistency::Bsp);
+    world.tick(0, 1);
+    world.pull(1, 0, 1);
+    assert!(world.say(TOOL, leave(1)).is_empty());
+}
