@@ -40,7 +40,7 @@ impl AgentState {
     }
 
     /// Begins a barrier, and a sum over all tasks when `part` is given. An open step is ended first.
-    pub fn barrier(&mut self, now: Duration, part: Option<Vec<f64>>) {
+    pub fn barrier(&mut self, now: Duration, mut part: Option<Vec<f64>>) {
         if !self.begin(now, "barrier") {
             return;
         }
@@ -48,7 +48,7 @@ impl AgentState {
             self.end_step();
         }
         for lane in 0..self.lanes.len() {
-            let part = part.as_ref().filter(|_| lane == usize::from(self.layout.home)).cloned();
+            let part = if lane == usize::from(self.layout.home) { part.take() } else { None };
             let request = self.next_id();
             let barrier = Barrier {
                 request,

@@ -53,7 +53,7 @@ impl AgentState {
             (Link::Open, _) => self.fail(self.server_error(lane, "it said what no agent asks for".into())),
             (Link::Opening | Link::Closed { .. } | Link::Ended, _) => return,
         }
-        self.progress = now;
+        (self.progress, self.heard) = (now, now);
         self.lanes[at].pause = SHORTEST_PAUSE;
         self.settle(now);
     }
@@ -69,7 +69,7 @@ impl AgentState {
         }
         if self.call.is_some() && self.silent_at() <= now {
             let lane = (0..self.lanes.len()).find(|lane| self.waits_for(*lane)).unwrap_or(0);
-            let seconds = now.saturating_sub(self.progress).as_secs_f64();
+            let seconds = now.saturating_sub(self.heard).as_secs_f64();
             let text = format!("it has not answered task {} for {seconds:.1} s", self.task);
             return self.fail(self.server_error(lane as u16, text));
         }

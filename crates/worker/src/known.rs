@@ -118,13 +118,14 @@ impl Parcel {
     }
 }
 
-/// Bytes of a pull or push on the wire, about.
-fn size(message: &Message) -> u64 {
+/// Bytes on the wire, about.
+pub(crate) fn size(message: &Message) -> u64 {
     /// Of a frame, about.
     const HEADER_BYTES: usize = 64;
     let (runs, keys, values) = match message {
         Message::Pull(pull) => (&pull.runs, &pull.keys, 0),
         Message::Push(push) => (&push.runs, &push.keys, value_bytes(&push.values)),
+        Message::Pulled(pulled) => return (HEADER_BYTES + value_bytes(&pulled.values)) as u64,
         _ => return HEADER_BYTES as u64,
     };
     let keys = match keys {

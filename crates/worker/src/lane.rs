@@ -121,6 +121,9 @@ impl Lane {
         if self.link != Link::Open {
             return;
         }
+        for request in self.requests.values_mut() {
+            request.not_before = request.not_before.filter(|time| *time > now);
+        }
         while let Some(message) = self.log.next(self.window, &mut self.known, ids) {
             out.push(AgentEffect::Send { lane: at, message });
         }
@@ -128,15 +131,12 @@ impl Lane {
             return;
         }
         let mut under_way: u64 = self.requests.values().filter(|r| r.sent).map(|r| r.bytes).sum();
-        for request in self.requests.values_mut().filter(|request| !request.sent) {
-            if request.not_before.is_some_and(|time| time > now) {
-                continue;
-            }
+        let is_due = |request: &&mut Request| !request.sent && request.not_before.is_none();
+        for request in self.requests.values_mut().filter(is_due) {
             if under_way > self.window {
                 break;
             }
             under_way += request.bytes;
-            request.not_before = None;
             request.sent = true;
             let message: Arc<Message> = request.parcel.send(&mut self.known);
             out.push(AgentEffect::Send { lane: at, message });

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use matrix::MatrixSpec;
+use rpc::CHUNK_BYTES;
 use rpc::message::JobId;
 use serde::{Deserialize, Serialize};
+
+use crate::plan::element_size;
 
 /// A lane of a server, and where to find it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +100,11 @@ impl JobLayout {
         }
         for (spec, owners) in self.matrices.iter().zip(&self.owners) {
             spec.check()?;
+            let row_bytes = spec.columns_of_table() * element_size(spec.element);
+            if row_bytes > CHUNK_BYTES {
+                let what = format!("the bytes of a row of matrix {:?}", spec.name);
+                return fault(what, row_bytes as u64, format!("at most {CHUNK_BYTES}, what a frame holds"));
+            }
             let count = spec.partitioner.partition_count();
             if owners.len() as u64 != u64::from(count) {
                 let what = format!("the number of owners of matrix {:?}", spec.name);

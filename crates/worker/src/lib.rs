@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
+//! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
 //! ahead, `push` and `clocks` the other calls; `lane` is what is known of a lane, with the `log` of what it has not
 //! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
 
+pub mod agent;
 mod ask;
 mod clocks;
 mod input;
@@ -23,5 +25,6 @@ mod push;
 mod route;
 pub mod state;
 
-pub use layout::{JobLayout, LaneAddress, spread};
+pub use agent::{AgentStats, RemoteAgent};
+pub use layout::{JobLayout, LaneAddress, LayoutError, spread};
 pub use state::{AgentEffect, AgentState, Outcome};

@@ -1,17 +1,14 @@
 //! From a route to pieces: what goes to one lane in one frame. Several partitions of a lane travel together; a piece is
-//! cut where its keys or values would take more than [`FRAME_LIMIT`] bytes.
+//! cut where its keys or values would take more than [`CHUNK_BYTES`] bytes.
 
 use std::sync::Arc;
 
 use matrix::{Element, ElementType, MatrixSpec, OwnedValues, Placement, Values, ValuesMut};
-use rpc::Message;
 use rpc::message::{KeyList, Run};
+use rpc::{CHUNK_BYTES, Message};
 
 use crate::known::{Known, SHORTEST_LIST};
 use crate::route::{Route, Slice};
-
-/// Most bytes of keys, or of values, in one frame. A single row may be larger.
-pub(crate) const FRAME_LIMIT: usize = 4 << 20;
 
 /// Some keys of one partition.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +34,7 @@ pub(crate) fn plan(
     placement: &Placement,
     parts: &[Vec<u32>],
 ) -> Vec<Piece> {
-    let limit = (FRAME_LIMIT / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
+    let limit = (CHUNK_BYTES / (spec.columns_of_table() * element_size(spec.element)).max(8)).max(1);
     let mut pieces = Vec::new();
     for (lane, partitions) in (0u16..).zip(parts) {
         let mut piece = Piece { lane, spans: Vec::new(), key_count: 0 };
@@ -109,7 +106,7 @@ impl Piece {
         for span in &self.spans {
             match route.slice(placement, span.partition) {
                 Slice::Keys { keys, .. } => {
-                    list.extend_from_slice(&keys[span.start..span.start + span.count])
+                    list.extend_from_slice(&keys[span.start..span.start + span.count]);
                 }
                 Slice::Range { start, .. } => {
                     let first = start + span.start as u64;

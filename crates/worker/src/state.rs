@@ -11,7 +11,7 @@ use std::time::Duration;
 use matrix::clock::ClockFault;
 use matrix::{Clock, Error, MatrixSpec, Placement};
 use rpc::Message;
-use rpc::message::RequestId;
+use rpc::message::{Leave, RequestId};
 
 use crate::ask::Ask;
 use crate::clocks::Meeting;
@@ -71,6 +71,7 @@ pub(crate) struct MatrixState {
 
 /// The call that is open.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Call {
     Pull(Ask),
     Push,
@@ -98,8 +99,10 @@ pub struct AgentState {
     /// Counts sendings of pulls.
     pub(crate) sendings: u64,
     pub(crate) call: Option<Call>,
-    /// When the open call last came on.
+    /// When the open call last came on: a message or a connection.
     pub(crate) progress: Duration,
+    /// When a lane last said something.
+    pub(crate) heard: Duration,
     pub(crate) outcome: Option<Result<Outcome, Error>>,
     /// Read by the caller before the next call.
     pub(crate) pulled: Option<Ask>,
@@ -139,6 +142,7 @@ impl AgentState {
             sendings: 0,
             call: None,
             progress: now,
+            heard: now,
             outcome: None,
             pulled: None,
             ahead: Vec::new(),
@@ -192,7 +196,9 @@ impl AgentState {
 
     /// When the open call gives up on lanes that say nothing.
     pub(crate) fn silent_at(&self) -> Duration {
-        self.progress + self.layout.wait_limit + GRACE
+        // Connections that come and go prolong a call, but not for ever.
+        let limit = self.layout.wait_limit;
+        (self.progress + limit + GRACE).min(self.heard + 2 * limit + GRACE)
     }
 
     /// Whether the open call cannot end without this lane.
@@ -212,7 +218,7 @@ impl AgentState {
     /// Before a call: false, with the outcome set, when it cannot be made.
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
         assert!(self.call.is_none() && self.outcome.is_none(), "{call} while another call is open");
-        self.progress = now;
+        (self.progress, self.heard) = (now, now);
         if let Some(ask) = self.pulled.take() {
             self.matrices[ask.matrix].route = ask.route;
         }
@@ -235,7 +241,7 @@ impl AgentState {
             }
             Some(Call::Barrier(meeting)) if meeting.missing == 0 => self.end_barrier(now),
             Some(Call::Finish) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
-                self.end_finish()
+                self.end_finish();
             }
             _ => {}
         }
@@ -262,10 +268,28 @@ impl AgentState {
         }
         self.failed = Some(error);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
+            // A task that has failed holds nobody back, if that can still be said.
+            if lane.link == Link::Open {
+                let leave = Leave { request: 0, job: self.layout.job, task: self.task };
+                self.effects.push(AgentEffect::Send { lane: at, message: Arc::new(Message::Leave(leave)) });
+            }
             if matches!(lane.link, Link::Open | Link::Opening) {
                 self.effects.push(AgentEffect::Close { lane: at });
             }
             lane.link = Link::Ended;
+        }
+    }
+
+    /// Ends the agent because of something that sending again does not mend.
+    pub fn give_up(&mut self, lane: u16, text: &str) {
+        self.fail(self.server_error(lane, text.to_owned()));
+    }
+
+    /// Ends the agent without a wait: says to the lanes that can be reached that the task leaves. For a task that ended
+    /// without `finish`.
+    pub fn abandon(&mut self) {
+        if !self.left {
+            self.fail(Error::Task { task: self.task, call: "a method", fault: ClockFault::Left });
         }
     }
 }

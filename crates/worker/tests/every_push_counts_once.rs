@@ -82,9 +82,11 @@ fn finish_call(world: &mut World, moves: &mut std::vec::IntoIter<(usize, u8, usi
     loop {
         if let Some(outcome) = world.agent.outcome() {
             world.carry_out();
-            return outcome.unwrap();
+            return outcome.expect("nothing that happens here is an error");
         }
-        let Some((lane, kind, there, back)) = moves.next() else { return world.run().unwrap() };
+        let Some((lane, kind, there, back)) = moves.next() else {
+            return world.run().expect("all are there");
+        };
         world.step(lane, kind, (there, back));
         if kind == 3 {
             world.wait();
@@ -117,7 +119,7 @@ fn act(world: &mut World, model: &mut Model, act: &Act) -> Option<(u32, Vec<u64>
             world.agent.push(now, MatrixId(*matrix), part, values.as_values());
         }
         Act::Prefetch { matrix, keys } => {
-            world.agent.prefetch(now, MatrixId(*matrix), Part::Rows(Keys::Sorted(keys))).unwrap();
+            world.agent.prefetch(now, MatrixId(*matrix), Part::Rows(Keys::Sorted(keys))).expect("good keys");
         }
         Act::Tick => world.agent.tick(now),
         Act::Barrier => world.agent.barrier(now, None),

@@ -4,6 +4,7 @@ mod address;
 mod memory;
 mod stream;
 
+use std::borrow::Borrow;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,12 +126,13 @@ impl Sender {
     }
 
     /// Sends messages one behind the other, small ones in one write.
-    pub fn send_all(&mut self, messages: &[Message]) -> Result<(), Error> {
+    pub fn send_all<M: Borrow<Message>>(&mut self, messages: &[M]) -> Result<(), Error> {
         if self.is_broken {
             return Err(Error::Closed);
         }
         self.head.clear();
         for message in messages {
+            let message = message.borrow();
             if let Err(error) = put_head(message, self.options.checksum, &self.options.limits, &mut self.head)
             {
                 self.flush()?;

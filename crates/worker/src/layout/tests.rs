@@ -20,7 +20,7 @@ fn layout() -> JobLayout {
     JobLayout {
         job: 1,
         task_count: 2,
-        wait_limit: Duration::from_secs(60),
+        wait_limit: Duration::from_mins(1),
         window_bytes: 1 << 20,
         matrices: vec![spec],
         lanes: vec![lane(0), lane(1)],
@@ -39,7 +39,9 @@ fn partitions_lie_in_even_contiguous_blocks() {
         assert_eq!(owners.len(), partitions as usize);
         assert!(owners.is_sorted());
         let mut counts = vec![0u32; usize::from(lanes)];
-        owners.iter().for_each(|lane| counts[usize::from(*lane)] += 1);
+        for lane in owners {
+            counts[usize::from(lane)] += 1;
+        }
         let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
         assert!(most - least <= 1, "{partitions} over {lanes}");
     }
@@ -69,5 +71,6 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(refused(|l| l.owners[0].truncate(3)).contains("owners of matrix \"w\" is 3, expected 4"));
     assert!(refused(|l| l.owners[0][1] = 9).contains("an owner of matrix \"w\" is 9"));
     assert!(refused(|l| l.owners.clear()).contains("matrices with owners is 0, expected 1"));
+    assert!(refused(|l| l.matrices[0].columns = 1 << 21).contains("row of matrix \"w\" is 8388608"));
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }

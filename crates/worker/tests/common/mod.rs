@@ -35,7 +35,7 @@ pub(crate) struct FakeLane {
 }
 
 impl FakeLane {
-    fn new(specs: Vec<MatrixSpec>) -> Self {
+    pub(crate) fn new(specs: Vec<MatrixSpec>) -> Self {
         Self {
             incarnation: 1,
             window: 1 << 20,
@@ -103,7 +103,7 @@ impl FakeLane {
         let mut out = Vec::new();
         let mut closes = false;
         match message {
-            Message::Push(push) => closes = self.push(push, &mut out),
+            Message::Push(push) => closes = self.push(&push, &mut out),
             Message::Pull(pull) => self.held.push(pull),
             Message::Tick(tick) => self.clock = self.clock.max(tick.clock),
             Message::Barrier(barrier) => {
@@ -128,7 +128,7 @@ impl FakeLane {
         Message::Done(Done { request, minimum: self.minimum(), applied: self.mark })
     }
 
-    fn push(&mut self, push: Push, out: &mut Vec<Message>) -> bool {
+    fn push(&mut self, push: &Push, out: &mut Vec<Message>) -> bool {
         let name = Mark { clock: push.clock, index: push.index };
         if name < self.mark {
             self.duplicates += 1;

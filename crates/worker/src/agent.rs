@@ -1,0 +1,326 @@
+//! The agent over blocking connections, on the thread of its task: carries out what [`AgentState`] wants, and gives it
+//! what the lanes say. First everything is sent to all lanes, then they are listened to one by one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use matrix::{Agent, Clock, Error, MatrixId, Part, Values, ValuesMut};
+use rpc::Message;
+use rpc::message::{Hello, Push, Role, Welcome};
+use rpc::{Address, Receiver, Sender};
+
+use crate::known::size;
+use crate::layout::{JobLayout, LaneAddress, LayoutError};
+use crate::state::{AgentEffect, AgentState, Outcome};
+
+/// Longest attempt to connect to one address of a lane.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Pushes that nobody waits for are gathered up to so many bytes, and go out in one write: with whatever is sent next to
+/// their lane, at the latest the tick.
+const GATHERED_BYTES: u64 = 32 << 10;
+/// Longest time without a look at the clock.
+const LISTEN_LIMIT: Duration = Duration::from_secs(1);
+
+/// What an agent has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentStats {
+    /// Messages sent: pulls, pushes, ticks, barriers and the rest.
+    pub request_count: u64,
+    /// Bytes of them, about: keys, values and 64 for all else.
+    pub sent_bytes: u64,
+    /// Bytes of the answers, about.
+    pub received_bytes: u64,
+    /// Connections made; more than one a lane were resets.
+    pub connection_count: u64,
+    /// Nanoseconds that the task stood still for sending.
+    pub send_ns: u64,
+    /// Nanoseconds that it stood still for answers and connections, waits for other tasks included.
+    pub wait_ns: u64,
+}
+
+/// An [`Agent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
+#[derive(Debug)]
+pub struct RemoteAgent {
+    state: AgentState,
+    token: Vec<u8>,
+    start: Instant,
+    /// By lane.
+    connections: Vec<Option<Connection>>,
+    stats: AgentStats,
+}
+
+#[derive(Debug)]
+struct Connection {
+    sender: Sender,
+    receiver: Receiver,
+    /// Small pushes that wait for company.
+    gathered: Vec<Arc<Message>>,
+    gathered_bytes: u64,
+}
+
+impl Connection {
+    fn send(&mut self, message: &Arc<Message>) -> Result<(), rpc::Error> {
+        let waits = matches!(**message, Message::Push(Push { request: 0, .. }));
+        self.gathered.push(Arc::clone(message));
+        self.gathered_bytes += size(message);
+        if waits && self.gathered_bytes < GATHERED_BYTES {
+            return Ok(());
+        }
+        let sent = self.sender.send_all(&self.gathered);
+        self.gathered.clear();
+        self.gathered_bytes = 0;
+        sent
+    }
+}
+
+impl RemoteAgent {
+    /// The agent of `task`. `token` is the secret of the cluster, empty when there is none. Connections are made with
+    /// the first call.
+    pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
+        layout.check()?;
+        if task >= layout.task_count {
+            let (job, what) = (layout.job, "the task".to_owned());
+            let expected = format!("below {}", layout.task_count);
+            return Err(LayoutError::Field { job, what, actual: u64::from(task), expected });
+        }
+        let connections = layout.lanes.iter().map(|_| None).collect();
+        let state = AgentState::new(Duration::ZERO, layout, task);
+        Ok(Self { state, token, start: Instant::now(), connections, stats: AgentStats::default() })
+    }
+
+    /// What was sent and received so far.
+    pub fn stats(&self) -> AgentStats {
+        self.stats
+    }
+
+    /// Asks for a pull ahead, while the task computes. A later pull of exactly this part uses the answer if it may:
+    /// see [`AgentState::prefetch`].
+    pub fn prefetch(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+        self.state.prefetch(self.now(), matrix, part)?;
+        self.carry_out();
+        Ok(())
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Goes on until the call that was begun has ended.
+    fn run(&mut self) -> Result<Outcome, Error> {
+        loop {
+            self.carry_out();
+            if let Some(outcome) = self.state.outcome() {
+                self.carry_out();
+                return outcome;
+            }
+            self.listen();
+        }
+    }
+
+    fn carry_out(&mut self) {
+        loop {
+            let effects = self.state.effects();
+            if effects.is_empty() {
+                return;
+            }
+            for (i, effect) in effects.iter().enumerate() {
+                match effect {
+                    AgentEffect::Connect { lane } => self.connect(*lane),
+                    AgentEffect::Close { lane } => self.connections[usize::from(*lane)] = None,
+                    AgentEffect::Send { lane, message } => {
+                        let is_over = |later: &AgentEffect| match later {
+                            AgentEffect::Connect { lane: other } | AgentEffect::Close { lane: other } => {
+                                other == lane
+                            }
+                            AgentEffect::Send { .. } => false,
+                        };
+                        let is_over = || effects[i + 1..].iter().any(is_over);
+                        self.send(*lane, message, is_over);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `is_over`: whether the state has ended this connection itself.
+    fn send(&mut self, lane: u16, message: &Arc<Message>, is_over: impl Fn() -> bool) {
+        let Some(connection) = &mut self.connections[usize::from(lane)] else { return };
+        let start = Instant::now();
+        let result = connection.send(message);
+        self.stats.send_ns += start.elapsed().as_nanos() as u64;
+        self.stats.request_count += 1;
+        self.stats.sent_bytes += size(message);
+        match result {
+            Ok(()) => {}
+            Err(error @ rpc::Error::TooLong { .. }) => self.state.give_up(lane, &error.to_string()),
+            Err(error) => {
+                self.connections[usize::from(lane)] = None;
+                if !is_over() {
+                    self.state.on_closed(self.now(), lane, &error.to_string());
+                }
+            }
+        }
+    }
+
+    fn connect(&mut self, lane: u16) {
+        let at = usize::from(lane);
+        self.connections[at] = None;
+        let start = Instant::now();
+        let place = &self.state.layout().lanes[at];
+        let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
+        let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
+        let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
+        let opened = open_any(place, limit, &hello);
+        self.stats.wait_ns += start.elapsed().as_nanos() as u64;
+        let now = self.now();
+        match opened {
+            Ok((sender, receiver, welcome)) => {
+                self.stats.connection_count += 1;
+                let (gathered, gathered_bytes) = (Vec::new(), 0);
+                self.connections[at] = Some(Connection { sender, receiver, gathered, gathered_bytes });
+                self.state.on_connected(now, lane, &welcome);
+            }
+            Err(rpc::Error::Refused(fault)) => self.state.on_message(now, lane, Message::Fault(fault)),
+            Err(error @ (rpc::Error::Version { .. } | rpc::Error::Address { .. })) => {
+                self.state.give_up(lane, &error.to_string());
+            }
+            Err(error) => self.state.on_closed(now, lane, &error.to_string()),
+        }
+    }
+
+    /// Waits for the next message of a lane that the call waits for, or until something is to be done.
+    fn listen(&mut self) {
+        let now = self.now();
+        let due = self.state.next_time().map_or(LISTEN_LIMIT, |time| time.saturating_sub(now));
+        if due.is_zero() {
+            return self.state.on_time(now);
+        }
+        let is_open = |lane: &usize| self.connections[*lane].is_some() && self.state.waits_for(*lane);
+        let lane = (0..self.connections.len()).find(is_open);
+        match lane.and_then(|lane| Some((lane, self.connections[lane].as_ref()?))) {
+            None => {
+                std::thread::sleep(due.min(LISTEN_LIMIT));
+                self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
+                self.state.on_time(self.now());
+            }
+            Some((lane, connection)) => {
+                // A limit that stays the same costs no call of the system.
+                let set = connection.receiver.set_timeout(Some(due.min(LISTEN_LIMIT)));
+                self.receive(lane, now, set);
+            }
+        }
+    }
+
+    fn receive(&mut self, lane: usize, start: Duration, ready: Result<(), rpc::Error>) {
+        let Some(connection) = &mut self.connections[lane] else { return };
+        let received = ready.and_then(|()| connection.receiver.receive());
+        let now = self.now();
+        self.stats.wait_ns += now.saturating_sub(start).as_nanos() as u64;
+        match received {
+            Ok(message) => {
+                self.stats.received_bytes += size(&message);
+                self.state.on_message(now, lane as u16, message);
+            }
+            Err(rpc::Error::TimedOut { .. }) => self.state.on_time(now),
+            Err(error) => {
+                self.connections[lane] = None;
+                self.state.on_closed(now, lane as u16, &error.to_string());
+            }
+        }
+    }
+
+    fn pass_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
+        self.state.barrier(self.now(), part);
+        match self.run()? {
+            Outcome::Passed(sum) => Ok(sum),
+            Outcome::Pulled | Outcome::Done => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Connects to a lane by the first address that takes it: sockets of this machine first.
+fn open_any(
+    place: &LaneAddress,
+    limit: Duration,
+    hello: &Hello,
+) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
+    let mut addresses = Vec::with_capacity(place.addresses.len());
+    for text in &place.addresses {
+        addresses.push(text.parse::<Address>()?);
+    }
+    // A socket that is not there is one of another machine.
+    addresses.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
+    addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
+    let mut last = rpc::Error::Closed;
+    for address in &addresses {
+        match rpc::open(address, limit, hello) {
+            Err(rpc::Error::Refused(fault)) => return Err(rpc::Error::Refused(fault)),
+            Err(error) => last = error,
+            opened => return opened,
+        }
+    }
+    Err(last)
+}
+
+impl Agent for RemoteAgent {
+    fn task(&self) -> u32 {
+        self.state.task()
+    }
+
+    fn task_count(&self) -> u32 {
+        self.state.layout().task_count
+    }
+
+    fn clock(&self) -> Clock {
+        self.state.clock()
+    }
+
+    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+        let specs = &self.state.layout().matrices;
+        if let Some(spec) = specs.get(matrix.0 as usize)
+            && spec.element != out.element_type()
+        {
+            let (expected, actual) = (spec.element, out.element_type());
+            return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
+        }
+        self.state.pull(self.now(), matrix, part);
+        self.run()?;
+        self.state.read_pulled(out)
+    }
+
+    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+        self.state.push(self.now(), matrix, part, values);
+        self.run().map(drop)
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        self.state.tick(self.now());
+        self.run().map(drop)
+    }
+
+    fn barrier(&mut self) -> Result<(), Error> {
+        self.pass_barrier(None).map(drop)
+    }
+
+    fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), Error> {
+        let sum = self.pass_barrier(Some(values.to_vec()))?;
+        if sum.len() != values.len() {
+            let (task, len) = (self.task(), values.len());
+            return Err(Error::ReduceLength { first_task: 0, first_len: sum.len(), task, len });
+        }
+        values.copy_from_slice(&sum);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.state.finish(self.now());
+        self.run().map(drop)
+    }
+}
+
+impl Drop for RemoteAgent {
+    fn drop(&mut self) {
+        self.state.abandon();
+        self.carry_out();
+    }
+}

@@ -1,0 +1,168 @@
+//! `RemoteAgent` over real sockets, against the small lanes of `common`, whose connections break now and then.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use common::{FakeLane, layout, spec};
+use matrix::{Agent, Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
+use rpc::message::Hello;
+use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
+use worker::{JobLayout, LaneAddress, RemoteAgent};
+
+const W: MatrixId = MatrixId(0);
+
+/// A lane as a service. After every `life` messages it closes the connection.
+struct Fake {
+    lane: Arc<Mutex<FakeLane>>,
+    life: u32,
+    left: u32,
+    current: ConnectionId,
+}
+
+impl Service for Fake {
+    fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
+        let mut lane = self.lane.lock().unwrap();
+        if let Message::Hello(Hello { request, .. }) = message {
+            (self.left, self.current) = (self.life, connection);
+            let mut welcome = lane.hello();
+            welcome.request = request;
+            out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
+            return;
+        }
+        if connection != self.current || self.left == 0 {
+            return;
+        }
+        let (answers, closes) = lane.take(message);
+        out.extend(answers.into_iter().map(|message| Effect::Send { connection, message }));
+        self.left -= 1;
+        if closes || self.left == 0 {
+            self.left = 0;
+            out.push(Effect::Close { connection });
+        }
+    }
+
+    fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
+    fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
+    fn next_time(&self) -> Option<Duration> {
+        None
+    }
+    fn metrics(&self, _: &mut String) {}
+}
+
+struct Server {
+    lanes: Vec<Arc<Mutex<FakeLane>>>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// A server of as many lanes as the layout has; the layout learns its address.
+fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
+    let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
+    for (lane, at) in layout.lanes.iter_mut().zip(0..) {
+        // One that is not there, as on another host.
+        let addresses = vec!["unix:/nowhere/at.all".into(), listener.address().to_string()];
+        *lane = LaneAddress { addresses, lane: at };
+    }
+    let lanes: Vec<_> =
+        layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();
+    let service = |lane: &Arc<Mutex<FakeLane>>| {
+        Box::new(Fake { lane: Arc::clone(lane), life, left: life, current: 0 }) as Box<dyn Service>
+    };
+    let services = lanes.iter().map(service).collect();
+    let stop = Stop::new();
+    let config = ServeConfig { token: token.to_vec(), ..ServeConfig::default() };
+    let raised = stop.clone();
+    let thread = std::thread::spawn(move || serve(vec![listener], services, config, raised).unwrap());
+    Server { lanes, stop, thread: Some(thread) }
+}
+
+fn a_layout(lane_count: u16) -> JobLayout {
+    let specs = vec![
+        spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 7 }),
+        spec("v", Consistency::Ssp { staleness: 3 }, 1, Partitioner::Range { partition_count: 5 }),
+    ];
+    layout(specs, lane_count, 1 << 20)
+}
+
+fn steps(agent: &mut RemoteAgent, count: u64) {
+    let keys: Vec<u64> = (0..500).map(|i| i * 13).collect();
+    let mut out = vec![0i64; 1000];
+    for step in 0..count {
+        agent.pull(W, Part::Rows(Keys::Sorted(&keys)), ValuesMut::I64(&mut out)).unwrap();
+        assert!(out.iter().all(|value| *value == step as i64), "step {step}");
+        agent.push(W, Part::Rows(Keys::Sorted(&keys)), Values::I64(&[1; 1000])).unwrap();
+        let range = Part::Rows(Keys::Range(100, 300_000));
+        agent.push(MatrixId(1), range, i64::owned(vec![1; 299_900]).as_values()).unwrap();
+        agent.tick().unwrap();
+    }
+    let mut sum = [count as f64, 0.5];
+    agent.all_reduce(&mut sum).unwrap();
+    assert_eq!(sum, [count as f64, 0.5]);
+    assert_eq!(agent.clock(), count);
+    agent.finish().unwrap();
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_over_sockets_that_break() {
+    for life in [u32::MAX, 7, 2] {
+        let mut layout = a_layout(3);
+        let server = start(&mut layout, life, b"secret");
+        let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
+        steps(&mut agent, 20);
+        let stats = agent.stats();
+        assert_eq!(stats.connection_count == 3, life == u32::MAX, "{stats:?}");
+        assert!(stats.sent_bytes > 20 * 8 * 299_900 && stats.wait_ns > 0, "{stats:?}");
+        let rows = |lane: &Arc<Mutex<FakeLane>>| lane.lock().unwrap().rows.clone();
+        let all: Vec<_> = server.lanes.iter().flat_map(rows).collect();
+        assert_eq!(all.len(), 1000 + 299_900);
+        assert!(all.iter().all(|(_, value)| *value == 20));
+        assert!(server.lanes.iter().all(|lane| lane.lock().unwrap().has_left));
+    }
+}
+
+#[test]
+fn a_dropped_agent_leaves() {
+    let mut layout = a_layout(1);
+    let server = start(&mut layout, u32::MAX, b"");
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    agent.barrier().unwrap();
+    drop(agent);
+    for _ in 0..1000 {
+        if server.lanes[0].lock().unwrap().has_left {
+            return;
+        }
+        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never left");
+}
+
+#[test]
+fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
+    let mut layout = a_layout(1);
+    let server = start(&mut layout, u32::MAX, b"secret");
+    let address = layout.lanes[0].addresses[1].clone();
+    let mut agent = RemoteAgent::new(layout.clone(), 0, b"wrong".to_vec()).unwrap();
+    let error = agent.barrier().unwrap_err();
+    assert!(matches!(&error, Error::Server { server, .. } if server.contains("lane 0")), "{error}");
+
+    layout.wait_limit = Duration::from_millis(100);
+    layout.lanes[0].addresses = vec![address.clone()];
+    drop(server);
+    let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
+    let error = agent.barrier().unwrap_err().to_string();
+    assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
+}
