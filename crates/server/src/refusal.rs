@@ -53,7 +53,7 @@ impl From<matrix::Error> for Refusal {
             Error::NonFinite { .. } => FaultKind::NonFinite,
             Error::WaitedTooLong { .. } => FaultKind::WaitedTooLong,
             Error::Stopped { .. } => FaultKind::Stopped,
-            Error::Panicked { .. } => FaultKind::Internal,
+            Error::Panicked { .. } | Error::Server { .. } => FaultKind::Internal,
             Error::Spec { .. }
             | Error::NameTaken { .. }
             | Error::WrongAxis { .. }
