@@ -102,7 +102,7 @@ impl Checker<'_> {
                 }
             }
             What::Tick { clock } => self.tasks[at].clock = *clock,
-            What::Pulled { matrix, clock, cells, .. } => {
+            What::Pulled { matrix, clock, cells } => {
                 self.check_clocks(entry, *matrix, *clock);
                 for cell in cells {
                     self.check_cell(entry, *matrix, *clock, *cell);

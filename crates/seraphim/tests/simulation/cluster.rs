@@ -387,7 +387,8 @@ impl Cluster {
             Message::Pulled(pulled) => pulled.request,
             Message::Done(done) => done.request,
             Message::Released(released) => released.request,
-            Message::Fault(fault) => fault.request,
+            // After the others the same request may come again.
+            Message::Fault(fault) if !fault.kind.retry_may_help() => fault.request,
             _ => 0,
         };
         if request != 0 && !self.connections[at].answered.insert(request) {

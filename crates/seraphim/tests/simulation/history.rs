@@ -20,8 +20,8 @@ pub(crate) enum What {
     Push { matrix: usize, clock: u64, amount: i64, partitions: u64 },
     /// Ends a step: now at this clock.
     Tick { clock: u64 },
-    /// A pull has ended. `begun` is the number of entries when it began.
-    Pulled { matrix: usize, clock: u64, begun: usize, cells: Vec<Cell> },
+    /// A pull has ended.
+    Pulled { matrix: usize, clock: u64, cells: Vec<Cell> },
     /// Comes to a barrier.
     Barrier { generation: u64, part: Option<Vec<f64>> },
     /// Has passed it.

@@ -24,8 +24,8 @@ pub(crate) struct Task {
     connections: Vec<Option<usize>>,
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
-    /// The call that is open, its cells when it pulls, and the number of entries of the history when it began.
-    call: Option<(Act, usize)>,
+    /// The call that is open.
+    call: Option<Act>,
     generation: u64,
     is_over: bool,
     timer: u64,
@@ -101,8 +101,8 @@ impl Cluster {
             task.is_over = true;
             return;
         };
-        let (id, begun) = (task.id, self.history.entries.len());
-        task.call = Some((act.clone(), begun));
+        let id = task.id;
+        task.call = Some(act.clone());
         match act {
             Act::Pull { matrix, partitions } | Act::Prefetch { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
@@ -263,7 +263,7 @@ impl Cluster {
 
     fn end_call(&mut self, at: usize, outcome: Result<Outcome, matrix::Error>) {
         let id = self.tasks[at].id;
-        let Some((act, begun)) = self.tasks[at].call.take() else { return };
+        let Some(act) = self.tasks[at].call.take() else { return };
         match outcome {
             Err(error) => {
                 self.note(id, What::Failed { error: error.to_string() });
@@ -273,7 +273,7 @@ impl Cluster {
             }
             Ok(Outcome::Pulled) => {
                 if let Act::Pull { matrix, partitions } = act {
-                    self.read(at, matrix, partitions, begun);
+                    self.read(at, matrix, partitions);
                 }
             }
             Ok(Outcome::Passed(sum)) => {
@@ -292,7 +292,7 @@ impl Cluster {
         self.schedule.put(self.now + think, Event::Think { task: at });
     }
 
-    fn read(&mut self, at: usize, matrix: usize, partitions: u64, begun: usize) {
+    fn read(&mut self, at: usize, matrix: usize, partitions: u64) {
         let cells = self.cells(matrix, partitions);
         let mut values = OwnedValues::zeros(self.scenario.counters[matrix].spec.element, cells.len());
         let out = values.part_mut(0..cells.len());
@@ -305,6 +305,6 @@ impl Cluster {
         });
         let (id, clock) = (self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = cells.collect();
-        self.note(id, What::Pulled { matrix, clock, begun, cells });
+        self.note(id, What::Pulled { matrix, clock, cells });
     }
 }
