@@ -116,6 +116,7 @@ impl Checker<'_> {
                 }
             }
             What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
+            What::Leaves if self.tasks[at].life == Life::Gone => {}
             What::Leaves => self.tasks[at].life = Life::Leaves,
             What::Left => self.tasks[at].has_left = true,
             What::Removed => self.tasks[at].life = Life::Gone,
