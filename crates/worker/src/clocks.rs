@@ -44,6 +44,8 @@ impl AgentState {
         if !self.begin(now, "barrier") {
             return;
         }
+        // What was asked before may miss what others have pushed since; behind a barrier all see all.
+        self.drop_all_ahead();
         if self.push_count > 0 {
             self.end_step();
         }
@@ -75,9 +77,7 @@ impl AgentState {
             return;
         }
         self.left = true;
-        while !self.ahead.is_empty() {
-            self.drop_ahead(0);
-        }
+        self.drop_all_ahead();
         for lane in 0..self.lanes.len() {
             let request = self.next_id();
             let leave = Leave { request, job: self.layout.job, task: self.task };
