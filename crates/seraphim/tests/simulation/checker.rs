@@ -85,6 +85,15 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> Vec<String> {
     checker.faults
 }
 
+impl Known {
+    /// Whoever is gone does not come back.
+    fn becomes(&mut self, life: Life) {
+        if self.life != Life::Gone {
+            self.life = life;
+        }
+    }
+}
+
 impl Checker<'_> {
     fn fault(&mut self, entry: &Entry, text: String) {
         let Entry { time, task, .. } = entry;
@@ -109,15 +118,14 @@ impl Checker<'_> {
                 }
             }
             What::Barrier { generation, part } => {
-                self.tasks[at].life = Life::AtBarrier;
+                self.tasks[at].becomes(Life::AtBarrier);
                 self.tasks[at].barriers.push(i);
                 if let Some(part) = part {
                     self.parts.insert((*generation, entry.task), part.clone());
                 }
             }
             What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
-            What::Leaves if self.tasks[at].life == Life::Gone => {}
-            What::Leaves => self.tasks[at].life = Life::Leaves,
+            What::Leaves => self.tasks[at].becomes(Life::Leaves),
             What::Left => self.tasks[at].has_left = true,
             What::Removed => self.tasks[at].life = Life::Gone,
             What::Joined { clock } => self.check_joined(entry, *clock),
