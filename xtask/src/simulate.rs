@@ -39,7 +39,8 @@ impl Request {
 /// Runs the seeds; a failing one is printed with the command that replays it.
 pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
     let Request { seeds, start } = request;
-    let words = "test --workspace --all-features --test simulation -- --nocapture every_seed_keeps_every_promise";
+    let words =
+        "test --workspace --all-features --test simulation -- --nocapture every_seed_keeps_every_promise";
     Cmd::cargo(root, words).env(SEEDS_VARIABLE, format!("{start}..{}", start.saturating_add(*seeds))).run()
 }
 

@@ -34,7 +34,7 @@ use server::Broken;
 /// Seeds of the usual run.
 const SEEDS: Range<u64> = 0..1_000;
 /// Seeds within which every broken build is found.
-const SEEDS_OF_BROKEN: Range<u64> = 0..200;
+const SEEDS_OF_BROKEN: Range<u64> = 0..1_000;
 /// Set by `cargo xtask simulate` to other seeds, as `START..END`.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
 /// Faults of a seed that are printed.

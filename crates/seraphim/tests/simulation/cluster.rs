@@ -9,7 +9,7 @@ use rpc::service::{Effect, Service};
 use server::{Broken, LaneConfig, LaneState};
 
 use crate::history::{Cell, History, What};
-use crate::network::{Connection, Item};
+use crate::network::{Connection, Item, answer_of, request_of};
 use crate::scenario::{Drama, JOB, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
@@ -17,7 +17,7 @@ use crate::task::Task;
 /// Nothing lasts longer, in microseconds: everybody has a limit to wait, and the limits are shorter.
 const TIME_LIMIT: u64 = 3_600_000_000;
 /// More events than any seed needs: members that go on speaking without getting on.
-const EVENT_LIMIT: u64 = 2_000_000;
+const EVENT_LIMIT: u64 = 300_000;
 /// Longest stop of a member.
 const LONGEST_PAUSE: u64 = 2_000_000;
 /// The connection of the tool, beyond those of tasks.
@@ -185,7 +185,8 @@ impl Cluster {
             text.push_str(&format!("\n  {}", task.state()));
         }
         for (i, lane) in self.lanes.iter().enumerate() {
-            let state = lane.state.as_ref().map(|lane| format!("{lane:?}").chars().take(4_000).collect::<String>());
+            let state =
+                lane.state.as_ref().map(|lane| format!("{lane:?}").chars().take(4_000).collect::<String>());
             text.push_str(&format!("\n  lane {i}: {state:?}"));
         }
         text
@@ -360,7 +361,19 @@ impl Cluster {
         match (item.message(), &mut self.lanes[lane].state) {
             (Some(message), Some(state)) => {
                 connection.is_served |= matches!(message, Message::Hello(_));
+                let request = request_of(&message);
+                if request != 0 {
+                    *connection.open_requests.entry(request).or_default() += 1;
+                }
+                let is_echo = connection.echo_count > 0;
+                connection.echo_count = connection.echo_count.saturating_sub(1);
+                if self.scenario.frames_of_echo > 0 && !is_echo {
+                    connection.told.push(message.clone());
+                }
                 state.on_message(now, at as u64, message, &mut effects);
+                if !is_echo {
+                    self.perhaps_echo(at);
+                }
             }
             (None, Some(state)) => {
                 if std::mem::take(&mut connection.is_served) {
@@ -378,21 +391,52 @@ impl Cluster {
         self.lane_does(lane, effects);
     }
 
+    /// Tells a lane once more what it was told over a connection.
+    fn perhaps_echo(&mut self, at: usize) {
+        let frames = self.scenario.frames_of_echo;
+        if frames == 0 || self.random.below(frames) > 0 {
+            return;
+        }
+        let (task, lane) = (self.connections[at].task, self.connections[at].lane);
+        if self.random.below(3) > 0 {
+            // A second hello is none of the things that may be repeated.
+            let count = self.random.below(self.connections[at].told.len() as u64) as usize;
+            self.connections[at].echo_count = count;
+            let told = &self.connections[at].told;
+            let again: Vec<Message> = told[told.len() - count..].to_vec();
+            for message in again.into_iter().rev() {
+                let item = Item::of(message, self.scenario.as_bytes);
+                self.connections[at].up.items.push_front((self.now, item));
+            }
+            return;
+        }
+        let told = self.connections[at].told.clone();
+        let count = self.random.below(told.len() as u64 + 1) as usize;
+        let zombie = self.connections.len();
+        self.connections.push(Connection { echo_count: count, ..Connection::new(task, lane) });
+        for message in told.into_iter().take(count) {
+            let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
+            self.connections[zombie].up.put(self.now, delay, item);
+        }
+        let delay = self.delay();
+        self.connections[zombie].up.put(self.now, delay, Item::Closed);
+        self.look_up(zombie);
+    }
+
     pub(crate) fn delay(&mut self) -> u64 {
         1 + self.random.below(self.scenario.longest_delay)
     }
 
     fn send_down(&mut self, at: usize, message: Message) {
-        let request = match &message {
-            Message::Pulled(pulled) => pulled.request,
-            Message::Done(done) => done.request,
-            Message::Released(released) => released.request,
-            // After the others the same request may come again.
-            Message::Fault(fault) if !fault.kind.retry_may_help() => fault.request,
-            _ => 0,
-        };
-        if request != 0 && !self.connections[at].answered.insert(request) {
-            self.history.seen.push(format!("request {request} of connection {at} was answered twice"));
+        let request = answer_of(&message);
+        if request != 0 {
+            let open = self.connections[at].open_requests.entry(request).or_default();
+            if *open == 0 {
+                self.history
+                    .seen
+                    .push(format!("request {request} of connection {at} was answered too often"));
+            }
+            *open = open.saturating_sub(1);
         }
         let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
         self.connections[at].down.put(self.now, delay, item);

@@ -1,8 +1,9 @@
 //! Connections: first in, first out each way, until one breaks. Then a suffix of what is under way is lost, each way
 //! another one, and each end hears of it at some other time, so that an old connection may still deliver when the next
-//! one of the same task stands already.
+//! one of the same task stands already. Where the scenario has echoes, a lane is told things once more: the last frames of
+//! a connection, or all of it, by somebody who says to be the same task.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use math::random::Stream;
 use rpc::codec::put_frame;
@@ -44,8 +45,12 @@ pub(crate) struct Connection {
     pub(crate) is_paused: bool,
     /// The lane has heard its hello, and not that it is gone.
     pub(crate) is_served: bool,
-    /// Requests that were answered: no request is answered twice.
-    pub(crate) answered: BTreeSet<RequestId>,
+    /// What the lane was told, in order, where it may be told once more.
+    pub(crate) told: Vec<Message>,
+    /// So many of the next frames are echoes, of which there are none.
+    pub(crate) echo_count: usize,
+    /// How often each request came and was not answered yet: none is answered more often than it came.
+    pub(crate) open_requests: BTreeMap<RequestId, u32>,
 }
 
 impl Item {
@@ -113,6 +118,31 @@ impl Pipe {
     }
 }
 
+/// The request that wants an answer; 0: none.
+pub(crate) fn request_of(message: &Message) -> RequestId {
+    match message {
+        Message::Hello(hello) => hello.request,
+        Message::Pull(pull) => pull.request,
+        Message::Push(push) => push.request,
+        Message::Barrier(barrier) => barrier.request,
+        Message::Leave(leave) => leave.request,
+        Message::Tick(tick) => tick.request,
+        _ => 0,
+    }
+}
+
+/// The request that is answered; 0: none.
+pub(crate) fn answer_of(message: &Message) -> RequestId {
+    match message {
+        Message::Welcome(welcome) => welcome.request,
+        Message::Pulled(pulled) => pulled.request,
+        Message::Done(done) => done.request,
+        Message::Released(released) => released.request,
+        Message::Fault(fault) => fault.request,
+        _ => 0,
+    }
+}
+
 impl Connection {
     pub(crate) fn new(task: usize, lane: usize) -> Self {
         Self {
@@ -122,7 +152,9 @@ impl Connection {
             down: Pipe::default(),
             is_paused: false,
             is_served: false,
-            answered: BTreeSet::new(),
+            told: Vec::new(),
+            echo_count: 0,
+            open_requests: BTreeMap::new(),
         }
     }
 }

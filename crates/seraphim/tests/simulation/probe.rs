@@ -48,8 +48,8 @@ impl Probe {
     pub(crate) fn new(scenario: &Scenario, task: u32) -> Self {
         let mut random = random(scenario.seed, 100 + u64::from(task));
         let style = match random.below(8) {
-            0 => Style::OnlyPushes,
-            1 => Style::Empty,
+            0..2 => Style::OnlyPushes,
+            2 => Style::Empty,
             _ => Style::PullsAndPushes,
         };
         let leaves_early = random.below(4) == 0;

@@ -53,6 +53,8 @@ pub(crate) struct Scenario {
     pub(crate) longest_delay: u64,
     /// One frame in so many is where its connection breaks; 0: none.
     pub(crate) frames_of_reset: u64,
+    /// After one frame in so many a lane is told things once more; 0: never.
+    pub(crate) frames_of_echo: u64,
     /// Members stand still now and then.
     pub(crate) pauses: bool,
     /// Frames travel as bytes.
@@ -96,6 +98,7 @@ impl Scenario {
             slowness: one(r, &[1, 1, 10, 30]),
             longest_delay: one(r, &[100, 2_000, 30_000]),
             frames_of_reset,
+            frames_of_echo: one(r, &[0, 0, 0, 100, 20]),
             pauses: r.below(3) == 0,
             as_bytes: r.below(3) == 0,
             listens: r.below(2) == 0,
@@ -111,21 +114,21 @@ impl Scenario {
     pub(crate) fn summary(&self) -> String {
         let matrices: Vec<_> = self.counters.iter().map(|of| of.spec.consistency).collect();
         format!(
-            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, pauses: {}",
+            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one echo in {}, pauses: {}",
             self.lane_count,
             self.task_count,
             self.drama,
             self.stretch_count,
             self.steps_of_stretch,
             self.frames_of_reset,
+            self.frames_of_echo,
             self.pauses
         )
     }
 
     pub(crate) fn layout(&self) -> JobLayout {
         let lane = |i: u16| LaneAddress { addresses: vec![format!("tcp:lane{i}:1")], lane: 0 };
-        let owners =
-            |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
+        let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
         JobLayout {
             job: JOB,
             task_count: self.task_count,

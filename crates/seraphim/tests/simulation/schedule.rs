@@ -7,27 +7,56 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The first frame of a connection may have come to its lane.
-    Up { connection: usize, ticket: u64 },
+    Up {
+        connection: usize,
+        ticket: u64,
+    },
     /// The same on the way to its task.
-    Down { connection: usize, ticket: u64 },
+    Down {
+        connection: usize,
+        ticket: u64,
+    },
     /// A lane wanted to be called.
-    LaneTime { lane: usize },
+    LaneTime {
+        lane: usize,
+    },
     /// An agent wanted to be called.
-    TaskTime { task: usize },
+    TaskTime {
+        task: usize,
+    },
     /// A task has computed and makes its next call.
-    Think { task: usize },
+    Think {
+        task: usize,
+    },
     /// A lane stands still.
-    PauseLane { lane: usize },
-    ResumeLane { lane: usize },
+    PauseLane {
+        lane: usize,
+    },
+    ResumeLane {
+        lane: usize,
+    },
     /// A task stands still.
-    PauseTask { task: usize },
-    ResumeTask { task: usize },
+    PauseTask {
+        task: usize,
+    },
+    ResumeTask {
+        task: usize,
+    },
     /// A tool takes a task out, at one lane.
-    Remove { lane: usize, task: u32 },
+    Remove {
+        lane: usize,
+        task: u32,
+    },
     /// A tool lets one more task in, at one lane.
-    Join { lane: usize },
-    Crash { lane: usize },
-    Restart { lane: usize },
+    Join {
+        lane: usize,
+    },
+    Crash {
+        lane: usize,
+    },
+    Restart {
+        lane: usize,
+    },
 }
 
 #[derive(Debug, Default)]

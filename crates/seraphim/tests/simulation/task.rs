@@ -61,7 +61,10 @@ impl Task {
 
     pub(crate) fn state(&self) -> String {
         let (id, clock) = (self.id, self.agent.clock());
-        format!("task {id} at clock {clock}, over: {}, in call {:?}, {:?}", self.is_over, self.call, self.error)
+        format!(
+            "task {id} at clock {clock}, over: {}, in call {:?}, {:?}",
+            self.is_over, self.call, self.error
+        )
     }
 }
 
