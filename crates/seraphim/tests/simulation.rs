@@ -12,6 +12,8 @@ mod checker;
 mod cluster;
 #[path = "simulation/history.rs"]
 mod history;
+#[path = "simulation/lanes.rs"]
+mod lanes;
 #[path = "simulation/network.rs"]
 mod network;
 #[path = "simulation/probe.rs"]
@@ -26,8 +28,10 @@ mod task;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use cluster::Cluster;
+use history::Facts;
 use scenario::Scenario;
 use server::Broken;
 
@@ -40,40 +44,47 @@ const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
 /// Faults of a seed that are printed.
 const FAULTS_SHOWN: usize = 5;
 
-/// What is wrong with a run.
-fn faults(scenario: &Scenario, broken: Option<Broken>) -> Vec<String> {
+/// What is wrong with a run, and what it reached.
+fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
     let run = || Cluster::new(scenario.clone(), broken).run();
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(history) => checker::check(scenario, &history),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            vec![format!("panicked: {}", text.unwrap_or_default())]
+            (vec![format!("panicked: {}", text.unwrap_or_default())], Facts::default())
         }
     }
 }
 
-/// The seeds that fail, with what is wrong.
-fn failing(seeds: Range<u64>) -> Vec<(u64, Vec<String>)> {
+/// The seeds that fail, with what is wrong, and what all reached together.
+fn run_all(seeds: &Range<u64>) -> (Vec<(u64, Vec<String>)>, Facts) {
     let next = AtomicU64::new(seeds.start);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         let work = || {
-            let mut failed = Vec::new();
+            let (mut failed, mut reached) = (Vec::new(), Facts::default());
             loop {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 if seed >= seeds.end {
-                    return failed;
+                    return (failed, reached);
                 }
-                let found = faults(&Scenario::of(seed), None);
+                let (found, facts) = run(&Scenario::of(seed), None);
+                reached.add(&facts);
                 if !found.is_empty() {
                     failed.push((seed, found));
                 }
             }
         };
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let results = threads.into_iter().map(|thread| thread.join().expect("panics are caught"));
-        results.flatten().collect()
+        let (mut failed, mut reached) = (Vec::new(), Facts::default());
+        for thread in threads {
+            let (more, facts) = thread.join().expect("panics are caught");
+            failed.extend(more);
+            reached.add(&facts);
+        }
+        failed.sort();
+        (failed, reached)
     })
 }
 
@@ -86,8 +97,9 @@ fn wanted_seeds() -> Range<u64> {
 #[test]
 fn every_seed_keeps_every_promise() {
     let seeds = wanted_seeds();
-    let mut failed = failing(seeds.clone());
-    failed.sort();
+    let start = Instant::now();
+    let (failed, reached) = run_all(&seeds);
+    println!("seeds {seeds:?} in {:.1} s: {reached:?}", start.elapsed().as_secs_f64());
     for (seed, found) in failed.iter().take(FAULTS_SHOWN) {
         println!("seed {seed}: {:?}", Scenario::of(*seed).summary());
         for text in found.iter().take(FAULTS_SHOWN) {
@@ -97,14 +109,15 @@ fn every_seed_keeps_every_promise() {
     }
     let list: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
     assert!(failed.is_empty(), "{} of the seeds {seeds:?} fail: {list:?}", failed.len());
+    assert!(seeds != SEEDS || reached.is_whole(), "not all is reached: {reached:?}");
 }
 
 /// The first seed whose history shows that a rule is taken out.
 fn found(broken: Broken) {
     let mut seeds = SEEDS_OF_BROKEN;
-    let bites = seeds.find(|seed| !faults(&Scenario::of(*seed), Some(broken)).is_empty());
+    let bites = seeds.find(|seed| !run(&Scenario::of(*seed), Some(broken)).0.is_empty());
     let seed = bites.unwrap_or_else(|| panic!("no seed of {SEEDS_OF_BROKEN:?} shows that {broken:?}"));
-    let faults = faults(&Scenario::of(seed), Some(broken));
+    let (faults, _) = run(&Scenario::of(seed), Some(broken));
     println!("{broken:?}: seed {seed}: {}", faults[0].chars().take(400).collect::<String>());
 }
 

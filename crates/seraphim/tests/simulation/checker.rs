@@ -9,8 +9,11 @@ use std::collections::BTreeMap;
 
 use matrix::Consistency;
 
-use crate::history::{Cell, Entry, History, What};
+use crate::history::{Cell, Entry, Facts, History, What};
 use crate::scenario::{Drama, Scenario};
+
+/// A pull ends within so many of the longest delays: those of its window, its keys, the tick and itself.
+const DELAYS_OF_PULL: u64 = 12;
 
 /// A counter: matrix, partition, the task that adds to it.
 type Counter = (usize, u32, u32);
@@ -42,6 +45,10 @@ struct Known {
     barriers: Vec<usize>,
     passed: usize,
     has_left: bool,
+    /// When it came to each clock.
+    ticks: Vec<(u64, u64)>,
+    /// Since when it holds nobody back, where it does not.
+    free_since: u64,
 }
 
 struct Checker<'a> {
@@ -58,11 +65,20 @@ struct Checker<'a> {
     parts: BTreeMap<(u64, u32), Vec<f64>>,
     has_crashed: bool,
     faults: Vec<String>,
+    facts: Facts,
 }
 
-/// Everything that is wrong; empty when nothing is.
-pub(crate) fn check(scenario: &Scenario, history: &History) -> Vec<String> {
-    let first = Known { life: Life::Works, clock: 0, barriers: Vec::new(), passed: 0, has_left: false };
+/// Everything that is wrong, empty when nothing is; and what was reached.
+pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
+    let first = Known {
+        life: Life::Works,
+        clock: 0,
+        barriers: Vec::new(),
+        passed: 0,
+        has_left: false,
+        ticks: Vec::new(),
+        free_since: 0,
+    };
     let mut tasks = vec![first.clone(); scenario.task_count as usize];
     tasks.push(Known { life: Life::NotYet, ..first });
     let mut checker = Checker {
@@ -76,16 +92,32 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> Vec<String> {
         parts: BTreeMap::new(),
         has_crashed: false,
         faults: history.seen.clone(),
+        facts: history.facts,
     };
     checker.faults.extend(history.stuck.clone());
     for (i, entry) in history.entries.iter().enumerate() {
         checker.take(i, entry);
     }
     checker.check_sums();
-    checker.faults
+    (checker.faults, checker.facts)
 }
 
 impl Known {
+    /// The time from which on it did not hold back a pull that needs this clock.
+    fn holds_back_until(&self, needed: u64) -> u64 {
+        match self.life {
+            Life::Works => {
+                let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
+                self.ticks.get(at).map_or(0, |(_, time)| *time)
+            }
+            Life::NotYet => 0,
+            Life::AtBarrier | Life::Leaves | Life::Gone => {
+                let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
+                self.ticks.get(at).map_or(self.free_since, |(_, time)| *time)
+            }
+        }
+    }
+
     /// Whoever is gone does not come back.
     fn becomes(&mut self, life: Life) {
         if self.life != Life::Gone {
@@ -110,24 +142,44 @@ impl Checker<'_> {
                     made.push(Made { clock: *clock, sum, entry: i });
                 }
             }
-            What::Tick { clock } => self.tasks[at].clock = *clock,
-            What::Pulled { matrix, clock, cells } => {
+            What::Tick { clock } => {
+                self.tasks[at].clock = *clock;
+                self.tasks[at].ticks.push((*clock, entry.time));
+            }
+            What::Pulled { matrix, clock, begun, cells } => {
+                self.facts.pulls += 1;
+                self.facts.empty_pulls += u64::from(cells.is_empty());
                 self.check_clocks(entry, *matrix, *clock);
+                self.check_wait(entry, *matrix, *clock, *begun);
                 for cell in cells {
                     self.check_cell(entry, *matrix, *clock, *cell);
                 }
             }
             What::Barrier { generation, part } => {
                 self.tasks[at].becomes(Life::AtBarrier);
+                self.tasks[at].free_since = entry.time;
                 self.tasks[at].barriers.push(i);
                 if let Some(part) = part {
                     self.parts.insert((*generation, entry.task), part.clone());
                 }
             }
             What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
-            What::Leaves => self.tasks[at].becomes(Life::Leaves),
-            What::Left => self.tasks[at].has_left = true,
-            What::Removed => self.tasks[at].life = Life::Gone,
+            What::Leaves => {
+                self.tasks[at].becomes(Life::Leaves);
+                self.tasks[at].free_since = entry.time;
+            }
+            What::Left => {
+                self.tasks[at].has_left = true;
+                let paused = self.scenario.drama == Drama::PausedForEver && !self.tasks[0].has_left;
+                self.facts.left_beside_paused += u64::from(paused);
+            }
+            What::Removed => {
+                let clock = self.tasks[at].clock;
+                self.tasks[at].life = Life::Gone;
+                let others = self.tasks.iter().filter(|task| task.life == Life::Works);
+                let is_far = others.map(|task| task.clock).min().is_some_and(|slowest| slowest > clock + 1);
+                self.facts.removals_at_a_gap += u64::from(is_far);
+            }
             What::Joined { clock } => self.check_joined(entry, *clock),
             What::Failed { error } => {
                 let expected = self.has_crashed || self.tasks[at].life == Life::Gone;
@@ -136,7 +188,10 @@ impl Checker<'_> {
                     self.fault(entry, format!("failed: {error}"));
                 }
             }
-            What::Crashed => self.has_crashed = true,
+            What::Crashed => {
+                self.has_crashed = true;
+                self.facts.crashes += 1;
+            }
         }
     }
 
@@ -150,6 +205,22 @@ impl Checker<'_> {
             let text = format!(
                 "pulled from matrix {matrix} ({:?}) at clock {clock} while task {other} was at clock {}",
                 self.history.consistency[matrix], self.tasks[other].clock
+            );
+            self.fault(entry, text);
+        }
+    }
+
+    /// Where nothing is lost and nobody stands still, a pull ends soon after the last tick that it waits for.
+    fn check_wait(&mut self, entry: &Entry, matrix: usize, clock: u64, begun: u64) {
+        let needed = self.history.consistency[matrix].pull_needs(clock);
+        let others = self.tasks.iter().enumerate().filter(|(i, _)| *i != entry.task as usize);
+        let came = others.map(|(_, task)| task.holds_back_until(needed)).max().unwrap_or(0);
+        self.facts.waits += u64::from(came > begun);
+        let limit = came.max(begun) + self.scenario.longest_delay * DELAYS_OF_PULL;
+        if self.scenario.is_quiet() && entry.time > limit {
+            let text = format!(
+                "pulled from matrix {matrix} at clock {clock} from {begun} us on, though nobody held it back \
+                 after {came} us"
             );
             self.fault(entry, text);
         }
@@ -190,6 +261,14 @@ impl Checker<'_> {
             return self.fault(entry, text);
         }
         let before = self.seen.insert((entry.task, counter), count).unwrap_or(0);
+        let newer = made[..count].last().is_some_and(|push| push.clock >= clock);
+        let older = made.get(count).is_some_and(|push| push.clock < clock);
+        if consistency == (Consistency::Ssp { staleness: 0 }) {
+            self.facts.newer_than_bsp += u64::from(newer && !is_own);
+        }
+        if matches!(consistency, Consistency::Ssp { .. }) {
+            self.facts.older_than_bsp += u64::from(older && !is_own);
+        }
         if count < before {
             let text = format!("{}: {count} pushes, it had seen {before}", what());
             self.fault(entry, text);
@@ -230,8 +309,10 @@ impl Checker<'_> {
             let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
             self.fault(entry, text);
         }
+        self.facts.barriers += 1;
         let task = &mut self.tasks[at];
         task.clock = clock;
+        task.ticks.push((clock, entry.time));
         task.passed += 1;
         if task.life == Life::AtBarrier {
             task.life = Life::Works;
@@ -246,8 +327,10 @@ impl Checker<'_> {
         {
             self.fault(entry, format!("joined at clock {clock}, while a task was at clock {slowest}"));
         }
+        self.facts.joins += 1;
         let task = &mut self.tasks[entry.task as usize];
         (task.life, task.clock) = (Life::Works, clock);
+        task.ticks.push((clock, entry.time));
     }
 
     /// At the end every counter is the sum of all pushes, or of the first ones of a task that did not leave by itself.

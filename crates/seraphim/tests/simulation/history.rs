@@ -20,8 +20,8 @@ pub(crate) enum What {
     Push { matrix: usize, clock: u64, amount: i64, partitions: u64 },
     /// Ends a step: now at this clock.
     Tick { clock: u64 },
-    /// A pull has ended.
-    Pulled { matrix: usize, clock: u64, cells: Vec<Cell> },
+    /// A pull has ended, which began at a time.
+    Pulled { matrix: usize, clock: u64, begun: u64, cells: Vec<Cell> },
     /// Comes to a barrier.
     Barrier { generation: u64, part: Option<Vec<f64>> },
     /// Has passed it.
@@ -48,6 +48,51 @@ pub(crate) struct Cell {
     pub(crate) value: i64,
 }
 
+/// What was reached, counted: promises about what never happens prove nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) resets: u64,
+    pub(crate) pulls: u64,
+    /// Pulls that ended after the tick of another task for which they waited.
+    pub(crate) waits: u64,
+    /// Pulls under SSP(0) that saw a push of another task stamped with their own clock: under BSP none does.
+    pub(crate) newer_than_bsp: u64,
+    /// Pulls under SSP(s) that missed a push stamped below their clock.
+    pub(crate) older_than_bsp: u64,
+    pub(crate) barriers: u64,
+    pub(crate) joins: u64,
+    /// Tasks that were taken out more than one clock behind the slowest of the others.
+    pub(crate) removals_at_a_gap: u64,
+    pub(crate) crashes: u64,
+    /// Tasks that left while another one stood still for ever.
+    pub(crate) left_beside_paused: u64,
+    /// Pulls of nothing, by tasks without data.
+    pub(crate) empty_pulls: u64,
+}
+
+impl Facts {
+    pub(crate) fn add(&mut self, other: &Facts) {
+        self.resets += other.resets;
+        self.pulls += other.pulls;
+        self.waits += other.waits;
+        self.newer_than_bsp += other.newer_than_bsp;
+        self.older_than_bsp += other.older_than_bsp;
+        self.barriers += other.barriers;
+        self.joins += other.joins;
+        self.removals_at_a_gap += other.removals_at_a_gap;
+        self.crashes += other.crashes;
+        self.left_beside_paused += other.left_beside_paused;
+        self.empty_pulls += other.empty_pulls;
+    }
+
+    /// Whether all of it was reached.
+    pub(crate) fn is_whole(&self) -> bool {
+        let counts = [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
+        let more = [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
+        counts.iter().chain(&more).all(|count| *count > 0)
+    }
+}
+
 /// What there is to say of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -56,6 +101,8 @@ pub(crate) struct History {
     pub(crate) consistency: Vec<Consistency>,
     /// At the end, on the lanes that live: matrix and cell.
     pub(crate) exported: Vec<(usize, Cell)>,
+    /// Those that the network knows.
+    pub(crate) facts: Facts,
     /// What was seen on the network that may not be.
     pub(crate) seen: Vec<String>,
     /// Why the run ended before the tasks did.
@@ -68,6 +115,7 @@ impl History {
             entries: Vec::new(),
             consistency: scenario.counters.iter().map(|of| of.spec.consistency).collect(),
             exported: Vec::new(),
+            facts: Facts::default(),
             seen: Vec::new(),
             stuck: None,
         }

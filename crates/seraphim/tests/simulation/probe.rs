@@ -127,10 +127,11 @@ impl Probe {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
                 self.acts.push_back(Act::Push { matrix, partitions, amount });
             }
-            if self.random.below(6) == 0 {
+            let again = self.random.below(6);
+            if again == 0 {
                 self.acts.push_back(Act::Prefetch { matrix, partitions: all });
-                self.acts.push_back(Act::Pull { matrix, partitions: all });
-            } else if self.random.below(6) == 0 {
+            }
+            if again <= 1 {
                 self.acts.push_back(Act::Pull { matrix, partitions: all });
             }
         }

@@ -126,6 +126,12 @@ impl Scenario {
         )
     }
 
+    /// Whether what is sent comes soon, and is granted at once if it may be.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let calm = self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses;
+        calm && self.drama == Drama::Nothing && self.held_limit >= 1 << 20
+    }
+
     pub(crate) fn layout(&self) -> JobLayout {
         let lane = |i: u16| LaneAddress { addresses: vec![format!("tcp:lane{i}:1")], lane: 0 };
         let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
@@ -144,7 +150,7 @@ impl Scenario {
 
     /// Whether all tasks bring numbers to this barrier, to be summed.
     pub(crate) fn sums_at(&self, generation: u64) -> bool {
-        (self.seed + generation) % 2 == 0
+        (self.seed + generation).is_multiple_of(2)
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) struct Task {
     connections: Vec<Option<usize>>,
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
-    /// The call that is open.
-    call: Option<Act>,
+    /// The call that is open, and when it began.
+    call: Option<(Act, u64)>,
     generation: u64,
     is_over: bool,
     timer: u64,
@@ -105,7 +105,7 @@ impl Cluster {
             return;
         };
         let id = task.id;
-        task.call = Some(act.clone());
+        task.call = Some((act.clone(), self.now));
         match act {
             Act::Pull { matrix, partitions } | Act::Prefetch { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
@@ -193,12 +193,11 @@ impl Cluster {
         }
         let Some((_, item)) = self.connections[at].down.items.pop_front() else { return };
         let now = time(self.now);
-        match item.message() {
-            Some(message) => self.tasks[task].agent.on_message(now, lane as u16, message),
-            None => {
-                self.tasks[task].connections[lane] = None;
-                self.tasks[task].agent.on_closed(now, lane as u16, "reset");
-            }
+        if let Some(message) = item.message() {
+            self.tasks[task].agent.on_message(now, lane as u16, message);
+        } else {
+            self.tasks[task].connections[lane] = None;
+            self.tasks[task].agent.on_closed(now, lane as u16, "reset");
         }
         self.look_down(at);
         self.carry_out(task);
@@ -266,7 +265,7 @@ impl Cluster {
 
     fn end_call(&mut self, at: usize, outcome: Result<Outcome, matrix::Error>) {
         let id = self.tasks[at].id;
-        let Some(act) = self.tasks[at].call.take() else { return };
+        let Some((act, begun)) = self.tasks[at].call.take() else { return };
         match outcome {
             Err(error) => {
                 self.note(id, What::Failed { error: error.to_string() });
@@ -276,7 +275,7 @@ impl Cluster {
             }
             Ok(Outcome::Pulled) => {
                 if let Act::Pull { matrix, partitions } = act {
-                    self.read(at, matrix, partitions);
+                    self.read(at, matrix, partitions, begun);
                 }
             }
             Ok(Outcome::Passed(sum)) => {
@@ -295,7 +294,7 @@ impl Cluster {
         self.schedule.put(self.now + think, Event::Think { task: at });
     }
 
-    fn read(&mut self, at: usize, matrix: usize, partitions: u64) {
+    fn read(&mut self, at: usize, matrix: usize, partitions: u64, begun: u64) {
         let cells = self.cells(matrix, partitions);
         let mut values = OwnedValues::zeros(self.scenario.counters[matrix].spec.element, cells.len());
         let out = values.part_mut(0..cells.len());
@@ -308,6 +307,6 @@ impl Cluster {
         });
         let (id, clock) = (self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = cells.collect();
-        self.note(id, What::Pulled { matrix, clock, cells });
+        self.note(id, What::Pulled { matrix, clock, begun, cells });
     }
 }
