@@ -47,6 +47,8 @@ struct Known {
     has_left: bool,
     /// When it came to each clock.
     ticks: Vec<(u64, u64)>,
+    /// What its pushes wait for: what it asks for behind them waits too.
+    push_needs: u64,
     /// Since when it holds nobody back, where it does not.
     free_since: u64,
 }
@@ -77,6 +79,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
         passed: 0,
         has_left: false,
         ticks: Vec::new(),
+        push_needs: 0,
         free_since: 0,
     };
     let mut tasks = vec![first.clone(); scenario.task_count as usize];
@@ -136,6 +139,8 @@ impl Checker<'_> {
         let at = entry.task as usize;
         match &entry.what {
             What::Push { matrix, clock, amount, partitions } => {
+                let needs = self.history.consistency[*matrix].push_needs(*clock);
+                self.tasks[at].push_needs = self.tasks[at].push_needs.max(needs);
                 for partition in (0..64).filter(|partition| partitions >> partition & 1 == 1) {
                     let made = self.made.entry((*matrix, partition, entry.task)).or_default();
                     let sum = made.last().map_or(0, |last| last.sum) + amount;
@@ -212,7 +217,8 @@ impl Checker<'_> {
 
     /// Where nothing is lost and nobody stands still, a pull ends soon after the last tick that it waits for.
     fn check_wait(&mut self, entry: &Entry, matrix: usize, clock: u64, begun: u64) {
-        let needed = self.history.consistency[matrix].pull_needs(clock);
+        let own = self.tasks[entry.task as usize].push_needs;
+        let needed = self.history.consistency[matrix].pull_needs(clock).max(own);
         let others = self.tasks.iter().enumerate().filter(|(i, _)| *i != entry.task as usize);
         let came = others.map(|(_, task)| task.holds_back_until(needed)).max().unwrap_or(0);
         self.facts.waits += u64::from(came > begun);
