@@ -87,8 +87,10 @@ impl Facts {
 
     /// Whether all of it was reached.
     pub(crate) fn is_whole(&self) -> bool {
-        let counts = [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
-        let more = [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
+        let counts =
+            [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
+        let more =
+            [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
         counts.iter().chain(&more).all(|count| *count > 0)
     }
 }

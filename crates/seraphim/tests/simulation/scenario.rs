@@ -129,7 +129,7 @@ impl Scenario {
     /// Whether what is sent comes soon, and is granted at once if it may be.
     pub(crate) fn is_quiet(&self) -> bool {
         let calm = self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses;
-        calm && self.drama == Drama::Nothing && self.held_limit >= 1 << 20
+        calm && self.drama == Drama::Nothing && self.held_limit >= 1 << 20 && self.listens
     }
 
     pub(crate) fn layout(&self) -> JobLayout {
