@@ -130,9 +130,9 @@ impl Known {
 }
 
 impl Checker<'_> {
-    fn fault(&mut self, entry: &Entry, text: String) {
-        let Entry { time, task, .. } = entry;
-        self.faults.push(format!("at {time} us, task {task}: {text}"));
+    fn fault(&mut self, entry: &Entry, mut text: String) {
+        text.insert_str(0, &format!("at {} us, task {}: ", entry.time, entry.task));
+        self.faults.push(text);
     }
 
     fn take(&mut self, i: usize, entry: &Entry) {

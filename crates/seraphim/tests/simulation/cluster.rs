@@ -147,7 +147,7 @@ impl Cluster {
             Drama::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
         }
         if self.scenario.pauses {
-            for _ in 0..1 + self.random.below(4) {
+            for _ in 0..=self.random.below(4) {
                 let at = self.random.below(1_000_000);
                 let event = if self.random.below(2) == 0 {
                     Event::PauseLane { lane: self.random.below(lanes as u64) as usize }
