@@ -112,6 +112,14 @@ fn every_seed_keeps_every_promise() {
     assert!(seeds != SEEDS || reached.is_whole(), "not all is reached: {reached:?}");
 }
 
+#[test]
+fn a_seed_gives_the_same_history_again() {
+    for seed in 0..50 {
+        let history = || format!("{:?}", Cluster::new(Scenario::of(seed), None).run());
+        assert!(history() == history(), "seed {seed} cannot be replayed");
+    }
+}
+
 /// The first seed whose history shows that a rule is taken out.
 fn found(broken: Broken) {
     let mut seeds = SEEDS_OF_BROKEN;

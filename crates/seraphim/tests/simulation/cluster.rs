@@ -223,11 +223,9 @@ impl Cluster {
             }
             Event::ResumeTask { task } => self.resume_task(task),
             Event::Remove { lane, task } => {
-                if !self.tasks[0].is_removed && self.tasks[0].is_alive() {
-                    self.tasks[0].is_removed = true;
-                    self.note(task, What::Removed);
-                }
+                self.tasks[0].is_removed |= self.tasks[0].is_alive();
                 if self.tasks[0].is_removed {
+                    self.note(task, What::Removed);
                     self.tool_says(lane, Message::Leave(Leave { request: 2, job: JOB, task }));
                 }
             }

@@ -30,7 +30,7 @@ pub(crate) enum What {
     Leaves,
     /// Has left.
     Left,
-    /// A tool begins to take it out.
+    /// A tool takes it out at one more lane.
     Removed,
     /// Begins at this clock, later than the others.
     Joined { clock: u64 },

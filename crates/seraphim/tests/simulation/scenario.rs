@@ -95,7 +95,7 @@ impl Scenario {
             stretch_count: if barriers { 1 + r.below(4) } else { 1 },
             steps_of_stretch: 1 + r.below(if barriers { 5 } else { 14 }),
             longest_think: one(r, &[100, 5_000, 20_000]),
-            slowness: one(r, &[1, 1, 10, 30]),
+            slowness: one(r, if drama == Remove { &[10, 30, 100] } else { &[1, 1, 10, 30] }),
             longest_delay: one(r, &[100, 2_000, 30_000]),
             frames_of_reset,
             frames_of_echo: one(r, &[0, 0, 0, 100, 20]),
@@ -129,7 +129,8 @@ impl Scenario {
     /// Whether what is sent comes soon, and is granted at once if it may be.
     pub(crate) fn is_quiet(&self) -> bool {
         let calm = self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses;
-        calm && self.drama == Drama::Nothing && self.held_limit >= 1 << 20 && self.listens
+        let is_calm = calm && matches!(self.drama, Drama::Nothing | Drama::Remove);
+        is_calm && self.held_limit >= 1 << 20 && self.listens
     }
 
     pub(crate) fn layout(&self) -> JobLayout {
