@@ -5,7 +5,7 @@
 //! | [`message`] | what is said, one conversation a file |
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
-//! | [`service`], [`serve`] | the end that is connected to: a pure state machine, and what runs it |
+//! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`limits`] | every limit by name |
 
 pub mod codec;

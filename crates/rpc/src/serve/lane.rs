@@ -144,6 +144,9 @@ impl Lane {
 
     /// Calls the service and does what it wants.
     fn call(&self, call: impl FnOnce(&mut dyn Service, Duration, &mut Vec<Effect>)) {
+        if self.has_panicked.get() {
+            return;
+        }
         let _guard = StopOnPanic(self);
         let now = self.now();
         let mut state = self.state.borrow_mut();

@@ -13,6 +13,8 @@ use rpc::message::{
 
 pub(crate) const RUNS: [Run; 2] = [Run { partition: 3, count: 2 }, Run { partition: 5, count: 1 }];
 pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
+const FLOATS: [f32; 3] = [1.5, -2.0, 0.25];
+const APPLIED: Mark = Mark { clock: 11, index: 12 };
 
 pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
     FaultKind::BadToken,
@@ -33,21 +35,10 @@ pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
 
 /// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
-    let applied = Mark { clock: 11, index: 12 };
-    let listed = KeyList::Listed(KEYS.to_vec());
-    let known = KeyList::Known { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
-    let pull = Pull {
-        request: 21,
-        job: 2,
-        task: 3,
-        clock: 4,
-        matrix: 1,
-        table: 6,
-        runs: RUNS.to_vec(),
-        keys: listed.clone(),
-    };
-    let range = KeyList::Range { start: 100, end: 103 };
-    let floats = OwnedValues::F32(vec![1.5, -2.0, 0.25]);
+    [sessions(), bulk(), clocks(), rows(), others()].concat()
+}
+
+fn sessions() -> Vec<(&'static str, Message)> {
     vec![
         (
             "hello_task",
@@ -67,7 +58,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
                 incarnation: 99,
                 lanes: 2,
                 window_bytes: 1 << 26,
-                applied,
+                applied: APPLIED,
                 clock: 11,
                 minimum: 10,
             }),
@@ -85,22 +76,49 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
             }),
         ),
         ("close_job", Message::CloseJob(CloseJob { request: 6, job: 2, reason: "done".to_owned() })),
+    ]
+}
+
+fn bulk() -> Vec<(&'static str, Message)> {
+    let listed = KeyList::Listed(KEYS.to_vec());
+    let known = KeyList::Known { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
+    let range = KeyList::Range { start: 100, end: 103 };
+    let pull = Pull {
+        request: 21,
+        job: 2,
+        task: 3,
+        clock: 4,
+        matrix: 1,
+        table: 6,
+        runs: RUNS.to_vec(),
+        keys: listed.clone(),
+    };
+    let floats = OwnedValues::F32(FLOATS.to_vec());
+    vec![
         ("pull_listed", Message::Pull(pull.clone())),
         ("pull_range", Message::Pull(Pull { keys: range, ..pull.clone() })),
         ("pull_known", Message::Pull(Pull { keys: known, ..pull })),
-        ("pulled_f32", Message::Pulled(Pulled { request: 21, minimum: 10, applied, values: floats.clone() })),
+        (
+            "pulled_f32",
+            Message::Pulled(Pulled { request: 21, minimum: 10, applied: APPLIED, values: floats.clone() }),
+        ),
         (
             "pulled_f64",
             Message::Pulled(Pulled {
                 request: 21,
                 minimum: 10,
-                applied,
+                applied: APPLIED,
                 values: OwnedValues::F64(vec![0.1]),
             }),
         ),
         (
             "pulled_i64",
-            Message::Pulled(Pulled { request: 21, minimum: 10, applied, values: OwnedValues::I64(vec![-3]) }),
+            Message::Pulled(Pulled {
+                request: 21,
+                minimum: 10,
+                applied: APPLIED,
+                values: OwnedValues::I64(vec![-3]),
+            }),
         ),
         (
             "push",
@@ -117,6 +135,11 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
                 values: floats.clone(),
             }),
         ),
+    ]
+}
+
+fn clocks() -> Vec<(&'static str, Message)> {
+    vec![
         ("tick", Message::Tick(Tick { request: 0, job: 2, task: 3, clock: 5 })),
         ("leave", Message::Leave(Leave { request: 22, job: 2, task: 3 })),
         ("join", Message::Join(Join { request: 23, job: 2, task: 4 })),
@@ -124,6 +147,12 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
         ("barrier", Message::Barrier(barrier(Some(vec![1.0, 2.0])))),
         ("barrier_without_part", Message::Barrier(barrier(None))),
         ("released", Message::Released(Released { request: 24, clock: 5, sum: vec![3.0] })),
+    ]
+}
+
+fn rows() -> Vec<(&'static str, Message)> {
+    let floats = OwnedValues::F32(FLOATS.to_vec());
+    vec![
         ("export", Message::Export(Export { request: 25, job: 2, matrix: 1, offset: 1000 })),
         (
             "export_page",
@@ -148,6 +177,11 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
         ),
         ("keep_rows", Message::KeepRows(KeepRows { request: 27, job: 2 })),
         ("restore_rows", Message::RestoreRows(RestoreRows { request: 28, job: 2 })),
+    ]
+}
+
+fn others() -> Vec<(&'static str, Message)> {
+    vec![
         ("stats", Message::Stats(Stats { request: 29, job: 2 })),
         (
             "stats_reply",
@@ -163,7 +197,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Message)> {
                 staleness: vec![7, 8],
             }),
         ),
-        ("done", Message::Done(Done { request: 30, minimum: u64::MAX, applied })),
+        ("done", Message::Done(Done { request: 30, minimum: u64::MAX, applied: APPLIED })),
         (
             "fault",
             Message::Fault(Fault {
