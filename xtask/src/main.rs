@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`.
 //!
 //! What the project wants kept is a step here; what no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -8,6 +8,7 @@ mod command;
 mod docs;
 mod fuzz;
 mod metadata;
+mod simulate;
 mod tidy;
 mod tree;
 
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
                                     marked `run`
   docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
+  simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["docs"] => docs::run(&root, docs::Pages::Check),
         ["docs", "--bless"] => docs::run(&root, docs::Pages::Bless),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Request::parse(rest)?),
+        ["simulate", rest @ ..] => simulate::run(&root, &simulate::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

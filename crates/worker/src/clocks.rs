@@ -21,6 +21,14 @@ pub(crate) struct Meeting {
 }
 
 impl AgentState {
+    /// Before the first call of a task that joins: it begins at `clock`, the largest that a lane has said.
+    pub fn start_at(&mut self, clock: Clock) {
+        self.clock = clock;
+        for lane in 0..self.lanes.len() {
+            self.send_tick(lane);
+        }
+    }
+
     /// Ends a step.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {
@@ -36,6 +44,8 @@ impl AgentState {
         if !self.begin(now, "barrier") {
             return;
         }
+        // What was asked before may miss what others have pushed since; behind a barrier all see all.
+        self.drop_all_ahead();
         if self.push_count > 0 {
             self.end_step();
         }
@@ -67,9 +77,7 @@ impl AgentState {
             return;
         }
         self.left = true;
-        while !self.ahead.is_empty() {
-            self.drop_ahead(0);
-        }
+        self.drop_all_ahead();
         for lane in 0..self.lanes.len() {
             let request = self.next_id();
             let leave = Leave { request, job: self.layout.job, task: self.task };

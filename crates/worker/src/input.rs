@@ -142,6 +142,10 @@ impl AgentState {
         if fault.request != 0 && !state.log.asks(fault.request) {
             return;
         }
+        if fault.kind == FaultKind::TaskLeft && self.left && !state.log.has_pushes() {
+            // The answer to the leave was lost, and ticks before it went out once more.
+            return self.has_left(usize::from(lane));
+        }
         if fault.kind.retry_may_help() {
             // Nothing behind the refused push may be applied before it: all of it goes again over a new connection.
             self.effects.push(AgentEffect::Close { lane });

@@ -113,7 +113,15 @@ impl Lane {
 
     /// Connects when it is time, and sends what may be sent: first the log, then requests in their order. Requests wait
     /// for the log, for they must see the pushes before them.
-    pub(crate) fn pump(&mut self, now: Duration, at: u16, ids: &mut RequestId, out: &mut Vec<AgentEffect>) {
+    /// `open` is the pull that the task waits for.
+    pub(crate) fn pump(
+        &mut self,
+        now: Duration,
+        at: u16,
+        open: Option<u64>,
+        ids: &mut RequestId,
+        out: &mut Vec<AgentEffect>,
+    ) {
         if matches!(self.link, Link::Closed { retry_at } if retry_at <= now) {
             self.link = Link::Opening;
             out.push(AgentEffect::Connect { lane: at });
@@ -130,13 +138,19 @@ impl Lane {
         if !self.log.all_sent() {
             return;
         }
-        let mut under_way: u64 = self.requests.values().filter(|r| r.sent).map(|r| r.bytes).sum();
-        let is_due = |request: &&mut Request| !request.sent && request.not_before.is_none();
-        for request in self.requests.values_mut().filter(is_due) {
-            if under_way > self.window {
-                break;
+        // Pulls asked ahead may wait for others; the open call does not wait behind them.
+        let is_ahead = |r: &Request| matches!(r.owner, Owner::Ask { ask, .. } if Some(ask) != open);
+        let mut under_way = [0; 2];
+        for request in self.requests.values().filter(|request| request.sent) {
+            under_way[usize::from(is_ahead(request))] += request.bytes;
+        }
+        for request in self.requests.values_mut().filter(|request| !request.sent) {
+            let under_way = &mut under_way[usize::from(is_ahead(request))];
+            if *under_way > self.window || request.not_before.is_some_and(|time| time > now) {
+                continue;
             }
-            under_way += request.bytes;
+            *under_way += request.bytes;
+            request.not_before = None;
             request.sent = true;
             let message: Arc<Message> = request.parcel.send(&mut self.known);
             out.push(AgentEffect::Send { lane: at, message });

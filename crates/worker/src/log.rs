@@ -31,6 +31,11 @@ impl Log {
         self.bytes
     }
 
+    /// Whether a push is not confirmed.
+    pub(crate) fn has_pushes(&self) -> bool {
+        self.entries.iter().any(|entry| name(&entry.message).is_some())
+    }
+
     pub(crate) fn all_sent(&self) -> bool {
         self.sent == self.entries.len()
     }

@@ -65,4 +65,9 @@ impl AgentState {
                 .retain(|_, request| !matches!(request.owner, Owner::Ask { ask, .. } if ask == dropped));
         }
     }
+    pub(crate) fn drop_all_ahead(&mut self) {
+        while !self.ahead.is_empty() {
+            self.drop_ahead(0);
+        }
+    }
 }

@@ -248,8 +248,12 @@ impl AgentState {
     }
 
     pub(crate) fn pump(&mut self, now: Duration) {
+        let open = match &self.call {
+            Some(Call::Pull(ask)) => Some(ask.id),
+            _ => None,
+        };
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
-            lane.pump(now, at, &mut self.ids, &mut self.effects);
+            lane.pump(now, at, open, &mut self.ids, &mut self.effects);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::service::ConnectionId;
 
 /// Bytes of a reader's buffer: small frames come many at a time.
 const BUFFER_BYTES: usize = 32 << 10;
+/// More answers than this leave before the next request is handled, so that the other end works on them meanwhile.
+const FLUSH_BYTES: usize = 128 << 10;
 /// Most bytes that are read and thrown away of one that is closed, so that the last words are not lost with a reset.
 const DISCARDED_BYTES: usize = 1 << 20;
 
@@ -101,7 +103,12 @@ async fn read_all(lane: &Lane, link: &Link, read: &mut ReadHalf, reader: &mut Fr
                     let error = Error::Unexpected { expected: "one Hello, as the first", actual: "Hello" };
                     return End::Bad(request, error);
                 }
-                Ok(message) => lane.message(link.id, message),
+                Ok(message) => {
+                    lane.message(link.id, message);
+                    if link.waiting_bytes() > FLUSH_BYTES {
+                        lane.flush();
+                    }
+                }
                 Err(error) => return End::Bad(request, error),
             }
         }

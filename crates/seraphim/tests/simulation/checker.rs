@@ -1,0 +1,380 @@
+//! Judges a history. It knows what the tasks asked for and what they saw, and nothing of lanes, agents and frames.
+//!
+//! What a pull at clock c may see of the pushes of a task, in the order in which that task made them: always the first j
+//! of them, for some j that never falls for the same reader. Under BSP j counts the pushes stamped below c; under SSP(s)
+//! it is at least the number of those stamped below c - s and at most that of those stamped below c + s + 1; what was
+//! pushed before a barrier that both have passed is there; and a task sees all of its own, but under BSP.
+
+use std::collections::BTreeMap;
+
+use matrix::Consistency;
+
+use crate::history::{Cell, Entry, Facts, History, What};
+use crate::scenario::{Drama, Scenario};
+
+/// A pull ends within so many of the longest delays: those of its window, its keys, the tick and itself.
+const DELAYS_OF_PULL: u64 = 12;
+
+/// A counter: matrix, partition, the task that adds to it.
+type Counter = (usize, u32, u32);
+
+/// A push as its task made it.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    clock: u64,
+    /// Of the amounts up to this one.
+    sum: i64,
+    entry: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    NotYet,
+    Works,
+    AtBarrier,
+    /// Leaves, is taken out, or failed: it holds nobody back, and what it sent may be lost unless it left by itself.
+    Leaves,
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    life: Life,
+    clock: u64,
+    /// By generation: the entry at which it came to the barrier.
+    barriers: Vec<usize>,
+    passed: usize,
+    has_left: bool,
+    /// When it came to each clock.
+    ticks: Vec<(u64, u64)>,
+    /// What its pushes wait for: what it asks for behind them waits too.
+    push_needs: u64,
+    /// Lanes at which a tool has taken it out.
+    removals: usize,
+    /// Since when it holds nobody back, where it does not.
+    free_since: u64,
+}
+
+struct Checker<'a> {
+    scenario: &'a Scenario,
+    history: &'a History,
+    tasks: Vec<Known>,
+    made: BTreeMap<Counter, Vec<Made>>,
+    /// By reader.
+    seen: BTreeMap<(u32, Counter), usize>,
+    /// Under BSP, by clock.
+    values: BTreeMap<(u64, Counter), i64>,
+    /// By generation: the clock after it and the sum.
+    meetings: BTreeMap<u64, (u64, Vec<f64>)>,
+    parts: BTreeMap<(u64, u32), Vec<f64>>,
+    has_crashed: bool,
+    faults: Vec<String>,
+    facts: Facts,
+}
+
+/// Everything that is wrong, empty when nothing is; and what was reached.
+pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
+    let first = Known {
+        life: Life::Works,
+        clock: 0,
+        barriers: Vec::new(),
+        passed: 0,
+        has_left: false,
+        ticks: Vec::new(),
+        push_needs: 0,
+        removals: 0,
+        free_since: 0,
+    };
+    let mut tasks = vec![first.clone(); scenario.task_count as usize];
+    tasks.push(Known { life: Life::NotYet, ..first });
+    let mut checker = Checker {
+        scenario,
+        history,
+        tasks,
+        made: BTreeMap::new(),
+        seen: BTreeMap::new(),
+        values: BTreeMap::new(),
+        meetings: BTreeMap::new(),
+        parts: BTreeMap::new(),
+        has_crashed: false,
+        faults: history.seen.clone(),
+        facts: history.facts,
+    };
+    checker.faults.extend(history.stuck.clone());
+    for (i, entry) in history.entries.iter().enumerate() {
+        checker.take(i, entry);
+    }
+    checker.check_sums();
+    (checker.faults, checker.facts)
+}
+
+impl Known {
+    /// The time from which on it did not hold back a pull that needs this clock.
+    fn holds_back_until(&self, needed: u64) -> u64 {
+        match self.life {
+            Life::Works => {
+                let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
+                self.ticks.get(at).map_or(0, |(_, time)| *time)
+            }
+            Life::NotYet => 0,
+            // Whether its last ticks were taken is not known.
+            Life::Gone => self.free_since,
+            Life::AtBarrier | Life::Leaves => {
+                let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
+                self.ticks.get(at).map_or(self.free_since, |(_, time)| *time)
+            }
+        }
+    }
+
+    /// Whoever is gone does not come back.
+    fn becomes(&mut self, life: Life) {
+        if self.life != Life::Gone {
+            self.life = life;
+        }
+    }
+}
+
+impl Checker<'_> {
+    fn fault(&mut self, entry: &Entry, mut text: String) {
+        text.insert_str(0, &format!("at {} us, task {}: ", entry.time, entry.task));
+        self.faults.push(text);
+    }
+
+    fn take(&mut self, i: usize, entry: &Entry) {
+        let at = entry.task as usize;
+        match &entry.what {
+            What::Push { matrix, clock, amount, partitions } => {
+                let needs = self.history.consistency[*matrix].push_needs(*clock);
+                self.tasks[at].push_needs = self.tasks[at].push_needs.max(needs);
+                for partition in (0..64).filter(|partition| partitions >> partition & 1 == 1) {
+                    let made = self.made.entry((*matrix, partition, entry.task)).or_default();
+                    let sum = made.last().map_or(0, |last| last.sum) + amount;
+                    made.push(Made { clock: *clock, sum, entry: i });
+                }
+            }
+            What::Tick { clock } => {
+                self.tasks[at].clock = *clock;
+                self.tasks[at].ticks.push((*clock, entry.time));
+            }
+            What::Pulled { matrix, clock, begun, cells } => {
+                self.facts.pulls += 1;
+                self.facts.empty_pulls += u64::from(cells.is_empty());
+                self.check_clocks(entry, *matrix, *clock);
+                self.check_wait(entry, *matrix, *clock, *begun);
+                for cell in cells {
+                    self.check_cell(entry, *matrix, *clock, *cell);
+                }
+            }
+            What::Barrier { generation, part } => {
+                self.tasks[at].becomes(Life::AtBarrier);
+                self.tasks[at].free_since = entry.time;
+                self.tasks[at].barriers.push(i);
+                if let Some(part) = part {
+                    self.parts.insert((*generation, entry.task), part.clone());
+                }
+            }
+            What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
+            What::Leaves => {
+                self.tasks[at].becomes(Life::Leaves);
+                self.tasks[at].free_since = self.tasks[at].free_since.max(entry.time);
+            }
+            What::Left => {
+                self.tasks[at].has_left = true;
+                let paused = self.scenario.drama == Drama::PausedForEver && !self.tasks[0].has_left;
+                self.facts.left_beside_paused += u64::from(paused);
+            }
+            What::Removed => {
+                let (clock, is_first) = (self.tasks[at].clock, self.tasks[at].life != Life::Gone);
+                self.tasks[at].life = Life::Gone;
+                self.tasks[at].free_since = entry.time;
+                self.tasks[at].removals += 1;
+                let others = self.tasks.iter().filter(|task| task.life == Life::Works);
+                let is_far = others.map(|task| task.clock).min().is_some_and(|slowest| slowest > clock + 1);
+                self.facts.removals_at_a_gap += u64::from(is_far && is_first);
+            }
+            What::Joined { clock } => self.check_joined(entry, *clock),
+            What::Failed { error } => {
+                let expected = self.has_crashed || self.tasks[at].life == Life::Gone;
+                self.tasks[at].life = Life::Gone;
+                if !expected {
+                    self.fault(entry, format!("failed: {error}"));
+                }
+            }
+            What::Crashed => {
+                self.has_crashed = true;
+                self.facts.crashes += 1;
+            }
+        }
+    }
+
+    /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.
+    fn check_clocks(&mut self, entry: &Entry, matrix: usize, clock: u64) {
+        let needed = self.history.consistency[matrix].pull_needs(clock);
+        let late = |task: &Known| task.life == Life::Works && task.clock < needed;
+        if let Some(other) = self.tasks.iter().position(late)
+            && !self.has_crashed
+        {
+            let text = format!(
+                "pulled from matrix {matrix} ({:?}) at clock {clock} while task {other} was at clock {}",
+                self.history.consistency[matrix], self.tasks[other].clock
+            );
+            self.fault(entry, text);
+        }
+    }
+
+    /// Where nothing is lost and nobody stands still, a pull ends soon after the last tick that it waits for.
+    fn check_wait(&mut self, entry: &Entry, matrix: usize, clock: u64, begun: u64) {
+        let own = self.tasks[entry.task as usize].push_needs;
+        let needed = self.history.consistency[matrix].pull_needs(clock).max(own);
+        let others = self.tasks.iter().enumerate().filter(|(i, _)| *i != entry.task as usize);
+        let came = others.map(|(_, task)| task.holds_back_until(needed)).max().unwrap_or(0);
+        self.facts.waits += u64::from(came > begun);
+        // A task that is taken out at some lanes may say so itself at the others.
+        let lanes = usize::from(self.scenario.lane_count);
+        let halfway = self.tasks.iter().any(|task| task.removals > 0 && task.removals < lanes);
+        let limit = came.max(begun) + self.scenario.longest_delay * DELAYS_OF_PULL;
+        if self.scenario.is_quiet() && !halfway && entry.time > limit {
+            let text = format!(
+                "pulled from matrix {matrix} at clock {clock} from {begun} us on, though nobody held it back \
+                 after {came} us"
+            );
+            self.fault(entry, text);
+        }
+    }
+
+    fn check_cell(&mut self, entry: &Entry, matrix: usize, clock: u64, cell: Cell) {
+        let counter = (matrix, cell.partition, cell.writer);
+        let consistency = self.history.consistency[matrix];
+        let made = self.made.get(&counter).map_or(&[][..], Vec::as_slice);
+        let below = |bound: u64| made.partition_point(|push| push.clock < bound);
+        let what = || format!("pull from matrix {matrix} ({consistency:?}) at clock {clock} saw {cell:?}");
+        let Some(count) = prefix(made, cell.value) else {
+            let text = format!("{}, which no first pushes of {made:?} make", what());
+            return self.fault(entry, text);
+        };
+        let writer = &self.tasks[cell.writer as usize];
+        let is_own = cell.writer == entry.task;
+        let may_lack = (self.has_crashed || writer.life == Life::Gone) && !is_own;
+        let (mut least, most) = match consistency {
+            Consistency::Bsp => (below(clock), below(clock)),
+            Consistency::Ssp { staleness } => {
+                (below(clock.saturating_sub(staleness)), below(clock + staleness + 1))
+            }
+            Consistency::Asp => (0, made.len()),
+        };
+        if is_own && consistency != Consistency::Bsp {
+            least = made.len();
+        }
+        let met = writer.barriers[..writer.barriers.len().min(self.tasks[entry.task as usize].passed)].last();
+        if let Some(met) = met {
+            least = least.max(made.partition_point(|push| push.entry < *met));
+        }
+        if may_lack {
+            least = 0;
+        }
+        if count < least || count > most {
+            let text = format!("{}: {count} pushes, expected {least} to {most} of {made:?}", what());
+            return self.fault(entry, text);
+        }
+        let before = self.seen.insert((entry.task, counter), count).unwrap_or(0);
+        let newer = made[..count].last().is_some_and(|push| push.clock >= clock);
+        let older = made.get(count).is_some_and(|push| push.clock < clock);
+        if consistency == (Consistency::Ssp { staleness: 0 }) {
+            self.facts.newer_than_bsp += u64::from(newer && !is_own);
+        }
+        if matches!(consistency, Consistency::Ssp { .. }) {
+            self.facts.older_than_bsp += u64::from(older && !is_own);
+        }
+        if count < before {
+            let text = format!("{}: {count} pushes, it had seen {before}", what());
+            self.fault(entry, text);
+        }
+        if consistency == Consistency::Bsp {
+            let first = *self.values.entry((clock, counter)).or_insert(cell.value);
+            if first != cell.value {
+                let text = format!("{}, another reader saw {first} at this clock", what());
+                self.fault(entry, text);
+            }
+        }
+    }
+
+    /// A barrier ends for one task: all that work have come to it, and all are told the same.
+    fn check_meeting(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
+        let at = entry.task as usize;
+        let came = |task: &Known| task.barriers.len() as u64 > generation;
+        let absent = self.tasks.iter().position(|task| task.life == Life::Works && !came(task));
+        if let Some(absent) = absent {
+            let text = format!("passed barrier {generation} before task {absent} came");
+            self.fault(entry, text);
+        }
+        if clock < self.tasks[at].clock {
+            let text = format!("barrier {generation} sent it from clock {} to {clock}", self.tasks[at].clock);
+            self.fault(entry, text);
+        }
+        let told = (clock, sum.to_vec());
+        let first = self.meetings.entry(generation).or_insert_with(|| told.clone()).clone();
+        if first != told {
+            let text = format!("barrier {generation} told it {told:?}, another task {first:?}");
+            self.fault(entry, text);
+        }
+        let mut expected = vec![0.0; if self.scenario.sums_at(generation) { 2 } else { 0 }];
+        for (_, part) in self.parts.range((generation, 0)..(generation + 1, 0)) {
+            expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        if self.scenario.drama == Drama::Nothing && expected != sum {
+            let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
+            self.fault(entry, text);
+        }
+        self.facts.barriers += 1;
+        let task = &mut self.tasks[at];
+        task.clock = clock;
+        task.ticks.push((clock, entry.time));
+        task.passed += 1;
+        if task.life == Life::AtBarrier {
+            task.life = Life::Works;
+        }
+    }
+
+    /// A task that joins starts at m: no later than any task that works.
+    fn check_joined(&mut self, entry: &Entry, clock: u64) {
+        let working = self.tasks.iter().filter(|task| task.life == Life::Works);
+        if let Some(slowest) = working.map(|task| task.clock).min()
+            && slowest < clock
+        {
+            self.fault(entry, format!("joined at clock {clock}, while a task was at clock {slowest}"));
+        }
+        self.facts.joins += 1;
+        let task = &mut self.tasks[entry.task as usize];
+        (task.life, task.clock) = (Life::Works, clock);
+        task.ticks.push((clock, entry.time));
+    }
+
+    /// At the end every counter is the sum of all pushes, or of the first ones of a task that did not leave by itself.
+    fn check_sums(&mut self) {
+        let mut sums: BTreeMap<Counter, i64> = BTreeMap::new();
+        for (matrix, cell) in &self.history.exported {
+            *sums.entry((*matrix, cell.partition, cell.writer)).or_default() += cell.value;
+        }
+        for (counter, made) in &self.made {
+            let sum = sums.get(counter).copied().unwrap_or(0);
+            let all = made.last().map_or(0, |last| last.sum);
+            let exact = self.tasks[counter.2 as usize].has_left && !self.has_crashed;
+            if if exact { sum != all } else { prefix(made, sum).is_none() } {
+                self.faults.push(format!("at the end {counter:?} is {sum}, {all} was pushed: {made:?}"));
+            }
+        }
+        for (counter, sum) in sums {
+            if sum != 0 && !self.made.contains_key(&counter) {
+                self.faults.push(format!("at the end {counter:?} is {sum}, nothing was pushed"));
+            }
+        }
+    }
+}
+
+/// How many of the first pushes make this sum.
+fn prefix(made: &[Made], value: i64) -> Option<usize> {
+    if value == 0 {
+        return Some(0);
+    }
+    made.binary_search_by_key(&value, |push| push.sum).ok().map(|at| at + 1)
+}

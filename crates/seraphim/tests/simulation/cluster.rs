@@ -1,0 +1,267 @@
+//! All members in one thread, and what happens to them.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use math::random::Stream;
+use rpc::Message;
+use rpc::message::{Hello, Join, Leave, OpenJob, Role};
+use server::{Broken, LaneConfig, LaneState};
+
+use crate::history::{History, What};
+use crate::network::Connection;
+use crate::scenario::{Drama, JOB, Scenario, random};
+use crate::schedule::{Event, Schedule};
+use crate::task::Task;
+
+/// Nothing lasts longer, in microseconds: everybody has a limit to wait, and the limits are shorter.
+const TIME_LIMIT: u64 = 3_600_000_000;
+/// More events than any seed needs: members that go on speaking without getting on.
+const EVENT_LIMIT: u64 = 300_000;
+/// Longest stop of a member.
+const LONGEST_PAUSE: u64 = 2_000_000;
+/// The connection of the tool, beyond those of tasks.
+pub(crate) const TOOL: u64 = u64::MAX;
+
+/// A lane, in its own process.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// `None`: it crashed.
+    pub(crate) state: Option<LaneState>,
+    incarnation: u64,
+    pub(crate) stands_until: u64,
+    /// When it is called next.
+    pub(crate) timer: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) scenario: Scenario,
+    broken: Option<Broken>,
+    pub(crate) now: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) random: Stream,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) history: History,
+    /// What lanes said to the tool that lets a task in.
+    joined: Vec<u64>,
+}
+
+pub(crate) fn time(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+impl Cluster {
+    pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
+        let mut cluster = Self {
+            broken,
+            now: 0,
+            schedule: Schedule::default(),
+            random: random(scenario.seed, 1),
+            lanes: Vec::new(),
+            tasks: Vec::new(),
+            connections: Vec::new(),
+            history: History::new(&scenario),
+            joined: Vec::new(),
+            scenario,
+        };
+        for lane in 0..cluster.scenario.lane_count {
+            let state = Some(cluster.new_lane(lane, 1));
+            cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+            cluster.open_job(lane);
+        }
+        let layout = cluster.scenario.layout();
+        for task in 0..cluster.scenario.task_count {
+            let task = Task::new(0, &cluster.scenario, layout.clone(), task, 0);
+            cluster.add_task(task);
+        }
+        cluster.plan_drama();
+        cluster
+    }
+
+    fn new_lane(&self, lane: u16, incarnation: u64) -> LaneState {
+        LaneState::new(LaneConfig {
+            lane,
+            lanes: self.scenario.lane_count,
+            incarnation,
+            memory_limit_bytes: 1 << 40,
+            window_bytes: self.scenario.lane_window,
+            held_limit_bytes: self.scenario.held_limit,
+            key_list_limit_bytes: self.scenario.key_list_limit,
+            broken: self.broken,
+        })
+    }
+
+    fn open_job(&mut self, lane: u16) {
+        let layout = self.scenario.layout();
+        let open = OpenJob {
+            request: 1,
+            job: JOB,
+            task_count: layout.task_count,
+            wait_limit_ms: layout.wait_limit.as_millis() as u64,
+            held: layout.held_by(lane),
+            home: layout.home == lane,
+            matrices: layout.matrices,
+        };
+        let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+        self.tool_says(usize::from(lane), Message::Hello(hello));
+        self.tool_says(usize::from(lane), Message::OpenJob(open));
+    }
+
+    /// Adds a task, which begins after a while.
+    fn add_task(&mut self, task: Task) {
+        let at = self.tasks.len();
+        self.tasks.push(task);
+        self.carry_out(at);
+        let begins = self.random.below(10_000);
+        self.schedule.put(self.now + begins, Event::Think { task: at });
+    }
+
+    fn plan_drama(&mut self) {
+        let lanes = self.lanes.len();
+        let start = self.random.below(400_000);
+        match self.scenario.drama {
+            Drama::Nothing => {}
+            Drama::Remove => {
+                for lane in 0..lanes {
+                    let late = self.random.below(300_000);
+                    self.schedule.put(start + late, Event::Remove { lane, task: 0 });
+                }
+            }
+            Drama::Join => {
+                for lane in 0..lanes {
+                    let late = self.random.below(100_000);
+                    self.schedule.put(start + late, Event::Join { lane });
+                }
+            }
+            Drama::Crash => {
+                let lane = self.random.below(lanes as u64) as usize;
+                self.schedule.put(start, Event::Crash { lane });
+                if self.random.below(2) == 0 {
+                    let late = self.random.below(5_000_000);
+                    self.schedule.put(start + late, Event::Restart { lane });
+                }
+            }
+            Drama::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
+        }
+        if self.scenario.pauses {
+            for _ in 0..=self.random.below(4) {
+                let at = self.random.below(1_000_000);
+                let event = if self.random.below(2) == 0 {
+                    Event::PauseLane { lane: self.random.below(lanes as u64) as usize }
+                } else {
+                    Event::PauseTask { task: self.random.below(self.tasks.len() as u64) as usize }
+                };
+                self.schedule.put(at, event);
+            }
+        }
+    }
+
+    /// Runs until nothing happens any more.
+    pub(crate) fn run(mut self) -> History {
+        let mut count = 0;
+        while let Some((time, event)) = self.schedule.next() {
+            self.now = time;
+            count += 1;
+            if time > TIME_LIMIT || count > EVENT_LIMIT {
+                self.history.stuck = Some(format!("after {count} events it is {time} us: {}", self.state()));
+                return self.history;
+            }
+            self.happens(event);
+        }
+        let alive = |task: &&Task| task.is_alive() && task.stands_until != u64::MAX;
+        if self.tasks.iter().any(|task| alive(&task)) {
+            self.history.stuck = Some(format!("nothing happens any more: {}", self.state()));
+        }
+        self.export();
+        self.history
+    }
+
+    fn state(&self) -> String {
+        let mut text = String::new();
+        for task in &self.tasks {
+            let _ = write!(text, "\n  {}", task.state());
+        }
+        for (i, lane) in self.lanes.iter().enumerate() {
+            let state =
+                lane.state.as_ref().map(|lane| format!("{lane:?}").chars().take(4_000).collect::<String>());
+            let _ = write!(text, "\n  lane {i}: {state:?}");
+        }
+        text
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Up { connection, ticket } => self.up(connection, ticket),
+            Event::Down { connection, ticket } => self.down(connection, ticket),
+            Event::LaneTime { lane } => self.lane_time(lane),
+            Event::TaskTime { task } => self.task_time(task),
+            Event::Think { task } => self.begin_call(task),
+            Event::PauseLane { lane } => {
+                let until = self.now + self.random.below(LONGEST_PAUSE);
+                self.lanes[lane].stands_until = until;
+                self.schedule.put(until, Event::ResumeLane { lane });
+            }
+            Event::ResumeLane { lane } => {
+                self.lane_time(lane);
+                for at in 0..self.connections.len() {
+                    if self.connections[at].lane == lane {
+                        self.look_up(at);
+                    }
+                }
+            }
+            Event::PauseTask { task } => {
+                if self.scenario.drama == Drama::PausedForEver && task == 0 {
+                    self.tasks[task].stands_until = u64::MAX;
+                } else {
+                    let until = self.now + self.random.below(LONGEST_PAUSE);
+                    self.tasks[task].stands_until = until;
+                    self.schedule.put(until, Event::ResumeTask { task });
+                }
+            }
+            Event::ResumeTask { task } => self.resume_task(task),
+            Event::Remove { lane, task } => {
+                self.tasks[0].is_removed |= self.tasks[0].is_alive();
+                if self.tasks[0].is_removed {
+                    self.note(task, What::Removed);
+                    self.tool_says(lane, Message::Leave(Leave { request: 2, job: JOB, task }));
+                }
+            }
+            Event::Join { lane } => self.join(lane),
+            Event::Crash { lane } => self.crash(lane),
+            Event::Restart { lane } => {
+                let incarnation = self.lanes[lane].incarnation + 1;
+                let state = Some(self.new_lane(lane as u16, incarnation));
+                self.lanes[lane] = Lane { state, incarnation, stands_until: 0, timer: u64::MAX };
+            }
+        }
+    }
+
+    pub(crate) fn note(&mut self, task: u32, what: What) {
+        self.history.entries.push(crate::history::Entry { time: self.now, task, what });
+    }
+
+    /// Lets a task in, unless all have left; when all lanes have said their clock, it begins.
+    fn join(&mut self, lane: usize) {
+        let task = self.scenario.task_count;
+        if self.joined.is_empty() && !self.tasks.iter().any(Task::is_alive) {
+            return;
+        }
+        let join = Join { request: 2, job: JOB, task };
+        let answers = self.tool_says(lane, Message::Join(join));
+        let Some(Message::Joined(joined)) = answers.into_iter().next() else {
+            return self.history.seen.push(format!("lane {lane} did not let task {task} in"));
+        };
+        self.joined.push(joined.clock);
+        if self.joined.len() == self.lanes.len() {
+            let clock = self.joined.iter().copied().max().unwrap_or(0);
+            let mut layout = self.scenario.layout();
+            layout.task_count += 1;
+            let new = Task::new(self.now, &self.scenario, layout, task, clock);
+            self.note(task, What::Joined { clock });
+            self.add_task(new);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the tasks did and saw, in the order of time: all that the checker knows.
+
+use matrix::Consistency;
+
+use crate::scenario::Scenario;
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// In microseconds.
+    pub(crate) time: u64,
+    pub(crate) task: u32,
+    pub(crate) what: What,
+}
+
+/// A call begins or ends, or something befalls the task.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// Adds `amount` to the counter of the task in these partitions (a set of bits).
+    Push { matrix: usize, clock: u64, amount: i64, partitions: u64 },
+    /// Ends a step: now at this clock.
+    Tick { clock: u64 },
+    /// A pull has ended, which began at a time.
+    Pulled { matrix: usize, clock: u64, begun: u64, cells: Vec<Cell> },
+    /// Comes to a barrier.
+    Barrier { generation: u64, part: Option<Vec<f64>> },
+    /// Has passed it.
+    Passed { generation: u64, clock: u64, sum: Vec<f64> },
+    /// Begins to leave.
+    Leaves,
+    /// Has left.
+    Left,
+    /// A tool takes it out at one more lane.
+    Removed,
+    /// Begins at this clock, later than the others.
+    Joined { clock: u64 },
+    /// A lane has lost all that it held. It concerns no task.
+    Crashed,
+    /// Ended with an error.
+    Failed { error: String },
+}
+
+/// What a pull saw of one task in one partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) partition: u32,
+    pub(crate) writer: u32,
+    pub(crate) value: i64,
+}
+
+/// What was reached, counted: promises about what never happens prove nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) resets: u64,
+    pub(crate) pulls: u64,
+    /// Pulls that ended after the tick of another task for which they waited.
+    pub(crate) waits: u64,
+    /// Pulls under SSP(0) that saw a push of another task stamped with their own clock: under BSP none does.
+    pub(crate) newer_than_bsp: u64,
+    /// Pulls under SSP(s) that missed a push stamped below their clock.
+    pub(crate) older_than_bsp: u64,
+    pub(crate) barriers: u64,
+    pub(crate) joins: u64,
+    /// Tasks that were taken out more than one clock behind the slowest of the others.
+    pub(crate) removals_at_a_gap: u64,
+    pub(crate) crashes: u64,
+    /// Tasks that left while another one stood still for ever.
+    pub(crate) left_beside_paused: u64,
+    /// Pulls of nothing, by tasks without data.
+    pub(crate) empty_pulls: u64,
+}
+
+impl Facts {
+    pub(crate) fn add(&mut self, other: &Facts) {
+        self.resets += other.resets;
+        self.pulls += other.pulls;
+        self.waits += other.waits;
+        self.newer_than_bsp += other.newer_than_bsp;
+        self.older_than_bsp += other.older_than_bsp;
+        self.barriers += other.barriers;
+        self.joins += other.joins;
+        self.removals_at_a_gap += other.removals_at_a_gap;
+        self.crashes += other.crashes;
+        self.left_beside_paused += other.left_beside_paused;
+        self.empty_pulls += other.empty_pulls;
+    }
+
+    /// Whether all of it was reached.
+    pub(crate) fn is_whole(&self) -> bool {
+        let counts =
+            [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
+        let more =
+            [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
+        counts.iter().chain(&more).all(|count| *count > 0)
+    }
+}
+
+/// What there is to say of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    pub(crate) entries: Vec<Entry>,
+    /// By matrix.
+    pub(crate) consistency: Vec<Consistency>,
+    /// At the end, on the lanes that live: matrix and cell.
+    pub(crate) exported: Vec<(usize, Cell)>,
+    /// Those that the network knows.
+    pub(crate) facts: Facts,
+    /// What was seen on the network that may not be.
+    pub(crate) seen: Vec<String>,
+    /// Why the run ended before the tasks did.
+    pub(crate) stuck: Option<String>,
+}
+
+impl History {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        Self {
+            entries: Vec::new(),
+            consistency: scenario.counters.iter().map(|of| of.spec.consistency).collect(),
+            exported: Vec::new(),
+            facts: Facts::default(),
+            seen: Vec::new(),
+            stuck: None,
+        }
+    }
+}

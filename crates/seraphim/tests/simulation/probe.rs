@@ -1,0 +1,150 @@
+//! The program of a task: in each step it pulls counters, adds to its own ones, and ticks; between stretches of steps it
+//! meets the others. What it adds differs from push to push, so that a sum shows which pushes are in it.
+
+use std::collections::VecDeque;
+
+use math::random::Stream;
+
+use crate::scenario::{Drama, Scenario, random};
+
+/// The largest amount of a push, so that sums stay exact in f32.
+const AMOUNT_LIMIT: u64 = 1 << 10;
+
+/// A call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Act {
+    Pull { matrix: usize, partitions: u64 },
+    Prefetch { matrix: usize, partitions: u64 },
+    Push { matrix: usize, partitions: u64, amount: i64 },
+    Tick,
+    Barrier { part: Option<Vec<f64>> },
+    Finish,
+}
+
+/// How a task works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    PullsAndPushes,
+    /// Never pulls: only the bound on its pushes holds it.
+    OnlyPushes,
+    /// Its split is empty: it pulls nothing, and ticks.
+    Empty,
+}
+
+#[derive(Debug)]
+pub(crate) struct Probe {
+    task: u32,
+    random: Stream,
+    style: Style,
+    thinks: u64,
+    acts: VecDeque<Act>,
+    /// Steps of this stretch, and stretches, that are left.
+    steps: u64,
+    stretches: u64,
+    generation: u64,
+}
+
+impl Probe {
+    pub(crate) fn new(scenario: &Scenario, task: u32) -> Self {
+        let mut random = random(scenario.seed, 100 + u64::from(task));
+        let style = match random.below(8) {
+            0..2 => Style::OnlyPushes,
+            2 => Style::Empty,
+            _ => Style::PullsAndPushes,
+        };
+        let leaves_early = random.below(4) == 0;
+        let stretches = scenario.stretch_count;
+        let stretches = if leaves_early { 1 + random.below(stretches) } else { stretches };
+        let slowest = task == 0 && scenario.drama != Drama::PausedForEver;
+        let mut probe = Self {
+            task,
+            style,
+            thinks: scenario.longest_think * if slowest { scenario.slowness } else { 1 },
+            acts: VecDeque::new(),
+            steps: 0,
+            stretches,
+            generation: 0,
+            random,
+        };
+        probe.begin_stretch(scenario);
+        probe
+    }
+
+    fn begin_stretch(&mut self, scenario: &Scenario) {
+        self.stretches -= 1;
+        let limit = scenario.steps_of_stretch;
+        self.steps = if self.random.below(3) == 0 { self.random.below(limit + 1) } else { limit };
+    }
+
+    /// Time until the next call, in microseconds.
+    pub(crate) fn think(&mut self) -> u64 {
+        if self.random.below(3) == 0 { self.random.below(self.thinks + 1) } else { 0 }
+    }
+
+    /// The next call; `None` after the last.
+    pub(crate) fn next(&mut self, scenario: &Scenario) -> Option<Act> {
+        if self.acts.is_empty() {
+            self.plan(scenario);
+        }
+        self.acts.pop_front()
+    }
+
+    fn plan(&mut self, scenario: &Scenario) {
+        if self.steps > 0 {
+            self.steps -= 1;
+            self.plan_step(scenario);
+        } else if self.stretches > 0 {
+            let sums = scenario.sums_at(self.generation);
+            let part = sums.then(|| vec![f64::from(self.task + 1) / 3.0, self.generation as f64]);
+            self.acts.push_back(Act::Barrier { part });
+            self.generation += 1;
+            self.begin_stretch(scenario);
+        } else if self.generation < u64::MAX {
+            self.generation = u64::MAX;
+            self.acts.push_back(Act::Finish);
+        }
+    }
+
+    fn plan_step(&mut self, scenario: &Scenario) {
+        let mut matrices: Vec<usize> = (0..scenario.counters.len()).collect();
+        self.random.shuffle(&mut matrices);
+        for matrix in matrices {
+            let of = &scenario.counters[matrix];
+            let all = (1u64 << of.spec.partitioner.partition_count()) - 1;
+            if self.style == Style::Empty {
+                self.acts.push_back(Act::Pull { matrix, partitions: 0 });
+                continue;
+            }
+            if self.style == Style::PullsAndPushes && self.random.below(5) > 0 {
+                let partitions = self.some(all);
+                self.acts.push_back(Act::Pull { matrix, partitions });
+            }
+            let mut pushes = u64::from(self.random.below(10) < of.pushes_of_ten);
+            if pushes == 1 && self.random.below(4) == 0 {
+                pushes = 2;
+            }
+            for _ in 0..pushes {
+                let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
+                self.acts.push_back(Act::Push { matrix, partitions, amount });
+            }
+            let again = self.random.below(6);
+            if again == 0 {
+                self.acts.push_back(Act::Prefetch { matrix, partitions: all });
+            }
+            if again <= 1 {
+                self.acts.push_back(Act::Pull { matrix, partitions: all });
+            }
+        }
+        self.acts.push_back(Act::Tick);
+        if self.style == Style::PullsAndPushes && self.random.below(5) == 0 {
+            let matrix = self.random.below(scenario.counters.len() as u64) as usize;
+            let all = (1u64 << scenario.counters[matrix].spec.partitioner.partition_count()) - 1;
+            self.acts.push_back(Act::Prefetch { matrix, partitions: all });
+        }
+    }
+
+    /// Mostly all partitions, else some.
+    fn some(&mut self, all: u64) -> u64 {
+        if self.random.below(4) > 0 { all } else { self.random.next_u64() & all }
+    }
+}

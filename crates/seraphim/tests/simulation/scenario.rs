@@ -1,0 +1,222 @@
+//! What one seed stands for: a job, the sizes of all windows, how bad the network is, and what befalls the members.
+
+use std::time::Duration;
+
+use math::random::{Purpose, Stream, stream};
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, PushRule, Storage,
+};
+use worker::{JobLayout, LaneAddress, spread};
+
+/// Columns of counters: no job has more tasks, those that join included.
+pub(crate) const TASK_LIMIT: u32 = 8;
+pub(crate) const JOB: u32 = 3;
+
+/// What befalls the members, besides delays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drama {
+    Nothing,
+    /// A slow task is taken out by a tool while it works.
+    Remove,
+    /// One more task comes while the others work.
+    Join,
+    /// A lane loses all that it holds; it may come back empty.
+    Crash,
+    /// One task stands still for ever, under ASP.
+    PausedForEver,
+}
+
+/// A matrix of counters: in every partition one for each task.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    pub(crate) spec: MatrixSpec,
+    /// Ascending by key: key, partition, task.
+    pub(crate) cells: Vec<(u64, u32, u32)>,
+    /// Out of ten steps of a task, those that push to it.
+    pub(crate) pushes_of_ten: u64,
+}
+
+/// Times in microseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) lane_count: u16,
+    pub(crate) task_count: u32,
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) drama: Drama,
+    /// Stretches of steps between barriers.
+    pub(crate) stretch_count: u64,
+    pub(crate) steps_of_stretch: u64,
+    pub(crate) longest_think: u64,
+    /// The slowest task thinks so many times longer.
+    pub(crate) slowness: u64,
+    pub(crate) longest_delay: u64,
+    /// One frame in so many is where its connection breaks; 0: none.
+    pub(crate) frames_of_reset: u64,
+    /// After one frame in so many a lane is told things once more; 0: never.
+    pub(crate) frames_of_echo: u64,
+    /// Members stand still now and then.
+    pub(crate) pauses: bool,
+    /// Frames travel as bytes.
+    pub(crate) as_bytes: bool,
+    /// Whether an agent listens between its calls; a blocking one does not.
+    pub(crate) listens: bool,
+    pub(crate) agent_window: u64,
+    pub(crate) lane_window: u64,
+    pub(crate) held_limit: u64,
+    pub(crate) key_list_limit: u64,
+    pub(crate) wait_limit: Duration,
+}
+
+pub(crate) fn random(seed: u64, what: u64) -> Stream {
+    stream(seed, Purpose::Test, what, 0)
+}
+
+/// One of a list.
+pub(crate) fn one<T: Copy>(random: &mut Stream, of: &[T]) -> T {
+    of[random.below(of.len() as u64) as usize]
+}
+
+impl Scenario {
+    pub(crate) fn of(seed: u64) -> Self {
+        use Drama::{Crash, Join, Nothing, PausedForEver, Remove};
+        let mut random = random(seed, 0);
+        let r = &mut random;
+        let drama = one(r, &[Nothing, Nothing, Nothing, Nothing, Remove, Remove, Join, Crash, PausedForEver]);
+        let barriers = matches!(drama, Nothing | Remove) && r.below(2) == 0;
+        let frames_of_reset = one(r, &[0, 0, 400, 100, 30]);
+        let matrices = 1 + r.below(4);
+        Self {
+            seed,
+            lane_count: 1 + r.below(4) as u16,
+            task_count: if drama == Nothing { 1 + r.below(5) as u32 } else { 2 + r.below(4) as u32 },
+            counters: (0..matrices).map(|i| Counters::any(r, i, drama == PausedForEver)).collect(),
+            drama,
+            stretch_count: if barriers { 1 + r.below(4) } else { 1 },
+            steps_of_stretch: 1 + r.below(if barriers { 5 } else { 14 }),
+            longest_think: one(r, &[100, 5_000, 20_000]),
+            slowness: one(r, if drama == Remove { &[10, 30, 100] } else { &[1, 1, 10, 30] }),
+            longest_delay: one(r, &[100, 2_000, 30_000]),
+            frames_of_reset,
+            frames_of_echo: one(r, &[0, 0, 0, 100, 20]),
+            pauses: r.below(3) == 0,
+            as_bytes: r.below(3) == 0,
+            listens: r.below(2) == 0,
+            agent_window: one(r, &[1, 500, 4_000, 1 << 20]),
+            lane_window: one(r, &[1, 500, 4_000, 1 << 20]),
+            held_limit: one(r, &[600, 1 << 20, 1 << 20]),
+            key_list_limit: one(r, &[0, 600, 1 << 20]),
+            wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
+        }
+    }
+
+    /// For whoever looks at a failing seed.
+    pub(crate) fn summary(&self) -> String {
+        let matrices: Vec<_> = self.counters.iter().map(|of| of.spec.consistency).collect();
+        format!(
+            "{} lanes, {} tasks, {matrices:?}, {:?}, {} stretches of {} steps, one reset in {} frames, one echo in {}, pauses: {}",
+            self.lane_count,
+            self.task_count,
+            self.drama,
+            self.stretch_count,
+            self.steps_of_stretch,
+            self.frames_of_reset,
+            self.frames_of_echo,
+            self.pauses
+        )
+    }
+
+    /// Whether what is sent comes soon, and is granted at once if it may be.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let calm = self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses;
+        let is_calm = calm && matches!(self.drama, Drama::Nothing | Drama::Remove);
+        is_calm && self.held_limit >= 1 << 20 && self.listens
+    }
+
+    pub(crate) fn layout(&self) -> JobLayout {
+        let lane = |i: u16| LaneAddress { addresses: vec![format!("tcp:lane{i}:1")], lane: 0 };
+        let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
+        JobLayout {
+            job: JOB,
+            task_count: self.task_count,
+            wait_limit: self.wait_limit,
+            window_bytes: self.agent_window,
+            matrices: self.counters.iter().map(|of| of.spec.clone()).collect(),
+            lanes: (0..self.lane_count).map(lane).collect(),
+            owners: self.counters.iter().map(owners).collect(),
+            home: (self.seed % u64::from(self.lane_count)) as u16,
+            prefetch_ignores_own_pushes: false,
+        }
+    }
+
+    /// Whether all tasks bring numbers to this barrier, to be summed.
+    pub(crate) fn sums_at(&self, generation: u64) -> bool {
+        (self.seed + generation).is_multiple_of(2)
+    }
+}
+
+impl Counters {
+    fn any(random: &mut Stream, i: u64, asp: bool) -> Self {
+        let consistency = if asp {
+            Consistency::Asp
+        } else {
+            match random.below(7) {
+                0..3 => Consistency::Bsp,
+                3 => Consistency::Ssp { staleness: 0 },
+                4 => Consistency::Ssp { staleness: 1 + random.below(2) },
+                5 => Consistency::Ssp { staleness: 3 + random.below(6) },
+                _ => Consistency::Asp,
+            }
+        };
+        let partition_count = 1 + random.below(8) as u32;
+        let element = one(random, &[ElementType::F32, ElementType::F64, ElementType::I64]);
+        let pushes_of_ten = one(random, &[10, 10, 7, 1, 0]);
+        Self::new(i, consistency, partition_count, element, random.below(2) == 0, pushes_of_ten)
+    }
+
+    pub(crate) fn new(
+        i: u64,
+        consistency: Consistency,
+        partition_count: u32,
+        element: ElementType,
+        dense: bool,
+        pushes_of_ten: u64,
+    ) -> Self {
+        let width = u64::from(TASK_LIMIT);
+        let spec = MatrixSpec {
+            name: format!("m{i}"),
+            element,
+            rows: if dense { u64::from(partition_count) * width } else { 1 << 40 },
+            columns: 1,
+            axis: Axis::Row,
+            storage: if dense { Storage::Dense } else { Storage::Sparse },
+            partitioner: if dense {
+                Partitioner::Range { partition_count }
+            } else {
+                Partitioner::Hash { partition_count }
+            },
+            initializer: Initializer::Zero,
+            rule: PushRule::Add,
+            consistency,
+            seed: 1,
+        };
+        let placement = spec.partitioner.place(spec.key_bound());
+        Self { cells: cells(&placement, partition_count), spec, pushes_of_ten }
+    }
+}
+
+/// The first keys that lie in each partition, one for each task.
+fn cells(placement: &Placement, partition_count: u32) -> Vec<(u64, u32, u32)> {
+    let mut counts = vec![0; partition_count as usize];
+    let mut cells = Vec::new();
+    let mut key = 0;
+    while cells.len() < (partition_count * TASK_LIMIT) as usize {
+        let partition = placement.partition_of(key);
+        if counts[partition] < TASK_LIMIT {
+            cells.push((key, partition as u32, counts[partition]));
+            counts[partition] += 1;
+        }
+        key += 1;
+    }
+    cells
+}

@@ -1,0 +1,312 @@
+//! A task: its program, its agent, and what the agent wants of the network.
+
+use matrix::{ElementType, Keys, MatrixId, OwnedValues, Part};
+use rpc::Message;
+use rpc::message::{Hello, Role};
+use worker::{AgentEffect, AgentState, JobLayout, Outcome};
+
+use crate::cluster::{Cluster, time};
+use crate::history::{Cell, What};
+use crate::network::{Connection, Item};
+use crate::probe::{Act, Probe};
+use crate::scenario::{JOB, Scenario};
+use crate::schedule::Event;
+
+/// One connection in so many is refused.
+const REFUSED: u64 = 20;
+
+#[derive(Debug)]
+pub(crate) struct Task {
+    id: u32,
+    agent: AgentState,
+    probe: Probe,
+    /// By lane.
+    connections: Vec<Option<usize>>,
+    pub(crate) stands_until: u64,
+    pub(crate) is_removed: bool,
+    /// The call that is open, and when it began.
+    call: Option<(Act, u64)>,
+    generation: u64,
+    is_over: bool,
+    timer: u64,
+    error: Option<matrix::Error>,
+}
+
+impl Task {
+    /// A task that begins at `clock`.
+    pub(crate) fn new(now: u64, scenario: &Scenario, layout: JobLayout, id: u32, clock: u64) -> Self {
+        let connections = vec![None; layout.lanes.len()];
+        let mut agent = AgentState::new(time(now), layout, id);
+        if clock > 0 {
+            agent.start_at(clock);
+        }
+        Self {
+            id,
+            agent,
+            probe: Probe::new(scenario, id),
+            connections,
+            stands_until: 0,
+            is_removed: false,
+            call: None,
+            generation: 0,
+            is_over: false,
+            timer: u64::MAX,
+            error: None,
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.is_over
+    }
+
+    pub(crate) fn state(&self) -> String {
+        let (id, clock) = (self.id, self.agent.clock());
+        format!(
+            "task {id} at clock {clock}, over: {}, in call {:?}, {:?}",
+            self.is_over, self.call, self.error
+        )
+    }
+}
+
+/// Counters are whole numbers in all element types.
+pub(crate) fn whole(values: &OwnedValues) -> Vec<i64> {
+    match values {
+        OwnedValues::F32(values) => values.iter().map(|value| *value as i64).collect(),
+        OwnedValues::F64(values) => values.iter().map(|value| *value as i64).collect(),
+        OwnedValues::I64(values) => values.clone(),
+    }
+}
+
+fn values(element: ElementType, amount: i64, count: usize) -> OwnedValues {
+    match element {
+        ElementType::F32 => OwnedValues::F32(vec![amount as f32; count]),
+        ElementType::F64 => OwnedValues::F64(vec![amount as f64; count]),
+        ElementType::I64 => OwnedValues::I64(vec![amount; count]),
+    }
+}
+
+impl Cluster {
+    /// The cells that a task pulls of some partitions, ascending by key.
+    fn cells(&self, matrix: usize, partitions: u64) -> Vec<(u64, u32, u32)> {
+        let count = self.scenario.task_count + 1;
+        let wanted = |cell: &&(u64, u32, u32)| partitions >> cell.1 & 1 == 1 && cell.2 < count;
+        self.scenario.counters[matrix].cells.iter().filter(wanted).copied().collect()
+    }
+
+    /// A task makes its next call.
+    pub(crate) fn begin_call(&mut self, at: usize) {
+        let now = time(self.now);
+        let task = &mut self.tasks[at];
+        if task.is_over || task.call.is_some() || task.stands_until > self.now {
+            return;
+        }
+        let Some(act) = task.probe.next(&self.scenario) else {
+            task.is_over = true;
+            return;
+        };
+        let id = task.id;
+        task.call = Some((act.clone(), self.now));
+        match act {
+            Act::Pull { matrix, partitions } | Act::Prefetch { matrix, partitions } => {
+                let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
+                let (part, matrix) = (Part::Rows(Keys::Sorted(&keys)), MatrixId(matrix as u32));
+                if let Act::Pull { .. } = act {
+                    self.tasks[at].agent.pull(now, matrix, part);
+                } else {
+                    self.tasks[at].agent.prefetch(now, matrix, part).expect("keys of the matrix");
+                    self.tasks[at].call = None;
+                    self.schedule.put(self.now, Event::Think { task: at });
+                }
+            }
+            Act::Push { matrix, partitions, amount } => {
+                let clock = task.agent.clock();
+                let cells = self.cells(matrix, partitions);
+                let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
+                self.note(id, What::Push { matrix, clock, amount, partitions });
+                let values = values(self.scenario.counters[matrix].spec.element, amount, keys.len());
+                let part = Part::Rows(Keys::Sorted(&keys));
+                self.tasks[at].agent.push(now, MatrixId(matrix as u32), part, values.as_values());
+            }
+            Act::Tick => {
+                let clock = task.agent.clock() + 1;
+                task.agent.tick(now);
+                self.note(id, What::Tick { clock });
+            }
+            Act::Barrier { part } => {
+                let generation = task.generation;
+                task.agent.barrier(now, part.clone());
+                self.note(id, What::Barrier { generation, part });
+            }
+            Act::Finish => {
+                task.agent.finish(now);
+                self.note(id, What::Leaves);
+            }
+        }
+        self.carry_out(at);
+        self.listen(at);
+    }
+
+    /// Whether the task is in a state to hear anything.
+    fn hears(&self, at: usize) -> bool {
+        let task = &self.tasks[at];
+        let in_call = task.call.is_some() || self.scenario.listens;
+        in_call && task.stands_until <= self.now && !task.is_over
+    }
+
+    /// Hears what has come in the meantime.
+    fn listen(&mut self, at: usize) {
+        for lane in 0..self.tasks[at].connections.len() {
+            if let Some(connection) = self.tasks[at].connections[lane] {
+                self.look_down(connection);
+            }
+        }
+        self.task_time(at);
+    }
+
+    pub(crate) fn resume_task(&mut self, at: usize) {
+        self.listen(at);
+        self.begin_call(at);
+    }
+
+    pub(crate) fn task_time(&mut self, at: usize) {
+        if !self.hears(at) {
+            return;
+        }
+        let now = time(self.now);
+        let task = &mut self.tasks[at];
+        task.timer = u64::MAX;
+        if task.agent.next_time().is_some_and(|next| next <= now) {
+            task.agent.on_time(now);
+        }
+        self.carry_out(at);
+    }
+
+    /// What comes first on the way to the task has perhaps come.
+    pub(crate) fn down(&mut self, at: usize, ticket: u64) {
+        let connection = &self.connections[at];
+        let (task, lane) = (connection.task, connection.lane);
+        if connection.down.ticket != ticket || self.tasks[task].connections[lane] != Some(at) {
+            return;
+        }
+        if !self.hears(task) {
+            return;
+        }
+        let Some((_, item)) = self.connections[at].down.items.pop_front() else { return };
+        let now = time(self.now);
+        if let Some(message) = item.message() {
+            self.tasks[task].agent.on_message(now, lane as u16, message);
+        } else {
+            self.tasks[task].connections[lane] = None;
+            self.tasks[task].agent.on_closed(now, lane as u16, "reset");
+        }
+        self.look_down(at);
+        self.carry_out(task);
+    }
+
+    /// Does what the agent wants, and ends the call when it has a result.
+    pub(crate) fn carry_out(&mut self, at: usize) {
+        loop {
+            let effects = self.tasks[at].agent.effects();
+            if effects.is_empty() {
+                break;
+            }
+            for effect in effects {
+                match effect {
+                    AgentEffect::Connect { lane } => self.connect(at, lane),
+                    AgentEffect::Send { lane, message } => {
+                        let connection = self.tasks[at].connections[usize::from(lane)];
+                        let connection = connection.expect("an agent sends over a connection that stands");
+                        self.send_up(connection, (*message).clone());
+                    }
+                    AgentEffect::Close { lane } => {
+                        if let Some(connection) = self.tasks[at].connections[usize::from(lane)].take() {
+                            let delay = self.delay();
+                            self.connections[connection].up.put(self.now, delay, Item::Closed);
+                            self.look_up(connection);
+                        }
+                    }
+                }
+            }
+        }
+        let task = &mut self.tasks[at];
+        if let Some(next) = task.agent.next_time() {
+            let next = (next.as_micros() as u64).max(self.now);
+            if next < task.timer || task.timer <= self.now {
+                task.timer = next;
+                self.schedule.put(next, Event::TaskTime { task: at });
+            }
+        }
+        if let Some(outcome) = self.tasks[at].agent.outcome() {
+            self.end_call(at, outcome);
+        }
+    }
+
+    fn connect(&mut self, at: usize, lane: u16) {
+        let connection = self.connections.len();
+        self.connections.push(Connection::new(at, usize::from(lane)));
+        self.tasks[at].connections[usize::from(lane)] = Some(connection);
+        let delay = self.delay();
+        if self.scenario.frames_of_reset > 0 && self.random.below(REFUSED) == 0 {
+            self.connections[connection].up.is_cut = true;
+            self.connections[connection].down.put(self.now, delay, Item::Closed);
+            return self.look_down(connection);
+        }
+        let role = Role::Task { job: JOB, task: self.tasks[at].id };
+        let hello = Hello { request: 1, token: Vec::new(), role, lane: 0 };
+        self.send_up(connection, Message::Hello(hello));
+    }
+
+    fn send_up(&mut self, connection: usize, message: Message) {
+        let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
+        self.connections[connection].up.put(self.now, delay, item);
+        self.look_up(connection);
+        self.perhaps_reset(connection);
+    }
+
+    fn end_call(&mut self, at: usize, outcome: Result<Outcome, matrix::Error>) {
+        let id = self.tasks[at].id;
+        let Some((act, begun)) = self.tasks[at].call.take() else { return };
+        match outcome {
+            Err(error) => {
+                self.note(id, What::Failed { error: error.to_string() });
+                self.tasks[at].error = Some(error);
+                self.tasks[at].is_over = true;
+                return;
+            }
+            Ok(Outcome::Pulled) => {
+                if let Act::Pull { matrix, partitions } = act {
+                    self.read(at, matrix, partitions, begun);
+                }
+            }
+            Ok(Outcome::Passed(sum)) => {
+                let (generation, clock) = (self.tasks[at].generation, self.tasks[at].agent.clock());
+                self.tasks[at].generation += 1;
+                self.note(id, What::Passed { generation, clock, sum });
+            }
+            Ok(Outcome::Done) if act == Act::Finish => {
+                self.note(id, What::Left);
+                self.tasks[at].is_over = true;
+                return;
+            }
+            Ok(Outcome::Done) => {}
+        }
+        let think = self.tasks[at].probe.think();
+        self.schedule.put(self.now + think, Event::Think { task: at });
+    }
+
+    fn read(&mut self, at: usize, matrix: usize, partitions: u64, begun: u64) {
+        let cells = self.cells(matrix, partitions);
+        let mut values = OwnedValues::zeros(self.scenario.counters[matrix].spec.element, cells.len());
+        let out = values.part_mut(0..cells.len());
+        self.tasks[at].agent.read_pulled(out).expect("values of the element type of the matrix");
+        let cells = cells.iter().zip(whole(&values));
+        let cells = cells.map(|((_, partition, writer), value)| Cell {
+            partition: *partition,
+            writer: *writer,
+            value,
+        });
+        let (id, clock) = (self.tasks[at].id, self.tasks[at].agent.clock());
+        let cells = cells.collect();
+        self.note(id, What::Pulled { matrix, clock, begun, cells });
+    }
+}

@@ -1,0 +1,59 @@
+//! `cargo xtask simulate`: all members in one thread, from seeds; see `crates/seraphim/tests/simulation.rs`.
+//!
+//! It runs as ci builds it: the optimized build takes longer to make than the seeds take to run.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::command::Cmd;
+
+/// The variable that the test reads.
+const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
+
+/// Which seeds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    seeds: u64,
+    start: u64,
+}
+
+impl Request {
+    /// From the words after `simulate`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Self { seeds: 1_000, start: 0 };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let field = match *word {
+                "--seeds" => &mut request.seeds,
+                "--start" => &mut request.start,
+                other => bail!("unknown word {other:?}: simulate takes --seeds N and --start S"),
+            };
+            let value = words.next().with_context(|| format!("{word} needs a number"))?;
+            *field = value.parse().with_context(|| format!("{word} {value:?} is no number"))?;
+        }
+        Ok(request)
+    }
+}
+
+/// Runs the seeds; a failing one is printed with the command that replays it.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let Request { seeds, start } = request;
+    let words =
+        "test --workspace --all-features --test simulation -- --nocapture every_seed_keeps_every_promise";
+    Cmd::cargo(root, words).env(SEEDS_VARIABLE, format!("{start}..{}", start.saturating_add(*seeds))).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_and_other_words_refused() {
+        assert_eq!(Request::parse(&[]).unwrap(), Request { seeds: 1_000, start: 0 });
+        let request = Request::parse(&["--start", "7", "--seeds", "2"]).unwrap();
+        assert_eq!(request, Request { seeds: 2, start: 7 });
+        assert!(Request::parse(&["--seeds"]).is_err());
+        assert!(Request::parse(&["--seed", "1"]).is_err());
+    }
+}
