@@ -28,8 +28,10 @@ const FUZZ_SECONDS_SLOW: u64 = 60;
 const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("own_format", Some("train lr --data examples/days.weather --model target/own_format --overwrite")),
     ("keep_speed", None),
+    ("lane_speed", None),
     ("parse_speed", None),
     ("pull_push", None),
+    ("throughput", None),
 ];
 
 struct Step {
