@@ -1,4 +1,4 @@
-//! The state of a lane. Each arm of [`LaneState::handle`] is one call into the file of its concern.
+//! The state of a lane. Each arm of `LaneState::handle` is one call into the file of its concern.
 //!
 //! Invariants: a held request stands in `held` of its job, once, under its arrival; a held push is also the first in the
 //! queue of its connection, which is then blocked; `held_bytes` is the sum over held pulls and all queues; after every
