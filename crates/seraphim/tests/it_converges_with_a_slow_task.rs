@@ -25,8 +25,8 @@ const TASKS: &str = "4";
 const PAUSE_MS: &str = "10";
 /// Batches from one pause of a task to the next; those of the others lie between, 8 batches apart.
 const PAUSE_EVERY: &str = "32";
-/// 4 epochs of 32561 / 4 records, 128 at a time.
-const STEPS: f64 = 4.0 * 64.0;
+/// 8 epochs of 32561 / 4 records, 128 at a time.
+const STEPS: f64 = 8.0 * 64.0;
 /// Hides pauses 8 batches apart.
 const WIDE: &str = "ssp:8";
 /// Of the time under BSP, with pauses in turns: about a quarter plus the work would be possible.
@@ -35,7 +35,7 @@ const FASTER: f64 = 0.8;
 /// The settings of all runs: small batches, so that there are many steps.
 fn job<'a>(data: &'a str, model: &'a str, consistency: &'a str) -> Vec<&'a str> {
     let fixed = ["lr", "--data", data, "--model", model, "--consistency", consistency, "--tasks", TASKS];
-    [&fixed[..], &["--set", "epochs=4", "--set", "batch_size=128", "--json", "--quiet"]].concat()
+    [&fixed[..], &["--set", "epochs=8", "--set", "batch_size=128", "--json", "--quiet"]].concat()
 }
 
 fn loss(model: &str, data: &str) -> f64 {
