@@ -10,7 +10,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use common::probe::{PARTITIONS, Probe, SERVERS, Seen};
-use matrix::{Agent, Consistency, MatrixId};
+use matrix::{Agent, Consistency, MatrixId, OwnedValues};
+use rpc::Message;
+use rpc::message::{KeyList, Leave, Push, Run};
 use worker::RemoteAgent;
 
 const TASKS: u32 = 3;
@@ -222,5 +224,43 @@ fn every_push_counts_once_although_connections_are_torn() {
             "nothing was torn: {connections:?}"
         );
         probe.assert_conserved(ONE, &[CLOCKS; TASKS as usize]);
+    }
+}
+
+#[test]
+fn a_push_that_comes_again_is_dropped_and_counted() {
+    const TIMES: u64 = 3;
+    for consistency in [Consistency::Bsp, Consistency::Asp] {
+        let probe = Probe::start(2, &[consistency]);
+        // The first and the second key of task 0 in partition 0, each over a connection of its own and twice over that.
+        for again in 0..TIMES {
+            let (mut sender, mut receiver) = probe.line(0, 0);
+            for (index, key) in [(0, 0), (1, 2), (0, 0)] {
+                let push = Push {
+                    request: 9,
+                    job: probe.layout.job,
+                    task: 0,
+                    clock: 0,
+                    index,
+                    matrix: ONE,
+                    table: 0,
+                    runs: vec![Run { partition: 0, count: 1 }],
+                    keys: KeyList::Listed(vec![key]),
+                    values: OwnedValues::F32(vec![1.0]),
+                };
+                sender.send(&Message::Push(push)).expect("the server lives");
+                let answer = receiver.receive().expect("the server answers");
+                assert!(matches!(answer, Message::Done(_)), "time {again}: {answer:?}");
+            }
+        }
+        let mut reader = probe.agent(1);
+        for lane in 0..SERVERS {
+            let leave = Leave { request: 5, job: probe.layout.job, task: 0 };
+            assert!(matches!(probe.ask(lane, &Message::Leave(leave)), Message::Done(_)));
+        }
+        reader.tick().expect("a tick waits for nobody");
+        assert_eq!(probe.look(&mut reader, ONE).of(0)[0], (1, 1), "{consistency:?}");
+        let stats = probe.stats(0);
+        assert_eq!((stats.push_count, stats.duplicate_count), (2, 3 * TIMES - 2), "{consistency:?}");
     }
 }
