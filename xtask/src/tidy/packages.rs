@@ -10,7 +10,6 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 const BANNED: &[(&str, &str)] = &[
     ("bincode", "unmaintained; formats on disk and on the wire are written by hand, with versions"),
     ("cmake", "needs a tool that a fresh machine lacks"),
-    ("lazy_static", "std has OnceLock and LazyLock"),
     ("native-tls", "links the system's OpenSSL"),
     ("openssl-sys", "links the system's OpenSSL"),
     ("ring", "its licence is a patchwork and it needs an assembler"),
@@ -18,6 +17,7 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Packages that may stand in several versions, with the reason. Remove a row when it is no longer needed.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("embedded-io", "postcard names two generations of its readers for small devices"),
     ("getrandom", "ahash and const-random (arrow), proptest's rand and tempfile follow three generations"),
     ("syn", "derive macros of serde, clap and thiserror are between two generations; build time only"),
 ];

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use algo::{DataNeeds, EpochReport, Job, Verdict};
 use data::Schema;
 use master::{Event, JobLink, Runner};
-use matrix::{MatrixSpec, Storage};
-use rpc::message::control::{Member, MemberKind};
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, spread};
+use worker::JobLayout;
 
+use super::place::layout;
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
 use crate::error::Error;
@@ -27,10 +26,6 @@ use crate::run::closing::Closing;
 use crate::run::judge::{Interrupted, Judge, Outcome};
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
-/// Partitions a lane has of each matrix: placement can change without cutting.
-const PARTITIONS_A_LANE: u32 = 4;
-/// Most bytes that a task sends to a lane without hearing that they have come.
-const WINDOW_BYTES: u64 = 64 << 20;
 /// How often the driver looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often people hear of progress.
@@ -154,7 +149,7 @@ impl<'a> Course<'a> {
         }
         let facts = self.closing(&looked).facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
-        let layout = self.layout(&model, looked.task_count)?;
+        let layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
         let mut servers = Servers::connect(&layout, &self.driver.token)?;
         let opened = servers.open_job();
         self.servers = Some(servers);
@@ -299,37 +294,6 @@ impl<'a> Course<'a> {
                 Ok(None)
             }
             _ => Ok(None),
-        })
-    }
-
-    /// Where the parameters lie: partitions in even blocks over all lanes of all servers.
-    fn layout(&self, model: &algo::Model, task_count: u32) -> Result<JobLayout, Error> {
-        let mut lanes = Vec::new();
-        let mut memory = 0u64;
-        for server in &self.link.servers {
-            if let MemberKind::Server { addresses, lanes: count, memory_limit_bytes } = &server.kind {
-                lanes.extend((0..*count).map(|lane| LaneAddress { addresses: addresses.clone(), lane }));
-                memory = memory.saturating_add(*memory_limit_bytes);
-            }
-        }
-        let partitions = lanes.len() as u32 * PARTITIONS_A_LANE;
-        let job = &self.job;
-        let matrices = self.algorithm.matrices(model, job.consistency, partitions, job.seed)?;
-        check_memory(&matrices, memory, &self.link.servers)?;
-        let owners = matrices
-            .iter()
-            .map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16))
-            .collect();
-        Ok(JobLayout {
-            job: self.link.job,
-            task_count,
-            wait_limit: job.wait_limit,
-            window_bytes: WINDOW_BYTES,
-            prefetch_ignores_own_pushes: false,
-            matrices,
-            lanes,
-            owners,
-            home: 0,
         })
     }
 
@@ -484,32 +448,4 @@ impl<'a> Course<'a> {
         }
         self.progress.clear();
     }
-}
-
-/// Refuses what cannot fit: dense matrices take all their rows from the start.
-fn check_memory(matrices: &[MatrixSpec], limit: u64, servers: &[Member]) -> Result<(), Error> {
-    let bytes = |spec: &MatrixSpec| {
-        let width = spec.rule.row_width(spec.columns_of_table()) as u128;
-        let size = if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
-        u128::from(spec.key_bound()) * spec.table_count() as u128 * width * size
-    };
-    let dense: Vec<&MatrixSpec> = matrices.iter().filter(|spec| spec.storage == Storage::Dense).collect();
-    let sum: u128 = dense.iter().map(|spec| bytes(spec)).sum();
-    if sum <= u128::from(limit) {
-        return Ok(());
-    }
-    let parts: Vec<String> = dense
-        .iter()
-        .map(|spec| format!("{} {}", spec.name, crate::progress::bytes(bytes(spec) as u64)))
-        .collect();
-    let limit = crate::progress::bytes(limit);
-    Err(Error::Request {
-        what: format!(
-            "the matrices take {} ({}), the {} servers together may hold {limit}",
-            crate::progress::bytes(u64::try_from(sum).unwrap_or(u64::MAX)),
-            parts.join(" + "),
-            servers.len()
-        ),
-        advice: "start more servers, or servers with a higher --memory-limit".into(),
-    })
 }

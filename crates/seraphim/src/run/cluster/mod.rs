@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`say`] | what driver and workers say to each other |
 //! | [`driver`] | the course of a job |
+//! | `place` | where the parameters of a job lie |
 //! | [`worker`] | a worker: what it does with what it hears |
 //! | [`tasks`] | the tasks of a job in one worker |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close |
@@ -13,6 +14,7 @@
 
 pub mod driver;
 pub mod launch;
+mod place;
 pub mod say;
 pub mod servers;
 pub mod tasks;
