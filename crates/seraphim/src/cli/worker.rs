@@ -10,6 +10,7 @@ use super::server::{member, member_args};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
+use crate::run::cluster::tasks::Slowness;
 use crate::run::cluster::worker::{WorkerConfig, run as work};
 
 pub(super) fn command() -> Command {
@@ -25,6 +26,14 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(u64).range(0..=60_000))
                 .help("Waits so long before each batch: a slow worker, to try what a cluster does with one"),
         )
+        .arg(
+            Arg::new("pause-every")
+                .long("pause-every")
+                .value_name("BATCHES")
+                .default_value("1")
+                .value_parser(clap::value_parser!(u64).range(1..=1_000_000))
+                .help("Waits only before every so many batches, the tasks of a job in turns"),
+        )
         .arg(token_arg())
         .args(log_args())
 }
@@ -33,9 +42,10 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     start_log(matches)?;
     let slots = crate::machine::core_count() as u32;
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
+    let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots })?,
-        pause: Duration::from_millis(pause),
+        slowness: Slowness { pause: Duration::from_millis(pause), every },
     };
     work(config, environment.formats, environment.interrupt)?;
     Ok(Exit::Done)

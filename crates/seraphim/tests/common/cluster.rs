@@ -97,6 +97,18 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts all and waits until they have joined. `slow`: milliseconds that the last worker waits before a batch.
     pub(crate) fn start(servers: usize, workers: usize, slow: u64) -> Self {
+        Self::start_with(servers, workers, |kind, number| {
+            let pause = if kind == "worker" && number + 1 == workers { slow } else { 0 };
+            if pause == 0 { Vec::new() } else { vec!["--pause-ms".into(), pause.to_string()] }
+        })
+    }
+
+    /// The same with flags of each member, by kind and number.
+    pub(crate) fn start_with(
+        servers: usize,
+        workers: usize,
+        flags: impl Fn(&str, usize) -> Vec<String>,
+    ) -> Self {
         let mut master = Process::start(&["master", "--listen", "127.0.0.1:0"]);
         let line = master.wait_for("master is ready");
         let at = line.find("127.0.0.1:").unwrap_or_else(|| panic!("no address in {line}"));
@@ -104,12 +116,16 @@ impl Cluster {
             line[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
         let mut cluster = Self { master, address, servers: Vec::new(), workers: Vec::new() };
         for i in 0..servers {
-            let server = cluster.member("server", i, &["--listen", "127.0.0.1:0", "--lanes", "1"]);
+            let more = flags("server", i);
+            let fixed = ["--listen", "127.0.0.1:0", "--lanes", "1"];
+            let more: Vec<&str> = fixed.into_iter().chain(more.iter().map(String::as_str)).collect();
+            let server = cluster.member("server", i, &more);
             cluster.servers.push(server);
         }
         for i in 0..workers {
-            let pause = if i + 1 == workers { slow } else { 0 };
-            let worker = cluster.member("worker", i, &["--pause-ms", &pause.to_string()]);
+            let more = flags("worker", i);
+            let more: Vec<&str> = more.iter().map(String::as_str).collect();
+            let worker = cluster.member("worker", i, &more);
             cluster.workers.push(worker);
         }
         cluster

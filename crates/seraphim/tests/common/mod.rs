@@ -4,6 +4,8 @@
 
 #[cfg(unix)]
 pub(crate) mod cluster;
+#[cfg(unix)]
+pub(crate) mod probe;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
 //! Whole matrices on all lanes of a job, by one who is no task.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use matrix::{Exported, MatrixSpec, OwnedValues};
 use rpc::Message;
@@ -21,6 +21,9 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 /// Bytes of keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
 
+/// First pause before a server that is full is asked again, unless it says another; doubled each time.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
+
 /// A connection to every lane of a job.
 pub struct Servers {
     layout: JobLayout,
@@ -40,8 +43,7 @@ impl Servers {
                     lane: layout.lanes[lane].lane,
                 };
                 let address = nearest(&layout.lanes[lane])?;
-                let (sender, receiver, _) =
-                    open(&address, CONNECT_LIMIT, &hello).map_err(Error::server(&address))?;
+                let (sender, receiver) = enter(&address, &hello).map_err(Error::server(&address))?;
                 receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
                 Ok((sender, receiver))
             })
@@ -312,4 +314,73 @@ fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
         }
     }
     (keys, out.expect("the values are always there"))
+}
+
+/// A connection to a server. One whose places are all taken, be it by strangers, is asked again for a while: they go when
+/// they do not say hello in time.
+fn enter(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
+    let deadline = Instant::now() + CONNECT_LIMIT;
+    let mut pause = FULL_PAUSE;
+    loop {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let error = match open(address, rest, hello) {
+            Ok((sender, receiver, _)) => return Ok((sender, receiver)),
+            Err(error) => error,
+        };
+        pause = match &error {
+            rpc::Error::Refused(fault) if fault.kind.retry_may_help() => {
+                Duration::from_millis(fault.retry_after_ms.into()).max(FULL_PAUSE)
+            }
+            // The refusal of a full server may be lost with a reset.
+            rpc::Error::Closed => pause * 2,
+            rpc::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ConnectionReset => {
+                pause * 2
+            }
+            _ => return Err(error),
+        };
+        if Instant::now() + pause >= deadline {
+            return Err(error);
+        }
+        std::thread::sleep(pause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_server_full_of_strangers_is_asked_again() {
+        let limits = rpc::Limits {
+            connections: 1,
+            hello_time: Duration::from_millis(300),
+            close_time: Duration::from_millis(50),
+            ..rpc::Limits::default()
+        };
+        let config = server::ServerConfig { limits, ..server::ServerConfig::default() };
+        let stop = rpc::Stop::new();
+        let (ready, is_ready) = channel();
+        let serving = {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                server::run(config, stop, move |addresses| {
+                    ready.send(addresses[0].clone()).expect("the test listens");
+                    Ok::<(), server::Error>(())
+                })
+            })
+        };
+        let address = is_ready.recv().expect("it starts");
+        let Address::Tcp(place) = &address else { panic!("{address}") };
+        let stranger = TcpStream::connect(place).expect("it has one place");
+        let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+        let first = open(&address, CONNECT_LIMIT, &hello);
+        assert!(first.is_err(), "the stranger has the place");
+        enter(&address, &hello).expect("the stranger has not said hello in time");
+        drop(stranger);
+        stop.raise();
+        serving.join().expect("it does not panic").expect("it ends in order");
+    }
 }

@@ -141,8 +141,25 @@ pub(super) struct Work<'a> {
     pub(super) resumed: bool,
     pub(super) coordinator: &'a RemoteCoordinator,
     pub(super) say: &'a Say,
-    /// Artificial pause of a task after each step, for tests of slow workers.
-    pub(super) pause: Duration,
+    pub(super) slowness: Slowness,
+}
+
+/// How slow a worker is made, for tests: its tasks pause before every so many batches, in turns, so that no two tasks of a
+/// job pause at the same step unless they pause at more of them than their number allows.
+#[derive(Clone, Copy, Debug)]
+pub struct Slowness {
+    /// Length of a pause; 0: never.
+    pub pause: Duration,
+    /// 1: before every batch.
+    pub every: u64,
+}
+
+impl Slowness {
+    /// Whether a task pauses before a batch, counted from 0 over all epochs.
+    fn is_due(self, task: u32, task_count: u32, batch: u64) -> bool {
+        let turn = u64::from(task) * self.every / u64::from(task_count);
+        !self.pause.is_zero() && batch % self.every == turn
+    }
 }
 
 impl Work<'_> {
@@ -163,7 +180,13 @@ impl Work<'_> {
                     let run = || {
                         let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
                             .map_err(Error::process)?;
-                        let mut stream = Paced { stream: &mut data, pause: self.pause };
+                        let mut stream = Paced {
+                            stream: &mut data,
+                            slowness: self.slowness,
+                            task,
+                            task_count: self.layout.task_count,
+                            batch: 0,
+                        };
                         self.algorithm.train(TrainTask {
                             agent: &mut agent,
                             data: &mut stream,
@@ -195,7 +218,10 @@ impl Work<'_> {
 /// A stream that waits before each batch: a worker as slow as a test wants it.
 struct Paced<'a, 'b> {
     stream: &'a mut Watched<'b>,
-    pause: Duration,
+    slowness: Slowness,
+    task: u32,
+    task_count: u32,
+    batch: u64,
 }
 
 impl BatchStream for Paced<'_, '_> {
@@ -204,13 +230,31 @@ impl BatchStream for Paced<'_, '_> {
     }
 
     fn next(&mut self) -> Result<Option<&data::Batch>, data::Error> {
-        if !self.pause.is_zero() {
-            std::thread::sleep(self.pause);
+        if self.slowness.is_due(self.task, self.task_count, self.batch) {
+            std::thread::sleep(self.slowness.pause);
         }
+        self.batch += 1;
         self.stream.next()
     }
 
     fn forget(&mut self) {
         self.stream.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_pause_in_turns() {
+        let pauses = |every: u64| -> Vec<Vec<u64>> {
+            let slowness = Slowness { pause: Duration::from_millis(1), every };
+            (0..4).map(|task| (0..16).filter(|batch| slowness.is_due(task, 4, *batch)).collect()).collect()
+        };
+        assert_eq!(pauses(8), [[0, 8], [2, 10], [4, 12], [6, 14]]);
+        assert!(pauses(1).iter().all(|batches| batches.len() == 16), "before every batch");
+        let never = Slowness { pause: Duration::ZERO, every: 1 };
+        assert!(!never.is_due(0, 4, 0));
     }
 }

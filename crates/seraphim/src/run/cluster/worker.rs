@@ -12,7 +12,7 @@ use rpc::message::{ControlBody, JobId};
 
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
-use super::tasks::{RemoteCoordinator, Say, Work};
+use super::tasks::{RemoteCoordinator, Say, Slowness, Work};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
@@ -35,8 +35,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct WorkerConfig {
     /// How it joins.
     pub member: MemberConfig,
-    /// Artificial pause before each batch, for tests of slow workers.
-    pub pause: Duration,
+    /// How slow it is made, for tests.
+    pub slowness: Slowness,
 }
 
 /// A job under way here.
@@ -48,7 +48,7 @@ struct Here {
 
 /// Works until `interrupt` is raised or the master is gone for good.
 pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -> Result<(), Error> {
-    let WorkerConfig { member, pause } = config;
+    let WorkerConfig { member, slowness } = config;
     let (token, address) = (member.token.clone(), member.master.clone());
     let (membership, events) = join(member).map_err(Error::server(&address))?;
     tracing::info!(id = membership.id(), master = %address, "worker joined");
@@ -62,7 +62,7 @@ pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -
         match events.recv_timeout(LOOK_EVERY) {
             Ok(MemberEvent::Said(ControlBody::ToTask { job, body })) => {
                 let here =
-                    jobs.entry(job).or_insert_with(|| start(job, &membership, &token, pause, &formats));
+                    jobs.entry(job).or_insert_with(|| start(job, &membership, &token, slowness, &formats));
                 here.hear(job, body);
             }
             Ok(MemberEvent::Lost { reason }) => {
@@ -108,7 +108,7 @@ fn start(
     job: JobId,
     membership: &Membership,
     token: &[u8],
-    pause: Duration,
+    slowness: Slowness,
     formats: &Arc<FormatTable>,
 ) -> Here {
     let membership = membership.clone();
@@ -124,7 +124,7 @@ fn start(
         say,
         coordinator: Arc::clone(&coordinator),
         token: token.to_vec(),
-        pause,
+        slowness,
         formats: Arc::clone(formats),
         interrupt: Interrupt::new(),
         opened: Mutex::default(),
@@ -149,7 +149,7 @@ struct Part {
     say: Say,
     coordinator: Arc<RemoteCoordinator>,
     token: Vec<u8>,
-    pause: Duration,
+    slowness: Slowness,
     formats: Arc<FormatTable>,
     interrupt: Interrupt,
     opened: Mutex<Option<TrainJob>>,
@@ -290,7 +290,7 @@ impl Part {
             resumed,
             coordinator: &self.coordinator,
             say: &self.say,
-            pause: self.pause,
+            slowness: self.slowness,
         };
         work.run(shares)
     }

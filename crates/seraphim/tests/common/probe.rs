@@ -1,0 +1,249 @@
+//! A job on real servers whose tasks the test plays itself: every step of a task adds 1 to two keys of its own in every
+//! partition, first to the one, then to the other. What a reader sees of them tells what it may miss.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use matrix::{
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Part, Partitioner,
+    PushRule, Storage, Values, ValuesMut,
+};
+use rpc::message::{Hello, OpenJob, Role, Stats, StatsReply};
+use rpc::{Address, Message, Receiver, Sender};
+use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+
+use super::cluster::Cluster;
+
+/// Of each matrix, on two servers.
+pub(crate) const PARTITIONS: u32 = 6;
+/// Servers, of one lane each.
+pub(crate) const SERVERS: u16 = 2;
+/// The job of a test.
+const JOB: u32 = 1;
+/// Longest wait of a task: far more than any test takes, so that what is blocked by mistake is an error that says so.
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// Longest wait for what a server is to count.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// More than all that a probe sends.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// A cluster without workers and a job on it.
+pub(crate) struct Probe {
+    /// Ended with the probe.
+    _cluster: Mutex<Cluster>,
+    pub(crate) layout: JobLayout,
+    tools: Vec<Mutex<(Sender, Receiver)>>,
+}
+
+/// The counts that a pull has shown: by row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    values: Vec<f32>,
+    tasks: usize,
+}
+
+impl Seen {
+    /// Of one task: its first and its second count, by partition.
+    pub(crate) fn of(&self, task: u32) -> Vec<(u64, u64)> {
+        let rows = self.values.chunks(2 * self.tasks);
+        rows.map(|rows| (rows[task as usize] as u64, rows[self.tasks + task as usize] as u64)).collect()
+    }
+
+    /// The bytes, for readers that must see the same.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// Whether no count has fallen since `earlier`.
+    pub(crate) fn is_not_before(&self, earlier: &Self) -> bool {
+        self.values.iter().zip(&earlier.values).all(|(now, then)| now >= then)
+    }
+}
+
+impl Probe {
+    /// Two servers, and a job with a matrix for each consistency.
+    pub(crate) fn start(tasks: u32, consistencies: &[Consistency]) -> Self {
+        let cluster = Cluster::start(SERVERS.into(), 0, 0);
+        let status = cluster.wait_until(|_| true);
+        let mut lanes: Vec<LaneAddress> = Vec::new();
+        for member in status["members"].as_array().into_iter().flatten() {
+            let addresses: Vec<String> = serde_json::from_value(member["member"]["addresses"].clone())
+                .expect("a server says where it is");
+            lanes.push(LaneAddress { addresses, lane: 0 });
+        }
+        assert_eq!(lanes.len(), usize::from(SERVERS), "{status:#}");
+        let matrices: Vec<MatrixSpec> =
+            consistencies.iter().enumerate().map(|(i, consistency)| spec(i, tasks, *consistency)).collect();
+        let owners = matrices.iter().map(|_| spread(PARTITIONS, SERVERS)).collect();
+        let layout = JobLayout {
+            job: JOB,
+            task_count: tasks,
+            wait_limit: WAIT_LIMIT,
+            window_bytes: WINDOW_BYTES,
+            matrices,
+            lanes,
+            owners,
+            home: 0,
+            prefetch_ignores_own_pushes: false,
+        };
+        let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
+        let probe = Self { _cluster: Mutex::new(cluster), layout, tools };
+        for lane in 0..SERVERS {
+            let open = OpenJob {
+                request: 2,
+                job: JOB,
+                task_count: tasks,
+                wait_limit_ms: WAIT_LIMIT.as_millis() as u64,
+                matrices: probe.layout.matrices.clone(),
+                held: probe.layout.held_by(lane),
+                home: lane == 0,
+            };
+            let answer = probe.ask(lane, &Message::OpenJob(open));
+            assert!(matches!(answer, Message::Done(_)), "{answer:?}");
+        }
+        probe
+    }
+
+    /// Says something to a server, as a tool; its answer.
+    pub(crate) fn ask(&self, lane: u16, message: &Message) -> Message {
+        let mut tool = self.tools[usize::from(lane)].lock().expect("no test panics in between");
+        tool.0.send(message).expect("the server lives");
+        tool.1.receive().expect("the server answers")
+    }
+
+    /// A connection of a task, in its name: earlier ones of the task to that server are dropped.
+    pub(crate) fn line(&self, lane: u16, task: u32) -> (Sender, Receiver) {
+        line(&self.layout, lane, Role::Task { job: JOB, task })
+    }
+
+    /// What a server has counted.
+    pub(crate) fn stats(&self, lane: u16) -> StatsReply {
+        match self.ask(lane, &Message::Stats(Stats { request: 3, job: JOB })) {
+            Message::StatsReply(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks every server until its counts are as wanted.
+    pub(crate) fn wait_until(&self, wanted: impl Fn(&StatsReply) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        for lane in 0..SERVERS {
+            loop {
+                let stats = self.stats(lane);
+                if wanted(&stats) {
+                    break;
+                }
+                assert!(Instant::now() < deadline, "server {lane} stays at {stats:?}");
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The agent of a task.
+    pub(crate) fn agent(&self, task: u32) -> RemoteAgent {
+        RemoteAgent::new(self.layout.clone(), task, Vec::new()).expect("the layout is whole")
+    }
+
+    /// Plays all tasks, each on a thread, to their end; what they give.
+    pub(crate) fn run<T: Send>(&self, play: impl Fn(u32, &mut RemoteAgent) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let play = &play;
+            let threads: Vec<_> = (0..self.layout.task_count)
+                .map(|task| {
+                    scope.spawn(move || {
+                        let mut agent = self.agent(task);
+                        let given = play(task, &mut agent);
+                        agent.finish().expect("nothing hinders the end");
+                        given
+                    })
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, T>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        })
+    }
+
+    /// What is pushed in a step: 1 to the first key of the task in each of these partitions, then to the second.
+    pub(crate) fn push(&self, agent: &mut RemoteAgent, matrix: u32, partitions: std::ops::Range<u32>) {
+        let (tasks, task) = (u64::from(self.layout.task_count), u64::from(agent.task()));
+        for half in 0..2 {
+            let keys: Vec<u64> =
+                partitions.clone().map(|p| (2 * u64::from(p) + half) * tasks + task).collect();
+            let ones = vec![1.0f32; keys.len()];
+            let part = Part::Rows(Keys::Sorted(&keys));
+            agent.push(MatrixId(matrix), part, Values::F32(&ones)).expect("a push waits within the limit");
+        }
+    }
+
+    /// Pushes everywhere and ticks.
+    pub(crate) fn step(&self, agent: &mut RemoteAgent, matrix: u32) {
+        self.push(agent, matrix, 0..PARTITIONS);
+        agent.tick().expect("a tick waits for nobody");
+    }
+
+    /// Pulls everything.
+    pub(crate) fn look(&self, agent: &mut RemoteAgent, matrix: u32) -> Seen {
+        let mut values = vec![0.0; self.rows() as usize];
+        agent
+            .pull(MatrixId(matrix), self.everything(), ValuesMut::F32(&mut values))
+            .expect("a pull waits within the limit");
+        Seen { values, tasks: self.layout.task_count as usize }
+    }
+
+    /// All rows.
+    pub(crate) fn everything(&self) -> Part<'static> {
+        Part::Rows(Keys::Range(0, self.rows()))
+    }
+
+    fn rows(&self) -> u64 {
+        self.layout.matrices[0].rows
+    }
+
+    /// All rows at the end, when all tasks have left: every task must have been counted exactly as often as it pushed.
+    pub(crate) fn assert_conserved(&self, matrix: u32, pushed: &[u64]) {
+        let export = |lane| {
+            let export = rpc::message::Export { request: 4, job: JOB, matrix, offset: 0 };
+            match self.ask(lane, &Message::Export(export)) {
+                Message::ExportPage(page) => page,
+                other => panic!("{other:?}"),
+            }
+        };
+        let tasks = u64::from(self.layout.task_count);
+        let mut count = 0;
+        for page in (0..SERVERS).map(export) {
+            let matrix::OwnedValues::F32(values) = &page.values else { panic!("the matrix is of f32") };
+            for (key, value) in page.keys.iter().zip(values) {
+                let wanted = pushed[(key % tasks) as usize];
+                assert_eq!(*value as u64, wanted, "key {key} of task {}", key % tasks);
+                count += 1;
+            }
+        }
+        assert_eq!(count, self.rows(), "every row is on one server");
+    }
+}
+
+fn spec(number: usize, tasks: u32, consistency: Consistency) -> MatrixSpec {
+    MatrixSpec {
+        name: format!("probe_{number}"),
+        element: ElementType::F32,
+        rows: 2 * u64::from(tasks) * u64::from(PARTITIONS),
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: PARTITIONS },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency,
+        seed: 1,
+    }
+}
+
+fn line(layout: &JobLayout, lane: u16, role: Role) -> (Sender, Receiver) {
+    let text = &layout.lanes[usize::from(lane)].addresses[0];
+    let address: Address = text.parse().expect("a server says an address");
+    let hello = Hello { request: 1, token: Vec::new(), role, lane: 0 };
+    let (sender, receiver, _) = rpc::open(&address, PATIENCE, &hello).expect("the server takes it");
+    (sender, receiver)
+}

@@ -1,0 +1,115 @@
+//! `GET /metrics` on the ports of master and server shows what docs/cluster.md lists, while a job runs, in the text format
+//! of Prometheus; and it shows nothing that the page does not list.
+#![cfg(unix)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use common::cluster::Cluster;
+use common::{Folder, clicks, succeed};
+
+/// Longest wait for the text.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// The page that lists them.
+const PAGE: &str = include_str!("../../../docs/cluster.md");
+
+fn get(place: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(place).expect("it takes connections");
+    stream.set_read_timeout(Some(ANSWER_LIMIT)).expect("it is a socket");
+    write!(stream, "GET {path} HTTP/1.1\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    let (head, body) = text.split_once("\r\n\r\n").expect("it speaks HTTP");
+    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    body.to_owned()
+}
+
+/// The sum of all series of a name, those with all these labels.
+fn value(text: &str, name: &str, labels: &[&str]) -> f64 {
+    let series = text.lines().filter(|line| {
+        let rest = line.strip_prefix(name).unwrap_or("-");
+        rest.starts_with(['{', ' ']) && labels.iter().all(|label| rest.contains(label))
+    });
+    series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+/// Names that are shown.
+fn shown(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split(['{', ' ']).next()).filter(|name| !name.is_empty()).collect()
+}
+
+/// Names that the page lists, in rows of its tables.
+fn listed() -> BTreeSet<&'static str> {
+    let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split(['`', '{']).next()).filter(|name| name.starts_with("seraphim_")).collect()
+}
+
+#[test]
+fn master_and_server_show_what_the_page_lists() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start(1, 2, 2);
+    let job = [
+        &["lr", "--data", &data, "--model", &model, "--tasks", "2", "--servers", "1", "--workers", "2"][..],
+        &["--consistency", "ssp:1", "--set", "epochs=10000", "--set", "batch_size=128"],
+    ];
+    let client = cluster.submit(&job.concat());
+    let status = cluster
+        .wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 4000));
+    let members = status["members"].as_array().expect("it is a list");
+    let server = members.iter().find(|entry| entry["member"]["kind"] == "server").expect("there is one");
+    let place = server["member"]["addresses"][0].as_str().expect("it says where").trim_start_matches("tcp:");
+    // Something that is refused, so that refusals are counted.
+    let _ = rpc_refusal(place);
+    let (of_server, of_master) = (get(place, "/metrics"), get(&cluster.address, "/metrics"));
+    for name in ["pulls_total", "pushes_total", "task_clock", "waits_total", "wait_seconds_total"] {
+        let count = value(&of_server, &format!("seraphim_{name}"), &["job=\"1\""]);
+        assert!(count > 0.0, "{name} is {count} in {of_server}");
+    }
+    for kind in ["pull", "push", "tick"] {
+        let count = value(&of_server, "seraphim_requests_total", &[&format!("kind=\"{kind}\"")]);
+        assert!(count > 0.0, "{kind} is {count} in {of_server}");
+    }
+    let beyond = value(&of_server, "seraphim_pull_staleness_count", &[])
+        - value(&of_server, "seraphim_pull_staleness_bucket", &["le=\"1\""]);
+    assert!(beyond.abs() < f64::EPSILON, "no pull beyond SSP(1): {of_server}");
+    assert!(value(&of_server, "seraphim_memory_bytes", &[]) > 0.0, "{of_server}");
+    assert!(value(&of_server, "seraphim_rpc_bytes_in_total", &[]) > 0.0, "{of_server}");
+    for (name, label, count) in [
+        ("members", "kind=\"server\"", 1.0),
+        ("members", "kind=\"worker\"", 2.0),
+        ("jobs", "state=\"running\"", 1.0),
+    ] {
+        assert_eq!(value(&of_master, &format!("seraphim_master_{name}"), &[label]), count, "{of_master}");
+    }
+    assert!(value(&of_master, "seraphim_master_heartbeats_total", &[]) > 0.0, "{of_master}");
+    let shown: BTreeSet<&str> = shown(&of_server).union(&shown(&of_master)).copied().collect();
+    let listed = listed();
+    let unlisted: Vec<_> = shown.difference(&listed).collect();
+    let missing: Vec<_> = listed.difference(&shown).collect();
+    assert!(
+        unlisted.is_empty() && missing.is_empty(),
+        "not on the page: {unlisted:?}; only there: {missing:?}"
+    );
+    for place in [place, &cluster.address] {
+        assert_eq!(get(place, "/health"), "ok\n");
+    }
+    succeed(&["cancel", "1", "--master", &cluster.address]);
+    client.end();
+}
+
+/// Asks a server for a job that is not there.
+fn rpc_refusal(place: &str) -> Option<rpc::Message> {
+    let address: rpc::Address = place.parse().ok()?;
+    let hello =
+        rpc::message::Hello { request: 1, token: Vec::new(), role: rpc::message::Role::Tool, lane: 0 };
+    let (mut sender, mut receiver, _) = rpc::open(&address, ANSWER_LIMIT, &hello).ok()?;
+    sender.send(&rpc::Message::Stats(rpc::message::Stats { request: 2, job: 99 })).ok()?;
+    receiver.receive().ok()
+}
