@@ -21,18 +21,53 @@ pub(super) trait Fixed: Copy + Default {
     /// Adds `item` of each value in `bytes`, whose size is a multiple of [`Self::SIZE`].
     fn extend<U>(bytes: &[u8], item: impl Fn(Self) -> U, out: &mut Vec<U>);
     const SIZE: usize = size_of::<Self>();
+    /// In half the bytes, when that is exact: a dictionary that fits the cache is looked up faster.
+    fn halved(self) -> Option<u32>;
+    /// The value that was halved.
+    fn whole(half: u32) -> Self;
 }
 
 macro_rules! fixed {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $halved:expr, $whole:expr;)*) => {$(
         impl Fixed for $type {
+            #[inline]
+            fn halved(self) -> Option<u32> {
+                $halved(self)
+            }
+
+            #[inline]
+            fn whole(half: u32) -> Self {
+                $whole(half)
+            }
+
             fn extend<U>(bytes: &[u8], item: impl Fn(Self) -> U, out: &mut Vec<U>) {
                 out.extend(bytes.as_chunks().0.iter().map(|bytes| item(Self::from_le_bytes(*bytes))));
             }
         }
     )*};
 }
-fixed!(i32, i64, f32, f64);
+fixed! {
+    i32: |_| None, |_| 0;
+    i64: |value| u32::try_from(value).ok(), i64::from;
+    f32: |_| None, |_| 0.0;
+    f64: |_| None, |_| 0.0;
+}
+
+/// The values that positions name.
+enum Dictionary<T> {
+    Whole(Vec<T>),
+    Halved(Vec<u32>),
+}
+
+impl<T: Fixed> Dictionary<T> {
+    /// The values in `bytes`.
+    fn new(bytes: &[u8]) -> Self {
+        let mut whole = Vec::with_capacity(bytes.len() / T::SIZE);
+        T::extend(bytes, |value| value, &mut whole);
+        let halved: Option<Vec<u32>> = whole.iter().map(|value| value.halved()).collect();
+        halved.map_or(Self::Whole(whole), Self::Halved)
+    }
+}
 
 /// A column of lists.
 pub(super) struct ListPages<T> {
@@ -40,7 +75,7 @@ pub(super) struct ListPages<T> {
     /// Definition level of a value that is there, and of a null in a list.
     present: u32,
     null: Option<u32>,
-    dictionary: Vec<T>,
+    dictionary: Dictionary<T>,
     page: Option<Cursor>,
     /// Levels of no value: position and level.
     holes: Vec<(usize, u32)>,
@@ -83,7 +118,14 @@ impl<T: Fixed> ListPages<T> {
         let descriptor = column.column_descr();
         let present = descriptor.max_def_level() as u32;
         let null = has_optional_element(descriptor).then(|| present - 1);
-        Self { pages, present, null, dictionary: Vec::new(), page: None, holes: Vec::new() }
+        Self {
+            pages,
+            present,
+            null,
+            dictionary: Dictionary::Whole(Vec::new()),
+            page: None,
+            holes: Vec::new(),
+        }
     }
 
     /// The next `count` lists.
@@ -169,8 +211,7 @@ impl<T: Fixed> ListPages<T> {
                     let size = (*num_values as usize).saturating_mul(T::SIZE);
                     let bytes =
                         buf.get(..size).ok_or_else(|| fault("a dictionary ends before its values"))?;
-                    self.dictionary.clear();
-                    T::extend(bytes, |value| value, &mut self.dictionary);
+                    self.dictionary = Dictionary::new(bytes);
                 }
                 Page::DataPage { .. } | Page::DataPageV2 { .. } => {
                     self.page = Some(Cursor::open(page, self.present)?);
@@ -244,7 +285,7 @@ impl Values {
         &mut self,
         bytes: &[u8],
         count: usize,
-        dictionary: &[T],
+        dictionary: &Dictionary<T>,
         item: impl Fn(T) -> U,
         out: &mut Vec<U>,
     ) -> Result<(), ParquetError> {
@@ -256,7 +297,12 @@ impl Values {
                 *at = end;
                 Ok(())
             }
-            Self::Numbers(numbers) => numbers.look_up(bytes, count, dictionary, item, out),
+            Self::Numbers(numbers) => match dictionary {
+                Dictionary::Whole(values) => numbers.look_up(bytes, count, values, item, out),
+                Dictionary::Halved(halves) => {
+                    numbers.look_up(bytes, count, halves, |half| item(T::whole(half)), out)
+                }
+            },
         }
     }
 }
