@@ -109,6 +109,15 @@ impl BatchBuilder {
         }
     }
 
+    /// As [`Self::extend_ones`], of keys of 32 bits.
+    #[inline]
+    pub(crate) fn extend_short_ones(&mut self, keys: &[u32]) {
+        self.keys.extend_short(keys);
+        if !self.batch.values.is_empty() {
+            self.batch.values.resize(self.keys.len(), 1.0);
+        }
+    }
+
     /// Entries of value 1, all at once, whose keys are small.
     #[inline]
     pub(crate) fn extend_small_ones(&mut self, keys: &[u32]) {

@@ -44,7 +44,15 @@ impl Keys {
         }
     }
 
-    /// Adds keys that are below [`SMALL_KEY_END`].
+    #[inline]
+    pub(crate) fn extend_short(&mut self, keys: &[u32]) {
+        if u64::from(keys.iter().fold(0, |bits, key| bits | key)) >= SMALL_KEY_END {
+            self.widen();
+        }
+        self.extend_small(keys);
+    }
+
+    /// Adds keys that are below [`SMALL_KEY_END`], unless one was not before.
     #[inline]
     pub(crate) fn extend_small(&mut self, keys: &[u32]) {
         if self.is_wide {
@@ -144,20 +152,23 @@ mod tests {
     proptest! {
         #[test]
         fn keys_are_what_was_pushed_however_wide(
-            parts in prop::collection::vec((0..4u8, prop::collection::vec(key(), 0..9)), 0..9),
+            parts in prop::collection::vec((0..5u8, prop::collection::vec(key(), 0..9)), 0..9),
         ) {
             let (mut keys, mut expected) = (Keys::default(), vec![]);
             for (way, part) in parts {
                 let small: Vec<u32> = part.iter().map(|&key| (key % SMALL_KEY_END) as u32).collect();
+                let short: Vec<u32> = part.iter().map(|&key| key as u32).collect();
                 match way {
                     0 => part.iter().for_each(|&key| keys.push(key)),
                     1 => keys.extend(&part),
                     2 => keys.extend_small(&small),
+                    3 => keys.extend_short(&short),
                     _ => keys.truncate(expected.len() / 2),
                 }
                 match way {
                     0 | 1 => expected.extend(part),
                     2 => expected.extend(small.iter().copied().map(u64::from)),
+                    3 => expected.extend(short.iter().copied().map(u64::from)),
                     _ => expected.truncate(expected.len() / 2),
                 }
                 prop_assert_eq!(keys.len(), expected.len());

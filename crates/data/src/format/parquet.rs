@@ -13,6 +13,7 @@
 mod column;
 mod guard;
 mod layout;
+mod list_features;
 mod lists;
 mod pages;
 mod reader;

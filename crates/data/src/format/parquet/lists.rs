@@ -69,6 +69,23 @@ impl ListColumn {
         })
     }
 
+    /// Whether keys have 32 bits, so that [`Self::short_keys`] reads them; and then, from where on they are negative.
+    pub(super) fn short_key_end(&self) -> Option<u64> {
+        match self {
+            Self::I32(_) => Some(1 << 31),
+            Self::U32(_) => Some(1 << 32),
+            _ => None,
+        }
+    }
+
+    /// The next `count` lists of keys of 32 bits. A negative key is answered as its two's complement, so from 2^31 on.
+    pub(super) fn short_keys(&mut self, count: usize, out: &mut Lists<u32>) -> Result<(), ParquetError> {
+        match self {
+            Self::I32(c) | Self::U32(c) => c.lists(count, out, |v| v as u32),
+            _ => Err(ParquetError::General("no keys of 32 bits where they were".to_owned())),
+        }
+    }
+
     /// The next `count` lists of keys. A negative key is answered as its two's complement, so from 2^63 on.
     pub(super) fn keys(&mut self, count: usize, out: &mut Lists<u64>) -> Result<(), ParquetError> {
         match self {

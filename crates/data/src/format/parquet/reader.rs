@@ -12,7 +12,8 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use super::column::{AnyColumn, Texts};
 use super::guard::guarded;
 use super::layout::{Feature, Features};
-use super::lists::{ListColumn, Lists};
+use super::list_features::ListFeatures;
+use super::lists::ListColumn;
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
@@ -27,9 +28,6 @@ const CHUNK_RECORDS: usize = 1024;
 
 /// Entries of a chunk of lists, roughly: where lists are long, fewer records are decoded at a time.
 const CHUNK_ENTRIES: usize = 1 << 20;
-
-/// Keys are below this.
-const KEY_END: u64 = 1 << 63;
 
 /// Reads row groups, one after another.
 pub(super) struct ParquetReader {
@@ -68,13 +66,6 @@ struct Chunked<C> {
     chunk: C,
 }
 
-/// A column of lists and its chunk.
-struct ListChunk<T> {
-    column: ListColumn,
-    number: usize,
-    chunk: Lists<T>,
-}
-
 type Numbers = Chunked<Vec<f64>>;
 type Strings = Chunked<Texts>;
 
@@ -85,12 +76,7 @@ enum Label {
 
 enum FeatureColumns {
     Table(Vec<FeatureColumn>),
-    Lists(Box<ListColumns>),
-}
-
-struct ListColumns {
-    indices: ListChunk<u64>,
-    values: Option<ListChunk<f32>>,
+    Lists(Box<ListFeatures>),
 }
 
 /// A feature column of a table: its key, or its name when each value is a key of its own.
@@ -100,7 +86,7 @@ enum FeatureColumn {
 }
 
 /// What is wrong with a record: number of the column, what was expected, what was found.
-type Fault = (usize, String, String);
+pub(super) type Fault = (usize, String, String);
 
 impl ParquetReader {
     pub(super) fn new(shared: Arc<Shared>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
@@ -180,14 +166,6 @@ fn column(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<
     let pages = pages(input, file, unit, number)?;
     guarded(|| AnyColumn::new(get_column_reader(Arc::clone(&descriptor), pages), &descriptor))
         .map_err(|reason| damaged(file, &reason))
-}
-
-/// A column of lists of a row group.
-fn list_chunk<T>(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<ListChunk<T>, Error> {
-    let pages = pages(input, file, unit, number)?;
-    let column = guarded(|| ListColumn::new(pages, file.metadata.row_group(unit).column(number)))
-        .map_err(|reason| damaged(file, &reason))?;
-    Ok(ListChunk { column, number, chunk: Lists::default() })
 }
 
 /// Adds the distinct strings of the label column of a file, if it has strings.
@@ -270,9 +248,14 @@ impl RowGroup {
                 FeatureColumns::Table(table.iter().map(feature).collect::<Result<_, _>>()?)
             }
             Features::Lists { indices, values } => {
-                let indices = list_chunk(input, file, unit, *indices)?;
-                let values = values.map(|values| list_chunk(input, file, unit, values)).transpose()?;
-                FeatureColumns::Lists(Box::new(ListColumns { indices, values }))
+                let list = |number| -> Result<_, Error> {
+                    let pages = pages(input, file, unit, number)?;
+                    guarded(|| ListColumn::new(pages, file.metadata.row_group(unit).column(number)))
+                        .map(|column| (column, number))
+                        .map_err(|reason| damaged(file, &reason))
+                };
+                let values = values.map(list).transpose()?;
+                FeatureColumns::Lists(Box::new(ListFeatures::new(list(*indices)?, values)))
             }
         };
         Ok(Self {
@@ -337,7 +320,7 @@ impl RowGroup {
             self.group.as_ref().map(|(name, group)| group_key(name, group.chunk.get(r).unwrap_or_default()));
         let pushed = match &self.features {
             FeatureColumns::Table(table) => push_table(table, r, keep_zeros, sink, dictionary),
-            FeatureColumns::Lists(lists) => push_lists(lists, r, keep_zeros, sink),
+            FeatureColumns::Lists(lists) => lists.push_record(r, keep_zeros, sink.builder()),
         };
         if let Err(fault) = pushed {
             sink.abandon();
@@ -391,11 +374,7 @@ impl FeatureColumns {
                 FeatureColumn::Number(_, numbers) => numbers.column.numbers(count, &mut numbers.chunk),
                 FeatureColumn::Text(_, strings) => strings.column.texts(count, &mut strings.chunk),
             }),
-            Self::Lists(lists) => {
-                let ListColumns { indices, values } = &mut **lists;
-                indices.column.keys(count, &mut indices.chunk)?;
-                values.as_mut().map_or(Ok(()), |values| values.column.numbers(count, &mut values.chunk))
-            }
+            Self::Lists(lists) => lists.fill(count),
         }
     }
 }
@@ -428,49 +407,9 @@ fn push_table(
 }
 
 #[inline]
-fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
+pub(super) fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
     if value.is_finite() {
         return Ok(value);
     }
     Err((column, "a finite number that a 32-bit float can hold".to_owned(), written.to_string()))
-}
-
-#[inline]
-fn push_lists(columns: &ListColumns, r: usize, keep_zeros: bool, sink: &mut Sink) -> Result<(), Fault> {
-    let ListColumns { indices, values } = columns;
-    let keys = list(indices, r)?;
-    let builder = sink.builder();
-    match values {
-        None => builder.extend_ones(keys),
-        Some(values) => {
-            let numbers = list(values, r)?;
-            if numbers.len() != keys.len() {
-                let expected = format!("{} values, one for each index", keys.len());
-                return Err((values.number, expected, format!("{} values", numbers.len())));
-            }
-            for (&key, &value) in keys.iter().zip(numbers) {
-                if value != 0.0 || keep_zeros {
-                    builder.push(key, finite(value, f64::from(value), values.number)?);
-                }
-            }
-        }
-    }
-    if keys.iter().fold(0, |bits, key| bits | key) >= KEY_END {
-        let key = keys.iter().copied().find(|&key| key >= KEY_END).unwrap_or_default();
-        return Err((indices.number, "an index from 0 to 2^63 - 1".to_owned(), (key as i64).to_string()));
-    }
-    match builder.duplicate_key() {
-        Some(key) => Err((indices.number, "each index once in a record".to_owned(), format!("{key} twice"))),
-        None => Ok(()),
-    }
-}
-
-/// The list of record `r`. A null in it is found here only when the chunk has one at all.
-#[inline]
-fn list<T>(lists: &ListChunk<T>, r: usize) -> Result<&[T], Fault> {
-    let chunk = &lists.chunk;
-    if chunk.null_records.binary_search(&r).is_ok() {
-        return Err((lists.number, "a list without null".to_owned(), "null".to_owned()));
-    }
-    Ok(&chunk.items[chunk.offsets[r]..chunk.offsets[r + 1]])
 }

@@ -144,16 +144,18 @@ impl Runs {
                     passed += count;
                 }
                 Run::Packed(bit) => {
-                    let count = count.min(WORD_BITS);
-                    let mut zeros = !word(bytes, bit) & ((1 << count) - 1);
-                    while zeros != 0 {
-                        let position = zeros.trailing_zeros() as usize;
-                        if out.len() == full {
-                            self.skip(position);
-                            return Ok((passed + position, true));
+                    for start in (0..count).step_by(WORD_BITS) {
+                        let width = (count - start).min(WORD_BITS);
+                        let mut zeros = !word(bytes, bit + start) & ((1 << width) - 1);
+                        while zeros != 0 {
+                            let position = start + zeros.trailing_zeros() as usize;
+                            if out.len() == full {
+                                self.skip(position);
+                                return Ok((passed + position, true));
+                            }
+                            out.push(base + passed + position);
+                            zeros &= zeros - 1;
                         }
-                        out.push(base + passed + position);
-                        zeros &= zeros - 1;
                     }
                     self.skip(count);
                     passed += count;
@@ -211,23 +213,18 @@ impl Runs {
         item: impl Fn(T) -> U,
         out: &mut Vec<U>,
     ) -> Result<(), ParquetError> {
-        let (width, mask) = (self.width as usize, (1u64 << self.width) - 1);
+        let width = self.width as usize;
         let mut left = count;
         while left > 0 {
             let count = self.here(bytes, left)?;
-            let mut largest = 0;
-            match self.run {
+            let largest = match self.run {
                 Run::Repeated(number) => {
-                    largest = number as usize;
-                    let entry = dictionary.get(largest).copied().unwrap_or_default();
+                    let entry = dictionary.get(number as usize).copied().unwrap_or_default();
                     out.extend(std::iter::repeat_n(item(entry), count));
+                    number as usize
                 }
-                Run::Packed(first) => out.extend((0..count).map(|i| {
-                    let number = (word(bytes, first + i * width) & mask) as usize;
-                    largest = largest.max(number);
-                    item(dictionary.get(number).copied().unwrap_or_default())
-                })),
-            }
+                Run::Packed(first) => look_up_packed(bytes, first, count, width, dictionary, &item, out),
+            };
             if largest >= dictionary.len() {
                 let length = dictionary.len();
                 return Err(ParquetError::General(format!("entry {largest} of a dictionary of {length}")));
@@ -237,6 +234,29 @@ impl Runs {
         }
         Ok(())
     }
+}
+
+/// Adds `item` of the entries that `count` packed numbers name, the first of them at bit `first`; the largest number.
+///
+/// Not inlined: among all else that a caller holds, the compiler does not keep these few numbers in registers.
+#[inline(never)]
+fn look_up_packed<T: Copy + Default, U: Clone>(
+    bytes: &[u8],
+    first: usize,
+    count: usize,
+    width: usize,
+    dictionary: &[T],
+    item: impl Fn(T) -> U,
+    out: &mut Vec<U>,
+) -> usize {
+    let mask = (1u64 << width) - 1;
+    let mut largest = 0;
+    out.extend((0..count).map(|i| {
+        let number = (word(bytes, first + i * width) & mask) as usize;
+        largest = largest.max(number);
+        item(dictionary.get(number).copied().unwrap_or_default())
+    }));
+    largest
 }
 
 #[cfg(test)]

@@ -252,6 +252,25 @@ fn lists_give_their_keys_and_values() {
 }
 
 #[test]
+fn indices_of_32_bits_are_what_the_file_says_they_are() {
+    let read = |kind: &str, keys: Vec<i32>| {
+        let case = Case::new();
+        let element = format!("optional int32 element {kind}");
+        let schema = LISTS.replacen("optional int64 element", &element, 1);
+        let [label, _, values] = lists(vec![], vec![0.5, 2.0, 1.0]);
+        let indices = Raw::I32(keys, vec![3, 3, 1, 0, 3], vec![0, 1, 0, 0, 0]);
+        write(&case.path(), &schema, 1, &[label, indices, values]);
+        let batch = case.read().map_err(|error| error.to_string())?;
+        Ok::<_, String>([entries(&batch, 0), entries(&batch, 3)].concat())
+    };
+    assert_eq!(read("", vec![5, 1 << 30, 7]).expect("good"), [(5, 0.5), (1 << 30, 2.0), (7, 1.0)]);
+    let expected = [(5, 0.5), ((1 << 32) - 2, 2.0), (7, 1.0)];
+    assert_eq!(read("(UINT_32)", vec![5, -2, 7]).expect("good"), expected);
+    let error = read("", vec![5, 6, -7]).expect_err("a negative index");
+    assert!(error.contains("records.parquet:4:2: expected an index from 0 to 2^63 - 1, found -7"), "{error}");
+}
+
+#[test]
 fn bad_lists_are_errors_with_their_record() {
     let case = Case::new();
     let errors = [
