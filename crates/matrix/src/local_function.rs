@@ -74,8 +74,9 @@ impl<E: Ruled> Matrix<E> {
         self.counters.pushed(program.written.len() * self.spec.columns as usize);
         if self.spec.consistency.stages_pushes() {
             let program = Arc::new(program);
-            for p in 0..self.partitions.len() {
-                self.lock(p)?.stage_call(name, Arc::clone(&program));
+            let count = self.partitions.len();
+            for p in 0..count {
+                self.lock(p)?.stage_call(name, &program, count);
             }
             return Ok(());
         }

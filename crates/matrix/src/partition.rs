@@ -79,7 +79,7 @@ impl<E: Ruled> Partition<E> {
                     + push.values.capacity() * size_of::<E>()
             })
             .sum();
-        let arguments: usize = self.staged_calls.iter().map(|call| call.program.bytes).sum();
+        let arguments: usize = self.staged_calls.iter().map(|call| call.bytes).sum();
         tables + (staged + arguments) as u64
     }
 
@@ -148,9 +148,10 @@ impl<E: Ruled> Partition<E> {
         self.staged.push(push);
     }
 
-    /// Keeps functions until their clock is over.
-    pub(crate) fn stage_call(&mut self, name: PushName, program: Arc<Program>) {
-        self.staged_calls.push(StagedCall { name, program });
+    /// Keeps functions, which are shared by `sharers` partitions, until their clock is over.
+    pub(crate) fn stage_call(&mut self, name: PushName, program: &Arc<Program>, sharers: usize) {
+        let (program, bytes) = (Arc::clone(program), program.bytes.div_ceil(sharers.max(1)));
+        self.staged_calls.push(StagedCall { name, program, bytes });
     }
 
     /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock. A function comes

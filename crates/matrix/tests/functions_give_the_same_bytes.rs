@@ -45,7 +45,8 @@ fn spec(columns: usize, starts: &[u64]) -> MatrixSpec {
     }
 }
 
-/// The same rows as plain vectors, in a process, and on two lanes.
+/// The same rows as plain vectors, in a process and on a lane for each partition, which gets what it needs of the
+/// arguments.
 struct Three {
     plain: Vec<Vec<f32>>,
     agent: LocalAgent,
@@ -66,9 +67,8 @@ impl Three {
         store.create(spec.clone()).unwrap();
         let mut agent = Arc::new(store).agent(0);
         let partitions: Vec<u32> = (0..starts.len() as u32).collect();
-        let held = |odd: u32| partitions.iter().copied().filter(|p| p % 2 == odd).collect::<Vec<_>>();
-        let mut lanes: Vec<_> =
-            [0, 1].map(|odd| HeldMatrix::new(spec.clone(), &held(odd)).unwrap()).into_iter().collect();
+        let held = |p: &u32| HeldMatrix::new(spec.clone(), &[*p]).unwrap();
+        let mut lanes: Vec<_> = partitions.iter().map(held).collect();
         let placement = spec.partitioner.place(spec.key_bound());
         for (row, values) in (0u32..).zip(&plain) {
             let part = Part::Columns { row, keys: Keys::Range(0, columns as u64) };
@@ -79,7 +79,7 @@ impl Three {
                 let run = KeyRun { partition: *p, table: row, keys: &keys };
                 let name = PushName { clock: 0, task: 0, index: 0 };
                 let own = Values::F32(&values[range.start as usize..range.end as usize]);
-                lanes[(*p % 2) as usize].push(run, &mut Found::default(), name, own).unwrap();
+                lanes[*p as usize].push(run, &mut Found::default(), name, own).unwrap();
             }
         }
         Self { plain, agent, lanes, spec, table: FunctionTable::builtin(), pushes: 100 }
@@ -114,8 +114,9 @@ impl Three {
     fn push(&mut self, steps: &[FunctionCall]) -> Result<(), Error> {
         self.pushes += 1;
         let name = PushName { clock: 0, task: 0, index: self.pushes };
-        let columns = 0..self.spec.columns;
-        for lane in &mut self.lanes {
+        let placement = self.spec.partitioner.place(self.spec.columns);
+        for (p, lane) in self.lanes.iter_mut().enumerate() {
+            let columns = placement.range(p).unwrap();
             let split: Vec<_> =
                 steps.iter().map(|step| step.split(&self.table, columns.clone()).unwrap()).collect();
             lane.push_function(&self.table, &split, name)?;

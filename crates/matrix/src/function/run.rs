@@ -34,6 +34,8 @@ pub(crate) enum Mode {
 pub(crate) struct StagedCall {
     pub(crate) name: PushName,
     pub(crate) program: Arc<Program>,
+    /// Bytes of the arguments that this partition answers for.
+    pub(crate) bytes: usize,
 }
 
 /// Carries a program out on partitions: tried on all of them before, when a step asks for that.
@@ -42,7 +44,8 @@ pub(crate) fn carry_out_all<E: Ruled>(
     partitions: &mut [&mut [Table<E>]],
 ) -> Result<(), Error> {
     let mut kept = Vec::new();
-    if program.tries_first {
+    // One partition is as it was after a fault anyway.
+    if program.tries_first && partitions.len() > 1 {
         for tables in &mut *partitions {
             carry_out(program, tables, Mode::Try, &mut kept)?;
         }

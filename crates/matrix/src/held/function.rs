@@ -86,10 +86,11 @@ impl<E: Ruled> Held<E> {
 
     fn push_function(&mut self, program: Program, name: PushName) -> Result<(), Error> {
         let stages = self.spec.consistency.stages_pushes();
+        let count = self.partitions.iter().flatten().count();
         let held = self.partitions.iter_mut().flatten();
         if stages {
             let program = Arc::new(program);
-            held.for_each(|partition| partition.stage_call(name, Arc::clone(&program)));
+            held.for_each(|partition| partition.stage_call(name, &program, count));
             return Ok(());
         }
         carry_out_all(&program, &mut held.map(Partition::tables_mut).collect::<Vec<_>>())
