@@ -4,6 +4,7 @@
 use crate::clock::Clock;
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
+use crate::function::{FunctionCall, FunctionFault};
 
 /// A matrix of the job, by order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +51,18 @@ pub trait Agent: Send {
 
     /// Sends a change, merged by the push rule of the matrix. A non-finite value is refused whole.
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error>;
+
+    /// Carries a pull function out on a matrix; the bytes of its answer. It sees what a pull would see.
+    /// [`crate::function::call::ask`] takes the answer out of them.
+    fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
+        Err(Error::function(&matrix.0.to_string(), &call.name, FunctionFault::Agent))
+    }
+
+    /// Carries push functions out on a matrix, in this order and in one visit, when a push would be applied.
+    fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
+        let name = steps.first().map_or("", |call| &call.name);
+        Err(Error::function(&matrix.0.to_string(), name, FunctionFault::Agent))
+    }
 
     /// Ends a step: advances all matrices of the job.
     fn tick(&mut self) -> Result<(), Error>;

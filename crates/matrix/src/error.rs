@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, ClockFault};
 use crate::element::ElementType;
+use crate::function::FunctionFault;
 
 /// An error of this crate. Variants carry data; the text says what, where, and what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -79,6 +80,10 @@ pub enum Error {
     )]
     ReduceLength { first_task: u32, first_len: usize, task: u32, len: usize },
 
+    /// A PS function that was refused or failed.
+    #[error("function {function:?} on matrix {matrix:?}: {fault}")]
+    Function { matrix: String, function: String, fault: Box<FunctionFault> },
+
     /// A server that refused, was lost, or lost what it held.
     #[error("server {server}: {text}")]
     Server { server: String, text: String },
@@ -88,6 +93,14 @@ pub enum Error {
         "a task panicked while it changed {what}: its values cannot be trusted, start again from a model or checkpoint"
     )]
     Panicked { what: String },
+}
+
+impl Error {
+    /// A function that was refused or failed.
+    pub(crate) fn function(matrix: &str, function: &str, fault: FunctionFault) -> Self {
+        let (matrix, function) = (matrix.to_owned(), function.to_owned());
+        Error::Function { matrix, function, fault: Box::new(fault) }
+    }
 }
 
 /// Who is waited for.

@@ -94,6 +94,7 @@ impl<E: Ruled> Matrix<E> {
         let mut partitions = self.lock_all()?;
         for (_, partition) in &mut partitions {
             partition.merge_below(bound);
+            partition.check()?;
         }
         let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
         export_tables(&self.spec, &tables)

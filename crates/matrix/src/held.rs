@@ -46,6 +46,10 @@ macro_rules! with_held {
     };
 }
 
+mod function;
+
+pub use function::{FunctionPart, merge_parts};
+
 /// The keys of one partition in a pull or push.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRun<'a> {
@@ -236,6 +240,7 @@ impl<E: Ruled> Held<E> {
         if merges {
             partition.merge_below(clock);
         }
+        partition.check()?;
         partition.pull(&mut found.run(&run), out);
         Ok(())
     }
@@ -265,7 +270,10 @@ impl<E: Ruled> Held<E> {
     }
 
     fn export(&mut self, bound: Clock) -> Result<Exported, Error> {
-        self.partitions.iter_mut().flatten().for_each(|partition| partition.merge_below(bound));
+        for partition in self.partitions.iter_mut().flatten() {
+            partition.merge_below(bound);
+            partition.check()?;
+        }
         let tables: Vec<_> = self.tables().collect();
         export_tables(&self.spec, &tables)
     }

@@ -9,6 +9,8 @@
 //! | [`rule`] | how pushes merge, one file a rule |
 //! | [`schedule`] | step sizes over clocks |
 //! | [`clock`] | freshness: the clocks of tasks and the three modes, pure |
+//! | [`function`] | code that runs at the partitions |
+//! | [`vector`] | long vectors that are worked on at the partitions |
 //! | [`local`], [`local_agent`] | all of it in one process |
 //! | [`held`], [`router`] | the halves of it for servers and for agents that send |
 //! | [`export`] | a matrix out of its partitions, and back |
@@ -20,11 +22,13 @@ pub mod clock;
 pub mod element;
 pub mod error;
 pub mod export;
+pub mod function;
 mod gate;
 pub mod held;
 pub mod initializer;
 pub mod local;
 pub mod local_agent;
+mod local_function;
 mod matrix;
 mod partition;
 pub mod partitioner;
@@ -37,13 +41,15 @@ pub mod spec;
 mod staged;
 pub mod stats;
 mod storage;
+pub mod vector;
 
 pub use agent::{Agent, Keys, MatrixId, Part};
 pub use clock::{Clock, ClockTable, Consistency};
 pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;
 pub use export::Exported;
-pub use held::{Found, HeldMatrix, KeyRun, PushName};
+pub use function::{FunctionCall, FunctionFault, FunctionTable, PullFunction, PushFunction};
+pub use held::{Found, FunctionPart, HeldMatrix, KeyRun, PushName};
 pub use initializer::Initializer;
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
@@ -53,3 +59,4 @@ pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};
 pub use stats::{MatrixStats, StoreStats};
+pub use vector::{ServerVector, VectorPool};

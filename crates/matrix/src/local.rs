@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::export::Exported;
+use crate::function::FunctionTable;
 use crate::gate::Gate;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
@@ -29,6 +30,7 @@ pub struct LocalStore {
     matrices: Vec<AnyMatrix>,
     gate: Gate,
     task_count: u32,
+    functions: FunctionTable,
 }
 
 /// A matrix of any element type.
@@ -62,9 +64,17 @@ impl LocalStore {
     /// # Panics
     /// When there is no task.
     pub fn new(config: LocalConfig) -> Self {
+        Self::with_functions(config, FunctionTable::builtin())
+    }
+
+    /// As [`Self::new`], with functions of your own.
+    ///
+    /// # Panics
+    /// When there is no task.
+    pub fn with_functions(config: LocalConfig, functions: FunctionTable) -> Self {
         assert!(config.task_count > 0, "a job has at least one task");
         let gate = Gate::new(config.task_count, config.wait_limit);
-        Self { matrices: Vec::new(), gate, task_count: config.task_count }
+        Self { matrices: Vec::new(), gate, task_count: config.task_count, functions }
     }
 
     /// Adds a matrix, before the tasks start. The first is `MatrixId(0)`.
@@ -130,6 +140,10 @@ impl LocalStore {
 
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    pub(crate) fn functions(&self) -> &FunctionTable {
+        &self.functions
     }
 
     pub(crate) fn task_count(&self) -> u32 {

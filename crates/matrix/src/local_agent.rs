@@ -6,6 +6,7 @@ use crate::agent::{Agent, Keys, MatrixId, Part};
 use crate::clock::{Clock, ClockFault};
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
+use crate::function::FunctionCall;
 use crate::local::{AnyMatrix, LocalStore};
 use crate::matrix::{Matrix, Walk};
 use crate::route::{Route, table_and_keys};
@@ -181,6 +182,19 @@ impl Agent for LocalAgent {
         self.routes[id.0 as usize] = route;
         self.push_count += u32::from(result.is_ok());
         result
+    }
+
+    fn pull_function(&mut self, id: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
+        self.check_live("pull_function")?;
+        self.store.pull_function(self.task, self.clock, id, call)
+    }
+
+    fn push_function(&mut self, id: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
+        self.check_live("push_function")?;
+        let name = PushName { clock: self.clock, task: self.task, index: self.push_count };
+        self.store.push_function(name, id, steps)?;
+        self.push_count += 1;
+        Ok(())
     }
 
     fn tick(&mut self) -> Result<(), Error> {

@@ -44,12 +44,17 @@ impl<E: Ruled> Matrix<E> {
         out: &mut [E],
     ) -> Result<(), Error> {
         let merges = self.spec.consistency.stages_pushes();
+        let mut failure = Ok(());
         self.visit(walk, route, |partition, mut run| {
             if merges {
                 partition.merge_below(clock);
             }
+            if let Err(error) = partition.check() {
+                failure = Err(error);
+            }
             partition.pull(&mut run, out);
-        })
+        })?;
+        failure
     }
 
     /// Merges `values` for the keys of `route`, now or when their clock is over.

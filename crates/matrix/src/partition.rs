@@ -1,6 +1,10 @@
 //! A partition: the tables of its part of a matrix, and what is staged for them.
 
+use std::sync::Arc;
+
 use crate::clock::Clock;
+use crate::error::Error;
+use crate::function::{Program, StagedCall, carry_out_all};
 use crate::rule::{PushRule, Ruled, Step, Visit};
 use crate::staged::{PushName, StagedPush, merge_pushes};
 use crate::storage::Table;
@@ -16,6 +20,10 @@ pub(crate) struct Partition<E> {
     rule: PushRule,
     columns: usize,
     staged: Vec<StagedPush<E>>,
+    /// Functions that wait for their clock, beside the pushes.
+    staged_calls: Vec<StagedCall>,
+    /// The first staged function that failed: it had nobody left to answer to.
+    failure: Option<Error>,
     pool: Vec<StagedPush<E>>,
     merged: StagedPush<E>,
     /// Changes when positions lose their meaning: the tables were cleared, or rows have moved.
@@ -38,11 +46,22 @@ pub(crate) struct Run<'a> {
 impl<E: Ruled> Partition<E> {
     pub(crate) fn new(tables: Vec<Table<E>>, rule: PushRule, columns: usize) -> Self {
         let (staged, pool, merged) = (Vec::new(), Vec::new(), StagedPush::default());
-        Self { tables, rule, columns, staged, pool, merged, generation: 0 }
+        let (staged_calls, failure) = (Vec::new(), None);
+        Self { tables, rule, columns, staged, staged_calls, failure, pool, merged, generation: 0 }
     }
 
     pub(crate) fn tables(&self) -> &[Table<E>] {
         &self.tables
+    }
+
+    /// All tables, for functions. They change values and never move rows.
+    pub(crate) fn tables_mut(&mut self) -> &mut [Table<E>] {
+        &mut self.tables
+    }
+
+    /// The error of a staged function that failed, told to all who read from then on.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
@@ -60,13 +79,16 @@ impl<E: Ruled> Partition<E> {
                     + push.values.capacity() * size_of::<E>()
             })
             .sum();
-        tables + staged as u64
+        let arguments: usize = self.staged_calls.iter().map(|call| call.bytes).sum();
+        tables + (staged + arguments) as u64
     }
 
     /// Back to first values, nothing staged.
     pub(crate) fn clear(&mut self) {
         self.tables.iter_mut().for_each(Table::clear);
         self.staged.clear();
+        self.staged_calls.clear();
+        self.failure = None;
         self.generation += 1;
     }
 
@@ -126,14 +148,39 @@ impl<E: Ruled> Partition<E> {
         self.staged.push(push);
     }
 
-    /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock.
+    /// Keeps functions, which are shared by `sharers` partitions, until their clock is over.
+    pub(crate) fn stage_call(&mut self, name: PushName, program: &Arc<Program>, sharers: usize) {
+        let (program, bytes) = (Arc::clone(program), program.bytes.div_ceil(sharers.max(1)));
+        self.staged_calls.push(StagedCall { name, program, bytes });
+    }
+
+    /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock. A function comes
+    /// between the pushes before it and those after it.
     pub(crate) fn merge_below(&mut self, bound: Clock) {
-        if self.staged.iter().all(|push| push.name.clock >= bound) {
+        let bound = PushName { clock: bound, task: 0, index: 0 };
+        if self.staged_calls.iter().any(|call| call.name < bound) {
+            let mut calls = std::mem::take(&mut self.staged_calls);
+            calls.sort_by_key(|call| call.name);
+            let ready = calls.partition_point(|call| call.name < bound);
+            for call in calls.drain(..ready) {
+                self.merge_before(call.name);
+                if let Err(error) = carry_out_all(&call.program, &mut [&mut self.tables]) {
+                    self.failure.get_or_insert(error);
+                }
+            }
+            self.staged_calls = calls;
+        }
+        self.merge_before(bound);
+    }
+
+    /// Merges the pushes with names below `bound`.
+    fn merge_before(&mut self, bound: PushName) {
+        if self.staged.iter().all(|push| push.name >= bound) {
             return;
         }
         let mut staged = std::mem::take(&mut self.staged);
-        staged.sort_by_key(|push| (push.name.clock, push.table, push.name));
-        let ready = staged.partition_point(|push| push.name.clock < bound);
+        staged.sort_by_key(|push| (push.name >= bound, push.name.clock, push.table, push.name));
+        let ready = staged.partition_point(|push| push.name < bound);
         for group in staged[..ready].chunk_by_mut(|a, b| (a.name.clock, a.table) == (b.name.clock, b.table)) {
             self.merge_group(group);
         }

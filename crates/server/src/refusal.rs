@@ -63,7 +63,8 @@ impl From<matrix::Error> for Refusal {
             | Error::ElementType { .. }
             | Error::Import { .. }
             | Error::Task { .. }
-            | Error::ReduceLength { .. } => FaultKind::Invalid,
+            | Error::ReduceLength { .. }
+            | Error::Function { .. } => FaultKind::Invalid,
         };
         Self::new(kind, error.to_string())
     }

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::element::{Element, Float};
+use crate::function::Blocked;
 use crate::schedule::Schedule;
 
 /// A push rule with its settings. The optimizers take gradients; their slots are hidden columns beside the values.
@@ -312,7 +313,7 @@ pub(crate) trait Visit<E> {
 }
 
 /// An element type that push rules work on.
-pub(crate) trait Ruled: Element {
+pub(crate) trait Ruled: Element + Blocked {
     /// Hands the step of `rule` for a push stamped `clock` to `visit`.
     fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out;
     /// Makes the slots of `row` agree with its values when nothing else is known of them.

@@ -62,6 +62,17 @@ impl<E: Element> DenseRows<E> {
         true
     }
 
+    /// The key of the first row and all rows, if they are one element each.
+    pub(crate) fn line(&self) -> Option<(u64, &[E])> {
+        (self.rows.width() == 1).then(|| (self.start, self.rows.span(0, self.rows.len() as usize)))
+    }
+
+    /// As [`Self::line`].
+    pub(crate) fn line_mut(&mut self) -> Option<&mut [E]> {
+        let len = self.rows.len() as usize;
+        (self.rows.width() == 1).then(|| self.rows.span_mut(0, len))
+    }
+
     /// The position of the first of ascending keys without gaps.
     fn first_together(&self, keys: &[u64]) -> Option<u32> {
         let (first, last) = (*keys.first()?, *keys.last()?);

@@ -245,6 +245,17 @@ impl<E: Ruled> Table<E> {
         }
     }
 
+    /// The first key and all rows one behind the other, if the table is dense and its rows are one element each: a row of a
+    /// matrix partitioned by column.
+    pub(crate) fn line(&self) -> Option<(u64, &[E])> {
+        if let Rows::Dense(rows) = &self.rows { rows.line() } else { None }
+    }
+
+    /// As [`Self::line`].
+    pub(crate) fn line_mut(&mut self) -> Option<&mut [E]> {
+        if let Rows::Dense(rows) = &mut self.rows { rows.line_mut() } else { None }
+    }
+
     /// Makes place for `keys` (n, of a run: the largest comes last) that are too large for narrow rows; whether rows have
     /// moved.
     fn widen(&mut self, keys: &[u64]) -> bool {

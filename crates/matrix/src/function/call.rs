@@ -1,0 +1,344 @@
+//! A call: the name of a function, the rows, the argument as bytes. It is bound to the functions of a table and to a matrix
+//! before anything is visited, and everything that can be wrong with it is found then.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::agent::{Agent, MatrixId};
+use crate::error::Error;
+use crate::function::data::Data;
+use crate::function::{
+    Block, Columns, Count, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, pack, unpack,
+};
+use crate::spec::{Axis, MatrixSpec, Storage};
+
+/// One function asked for; plain data that may travel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// The function.
+    pub name: String,
+    /// The version of it that the caller knows.
+    pub version: u32,
+    /// Rows to read, in the order in which the function takes them.
+    pub from: Vec<u32>,
+    /// Rows to write, each once. Empty for a pull function.
+    pub into: Vec<u32>,
+    /// The argument, packed.
+    pub argument: Vec<u8>,
+}
+
+impl FunctionCall {
+    /// A call of a pull function on the rows `from`.
+    pub fn pull<F: PullFunction>(function: &F, from: &[u32], argument: &F::Argument) -> Self {
+        Self {
+            name: function.name().to_owned(),
+            version: function.version(),
+            from: from.to_vec(),
+            into: Vec::new(),
+            argument: pack(argument),
+        }
+    }
+
+    /// A call of a push function that reads the rows `from` and writes the rows `into`.
+    pub fn push<F: PushFunction>(function: &F, from: &[u32], into: &[u32], argument: &F::Argument) -> Self {
+        Self {
+            name: function.name().to_owned(),
+            version: function.version(),
+            from: from.to_vec(),
+            into: into.to_vec(),
+            argument: pack(argument),
+        }
+    }
+
+    /// What of this call the columns of one partition need: the same call, perhaps with a shorter argument.
+    pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
+        let argument = table.push(self)?.split(&self.argument, columns)?;
+        Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
+    }
+}
+
+/// Calls a pull function and takes its answer out of the bytes.
+pub fn ask<F: PullFunction>(
+    agent: &mut (impl Agent + ?Sized),
+    matrix: MatrixId,
+    function: &F,
+    from: &[u32],
+    argument: &F::Argument,
+) -> Result<F::Answer, Error> {
+    let bytes = agent.pull_function(matrix, &FunctionCall::pull(function, from, argument))?;
+    let name = function.name();
+    unpack(&bytes).map_err(|fault| Error::function(&format!("{}", matrix.0), name, fault))
+}
+
+/// A function whose types are not known any more.
+pub(crate) struct Erased<F>(pub(crate) Arc<F>);
+
+/// A function with its argument.
+struct Bound<F, A> {
+    function: Arc<F>,
+    argument: A,
+}
+
+pub(crate) trait AnyPull: Send + Sync {
+    fn version(&self) -> u32;
+    fn reads(&self) -> Count;
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault>;
+}
+
+pub(crate) trait AnyPush: Send + Sync {
+    fn version(&self) -> u32;
+    fn reads(&self) -> Count;
+    fn writes(&self) -> Count;
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault>;
+    fn split(&self, argument: &[u8], columns: Range<u64>) -> Result<Option<Vec<u8>>, FunctionFault>;
+}
+
+/// A pull function with its argument.
+pub(crate) trait Pulling: Send + Sync {
+    fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, FunctionFault>;
+    fn merge(&self, shape: &Shape, parts: &[Vec<u8>]) -> Result<Vec<u8>, FunctionFault>;
+}
+
+/// A push function with its argument.
+pub(crate) trait Pushing: Send + Sync {
+    fn tries_first(&self) -> bool;
+    fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault>;
+}
+
+impl<F: PullFunction> AnyPull for Erased<F> {
+    fn version(&self) -> u32 {
+        self.0.version()
+    }
+
+    fn reads(&self) -> Count {
+        self.0.reads()
+    }
+
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault> {
+        let argument = unpack::<F::Argument>(argument)?;
+        self.0.check(&argument, shape)?;
+        Ok(Box::new(Bound { function: Arc::clone(&self.0), argument }))
+    }
+}
+
+impl<F: PushFunction> AnyPush for Erased<F> {
+    fn version(&self) -> u32 {
+        self.0.version()
+    }
+
+    fn reads(&self) -> Count {
+        self.0.reads()
+    }
+
+    fn writes(&self) -> Count {
+        self.0.writes()
+    }
+
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault> {
+        let argument = unpack::<F::Argument>(argument)?;
+        self.0.check(&argument, shape)?;
+        Ok(Box::new(Bound { function: Arc::clone(&self.0), argument }))
+    }
+
+    fn split(&self, argument: &[u8], columns: Range<u64>) -> Result<Option<Vec<u8>>, FunctionFault> {
+        let argument = unpack::<F::Argument>(argument)?;
+        Ok(self.0.split(&argument, columns).map(|argument| pack(&argument)))
+    }
+}
+
+impl<F: PullFunction> Pulling for Bound<F, F::Argument> {
+    fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, FunctionFault> {
+        self.function.read(&self.argument, columns).map(|part| pack(&part))
+    }
+
+    fn merge(&self, shape: &Shape, parts: &[Vec<u8>]) -> Result<Vec<u8>, FunctionFault> {
+        let parts = parts.iter().map(|part| unpack(part)).collect::<Result<Vec<_>, _>>()?;
+        let answer = self.function.merge(&self.argument, shape, parts)?;
+        if answer.is_finite() { Ok(pack(&answer)) } else { Err(FunctionFault::NonFiniteAnswer) }
+    }
+}
+
+impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
+    fn tries_first(&self) -> bool {
+        self.function.tries_first()
+    }
+
+    fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        self.function.change(&self.argument, block)
+    }
+}
+
+/// A pull function bound to a matrix.
+pub(crate) struct BoundPull {
+    pub(crate) from: Vec<u32>,
+    pulling: Box<dyn Pulling>,
+    shape: Shape,
+    matrix: String,
+    name: String,
+}
+
+impl BoundPull {
+    pub(crate) fn new(table: &FunctionTable, spec: &MatrixSpec, call: &FunctionCall) -> Result<Self, Error> {
+        let bind = || {
+            let function = table.pull(call)?;
+            check_matrix(spec)?;
+            check_rows(spec, call, function.reads(), Count::Exactly(0))?;
+            let shape = shape(spec, call);
+            Ok((guarded(|| function.bind(&call.argument, &shape))?, shape))
+        };
+        let (pulling, shape) = bind().map_err(|fault| Error::function(&spec.name, &call.name, fault))?;
+        let (matrix, name) = (spec.name.clone(), call.name.clone());
+        Ok(Self { from: call.from.clone(), pulling, shape, matrix, name })
+    }
+
+    /// Values that are read.
+    pub(crate) fn value_count(&self) -> usize {
+        self.from.len().saturating_mul(self.shape.columns as usize)
+    }
+
+    /// The server half.
+    pub(crate) fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, Error> {
+        guarded(|| self.pulling.read(columns)).map_err(|fault| self.error(fault))
+    }
+
+    /// The agent half.
+    pub(crate) fn merge(&self, parts: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
+        guarded(|| self.pulling.merge(&self.shape, parts)).map_err(|fault| self.error(fault))
+    }
+
+    fn error(&self, fault: FunctionFault) -> Error {
+        Error::function(&self.matrix, &self.name, fault)
+    }
+}
+
+/// Push functions bound to a matrix: all steps of one visit.
+pub(crate) struct Program {
+    pub(crate) steps: Vec<Step>,
+    /// All rows of all steps, ascending.
+    pub(crate) rows: Vec<u32>,
+    /// Which of `rows` are written, ascending.
+    pub(crate) written: Vec<usize>,
+    pub(crate) tries_first: bool,
+    /// Bytes of the arguments.
+    pub(crate) bytes: usize,
+    pub(crate) matrix: String,
+}
+
+/// One function of a program.
+pub(crate) struct Step {
+    pub(crate) pushing: Box<dyn Pushing>,
+    pub(crate) name: String,
+    /// Places in [`Program::rows`].
+    pub(crate) from: Vec<usize>,
+    /// Places in [`Program::rows`].
+    pub(crate) into: Vec<usize>,
+    pub(crate) into_rows: Vec<u32>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.steps.iter().map(|step| &step.name)).finish()
+    }
+}
+
+impl Program {
+    pub(crate) fn new(
+        table: &FunctionTable,
+        spec: &MatrixSpec,
+        calls: &[FunctionCall],
+    ) -> Result<Self, Error> {
+        let mut rows: Vec<u32> =
+            calls.iter().flat_map(|call| call.from.iter().chain(&call.into)).copied().collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let step = |call| {
+            Step::new(table, spec, call, &rows)
+                .map_err(|fault| Error::function(&spec.name, &call.name, fault))
+        };
+        let steps = calls.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+        let mut written: Vec<usize> = steps.iter().flat_map(|step| &step.into).copied().collect();
+        written.sort_unstable();
+        written.dedup();
+        let tries_first = steps.iter().any(|step| step.pushing.tries_first());
+        let bytes = calls.iter().map(|call| call.argument.len()).sum();
+        Ok(Self { steps, rows, written, tries_first, bytes, matrix: spec.name.clone() })
+    }
+
+    /// The error of a step.
+    pub(crate) fn error(&self, step: usize, fault: FunctionFault) -> Error {
+        Error::function(&self.matrix, &self.steps[step].name, fault)
+    }
+}
+
+impl Step {
+    fn new(
+        table: &FunctionTable,
+        spec: &MatrixSpec,
+        call: &FunctionCall,
+        rows: &[u32],
+    ) -> Result<Self, FunctionFault> {
+        let function = table.push(call)?;
+        check_matrix(spec)?;
+        check_rows(spec, call, function.reads(), function.writes())?;
+        let shape = shape(spec, call);
+        let pushing = guarded(|| function.bind(&call.argument, &shape))?;
+        let places = |named: &[u32]| named.iter().map(|row| rows.partition_point(|r| r < row)).collect();
+        Ok(Self {
+            pushing,
+            name: call.name.clone(),
+            from: places(&call.from),
+            into: places(&call.into),
+            into_rows: call.into.clone(),
+        })
+    }
+}
+
+/// Runs code that may be a user's.
+pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, FunctionFault>) -> Result<T, FunctionFault> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(FunctionFault::Panicked { message: message_of(&*panic) }))
+}
+
+/// What a panic says.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
+}
+
+fn shape(spec: &MatrixSpec, call: &FunctionCall) -> Shape {
+    let (from, into) = (call.from.len(), call.into.len());
+    Shape { element: spec.element, columns: spec.columns, from, into }
+}
+
+fn check_matrix(spec: &MatrixSpec) -> Result<(), FunctionFault> {
+    let (actual, expected) = if spec.axis == Axis::Row {
+        ("partitions by row".to_owned(), "partitions by column")
+    } else if spec.storage == Storage::Sparse {
+        ("sparse storage".to_owned(), "dense storage")
+    } else if !spec.rule.slots().is_empty() {
+        (format!("the push rule {}, which keeps slots", spec.rule.name()), "a push rule without slots")
+    } else {
+        return Ok(());
+    };
+    Err(FunctionFault::Matrix { actual, expected })
+}
+
+fn check_rows(spec: &MatrixSpec, call: &FunctionCall, from: Count, into: Count) -> Result<(), FunctionFault> {
+    for (what, rows, count) in [("rows to read", &call.from, from), ("rows to write", &call.into, into)] {
+        if !count.holds(rows.len()) {
+            return Err(FunctionFault::argument(what, rows.len().to_string(), count.to_string()));
+        }
+        if let Some(row) = rows.iter().find(|row| u64::from(**row) >= spec.rows) {
+            let expected = format!("below the {} rows of the matrix", spec.rows);
+            return Err(FunctionFault::argument(what, format!("row {row}"), expected));
+        }
+    }
+    let mut sorted = call.into.clone();
+    sorted.sort_unstable();
+    if let Some([row, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+        return Err(FunctionFault::argument("rows to write", format!("row {row} twice"), "each row once"));
+    }
+    Ok(())
+}

@@ -1,0 +1,308 @@
+//! Built-in push functions of one row and, some of them, of numbers: each value becomes `f(value)`, computed in doubles and
+//! rounded once to the element type.
+//!
+//! They read `from[0]` and write `into[0]`, which may be the same row.
+
+use multiversion::multiversion;
+
+use crate::element::{Element, ElementType};
+use crate::function::view::with_block;
+use crate::function::{
+    Block, Count, FunctionFault, PushFunction, Shape, TypedBlock, check_real, no_integers,
+};
+
+/// A function of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// `|x|`.
+    Abs,
+    /// Up to the next whole number.
+    Ceil,
+    /// Down to the next whole number.
+    Floor,
+    /// To the nearest whole number, halves away from 0.
+    Round,
+    /// `e^x`.
+    Exp,
+    /// `e^x - 1`.
+    Expm1,
+    /// `ln x`, x > 0.
+    Log,
+    /// `ln(1 + x)`, x > -1.
+    Log1p,
+    /// The root, x >= 0.
+    Sqrt,
+    /// -1, 0 or 1.
+    Sign,
+    /// `-x`.
+    Negate,
+}
+
+impl Map {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Map::Abs,
+        Map::Ceil,
+        Map::Floor,
+        Map::Round,
+        Map::Exp,
+        Map::Expm1,
+        Map::Log,
+        Map::Log1p,
+        Map::Sqrt,
+        Map::Sign,
+        Map::Negate,
+    ];
+}
+
+impl PushFunction for Map {
+    type Argument = ();
+
+    fn name(&self) -> &str {
+        match self {
+            Map::Abs => "abs",
+            Map::Ceil => "ceil",
+            Map::Floor => "floor",
+            Map::Round => "round",
+            Map::Exp => "exp",
+            Map::Expm1 => "expm1",
+            Map::Log => "log",
+            Map::Log1p => "log1p",
+            Map::Sqrt => "sqrt",
+            Map::Sign => "sign",
+            Map::Negate => "negate",
+        }
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, _argument: &(), shape: &Shape) -> Result<(), FunctionFault> {
+        let whole = matches!(self, Map::Abs | Map::Sign | Map::Negate);
+        if whole { Ok(()) } else { super::floats_only(shape) }
+    }
+
+    fn tries_first(&self) -> bool {
+        matches!(self, Map::Log | Map::Log1p | Map::Sqrt | Map::Exp | Map::Expm1)
+    }
+
+    fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        if let Block::I64(block) = block {
+            match self {
+                Map::Abs => each(block, i64::wrapping_abs),
+                Map::Sign => each(block, i64::signum),
+                Map::Negate => each(block, i64::wrapping_neg),
+                Map::Ceil
+                | Map::Floor
+                | Map::Round
+                | Map::Exp
+                | Map::Expm1
+                | Map::Log
+                | Map::Log1p
+                | Map::Sqrt => return Err(no_integers()),
+            }
+            return Ok(());
+        }
+        let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
+        with_block!(block, block => match self {
+            Map::Abs => real(block, f64::abs),
+            Map::Ceil => real(block, f64::ceil),
+            Map::Floor => real(block, f64::floor),
+            Map::Round => real(block, f64::round),
+            Map::Exp => real(block, f64::exp),
+            Map::Expm1 => real(block, f64::exp_m1),
+            Map::Log => real(block, f64::ln),
+            Map::Log1p => real(block, f64::ln_1p),
+            Map::Sqrt => real(block, f64::sqrt),
+            Map::Sign => real(block, sign),
+            Map::Negate => real(block, |x| -x),
+        });
+        Ok(())
+    }
+}
+
+/// A function of one value and one number a.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// `x + a`.
+    Add,
+    /// `x - a`.
+    Sub,
+    /// `a x`.
+    Mul,
+    /// `x / a`, a not 0.
+    Div,
+    /// `x^a`.
+    Power,
+    /// `sign(x) max(|x| - a, 0)`, a >= 0: the proximal step of `a |x|`.
+    SoftThreshold,
+    /// x, or 0 when `|x| < a`, a >= 0.
+    Compress,
+}
+
+impl Scalar {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Scalar::Add,
+        Scalar::Sub,
+        Scalar::Mul,
+        Scalar::Div,
+        Scalar::Power,
+        Scalar::SoftThreshold,
+        Scalar::Compress,
+    ];
+}
+
+impl PushFunction for Scalar {
+    type Argument = f64;
+
+    fn name(&self) -> &str {
+        match self {
+            Scalar::Add => "scalar_add",
+            Scalar::Sub => "scalar_sub",
+            Scalar::Mul => "scalar_mul",
+            Scalar::Div => "scalar_div",
+            Scalar::Power => "power",
+            Scalar::SoftThreshold => "soft_threshold",
+            Scalar::Compress => "compress",
+        }
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, a: &f64, shape: &Shape) -> Result<(), FunctionFault> {
+        super::floats_only(shape)?;
+        match self {
+            Scalar::Add | Scalar::Sub | Scalar::Mul | Scalar::Power => {
+                check_real("a", *a, |_| true, "a finite number")
+            }
+            Scalar::Div => check_real("a", *a, |a| a != 0.0, "a finite number other than 0"),
+            Scalar::SoftThreshold | Scalar::Compress => {
+                check_real("a", *a, |a| a >= 0.0, "a finite number >= 0")
+            }
+        }
+    }
+
+    fn tries_first(&self) -> bool {
+        *self == Scalar::Power
+    }
+
+    fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        let a = *a;
+        with_block!(block, block => match self {
+            Scalar::Add => real(block, |x| x + a),
+            Scalar::Sub => real(block, |x| x - a),
+            Scalar::Mul => real(block, |x| a * x),
+            Scalar::Div => real(block, |x| x / a),
+            Scalar::Power => real(block, |x| x.powf(a)),
+            Scalar::SoftThreshold => real(block, |x| shrink(x, a)),
+            Scalar::Compress => real(block, |x| if x.abs() < a { 0.0 } else { x }),
+        });
+        Ok(())
+    }
+}
+
+fn shrink(x: f64, a: f64) -> f64 {
+    if x > a {
+        x - a
+    } else if x < -a {
+        x + a
+    } else {
+        0.0
+    }
+}
+
+/// `low` below it, `high` above it. The argument is both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clip;
+
+impl PushFunction for Clip {
+    type Argument = (f64, f64);
+
+    fn name(&self) -> &'static str {
+        "clip"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, (low, high): &(f64, f64), shape: &Shape) -> Result<(), FunctionFault> {
+        super::floats_only(shape)?;
+        check_real("low", *low, |low| low <= *high, "a finite number, not above high")?;
+        check_real("high", *high, |_| true, "a finite number")
+    }
+
+    fn change(&self, (low, high): &(f64, f64), block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => real(block, |x| x.clamp(*low, *high)));
+        Ok(())
+    }
+}
+
+/// One value everywhere in the rows written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set;
+
+impl PushFunction for Set {
+    type Argument = f64;
+
+    fn name(&self) -> &'static str {
+        "set"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(0)
+    }
+
+    fn writes(&self) -> Count {
+        Count::AtLeast(1)
+    }
+
+    fn check(&self, value: &f64, shape: &Shape) -> Result<(), FunctionFault> {
+        if shape.element == ElementType::I64 {
+            return check_real("value", *value, |x| x.fract() == 0.0, "a whole number in an i64 matrix");
+        }
+        check_real("value", *value, |_| true, "a finite number")
+    }
+
+    fn change(&self, value: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            block.into.iter_mut().for_each(|row| row.fill(Element::from_f64(*value)));
+        });
+        Ok(())
+    }
+}
+
+/// Each value by itself.
+fn each<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
+    for (out, x) in block.into[0].iter_mut().zip(block.from[0]) {
+        *out = f(*x);
+    }
+}
+
+/// Each value by itself, through doubles.
+fn real<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(f64) -> f64) {
+    real_rows(block.from[0], block.into[0], f);
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn real_rows<E: Element, F: Fn(f64) -> f64>(from: &[E], into: &mut [E], f: F) {
+    for (out, x) in into.iter_mut().zip(from) {
+        *out = E::from_f64(f(x.to_f64()));
+    }
+}

@@ -1,0 +1,221 @@
+//! Built-in pull functions that sum: in doubles, and with the same bytes for any cut ([`crate::function::sum`]).
+
+use multiversion::multiversion;
+
+use crate::element::{Element, Values};
+use crate::function::sum::RangeSum;
+use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
+
+/// The same expression for values of each element type.
+macro_rules! with_values {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            $crate::element::Values::F32($slice) => $body,
+            $crate::element::Values::F64($slice) => $body,
+            $crate::element::Values::I64($slice) => $body,
+        }
+    };
+}
+pub(crate) use with_values;
+
+/// Sums over one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduce {
+    /// `sum x`.
+    Sum,
+    /// `sum |x|`, which is the norm 1.
+    AbsoluteSum,
+    /// `sum x^2`.
+    SquareSum,
+    /// The root of it: the norm 2.
+    Norm2,
+}
+
+impl Reduce {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Reduce::Sum, Reduce::AbsoluteSum, Reduce::SquareSum, Reduce::Norm2];
+}
+
+impl PullFunction for Reduce {
+    type Argument = ();
+    type Part = RangeSum;
+    type Answer = f64;
+
+    fn name(&self) -> &str {
+        match self {
+            Reduce::Sum => "sum",
+            Reduce::AbsoluteSum => "norm_1",
+            Reduce::SquareSum => "square_sum",
+            Reduce::Norm2 => "norm_2",
+        }
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
+        let row = columns.row(0);
+        Ok(RangeSum::of(columns.range().start, columns.len(), |range, out| {
+            with_values!(row, row => match self {
+                Reduce::Sum => plain(&row[range], out),
+                Reduce::AbsoluteSum => absolute(&row[range], out),
+                Reduce::SquareSum | Reduce::Norm2 => products(&row[range.clone()], &row[range], out),
+            });
+        }))
+    }
+
+    fn merge(&self, _argument: &(), _shape: &Shape, parts: Vec<RangeSum>) -> Result<f64, FunctionFault> {
+        let total = RangeSum::total(&parts)?;
+        Ok(match self {
+            Reduce::Sum | Reduce::AbsoluteSum | Reduce::SquareSum => total,
+            Reduce::Norm2 => total.sqrt(),
+        })
+    }
+}
+
+/// `sum x y` over two rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dot;
+
+impl PullFunction for Dot {
+    type Argument = ();
+    type Part = RangeSum;
+    type Answer = f64;
+
+    fn name(&self) -> &'static str {
+        "dot"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
+        let (x, y) = (columns.row(0), columns.row(1));
+        Ok(RangeSum::of(columns.range().start, columns.len(), |range, out| {
+            value_products(x.part(range.clone()), y.part(range), out);
+        }))
+    }
+
+    fn merge(&self, _argument: &(), _shape: &Shape, parts: Vec<RangeSum>) -> Result<f64, FunctionFault> {
+        RangeSum::total(&parts)
+    }
+}
+
+/// The inner products of all pairs of k rows, in one visit: what the two loops of L-BFGS need of its history (Chen et al.,
+/// "Large-scale L-BFGS using `MapReduce`", NIPS 2014). The answer is the upper triangle, row by row: `(k + 1) k / 2` numbers,
+/// each with the bytes that [`Dot`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gram;
+
+impl Gram {
+    /// Where the product of rows `i` and `j` of `k` stands in the answer.
+    pub fn place(i: usize, j: usize, k: usize) -> usize {
+        let (i, j) = (i.min(j), i.max(j));
+        i * k - i * (i + 1) / 2 + j
+    }
+}
+
+impl PullFunction for Gram {
+    type Argument = ();
+    type Part = Vec<RangeSum>;
+    type Answer = Vec<f64>;
+
+    fn name(&self) -> &'static str {
+        "gram"
+    }
+
+    fn reads(&self) -> Count {
+        Count::AtLeast(1)
+    }
+
+    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
+        let k = columns.row_count();
+        let pairs: Vec<(usize, usize)> = (0..k).flat_map(|i| (i..k).map(move |j| (i, j))).collect();
+        let (start, len) = (columns.range().start, columns.len());
+        Ok(RangeSum::many(pairs.len(), start, len, |pair, range, out| {
+            let (i, j) = pairs[pair];
+            value_products(columns.row(i).part(range.clone()), columns.row(j).part(range), out);
+        }))
+    }
+
+    fn merge(
+        &self,
+        _argument: &(),
+        shape: &Shape,
+        parts: Vec<Vec<RangeSum>>,
+    ) -> Result<Vec<f64>, FunctionFault> {
+        let count = shape.from * (shape.from + 1) / 2;
+        if let Some(part) = parts.iter().find(|part| part.len() != count) {
+            let actual = format!("{} sums in a part", part.len());
+            return Err(FunctionFault::argument("parts", actual, count.to_string()));
+        }
+        let mut sums: Vec<Vec<RangeSum>> = vec![Vec::with_capacity(parts.len()); count];
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(sums, sum)| sums.push(sum));
+        }
+        sums.iter().map(|parts| RangeSum::total(parts)).collect()
+    }
+}
+
+/// The number of values that are not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountNonZero;
+
+impl PullFunction for CountNonZero {
+    type Argument = ();
+    type Part = u64;
+    type Answer = u64;
+
+    fn name(&self) -> &'static str {
+        "count_non_zero"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<u64, FunctionFault> {
+        Ok(with_values!(columns.row(0), row => count_non_zero(row)))
+    }
+
+    fn merge(&self, _argument: &(), _shape: &Shape, parts: Vec<u64>) -> Result<u64, FunctionFault> {
+        Ok(parts.iter().sum())
+    }
+}
+
+fn value_products(x: Values<'_>, y: Values<'_>, out: &mut [f64]) {
+    match (x, y) {
+        (Values::F32(x), Values::F32(y)) => products(x, y, out),
+        (Values::F64(x), Values::F64(y)) => products(x, y, out),
+        (Values::I64(x), Values::I64(y)) => products(x, y, out),
+        (x, y) => unreachable!("rows of one matrix of {:?} and {:?}", x.element_type(), y.element_type()),
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn plain<E: Element>(x: &[E], out: &mut [f64]) {
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = x.to_f64();
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn absolute<E: Element>(x: &[E], out: &mut [f64]) {
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = x.to_f64().abs();
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn products<E: Element>(x: &[E], y: &[E], out: &mut [f64]) {
+    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+        *out = x.to_f64() * y.to_f64();
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn count_non_zero<E: Element>(x: &[E]) -> u64 {
+    x.iter().map(|x| u64::from(*x != E::ZERO)).sum()
+}

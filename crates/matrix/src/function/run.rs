@@ -1,0 +1,234 @@
+//! Carrying functions out on partitions: the same code for a process and for the lanes of servers.
+//!
+//! A program goes over a partition in blocks of columns that stay in the cache from one step to the next. Before a block is
+//! changed, what its written rows hold is kept, so that everything can be put back when a later block, or the code of
+//! a user, fails.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::element::{Element, Values};
+use crate::error::Error;
+use crate::function::call::{Step, message_of};
+use crate::function::view::{Block, TypedBlock};
+use crate::function::{Columns, FunctionFault, Program};
+use crate::rule::Ruled;
+use crate::staged::PushName;
+use crate::storage::Table;
+
+/// Columns of a block: a few rows of it lie in the first caches together.
+const BLOCK_COLUMNS: usize = 4096;
+
+/// What becomes of the changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// They are undone block by block: only faults are looked for.
+    Try,
+    /// They stay, unless there is a fault.
+    Keep,
+}
+
+/// A program that waits until its clock is over.
+#[derive(Clone, Debug)]
+pub(crate) struct StagedCall {
+    pub(crate) name: PushName,
+    pub(crate) program: Arc<Program>,
+    /// Bytes of the arguments that this partition answers for.
+    pub(crate) bytes: usize,
+}
+
+/// Carries a program out on partitions: tried on all of them before, when a step asks for that.
+pub(crate) fn carry_out_all<E: Ruled>(
+    program: &Program,
+    partitions: &mut [&mut [Table<E>]],
+) -> Result<(), Error> {
+    let mut kept = Vec::new();
+    // One partition is as it was after a fault anyway.
+    if program.tries_first && partitions.len() > 1 {
+        for tables in &mut *partitions {
+            carry_out(program, tables, Mode::Try, &mut kept)?;
+        }
+    }
+    partitions.iter_mut().try_for_each(|tables| carry_out(program, tables, Mode::Keep, &mut kept))
+}
+
+/// Carries a program out on the tables of a partition. After an error they are as they were. `kept` is a buffer.
+pub(crate) fn carry_out<E: Ruled>(
+    program: &Program,
+    tables: &mut [Table<E>],
+    mode: Mode,
+    kept: &mut Vec<E>,
+) -> Result<(), Error> {
+    let Some((start, len)) = columns_of(tables) else { return Ok(()) };
+    kept.clear();
+    if mode == Mode::Keep {
+        kept.reserve(len * program.written.len());
+    }
+    let mut rows = rows_of(tables, &program.rows);
+    let mut at_step = 0;
+    let mut changed = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut aliased = Vec::new();
+        for block in blocks(len) {
+            program.written.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
+            changed = block.end;
+            for (i, step) in program.steps.iter().enumerate() {
+                at_step = i;
+                run_step(step, &mut rows, start, block.clone(), &mut aliased)?;
+            }
+            if mode == Mode::Try {
+                put_back(&program.written, &mut rows, block.clone(), kept);
+                kept.clear();
+                changed = 0;
+            }
+        }
+        Ok(())
+    }));
+    let fault = match outcome {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(fault)) => fault,
+        Err(panic) => FunctionFault::Panicked { message: message_of(&*panic) },
+    };
+    put_back_all(program, &mut rows, mode, changed, kept);
+    Err(program.error(at_step, fault))
+}
+
+/// The blocks of a partition of `len` columns.
+fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(BLOCK_COLUMNS).map(move |start| start..len.min(start + BLOCK_COLUMNS))
+}
+
+fn put_back_all<E: Element>(
+    program: &Program,
+    rows: &mut [&mut [E]],
+    mode: Mode,
+    changed: usize,
+    kept: &[E],
+) {
+    if changed == 0 {
+        return;
+    }
+    let last = (changed - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
+    if mode == Mode::Try {
+        put_back(&program.written, rows, last..changed, kept);
+        return;
+    }
+    let mut kept = kept;
+    for block in blocks(changed) {
+        let (own, rest) = kept.split_at(block.len() * program.written.len());
+        put_back(&program.written, rows, block, own);
+        kept = rest;
+    }
+}
+
+/// Puts what was kept of a block back.
+fn put_back<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, kept: &[E]) {
+    for (row, kept) in written.iter().zip(kept.chunks_exact(block.len())) {
+        rows[*row][block.clone()].copy_from_slice(kept);
+    }
+}
+
+/// Runs a step on a block. `aliased` is a buffer: rows that are both read and written are read from a copy.
+fn run_step<E: Blocked>(
+    step: &Step,
+    rows: &mut [&mut [E]],
+    start: u64,
+    block: Range<usize>,
+    aliased: &mut Vec<E>,
+) -> Result<(), FunctionFault> {
+    let len = block.len();
+    aliased.clear();
+    for row in step.from.iter().filter(|row| step.into.contains(row)) {
+        aliased.extend_from_slice(&rows[*row][block.clone()]);
+    }
+    let mut parts: Vec<Option<&mut [E]>> = rows.iter_mut().map(|row| Some(&mut row[block.clone()])).collect();
+    let into: Vec<&mut [E]> =
+        step.into.iter().map(|row| parts[*row].take().expect("each row is written once")).collect();
+    let mut copies = aliased.chunks_exact(len);
+    let from: Vec<&[E]> = step
+        .from
+        .iter()
+        .map(|row| match &parts[*row] {
+            Some(part) => &**part,
+            None => copies.next().expect("every row that is also written was copied"),
+        })
+        .collect();
+    let typed = TypedBlock { start: start + block.start as u64, from, into, into_rows: &step.into_rows };
+    let mut view = E::block(typed);
+    step.pushing.change(&mut view)?;
+    match E::typed(view) {
+        Some(typed) => check_finite(&typed),
+        None => {
+            Err(FunctionFault::own("the function has put another block in the place of the one it was given"))
+        }
+    }
+}
+
+fn check_finite<E: Element>(block: &TypedBlock<'_, E>) -> Result<(), FunctionFault> {
+    for (row, values) in block.into_rows.iter().zip(&block.into) {
+        if let Some(at) = E::first_non_finite(values) {
+            let inputs = block.from.iter().map(|from| from[at].to_f64()).collect();
+            let (column, value) = (block.start + at as u64, values[at].to_f64());
+            return Err(FunctionFault::NonFinite { row: *row, column, value, inputs });
+        }
+    }
+    Ok(())
+}
+
+/// The part of a partition in the answer of a pull function.
+pub(crate) fn columns<'a, E: Ruled>(tables: &'a [Table<E>], rows: &[u32]) -> Option<Columns<'a>> {
+    let (start, len) = columns_of(tables)?;
+    let rows = rows.iter().filter_map(|row| tables[*row as usize].line()).map(|(_, line)| E::values(line));
+    Some(Columns::new(start, len, rows.collect()))
+}
+
+/// The first column of a partition and their number; `None` when there is none.
+fn columns_of<E: Ruled>(tables: &[Table<E>]) -> Option<(u64, usize)> {
+    let (start, line) = tables.first()?.line()?;
+    (!line.is_empty()).then_some((start, line.len()))
+}
+
+/// The whole lines of some tables, which are ascending.
+fn rows_of<'a, E: Ruled>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<&'a mut [E]> {
+    let mut rows = Vec::with_capacity(wanted.len());
+    let mut passed = 0;
+    for row in wanted {
+        let (own, rest) = tables.split_at_mut(*row as usize - passed + 1);
+        passed = *row as usize + 1;
+        tables = rest;
+        rows.push(
+            own.last_mut().and_then(Table::line_mut).expect("functions are bound to dense matrices alone"),
+        );
+    }
+    rows
+}
+
+/// An element type of which there are blocks.
+pub(crate) trait Blocked: Element {
+    fn block(typed: TypedBlock<'_, Self>) -> Block<'_>;
+    fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>>;
+    fn values(line: &[Self]) -> Values<'_>;
+}
+
+macro_rules! blocked {
+    ($type:ty, $variant:ident) => {
+        impl Blocked for $type {
+            fn block(typed: TypedBlock<'_, Self>) -> Block<'_> {
+                Block::$variant(typed)
+            }
+
+            fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>> {
+                if let Block::$variant(typed) = block { Some(typed) } else { None }
+            }
+
+            fn values(line: &[Self]) -> Values<'_> {
+                Values::$variant(line)
+            }
+        }
+    };
+}
+
+blocked!(f32, F32);
+blocked!(f64, F64);
+blocked!(i64, I64);

@@ -1,0 +1,134 @@
+//! The table of functions: the built-ins and the user's own, by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::function::call::{AnyPull, AnyPush, Erased};
+use crate::function::{FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+
+/// How alike a name must be to be suggested.
+const LIKENESS: f64 = 0.7;
+
+/// Functions by name. Every process of a job has the same.
+#[derive(Clone)]
+pub struct FunctionTable {
+    rows: BTreeMap<String, Row>,
+}
+
+#[derive(Clone)]
+enum Row {
+    Pull(Arc<dyn AnyPull>),
+    Push(Arc<dyn AnyPush>),
+}
+
+impl Row {
+    fn kind(&self) -> &'static str {
+        match self {
+            Row::Pull(_) => "pull",
+            Row::Push(_) => "push",
+        }
+    }
+}
+
+/// What is to be said of a function in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionEntry {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// `pull` or `push`.
+    pub kind: &'static str,
+    /// Rows that it reads.
+    pub from: String,
+    /// Rows that it writes.
+    pub into: String,
+}
+
+impl Default for FunctionTable {
+    fn default() -> Self {
+        Self::builtin()
+    }
+}
+
+impl std::fmt::Debug for FunctionTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.rows.keys()).finish()
+    }
+}
+
+impl FunctionTable {
+    /// The built-in functions.
+    pub fn builtin() -> Self {
+        let mut table = Self { rows: BTreeMap::new() };
+        builtins::register(&mut table).expect("the names of the built-ins differ");
+        table
+    }
+
+    /// Adds a pull function.
+    pub fn add_pull(&mut self, function: impl PullFunction) -> Result<&mut Self, FunctionFault> {
+        let name = function.name().to_owned();
+        self.add(name, Row::Pull(Arc::new(Erased(Arc::new(function)))))
+    }
+
+    /// Adds a push function.
+    pub fn add_push(&mut self, function: impl PushFunction) -> Result<&mut Self, FunctionFault> {
+        let name = function.name().to_owned();
+        self.add(name, Row::Push(Arc::new(Erased(Arc::new(function)))))
+    }
+
+    fn add(&mut self, name: String, row: Row) -> Result<&mut Self, FunctionFault> {
+        if name.is_empty() {
+            return Err(FunctionFault::argument("name of a function", "empty", "a name"));
+        }
+        if self.rows.contains_key(&name) {
+            return Err(FunctionFault::NameTaken { name });
+        }
+        self.rows.insert(name, row);
+        Ok(self)
+    }
+
+    /// All functions, by name.
+    pub fn entries(&self) -> Vec<FunctionEntry> {
+        let entry = |(name, row): (&String, &Row)| {
+            let (version, from, into) = match row {
+                Row::Pull(function) => (function.version(), function.reads().to_string(), String::new()),
+                Row::Push(function) => {
+                    (function.version(), function.reads().to_string(), function.writes().to_string())
+                }
+            };
+            FunctionEntry { name: name.clone(), version, kind: row.kind(), from, into }
+        };
+        self.rows.iter().map(entry).collect()
+    }
+
+    pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {
+        match self.row(call)? {
+            Row::Pull(function) => same_version(call, function.version()).map(|()| function),
+            row @ Row::Push(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "pull" }),
+        }
+    }
+
+    pub(crate) fn push(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPush>, FunctionFault> {
+        match self.row(call)? {
+            Row::Push(function) => same_version(call, function.version()).map(|()| function),
+            row @ Row::Pull(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "push" }),
+        }
+    }
+
+    fn row(&self, call: &FunctionCall) -> Result<&Row, FunctionFault> {
+        self.rows.get(&call.name).ok_or_else(|| {
+            let likeness = |name: &String| (strsim::jaro_winkler(&call.name, name), name.clone());
+            let nearest = self.rows.keys().map(likeness).max_by(|a, b| a.0.total_cmp(&b.0));
+            let nearest = nearest.filter(|(likeness, _)| *likeness >= LIKENESS).map(|(_, name)| name);
+            FunctionFault::Unknown { nearest }
+        })
+    }
+}
+
+fn same_version(call: &FunctionCall, known: u32) -> Result<(), FunctionFault> {
+    if call.version == known {
+        return Ok(());
+    }
+    Err(FunctionFault::Version { asked: call.version, known })
+}

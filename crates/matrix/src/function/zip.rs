@@ -1,0 +1,218 @@
+//! Built-in push functions of several rows into one: `into[0]` becomes `f(from)`, column by column. `into[0]` may be one of
+//! the rows read.
+
+use multiversion::multiversion;
+
+use crate::element::Element;
+use crate::function::view::with_block;
+use crate::function::{
+    Block, Count, FunctionFault, PushFunction, Shape, check_real, floats_only, no_integers,
+};
+
+/// A function of two values, x of `from[0]` and y of `from[1]`. Integers wrap and are not divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zip {
+    /// `x + y`.
+    Add,
+    /// `x - y`.
+    Sub,
+    /// `x y`.
+    Mul,
+    /// `x / y`, y not 0.
+    Div,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+impl Zip {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Zip::Add, Zip::Sub, Zip::Mul, Zip::Div, Zip::Min, Zip::Max];
+}
+
+impl PushFunction for Zip {
+    type Argument = ();
+
+    fn name(&self) -> &str {
+        match self {
+            Zip::Add => "add",
+            Zip::Sub => "sub",
+            Zip::Mul => "mul",
+            Zip::Div => "div",
+            Zip::Min => "pair_min",
+            Zip::Max => "pair_max",
+        }
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, _argument: &(), shape: &Shape) -> Result<(), FunctionFault> {
+        if *self == Zip::Div { floats_only(shape) } else { Ok(()) }
+    }
+
+    fn tries_first(&self) -> bool {
+        *self == Zip::Div
+    }
+
+    fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        if let Block::I64(block) = block {
+            let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
+            match self {
+                Zip::Add => two(x, y, out, i64::wrapping_add),
+                Zip::Sub => two(x, y, out, i64::wrapping_sub),
+                Zip::Min => two(x, y, out, Ord::min),
+                Zip::Max => two(x, y, out, Ord::max),
+                Zip::Mul => two(x, y, out, i64::wrapping_mul),
+                Zip::Div => return Err(no_integers()),
+            }
+            return Ok(());
+        }
+        with_block!(block, block => {
+            let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
+            match self {
+                Zip::Add => real_two(x, y, out, |x, y| x + y),
+                Zip::Sub => real_two(x, y, out, |x, y| x - y),
+                Zip::Mul => real_two(x, y, out, |x, y| x * y),
+                Zip::Div => real_two(x, y, out, |x, y| x / y),
+                Zip::Min => real_two(x, y, out, |x, y| if y < x { y } else { x }),
+                Zip::Max => real_two(x, y, out, |x, y| if y > x { y } else { x }),
+            }
+        });
+        Ok(())
+    }
+}
+
+/// `into[0] = a x + y`, in doubles, rounded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axpy;
+
+impl PushFunction for Axpy {
+    type Argument = f64;
+
+    fn name(&self) -> &'static str {
+        "axpy"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, a: &f64, shape: &Shape) -> Result<(), FunctionFault> {
+        floats_only(shape)?;
+        check_real("a", *a, |_| true, "a finite number")
+    }
+
+    fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        let a = *a;
+        with_block!(block, block => {
+            real_two(block.from[0], block.from[1], &mut *block.into[0], |x, y| a * x + y);
+        });
+        Ok(())
+    }
+}
+
+/// `into[0] = a_1 x_1 + ... + a_k x_k`, added from the left in doubles, rounded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combine;
+
+/// Columns that are combined together.
+const CHUNK: usize = 512;
+
+impl PushFunction for Combine {
+    type Argument = Vec<f64>;
+
+    fn name(&self) -> &'static str {
+        "combine"
+    }
+
+    fn reads(&self) -> Count {
+        Count::AtLeast(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, factors: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
+        floats_only(shape)?;
+        if factors.len() != shape.from {
+            let expected = format!("{}, one for each row to read", shape.from);
+            return Err(FunctionFault::argument("factors", factors.len().to_string(), expected));
+        }
+        factors.iter().try_for_each(|a| check_real("factor", *a, |_| true, "a finite number"))
+    }
+
+    fn change(&self, factors: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let mut sums = [0.0; CHUNK];
+            for (i, out) in block.into[0].chunks_mut(CHUNK).enumerate() {
+                let sums = &mut sums[..out.len()];
+                sums.fill(0.0);
+                for (a, row) in factors.iter().zip(&block.from) {
+                    add_scaled(*a, &row[i * CHUNK..i * CHUNK + out.len()], sums);
+                }
+                for (out, sum) in out.iter_mut().zip(sums) {
+                    *out = Element::from_f64(*sum);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// `into[0] = x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy;
+
+impl PushFunction for Copy {
+    type Argument = ();
+
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => block.into[0].copy_from_slice(block.from[0]));
+        Ok(())
+    }
+}
+
+fn two<E: Element>(x: &[E], y: &[E], out: &mut [E], f: impl Fn(E, E) -> E) {
+    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+        *out = f(*x, *y);
+    }
+}
+
+/// Through doubles: for `+ - * /` of singles the same bytes as without.
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn real_two<E: Element, F: Fn(f64, f64) -> f64>(x: &[E], y: &[E], out: &mut [E], f: F) {
+    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+        *out = E::from_f64(f(x.to_f64(), y.to_f64()));
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn add_scaled<E: Element>(a: f64, row: &[E], sums: &mut [f64]) {
+    for (sum, x) in sums.iter_mut().zip(row) {
+        *sum += a * x.to_f64();
+    }
+}

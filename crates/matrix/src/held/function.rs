@@ -1,0 +1,98 @@
+//! Functions on the partitions that a server holds: its half of what [`crate::LocalStore`] does in one process.
+
+use std::sync::Arc;
+
+use super::{Any, Held, HeldMatrix};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::function::{BoundPull, FunctionCall, FunctionTable, Program, carry_out_all, columns};
+use crate::partition::Partition;
+use crate::rule::Ruled;
+use crate::spec::MatrixSpec;
+use crate::staged::PushName;
+
+/// The part of one partition in the answer of a pull function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionPart {
+    /// The partition.
+    pub partition: u32,
+    /// The part, packed.
+    pub bytes: Vec<u8>,
+}
+
+impl HeldMatrix {
+    /// The parts of the partitions held here, as of `clock`; [`merge_parts`] makes the answer of those of all servers.
+    pub fn pull_function(
+        &mut self,
+        functions: &FunctionTable,
+        call: &FunctionCall,
+        clock: Clock,
+    ) -> Result<Vec<FunctionPart>, Error> {
+        with_held!(&mut self.any, held => held.pull_function(functions, call, clock))
+    }
+
+    /// What [`Self::push_function`] would refuse before it touches a value.
+    pub fn check_function(&self, functions: &FunctionTable, steps: &[FunctionCall]) -> Result<(), Error> {
+        Program::new(functions, self.spec(), steps).map(drop)
+    }
+
+    /// Carries push functions out on all partitions held here, in this order and in one visit; or keeps them until their
+    /// clock is over. The arguments may be those that [`FunctionCall::split`] leaves of these columns.
+    pub fn push_function(
+        &mut self,
+        functions: &FunctionTable,
+        steps: &[FunctionCall],
+        name: PushName,
+    ) -> Result<(), Error> {
+        let program = Program::new(functions, self.spec(), steps)?;
+        with_held!(&mut self.any, held => held.push_function(program, name))
+    }
+}
+
+/// The answer of a pull function, of the parts of all partitions in any order.
+pub fn merge_parts(
+    functions: &FunctionTable,
+    spec: &MatrixSpec,
+    call: &FunctionCall,
+    mut parts: Vec<FunctionPart>,
+) -> Result<Vec<u8>, Error> {
+    parts.sort_by_key(|part| part.partition);
+    let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| part.bytes).collect();
+    BoundPull::new(functions, spec, call)?.merge(&parts)
+}
+
+impl<E: Ruled> Held<E> {
+    fn pull_function(
+        &mut self,
+        functions: &FunctionTable,
+        call: &FunctionCall,
+        clock: Clock,
+    ) -> Result<Vec<FunctionPart>, Error> {
+        let bound = BoundPull::new(functions, &self.spec, call)?;
+        let merges = self.spec.consistency.stages_pushes();
+        let mut parts = Vec::new();
+        for (partition, held) in (0u32..).zip(&mut self.partitions) {
+            let Some(held) = held else { continue };
+            if merges {
+                held.merge_below(clock);
+            }
+            held.check()?;
+            if let Some(columns) = columns(held.tables(), &bound.from) {
+                parts.push(FunctionPart { partition, bytes: bound.read(&columns)? });
+            }
+        }
+        Ok(parts)
+    }
+
+    fn push_function(&mut self, program: Program, name: PushName) -> Result<(), Error> {
+        let stages = self.spec.consistency.stages_pushes();
+        let count = self.partitions.iter().flatten().count();
+        let held = self.partitions.iter_mut().flatten();
+        if stages {
+            let program = Arc::new(program);
+            held.for_each(|partition| partition.stage_call(name, &program, count));
+            return Ok(());
+        }
+        carry_out_all(&program, &mut held.map(Partition::tables_mut).collect::<Vec<_>>())
+    }
+}

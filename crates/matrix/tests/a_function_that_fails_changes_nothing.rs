@@ -1,0 +1,344 @@
+//! What a function cannot do is an error of that call: it names the function, the place and what to do; rows stay as they
+//! were; matrix and agent go on.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use matrix::function::call::ask;
+use matrix::function::map::{Map, Scalar, Set};
+use matrix::function::reduce::{Dot, Reduce};
+use matrix::function::sent::Sent;
+use matrix::function::zip::{Axpy, Copy, Zip};
+use matrix::function::{Block, Columns, Count, Shape};
+use matrix::{
+    Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionFault, FunctionTable, HeldMatrix,
+    Initializer, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Part,
+    Partitioner, PullFunction, PushFunction, PushName, PushRule, Schedule, Storage, Values, ValuesMut,
+};
+
+const M: MatrixId = MatrixId(0);
+/// More than one block a partition.
+const COLUMNS: u64 = 20_000;
+
+fn spec(consistency: Consistency) -> MatrixSpec {
+    MatrixSpec {
+        name: "long".into(),
+        element: ElementType::F32,
+        rows: 4,
+        columns: COLUMNS,
+        axis: Axis::Column,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 2 },
+        initializer: Initializer::Constant { value: 2.0 },
+        rule: PushRule::Assign,
+        consistency,
+        seed: 1,
+    }
+}
+
+/// Panics in one column.
+struct Fragile {
+    name: &'static str,
+    at: u64,
+    tries_first: bool,
+}
+
+impl PushFunction for Fragile {
+    type Argument = f64;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        3
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(0)
+    }
+
+    fn writes(&self) -> Count {
+        Count::AtLeast(1)
+    }
+
+    fn tries_first(&self) -> bool {
+        self.tries_first
+    }
+
+    fn change(&self, value: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        block.each_column(|column, _, into| {
+            into.fill(*value);
+            assert!(column != self.at, "fragile at {column}");
+        });
+        Ok(())
+    }
+}
+
+/// A pull function that panics in the half that its argument says.
+struct FragilePull;
+
+impl PullFunction for FragilePull {
+    type Argument = u32;
+    type Part = ();
+    type Answer = ();
+
+    fn name(&self) -> &'static str {
+        "fragile_pull"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, half: &u32, _shape: &Shape) -> Result<(), FunctionFault> {
+        assert!(*half != 0, "in check");
+        Ok(())
+    }
+
+    fn read(&self, half: &u32, _columns: &Columns<'_>) -> Result<(), FunctionFault> {
+        assert!(*half != 1, "in read");
+        Ok(())
+    }
+
+    fn merge(&self, half: &u32, _shape: &Shape, _parts: Vec<()>) -> Result<(), FunctionFault> {
+        if *half == 2 {
+            return Err(FunctionFault::own("in merge"));
+        }
+        Ok(())
+    }
+}
+
+const LATE: Fragile = Fragile { name: "fragile", at: 18_000, tries_first: false };
+const LATE_TRIED: Fragile = Fragile { name: "fragile_tried", at: 18_000, tries_first: true };
+
+fn table() -> FunctionTable {
+    let mut table = FunctionTable::builtin();
+    table.add_push(LATE).unwrap().add_push(LATE_TRIED).unwrap().add_pull(FragilePull).unwrap();
+    table
+}
+
+fn store(specs: Vec<MatrixSpec>, task_count: u32) -> Arc<LocalStore> {
+    let config = LocalConfig { task_count, wait_limit: Duration::from_mins(2) };
+    let mut store = LocalStore::with_functions(config, table());
+    for spec in specs {
+        store.create(spec).unwrap();
+    }
+    Arc::new(store)
+}
+
+fn agent() -> LocalAgent {
+    store(vec![spec(Consistency::Asp)], 1).agent(0)
+}
+
+fn row(agent: &mut LocalAgent, row: u32) -> Vec<f32> {
+    let mut out = vec![0.0; COLUMNS as usize];
+    agent.pull(M, all(row), ValuesMut::F32(&mut out)).unwrap();
+    out
+}
+
+fn all(row: u32) -> Part<'static> {
+    Part::Columns { row, keys: Keys::Range(0, COLUMNS) }
+}
+
+fn fault(result: Result<impl std::fmt::Debug, Error>) -> FunctionFault {
+    match result {
+        Err(Error::Function { fault, .. }) => *fault,
+        other => panic!("not the fault of a function: {other:?}"),
+    }
+}
+
+fn push<F: PushFunction>(
+    agent: &mut LocalAgent,
+    f: &F,
+    from: &[u32],
+    into: &[u32],
+    a: &F::Argument,
+) -> Result<(), Error> {
+    agent.push_function(M, &[FunctionCall::push(f, from, into, a)])
+}
+
+#[test]
+fn an_unknown_name_is_told_with_the_nearest() {
+    let mut agent = agent();
+    let mut call = FunctionCall::pull(&Dot, &[0, 1], &());
+    call.name = "dott".into();
+    let error = agent.pull_function(M, &call).unwrap_err();
+    assert!(error.to_string().contains("did you mean \"dot\""), "{error}");
+    call.name = "xyzzy".into();
+    assert_eq!(fault(agent.pull_function(M, &call)), FunctionFault::Unknown { nearest: None });
+    call.name = "frag1le".into();
+    let nearest = fault(agent.push_function(M, std::slice::from_ref(&call)));
+    assert_eq!(nearest, FunctionFault::Unknown { nearest: Some("fragile".into()) });
+    let error = HeldMatrix::new(spec(Consistency::Asp), &[0]).unwrap().pull_function(&table(), &call, 0);
+    assert!(matches!(fault(error), FunctionFault::Unknown { .. }));
+}
+
+#[test]
+fn another_version_and_another_kind_are_refused() {
+    let mut agent = agent();
+    let mut call = FunctionCall::push(&LATE, &[], &[0], &1.0);
+    call.version = 2;
+    let refused = fault(agent.push_function(M, std::slice::from_ref(&call)));
+    assert_eq!(refused, FunctionFault::Version { asked: 2, known: 3 });
+    let pulled = fault(agent.pull_function(M, &FunctionCall::push(&Set, &[], &[0], &1.0)));
+    assert_eq!(pulled, FunctionFault::Kind { is: "push", asked: "pull" });
+    let pushed = fault(agent.push_function(M, &[FunctionCall::pull(&Dot, &[0, 1], &())]));
+    assert_eq!(pushed, FunctionFault::Kind { is: "pull", asked: "push" });
+    assert_eq!(table().add_push(Set).unwrap_err(), FunctionFault::NameTaken { name: "set".into() });
+}
+
+#[test]
+fn arguments_and_rows_of_a_wrong_shape_are_refused() {
+    let mut agent = agent();
+    let mut refused = |calls: &[FunctionCall]| match fault(agent.push_function(M, calls)) {
+        FunctionFault::Argument { what, .. } => what,
+        other => panic!("{other}"),
+    };
+    let sent = |start, values| (start, values, 1.0);
+    let long = sent(1, OwnedValues::F32(vec![1.0; COLUMNS as usize]));
+    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &long)]), "vector sent along");
+    let far = sent(u64::MAX, OwnedValues::F32(vec![1.0]));
+    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &far)]), "vector sent along");
+    let nan = sent(0, OwnedValues::F32(vec![f32::NAN]));
+    assert_eq!(refused(&[FunctionCall::push(&Sent::Put, &[], &[0], &nan)]), "vector sent along");
+    let wide = sent(0, OwnedValues::F64(vec![1.0]));
+    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &wide)]), "element type of the vector");
+    assert_eq!(refused(&[FunctionCall::push(&Axpy, &[0], &[1], &1.0)]), "rows to read");
+    assert_eq!(refused(&[FunctionCall::push(&Axpy, &[0, 4], &[1], &1.0)]), "rows to read");
+    assert_eq!(refused(&[FunctionCall::push(&Copy, &[0], &[1, 2], &())]), "rows to write");
+    assert_eq!(refused(&[FunctionCall::push(&Set, &[], &[1, 1], &0.0)]), "rows to write");
+    assert_eq!(refused(&[FunctionCall::push(&Scalar::Div, &[0], &[1], &0.0)]), "a");
+    let mut short = FunctionCall::push(&Axpy, &[0, 1], &[1], &1.0);
+    short.argument.pop();
+    assert_eq!(refused(&[short]), "its bytes");
+    assert_eq!(row(&mut agent, 0), vec![2.0; COLUMNS as usize]);
+    let few = FunctionCall::pull(&Dot, &[0], &());
+    assert!(matches!(fault(agent.pull_function(M, &few)), FunctionFault::Argument { .. }));
+    assert_eq!(agent.pull_function(MatrixId(7), &few).unwrap_err(), Error::NoSuchMatrix { id: 7, count: 1 });
+}
+
+#[test]
+fn matrices_without_long_dense_rows_are_refused() {
+    let by_row = MatrixSpec { axis: Axis::Row, columns: 4, name: "by row".into(), ..spec(Consistency::Asp) };
+    let sparse = MatrixSpec { storage: Storage::Sparse, name: "sparse".into(), ..spec(Consistency::Asp) };
+    let schedule = Schedule::Constant;
+    let rule = PushRule::Momentum { rate: 0.1, momentum: 0.9, schedule, l1: 0.0, l2: 0.0 };
+    let slots = MatrixSpec { rule, name: "slots".into(), ..spec(Consistency::Asp) };
+    let mut agent = store(vec![by_row, sparse, slots], 1).agent(0);
+    for i in 0..3 {
+        let refused = fault(ask(&mut agent, MatrixId(i), &Dot, &[0, 1], &()));
+        assert!(matches!(refused, FunctionFault::Matrix { .. }), "{refused}");
+        let calls = [FunctionCall::push(&Set, &[], &[0], &1.0)];
+        let refused = fault(agent.push_function(MatrixId(i), &calls));
+        assert!(matches!(refused, FunctionFault::Matrix { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn the_log_of_a_negative_value_is_told_with_its_place_and_all_rows_stay() {
+    let mut agent = agent();
+    let columns = [15_000];
+    let part = Part::Columns { row: 1, keys: Keys::Sorted(&columns) };
+    agent.push(M, part, Values::F32(&[-3.0])).unwrap();
+    let before = row(&mut agent, 1);
+    for into in [1, 2] {
+        let steps = [
+            FunctionCall::push(&Scalar::Mul, &[1], &[1], &2.0),
+            FunctionCall::push(&Map::Log, &[1], &[into], &()),
+        ];
+        let error = agent.push_function(M, &steps).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("\"log\"") && text.contains("column 15000") && text.contains("from -6"),
+            "{text}"
+        );
+        let FunctionFault::NonFinite { row: at, column, .. } = fault(Err::<(), _>(error)) else {
+            panic!("{text}")
+        };
+        assert_eq!((at, column), (into, 15_000));
+        assert_eq!(row(&mut agent, 1), before, "both partitions, and the first step");
+        assert_eq!(row(&mut agent, 2), vec![2.0; COLUMNS as usize]);
+    }
+}
+
+#[test]
+fn a_lane_that_fails_leaves_all_its_partitions_as_they_were() {
+    let mut lane = HeldMatrix::new(spec(Consistency::Asp), &[0, 1]).unwrap();
+    let name = |index| PushName { clock: 0, task: 0, index };
+    let minus = FunctionCall::push(&Set, &[], &[1], &-1.0);
+    lane.push_function(&table(), &[minus], name(0)).unwrap();
+    let before = lane.export(0).unwrap();
+    let steps =
+        [FunctionCall::push(&Map::Abs, &[1], &[2], &()), FunctionCall::push(&Map::Sqrt, &[1], &[1], &())];
+    let refused = fault(lane.push_function(&table(), &steps, name(1)));
+    assert!(matches!(refused, FunctionFault::NonFinite { row: 1, column: 0, .. }), "{refused}");
+    assert_eq!(lane.export(0).unwrap(), before);
+}
+
+#[test]
+fn a_panic_leaves_the_rows_of_its_partition_or_of_all_when_the_function_is_tried() {
+    let untouched = vec![2.0; COLUMNS as usize];
+    let mut agent = agent();
+    let panicked = fault(push(&mut agent, &LATE, &[], &[0, 3], &7.0));
+    assert_eq!(panicked, FunctionFault::Panicked { message: "fragile at 18000".into() });
+    let half = COLUMNS as usize / 2;
+    for r in [0, 3] {
+        let values = row(&mut agent, r);
+        assert_eq!(values[half..], untouched[half..], "the partition of the panic, from its first block on");
+        assert_eq!(values[..half], vec![7.0; half], "the one before was done");
+    }
+    let mut agent = self::agent();
+    let panicked = fault(push(&mut agent, &LATE_TRIED, &[], &[0, 3], &7.0));
+    assert!(matches!(panicked, FunctionFault::Panicked { .. }));
+    assert_eq!((row(&mut agent, 0), row(&mut agent, 3)), (untouched.clone(), untouched));
+    push(&mut agent, &Set, &[], &[0], &5.0).unwrap();
+    assert_eq!(row(&mut agent, 0), vec![5.0; COLUMNS as usize], "the matrix goes on");
+}
+
+#[test]
+fn a_pull_function_that_panics_is_an_error_of_the_call() {
+    let mut agent = agent();
+    let mut fail = |half| fault(ask(&mut agent, M, &FragilePull, &[0], &half));
+    assert_eq!(fail(0), FunctionFault::Panicked { message: "in check".into() });
+    assert_eq!(fail(1), FunctionFault::Panicked { message: "in read".into() });
+    assert_eq!(fail(2), FunctionFault::own("in merge"));
+    assert_eq!(ask(&mut agent, M, &FragilePull, &[0], &3), Ok(()));
+}
+
+#[test]
+fn an_overflow_is_told_and_its_partition_stays() {
+    let mut agent = agent();
+    let columns = [14_999];
+    let part = Part::Columns { row: 0, keys: Keys::Sorted(&columns) };
+    agent.push(M, part, Values::F32(&[f32::MAX])).unwrap();
+    let before = row(&mut agent, 0);
+    let refused = fault(push(&mut agent, &Zip::Add, &[0, 0], &[0], &()));
+    assert!(matches!(refused, FunctionFault::NonFinite { row: 0, column: 14_999, .. }), "{refused}");
+    let half = COLUMNS as usize / 2;
+    assert_eq!(row(&mut agent, 0)[half..], before[half..]);
+    let wide = MatrixSpec { element: ElementType::F64, ..spec(Consistency::Asp) };
+    let mut agent = store(vec![wide], 1).agent(0);
+    push(&mut agent, &Set, &[], &[0], &1e300).unwrap();
+    assert_eq!(fault(ask(&mut agent, M, &Reduce::Norm2, &[0], &())), FunctionFault::NonFiniteAnswer);
+}
+
+#[test]
+fn a_staged_function_that_fails_is_told_to_all_who_read_from_then_on() {
+    let store = store(vec![spec(Consistency::Bsp)], 2);
+    let (mut first, mut second) = (store.agent(0), store.agent(1));
+    push(&mut first, &Scalar::Sub, &[0], &[0], &5.0).unwrap();
+    push(&mut first, &Map::Log, &[0], &[1], &()).unwrap();
+    for agent in [&mut first, &mut second] {
+        agent.tick().unwrap();
+    }
+    let mut out = vec![0.0; COLUMNS as usize];
+    for agent in [&mut first, &mut second] {
+        let told = fault(agent.pull(M, all(2), ValuesMut::F32(&mut out)));
+        assert!(matches!(told, FunctionFault::NonFinite { row: 1, column: 0 | 10_000, .. }), "{told}");
+        assert!(matches!(fault(ask(agent, M, &Reduce::Sum, &[2], &())), FunctionFault::NonFinite { .. }));
+    }
+    assert!(matches!(fault(store.export(M)), FunctionFault::NonFinite { .. }), "no model of half a step");
+}
