@@ -10,6 +10,9 @@ use std::path::PathBuf;
 use common::cluster::Cluster;
 use common::{Folder, bytes_of, clicks, fail, number, real_data, succeed};
 
+/// Largest difference of a metric on a9a from the model whose values travelled as they are.
+const BAND: f64 = 0.001;
+
 fn train(
     folder: &Folder,
     name: &str,
@@ -92,8 +95,6 @@ fn fewer_bytes_travel() {
 #[test]
 fn a9a_is_learnt_as_well() {
     let Some(root) = real_data("a9a") else { return };
-    /// Largest difference from the model whose values travelled as they are.
-    const BAND: f64 = 0.001;
     let file = |name: &str| root.join(name).to_str().expect("it is text").to_owned();
     let folder = Folder::new();
     let evaluated: Vec<[f64; 2]> = ["f32", "bf16", "int8"]
