@@ -165,6 +165,11 @@ fn frames(bytes: &[u8], limits: rpc::FrameLimits, piece: usize) -> Vec<Vec<u8>> 
                 let bytes = header.to_bytes();
                 assert_eq!(again[..bytes.len()], bytes, "a frame round trip changed the header");
             }
+            match message {
+                rpc::Message::Push(push) => drop(push.values.into_values()),
+                rpc::Message::Pulled(pulled) => drop(pulled.values.into_values()),
+                _ => {}
+            }
             written.push(again);
         }
         let space = reader.space();

@@ -158,6 +158,7 @@ fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) 
         owners,
         home: 0,
         prefetch_ignores_own_pushes: false,
+        wire: Vec::new(),
     };
     for (lane, server) in (0u16..).zip(servers) {
         let message = OpenJob {

@@ -74,6 +74,11 @@ impl MatrixSpec {
         }
     }
 
+    /// Bytes of a row with its slots; of a matrix partitioned by column, of one element with them.
+    pub fn row_bytes(&self) -> u64 {
+        (self.rule.row_width(self.columns_of_table()) as u64).saturating_mul(self.element.size() as u64)
+    }
+
     /// Bytes that the partitions `held` take before anything is pushed: all rows of dense ones, with their slots.
     pub fn first_bytes(&self, held: &[u32]) -> u64 {
         if self.storage == Storage::Sparse {
@@ -82,8 +87,7 @@ impl MatrixSpec {
         let placement = self.partitioner.place(self.key_bound());
         let ranges = held.iter().filter_map(|partition| placement.range(*partition as usize));
         let keys: u64 = ranges.map(|range| range.end - range.start).sum();
-        let width = self.rule.row_width(self.columns_of_table()) * self.element.size();
-        keys.saturating_mul(width as u64).saturating_mul(self.table_count() as u64)
+        keys.saturating_mul(self.row_bytes()).saturating_mul(self.table_count() as u64)
     }
 
     /// Checks every field by itself and with the others. The error names the first that cannot be.

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use matrix::OwnedValues;
 use rpc::message::{Done, Hello, KeyList, Mark, Pull, Pulled, Push, Role, Run, Welcome};
 use rpc::transport::{ConnectOptions, open_with};
-use rpc::{ConnectionId, Effect, Limits, Listener, Message, Receiver, Sender, ServeConfig, Service, Stop};
+use rpc::{
+    ConnectionId, Effect, Limits, Listener, Message, Receiver, Sender, ServeConfig, Service, Stop, WireType,
+};
 
 type Any<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -43,7 +45,7 @@ impl Service for Zeros {
                 minimum: 0,
             }),
             Message::Pull(pull) => {
-                let values = OwnedValues::F32(vec![0.0; pull.keys.len() as usize]);
+                let values = OwnedValues::F32(vec![0.0; pull.keys.len() as usize]).into();
                 Message::Pulled(Pulled { request: pull.request, minimum: 0, applied, values })
             }
             Message::Push(push) if push.request != 0 => {
@@ -68,7 +70,17 @@ impl Service for Zeros {
 fn pull(request: u64, count: usize) -> Message {
     let runs = vec![Run { partition: 0, count: count as u32 }];
     let keys = KeyList::Range { start: 0, end: count as u64 };
-    Message::Pull(Pull { request, job: 1, task: 0, clock: 0, matrix: 0, table: 0, runs, keys })
+    Message::Pull(Pull {
+        request,
+        job: 1,
+        task: 0,
+        clock: 0,
+        matrix: 0,
+        table: 0,
+        runs,
+        keys,
+        wire: WireType::F32,
+    })
 }
 
 fn push(request: u64, index: u32) -> Message {
@@ -82,7 +94,7 @@ fn push(request: u64, index: u32) -> Message {
         table: 0,
         runs: vec![Run { partition: 0, count: 100 }],
         keys: KeyList::Listed((0..100).map(|key| key * 977).collect()),
-        values: OwnedValues::F32(vec![0.5; 100]),
+        values: OwnedValues::F32(vec![0.5; 100]).into(),
     })
 }
 

@@ -1,10 +1,11 @@
 //! A frame in memory: header and sections, and the bytes of the sections without a copy.
 
-use bytemuck::{cast_slice, cast_slice_mut};
-use matrix::{ElementType, OwnedValues, Values};
+use bytemuck::cast_slice_mut;
+use matrix::OwnedValues;
 
 use crate::error::Error;
 use crate::header::Header;
+use crate::wire::WireValues;
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("frames are little-endian and their sections are written as they lie in memory");
@@ -22,7 +23,7 @@ pub struct Frame {
     /// The keys.
     pub keys: Vec<u64>,
     /// The values.
-    pub values: OwnedValues,
+    pub values: WireValues,
 }
 
 /// Bytes up to the next multiple of eight.
@@ -30,25 +31,12 @@ pub(crate) fn padding(len: usize) -> usize {
     len.wrapping_neg() % ALIGN
 }
 
-/// The bytes of values.
-pub(crate) fn value_bytes<'a>(values: &Values<'a>) -> &'a [u8] {
-    match *values {
-        Values::F32(values) => cast_slice(values),
-        Values::F64(values) => cast_slice(values),
-        Values::I64(values) => cast_slice(values),
-    }
-}
-
 impl Frame {
     /// With room for all sections, padded; the lengths are those of a checked header.
     pub(crate) fn with_room(header: Header) -> Self {
         let meta_len = header.meta_len as usize;
         let values_len = header.values_len as usize;
-        let values = match header.element {
-            ElementType::F32 => OwnedValues::F32(vec![0.0; values_len.next_multiple_of(2)]),
-            ElementType::F64 => OwnedValues::F64(vec![0.0; values_len]),
-            ElementType::I64 => OwnedValues::I64(vec![0; values_len]),
-        };
+        let values = WireValues::with_room(header.value_type, values_len);
         Self {
             header,
             meta: vec![0; meta_len + padding(meta_len)],
@@ -67,12 +55,7 @@ impl Frame {
         if at < values_at {
             return &mut cast_slice_mut(&mut self.keys)[at - keys_at..];
         }
-        let bytes: &mut [u8] = match &mut self.values {
-            OwnedValues::F32(values) => cast_slice_mut(values),
-            OwnedValues::F64(values) => cast_slice_mut(values),
-            OwnedValues::I64(values) => cast_slice_mut(values),
-        };
-        &mut bytes[at - values_at..]
+        &mut self.values.bytes_mut()[at - values_at..]
     }
 
     /// All bytes are there and summed up to `sum`: checks it and takes the padding off.
@@ -84,11 +67,7 @@ impl Frame {
         }
         let padded = self.meta.split_off(self.header.meta_len as usize);
         let mut is_zero = padded.iter().all(|byte| *byte == 0);
-        if let OwnedValues::F32(values) = &mut self.values
-            && values.len() > self.header.values_len as usize
-        {
-            is_zero &= values.pop().is_some_and(|pad| pad.to_bits() == 0);
-        }
+        is_zero &= self.values.trim(self.header.values_len as usize);
         if !is_zero {
             return Err(crate::header::field(
                 kind,
@@ -98,5 +77,10 @@ impl Frame {
             ));
         }
         Ok(())
+    }
+
+    /// The values of a kind that has exact ones only, which the header was checked for.
+    pub(crate) fn into_exact(self) -> OwnedValues {
+        self.values.into_values()
     }
 }

@@ -18,11 +18,10 @@
 //! | 56 | CRC-32C of the body, 0 when the flag says none | u32 |
 //! | 60 | CRC-32C of bytes 0..60 | u32 |
 
-use matrix::ElementType;
-
 use crate::error::Error;
 use crate::kind::{Kind, Uses};
 use crate::limits::FrameLimits;
+use crate::wire::ValueType;
 
 /// The bytes `SRPH`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
@@ -33,9 +32,9 @@ pub const HEADER_BYTES: usize = 64;
 
 /// The body has a checksum.
 const BODY_CHECKSUM: u32 = 1;
-/// Where the two bits of the element type stand.
-const ELEMENT_SHIFT: u32 = 4;
-const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 3 << ELEMENT_SHIFT;
+/// Where the three bits of the type of the values stand.
+const TYPE_SHIFT: u32 = 4;
+const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT;
 /// What the header's own checksum covers.
 const SUMMED: usize = 60;
 
@@ -46,8 +45,8 @@ pub struct Header {
     pub kind: Kind,
     /// Whether the body has a checksum.
     pub checksum: bool,
-    /// Of the values.
-    pub element: ElementType,
+    /// Of the values, or of those that are asked for.
+    pub value_type: ValueType,
     pub job: u32,
     pub request: u64,
     pub clock: u64,
@@ -66,7 +65,7 @@ impl Header {
         Self {
             kind,
             checksum: false,
-            element: ElementType::F32,
+            value_type: ValueType::F32,
             job: 0,
             request: 0,
             clock: 0,
@@ -82,7 +81,7 @@ impl Header {
 
     /// Its bytes.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
-        let flags = u32::from(self.checksum) | element_code(self.element) << ELEMENT_SHIFT;
+        let flags = u32::from(self.checksum) | self.value_type.code() << TYPE_SHIFT;
         let mut bytes = [0; HEADER_BYTES];
         let mut at = 0;
         let mut put = |field: &[u8]| {
@@ -122,14 +121,14 @@ impl Header {
         }
         let kind = Kind::from_code(kind)?;
         let flags = u32_at(bytes, 8);
-        let element = element_of_code(flags >> ELEMENT_SHIFT & 3);
-        let (Some(element), 0) = (element, flags & !KNOWN_FLAGS) else {
-            return Err(field(kind, "flags", flags, "bit 0 and an element type of 0 to 2 in bits 4 and 5"));
+        let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
+        let (Some(value_type), 0) = (value_type, flags & !KNOWN_FLAGS) else {
+            return Err(field(kind, "flags", flags, "bit 0 and a type of values of 0 to 4 in bits 4 to 6"));
         };
         let header = Self {
             kind,
             checksum: flags & BODY_CHECKSUM != 0,
-            element,
+            value_type,
             job: u32_at(bytes, 12),
             request: u64_at(bytes, 16),
             clock: u64_at(bytes, 24),
@@ -158,12 +157,18 @@ impl Header {
             (Uses::META, "length of meta", u64::from(self.meta_len)),
             (Uses::KEYS, "length of keys", u64::from(self.keys_len)),
             (Uses::VALUES, "length of values", u64::from(self.values_len)),
-            (Uses::VALUES, "element type", u64::from(element_code(self.element))),
         ];
         for (part, name, value) in fields {
             if !uses.has(part) && value != 0 {
                 return Err(field(self.kind, name, value, "0: this kind has none"));
             }
+        }
+        let (code, rounds) = (self.value_type.code(), uses.has(Uses::ROUNDED));
+        if !uses.has(Uses::VALUES) && !rounds && code != 0 {
+            return Err(field(self.kind, "type of values", code, "0: this kind has none"));
+        }
+        if self.value_type.is_rounded() && !rounds {
+            return Err(field(self.kind, "type of values", code, "0 to 2: this kind has exact values only"));
         }
         if !self.checksum && self.body_sum != 0 {
             return Err(field(self.kind, "CRC-32C of the body", self.body_sum, "0: the flag says none"));
@@ -179,7 +184,7 @@ impl Header {
         let lengths = [
             ("meta", u64::from(self.meta_len), meta),
             ("keys", u64::from(self.keys_len) * 8, limits.keys_bytes),
-            ("values", u64::from(self.values_len) * element_bytes(self.element), values),
+            ("values", self.value_type.section_bytes(u64::from(self.values_len)), values),
         ];
         for (section, bytes, limit) in lengths {
             if bytes > limit {
@@ -188,26 +193,6 @@ impl Header {
         }
         Ok(())
     }
-}
-
-/// Bytes of an element.
-pub(crate) fn element_bytes(element: ElementType) -> u64 {
-    match element {
-        ElementType::F32 => 4,
-        ElementType::F64 | ElementType::I64 => 8,
-    }
-}
-
-fn element_code(element: ElementType) -> u32 {
-    match element {
-        ElementType::F32 => 0,
-        ElementType::F64 => 1,
-        ElementType::I64 => 2,
-    }
-}
-
-fn element_of_code(code: u32) -> Option<ElementType> {
-    [ElementType::F32, ElementType::F64, ElementType::I64].get(code as usize).copied()
 }
 
 /// A field of a header that cannot be.

@@ -21,6 +21,8 @@ impl Uses {
     pub const JSON: Self = Self(1 << 8);
     /// Values are those of an all-reduce, and their limit that of one.
     pub const SUM: Self = Self(1 << 9);
+    /// Values may be rounded, or rounded ones be asked for.
+    pub const ROUNDED: Self = Self(1 << 10);
 
     /// Whether all of `part` are among these.
     pub fn has(self, part: Self) -> bool {
@@ -80,9 +82,9 @@ kinds! {
     Welcome = 2 [CLOCK INDEX META],
     OpenJob = 3 [JOB META JSON],
     CloseJob = 4 [JOB META JSON],
-    Pull = 5 [JOB CLOCK TASK MATRIX META KEYS],
-    Pulled = 6 [CLOCK INDEX META VALUES],
-    Push = 7 [JOB CLOCK TASK MATRIX INDEX META KEYS VALUES],
+    Pull = 5 [JOB CLOCK TASK MATRIX META KEYS ROUNDED],
+    Pulled = 6 [CLOCK INDEX META VALUES ROUNDED],
+    Push = 7 [JOB CLOCK TASK MATRIX INDEX META KEYS VALUES ROUNDED],
     Tick = 8 [JOB CLOCK TASK],
     Leave = 9 [JOB TASK],
     Join = 10 [JOB TASK],

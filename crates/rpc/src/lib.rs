@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`message`] | what is said, one conversation a file |
 //! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
+//! | [`wire`] | values as they are, or rounded to fewer bytes |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
@@ -27,11 +28,13 @@ pub mod serve;
 pub mod service;
 pub mod stop;
 pub mod transport;
+pub mod wire;
 
 pub use error::Error;
-pub use limits::{CHUNK_BYTES, FrameLimits, Limits};
+pub use limits::{CHUNK_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
 pub use serve::{Listener, ServeConfig, serve};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
 pub use transport::{Address, ConnectOptions, Receiver, Sender, connect, open};
+pub use wire::{WireType, WireValues};

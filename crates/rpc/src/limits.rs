@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 /// Most bytes of keys, and of values, that a sender puts into one frame of the data plane: larger requests are cut.
+/// A single row may take more.
 pub const CHUNK_BYTES: usize = 4 << 20;
+/// Most bytes of one row, its slots included: a row is never cut, so that it is merged, read and kept whole.
+pub const ROW_BYTES: usize = 64 << 20;
 /// What a receiver allows on top, so that a cut needs not be exact.
 const SLACK_BYTES: u64 = 64 << 10;
 
@@ -12,7 +15,7 @@ const SLACK_BYTES: u64 = 64 << 10;
 pub struct FrameLimits {
     /// Keys of a frame of the data plane, in bytes.
     pub keys_bytes: u64,
-    /// Values of a frame of the data plane, in bytes.
+    /// Values of a frame of the data plane, in bytes. Senders cut at [`CHUNK_BYTES`]; a single row may be longer.
     pub values_bytes: u64,
     /// Meta of a frame of the data plane, in bytes: eight for each run.
     pub meta_bytes: u64,
@@ -26,7 +29,7 @@ impl Default for FrameLimits {
     fn default() -> Self {
         Self {
             keys_bytes: CHUNK_BYTES as u64 + SLACK_BYTES,
-            values_bytes: CHUNK_BYTES as u64 + SLACK_BYTES,
+            values_bytes: ROW_BYTES as u64 + SLACK_BYTES,
             meta_bytes: 1 << 20,
             sum_bytes: 64 << 20,
             control_bytes: 256 << 20,

@@ -13,7 +13,7 @@ use rpc::message::{
     Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, Mark, Pull, Pulled, Push, Role, Run,
 };
 use rpc::reader::FrameReader;
-use rpc::{Error, Message};
+use rpc::{Error, Message, WireType, WireValues};
 
 fn bytes_of(message: &Message, checksum: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -70,10 +70,17 @@ fn messages() -> impl Strategy<Value = Message> {
     (0..8, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
         let (values, (runs, keys), token) = bulk;
         let (matrix, table, applied) = (index, job, Mark { clock, index });
+        let wire = WireType::ALL[index as usize % 3];
         match which {
-            0 => Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values }),
-            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, runs, keys }),
-            2 => Message::Pulled(Pulled { request, minimum: clock, applied, values }),
+            0 => {
+                let values = WireValues::round(values, wire);
+                Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
+            }
+            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, runs, keys, wire }),
+            2 => {
+                let values = WireValues::round(values, wire);
+                Message::Pulled(Pulled { request, minimum: clock, applied, values })
+            }
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
             4 => {
                 let part = (index % 2 == 0).then(|| vec![f64::from(task); token.len()]);
@@ -112,7 +119,7 @@ proptest! {
     #[test]
     fn a_frame_of_random_fields_does_no_harm(
         kind in 0u16..30,
-        flags in 0u32..64,
+        flags in 0u32..256,
         lengths in (0u32..40, 0u32..4, 0u32..4),
         body in vec(any::<u8>(), 200),
     ) {
@@ -156,7 +163,14 @@ fn a_flipped_bit_anywhere_is_noticed() {
 #[test]
 fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
     // Of a pull: meta, keys. Of an answer: values.
-    for (sample, at) in [("pull_listed", 40), ("pull_listed", 44), ("pulled_f64", 48), ("released", 48)] {
+    for (sample, at) in [
+        ("pull_listed", 40),
+        ("pull_listed", 44),
+        ("pulled_f64", 48),
+        ("pulled_bf16", 48),
+        ("push_int8", 48),
+        ("released", 48),
+    ] {
         let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
         let mut bytes = bytes_of(&message, true);
         bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -169,7 +183,8 @@ fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
 
 #[test]
 fn a_message_that_is_too_long_is_not_written() {
-    let values = OwnedValues::F64(vec![0.0; 1 << 20]);
+    let values = OwnedValues::F64(vec![0.0; (9 << 20) as usize]);
+    let values = values.into();
     let message = Message::Pulled(Pulled { request: 1, minimum: 0, applied: Mark::default(), values });
     let mut bytes = vec![1];
     let result = rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes);
@@ -192,10 +207,21 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 2, "protocol version 2, this end speaks 1"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
-        ("pulled_f32", 8, 48, "frame Pulled: flags is 48"),
+        ("pulled_f32", 8, 80, "frame Pulled: flags is 80, expected bit 0 and a type of values of 0 to 4"),
+        ("pull_listed", 8, 16, "frame Pull: type of values is 1, expected 0 exact, 3 bf16, 4 int8"),
+        ("tick", 8, 48, "frame Tick: type of values is 3, expected 0: this kind has none"),
+        (
+            "import",
+            8,
+            48,
+            "frame Import: type of values is 3, expected 0 to 2: this kind has exact values only",
+        ),
+        ("released", 8, 64, "frame Released: type of values is 4, expected 0 to 2"),
+        ("pulled_bf16", 78, 1, "frame Pulled: padding is not zero"),
+        ("push_int8", 127, 1, "frame Push: padding is not zero"),
         ("tick", 36, 1, "frame Tick: matrix is 1, expected 0"),
         ("tick", 40, 8, "frame Tick: length of meta is 8, expected 0"),
-        ("barrier_without_part", 8, 0, "frame Barrier: element type is F32, expected F64"),
+        ("barrier_without_part", 8, 0, "frame Barrier: type of values is F32, expected F64"),
         ("pull_listed", 68, 3, "frame Pull: form of keys is 3"),
         ("pull_listed", 72, 3, "frame Pull: meta has 32 bytes, runs ends at 40"),
         ("pull_listed", 84, 9, "frame Pull: sum of the runs is 10, expected 3, the number of keys"),

@@ -17,7 +17,7 @@ use rpc::{Address, ConnectOptions, Error, Message, connect, open};
 const SHORT: Duration = Duration::from_millis(5);
 
 fn pulled(count: usize) -> Message {
-    let values = OwnedValues::F32(vec![0.5; count]);
+    let values = OwnedValues::F32(vec![0.5; count]).into();
     Message::Pulled(Pulled { request: 4, minimum: 1, applied: Mark::default(), values })
 }
 

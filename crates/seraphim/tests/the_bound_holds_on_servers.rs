@@ -246,7 +246,7 @@ fn a_push_that_comes_again_is_dropped_and_counted() {
                     table: 0,
                     runs: vec![Run { partition: 0, count: 1 }],
                     keys: KeyList::Listed(vec![key]),
-                    values: OwnedValues::F32(vec![1.0]),
+                    values: OwnedValues::F32(vec![1.0]).into(),
                 };
                 sender.send(&Message::Push(push)).expect("the server lives");
                 let answer = receiver.receive().expect("the server answers");

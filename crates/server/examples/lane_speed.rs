@@ -102,12 +102,22 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
             table: 0,
             runs,
             keys,
-            values,
+            values: values.into(),
         })
     };
     let pull = |_| {
         let (runs, keys) = (runs.clone(), list.clone());
-        Message::Pull(Pull { request: 1, job: 1, task: 0, clock: 0, matrix: 0, table: 0, runs, keys })
+        Message::Pull(Pull {
+            request: 1,
+            job: 1,
+            task: 0,
+            clock: 0,
+            matrix: 0,
+            table: 0,
+            runs,
+            keys,
+            wire: rpc::WireType::F32,
+        })
     };
     let pushed = median(push, |message| say(&mut lane, 0, message));
     let pulled = median(pull, |message| say(&mut lane, 0, message));
@@ -147,7 +157,7 @@ fn small_pushes() -> f64 {
             let mut keys: Vec<u64> = (0..100).map(key).collect();
             keys.sort_unstable();
             let runs = vec![Run { partition: 0, count: 100 }];
-            let (keys, values) = (KeyList::Listed(keys), OwnedValues::F32(vec![1.0; 100]));
+            let (keys, values) = (KeyList::Listed(keys), OwnedValues::F32(vec![1.0; 100]).into());
             let (request, job, task, clock, matrix, table) = (0, 1, 0, 0, 0, 0);
             Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
         })

@@ -1,6 +1,7 @@
 //! Opening and closing jobs. Both may be repeated.
 
 use matrix::{HeldMatrix, MatrixSpec};
+use rpc::ROW_BYTES;
 use rpc::message::{CloseJob, FaultKind, OpenJob};
 use rpc::service::{ConnectionId, Effect};
 
@@ -46,6 +47,15 @@ impl LaneState {
             spec.check()?;
             if open.matrices[..i].iter().any(|other| other.name == spec.name) {
                 return Err(matrix::Error::NameTaken { matrix: spec.name.clone() }.into());
+            }
+            let bytes = spec.row_bytes();
+            if bytes > ROW_BYTES as u64 {
+                let text = format!(
+                    "a row of matrix {:?} has {bytes} bytes with its slots, the limit is {ROW_BYTES}: make it narrower, \
+                     or partition it by column",
+                    spec.name
+                );
+                return Err(Refusal::new(FaultKind::TooLarge, text));
             }
         }
         self.check_memory_of(&open)?;

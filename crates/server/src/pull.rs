@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matrix::clock::Clock;
-use matrix::{HeldMatrix, KeyRun, OwnedValues};
+use matrix::{ElementType, HeldMatrix, KeyRun, OwnedValues};
 use rpc::message::{FaultKind, Message, Pull, Pulled};
 
 use crate::connection::message_bytes;
@@ -12,8 +12,9 @@ use crate::key_lists::{List, Place};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
+use rpc::{WireType, WireValues};
 
-/// Most bytes of values in one answer.
+/// Most bytes of values in one answer, before they are rounded; a single row may have more.
 const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
 /// When a pull that was sent away comes again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
@@ -62,7 +63,16 @@ impl LaneState {
         self.check_task(at, job, task)?;
         let open = self.job(job)?;
         open.table.clock(task).map_err(|fault| Refusal::of_task(task, "pull", fault))?;
-        let needed = open.matrix(pull.matrix)?.spec().consistency.pull_needs(clock);
+        let spec = open.matrix(pull.matrix)?.spec();
+        if pull.wire != WireType::F32 && spec.element != ElementType::F32 {
+            let (name, element, wire) = (&spec.name, spec.element, pull.wire.name());
+            let text = format!(
+                "values of matrix {name:?} are asked for as {wire}, its elements are {element:?}: only f32 is rounded, \
+                 ask for them as they are"
+            );
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
+        let needed = spec.consistency.pull_needs(clock);
         let job = &self.jobs[&job];
         Ok((!self.has_come(job, needed)).then_some(needed))
     }
@@ -82,8 +92,9 @@ impl LaneState {
         match answer {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(values) => {
+                let values = WireValues::round(values, pull.wire);
                 open.stats.pulled(clock, open.table.minimum());
-                self.stats.value_bytes_out += (values.len() * values.element_type().size()) as u64;
+                self.stats.value_bytes_out += values.byte_count() as u64;
                 let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
                 let pulled = Pulled { request, minimum, applied, values };
                 out.push(Effect::Send { connection: at, message: Message::Pulled(pulled) });
@@ -102,7 +113,7 @@ fn read(
     let (element, columns) = (matrix.spec().element, matrix.spec().columns_of_table());
     let (runs, keys, found) = list.at(place);
     let bytes = (keys.len() as u64).saturating_mul((columns * element.size()) as u64);
-    if bytes > ANSWER_LIMIT_BYTES {
+    if bytes > ANSWER_LIMIT_BYTES && keys.len() > 1 {
         let text = format!(
             "{} keys of {columns} columns are {bytes} bytes of values, the limit of one answer is \
              {ANSWER_LIMIT_BYTES}: ask in parts",

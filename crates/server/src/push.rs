@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use matrix::{HeldMatrix, KeyRun, PushName};
+use matrix::{HeldMatrix, KeyRun, OwnedValues, PushName};
+use rpc::WireValues;
 use rpc::message::{FaultKind, Mark, Message, Push};
 
 use crate::broken::Broken;
@@ -134,10 +135,13 @@ impl LaneState {
         };
         let place = Place { job, matrix: push.matrix, table: push.table };
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
+        let values = std::mem::replace(&mut push.values, NO_VALUES);
+        let value_count = values.len();
         // The master may have taken the task out while the push was held.
         let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
         let result = room.and(live).and_then(|_| connection.lists.take(runs, keys)).and_then(|mut list| {
-            let merged = open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, &push));
+            let merged =
+                open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, &push, values));
             connection.lists.put(list);
             merged
         });
@@ -146,7 +150,7 @@ impl LaneState {
                 open.marks[task as usize] = open.mark(task).max(Mark { clock, index: index + 1 });
                 open.stats.push_count += 1;
                 open.changes(place.matrix);
-                self.pushed_since_count += push.values.len();
+                self.pushed_since_count += value_count;
                 self.done(at, request, job, out);
             }
             Err(refusal) => {
@@ -193,14 +197,22 @@ impl LaneState {
     }
 }
 
-/// What is left of a push whose keys were taken.
+/// What is left of a push whose keys and values were taken.
 const NO_KEYS: rpc::message::KeyList = rpc::message::KeyList::Listed(Vec::new());
+const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec::new()));
 
 /// Merges all of it, or nothing.
-fn merge(matrix: &mut HeldMatrix, place: Place, list: &mut List, push: &Push) -> Result<(), Refusal> {
+fn merge(
+    matrix: &mut HeldMatrix,
+    place: Place,
+    list: &mut List,
+    push: &Push,
+    values: WireValues,
+) -> Result<(), Refusal> {
     let columns = matrix.spec().columns_of_table();
     let (runs, keys, found) = list.at(place);
-    let values = push.values.as_values();
+    let values = values.into_values();
+    let values = values.as_values();
     if values.len() != keys.len() * columns {
         let (expected, actual) = (keys.len() * columns, values.len());
         return Err(matrix::Error::ValueCount { matrix: matrix.spec().name.clone(), expected, actual }.into());

@@ -51,13 +51,23 @@ fn use_lane(address: &Address, lane: u16) {
     let start = 500 * u64::from(lane);
     let runs = vec![Run { partition: u32::from(lane), count: 500 }];
     let keys = KeyList::Range { start, end: start + 500 };
-    let values = OwnedValues::F32((0..500).map(|i| i as f32).collect());
+    let values = OwnedValues::F32((0..500).map(|i| i as f32).collect()).into();
     let (job, task, clock, matrix, table) = (1, 0, 0, 0, 0);
     let push = Push { request: 0, job, task, clock, index: 0, matrix, table, runs, keys, values };
     let (runs, keys, values) = (push.runs.clone(), push.keys.clone(), push.values.clone());
     sender.send(&Message::Push(push)).expect("sent");
     sender
-        .send(&Message::Pull(Pull { request: 3, job, task, clock, matrix, table, runs, keys }))
+        .send(&Message::Pull(Pull {
+            request: 3,
+            job,
+            task,
+            clock,
+            matrix,
+            table,
+            runs,
+            keys,
+            wire: rpc::WireType::F32,
+        }))
         .expect("sent");
     match receiver.receive() {
         Ok(Message::Pulled(pulled)) => assert_eq!((pulled.request, pulled.values), (3, values)),

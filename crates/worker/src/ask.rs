@@ -1,6 +1,6 @@
 //! A pull under way: its pieces and their answers.
 
-use matrix::{Clock, OwnedValues};
+use matrix::{Clock, ElementType, OwnedValues};
 use rpc::message::Pulled;
 
 use crate::plan::Piece;
@@ -27,12 +27,22 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// Takes the answer for a piece. False when it does not fit.
-    pub(crate) fn take(&mut self, piece: usize, pulled: Pulled, columns: usize, is_element: bool) -> bool {
+    pub(crate) fn take(
+        &mut self,
+        piece: usize,
+        pulled: Pulled,
+        columns: usize,
+        element: ElementType,
+    ) -> bool {
         let (piece, reply) = &mut self.pieces[piece];
-        if !is_element || pulled.values.len() != piece.key_count * columns {
+        if pulled.values.len() != piece.key_count * columns {
             return false;
         }
-        if reply.replace(pulled.values).is_none() {
+        let values = pulled.values.into_values();
+        if values.element_type() != element {
+            return false;
+        }
+        if reply.replace(values).is_none() {
             self.missing -= 1;
         }
         self.minimum = self.minimum.min(pulled.minimum);

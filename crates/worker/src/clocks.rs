@@ -46,6 +46,9 @@ impl AgentState {
         }
         // What was asked before may miss what others have pushed since; behind a barrier all see all.
         self.drop_all_ahead();
+        if let Err(error) = self.push_rests() {
+            return self.end(Err(error));
+        }
         if self.push_count > 0 {
             self.end_step();
         }
@@ -75,6 +78,9 @@ impl AgentState {
         }
         if !self.begin(now, "finish") {
             return;
+        }
+        if let Err(error) = self.push_rests() {
+            return self.end(Err(error));
         }
         self.left = true;
         self.drop_all_ahead();

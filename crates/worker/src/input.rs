@@ -87,8 +87,7 @@ impl AgentState {
         };
         let Some(ask) = self.ahead.iter_mut().chain(open).find(|ask| ask.id == id) else { return };
         let spec = &self.layout.matrices[ask.matrix];
-        let is_element = pulled.values.element_type() == spec.element;
-        if !ask.take(piece, pulled, spec.columns_of_table(), is_element) {
+        if !ask.take(piece, pulled, spec.columns_of_table(), spec.element) {
             let text = format!("it sent values of matrix {:?} that do not fit the keys", spec.name);
             self.fail(self.server_error(lane, text));
         }

@@ -124,8 +124,8 @@ pub(crate) fn size(message: &Message) -> u64 {
     const HEADER_BYTES: usize = 64;
     let (runs, keys, values) = match message {
         Message::Pull(pull) => (&pull.runs, &pull.keys, 0),
-        Message::Push(push) => (&push.runs, &push.keys, value_bytes(&push.values)),
-        Message::Pulled(pulled) => return (HEADER_BYTES + value_bytes(&pulled.values)) as u64,
+        Message::Push(push) => (&push.runs, &push.keys, push.values.byte_count()),
+        Message::Pulled(pulled) => return (HEADER_BYTES + pulled.values.byte_count()) as u64,
         _ => return HEADER_BYTES as u64,
     };
     let keys = match keys {
@@ -133,11 +133,4 @@ pub(crate) fn size(message: &Message) -> u64 {
         KeyList::Range { .. } | KeyList::Known { .. } => 16,
     };
     (HEADER_BYTES + 8 * runs.len() + keys + values) as u64
-}
-
-fn value_bytes(values: &matrix::OwnedValues) -> usize {
-    match values.element_type() {
-        matrix::ElementType::F32 => 4 * values.len(),
-        matrix::ElementType::F64 | matrix::ElementType::I64 => 8 * values.len(),
-    }
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use matrix::MatrixSpec;
-use rpc::CHUNK_BYTES;
+use matrix::{ElementType, MatrixSpec};
 use rpc::message::JobId;
+use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
-
-use crate::plan::element_size;
 
 /// A lane of a server, and where to find it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +48,10 @@ pub struct JobLayout {
     /// optimizer rules, which only take a step from a slightly older point.
     #[serde(default)]
     pub prefetch_ignores_own_pushes: bool,
+    /// For each matrix, how its values travel in pulls and pushes; empty: all as they are. Only values of `f32` matrices
+    /// whose pushes add up can be rounded.
+    #[serde(default)]
+    pub wire: Vec<WireType>,
 }
 
 /// A layout that cannot be.
@@ -58,6 +60,21 @@ pub enum LayoutError {
     /// A matrix that cannot be.
     #[error(transparent)]
     Matrix(#[from] matrix::Error),
+    /// A matrix whose values cannot travel as is wanted.
+    #[error(
+        "matrix {matrix:?} of {element:?} with rule {rule:?} cannot travel as {wire}: only f32 whose pushes add up is \
+         rounded, send it as f32"
+    )]
+    Wire {
+        /// The matrix.
+        matrix: String,
+        /// Type of its elements.
+        element: ElementType,
+        /// How its pushes merge.
+        rule: &'static str,
+        /// How its values were to travel.
+        wire: &'static str,
+    },
     /// A number that does not fit the others.
     #[error("layout of job {job}: {what} is {actual}, expected {expected}")]
     Field {
@@ -100,10 +117,9 @@ impl JobLayout {
         }
         for (spec, owners) in self.matrices.iter().zip(&self.owners) {
             spec.check()?;
-            let row_bytes = spec.columns_of_table() * element_size(spec.element);
-            if row_bytes > CHUNK_BYTES {
-                let what = format!("the bytes of a row of matrix {:?}", spec.name);
-                return fault(what, row_bytes as u64, format!("at most {CHUNK_BYTES}, what a frame holds"));
+            if spec.row_bytes() > ROW_BYTES as u64 {
+                let what = format!("the bytes of a row of matrix {:?} with its slots", spec.name);
+                return fault(what, spec.row_bytes(), format!("at most {ROW_BYTES}, what a frame holds"));
             }
             let count = spec.partitioner.partition_count();
             if owners.len() as u64 != u64::from(count) {
@@ -115,7 +131,28 @@ impl JobLayout {
                 return fault(what, u64::from(*owner), format!("below {lane_count}"));
             }
         }
+        self.check_wire()
+    }
+
+    fn check_wire(&self) -> Result<(), LayoutError> {
+        if !self.wire.is_empty() && self.wire.len() != self.matrices.len() {
+            let (job, actual) = (self.job, self.wire.len() as u64);
+            let expected = format!("{}, one a matrix, or none", self.matrices.len());
+            let what = "the number of forms in which values travel".into();
+            return Err(LayoutError::Field { job, what, actual, expected });
+        }
+        for (spec, wire) in self.matrices.iter().zip(&self.wire) {
+            if *wire != WireType::F32 && !can_be_rounded(spec) {
+                let (matrix, element, rule) = (spec.name.clone(), spec.element, spec.rule.name());
+                return Err(LayoutError::Wire { matrix, element, rule, wire: wire.name() });
+            }
+        }
         Ok(())
+    }
+
+    /// How the values of a matrix travel.
+    pub fn wire_of(&self, matrix: usize) -> WireType {
+        self.wire.get(matrix).copied().unwrap_or_default()
     }
 
     /// For each matrix the partitions of a lane, ascending: what `OpenJob` says to it.
@@ -128,6 +165,12 @@ impl JobLayout {
         let owners = (0u32..).zip(&self.owners[matrix]);
         owners.filter(|(_, owner)| **owner == lane).map(|(partition, _)| partition).collect()
     }
+}
+
+/// Whether values of a matrix may travel rounded: they are of `f32`, and what is taken from one push can be added to the
+/// next.
+pub fn can_be_rounded(spec: &MatrixSpec) -> bool {
+    spec.element == ElementType::F32 && spec.rule.adds()
 }
 
 /// The lane of each of `partition_count` partitions: contiguous blocks, so that a range of keys meets few lanes, whose

@@ -7,7 +7,7 @@
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
-//! ahead, `push` and `clocks` the other calls; `lane` is what is known of a lane, with the `log` of what it has not
+//! ahead, `push` and `clocks` the other calls, `rest` what rounding has left of pushes; `lane` is what is known of a lane, with the `log` of what it has not
 //! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
 
 pub mod agent;
@@ -22,9 +22,11 @@ mod plan;
 mod prefetch;
 mod pull;
 mod push;
+mod rest;
 mod route;
 pub mod state;
 
 pub use agent::{AgentStats, RemoteAgent};
-pub use layout::{JobLayout, LaneAddress, LayoutError, spread};
+pub use layout::{JobLayout, LaneAddress, LayoutError, can_be_rounded, spread};
+pub use rest::REST_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, Outcome};

@@ -121,8 +121,12 @@ impl Piece {
         }
     }
 
-    /// All keys.
     fn list(&self, route: &Route, placement: &Placement) -> KeyList {
+        KeyList::Listed(self.all_keys(route, placement))
+    }
+
+    /// All keys.
+    pub(crate) fn all_keys(&self, route: &Route, placement: &Placement) -> Vec<u64> {
         let mut list = Vec::with_capacity(self.key_count);
         for span in &self.spans {
             match route.slice(placement, span.partition) {
@@ -135,7 +139,7 @@ impl Piece {
                 }
             }
         }
-        KeyList::Listed(list)
+        list
     }
 
     /// The keys as `start..end`, when they follow each other without a gap.

@@ -103,6 +103,7 @@ impl AgentState {
             table: ask.route.table(),
             runs: named.runs,
             keys,
+            wire: self.layout.wire_of(ask.matrix),
         };
         let parcel = Parcel::new(Message::Pull(pull), named.digest, source);
         let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);

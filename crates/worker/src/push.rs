@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use matrix::{Element, Error, MatrixId, Part, Values};
-use rpc::Message;
+use matrix::{Element, Error, MatrixId, OwnedValues, Part, Values};
 use rpc::message::Push;
+use rpc::{Message, WireType, WireValues};
 
 use crate::known::Parcel;
 use crate::plan::plan;
@@ -32,12 +32,9 @@ impl AgentState {
     fn log_push(&mut self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
         let matrix = self.matrix_index(id)?;
         let mut route = std::mem::take(&mut self.matrices[matrix].route);
-        let result = self.check_push(matrix, &mut route, part, values);
-        if result.is_ok() {
-            self.log_pieces(matrix, &route, values);
-            self.matrices[matrix].push_count += 1;
-            self.push_count += 1;
-        }
+        let checked = self.check_push(matrix, &mut route, part, values);
+        let wire = checked.and_then(|()| self.wire_of_push(matrix, route.key_count()));
+        let result = wire.map(|wire| self.log_pieces(matrix, &route, values, wire));
         self.matrices[matrix].route = route;
         result
     }
@@ -65,12 +62,21 @@ impl AgentState {
         Ok(())
     }
 
-    fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>) {
-        let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
+    pub(crate) fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>, wire: WireType) {
+        let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
+        state.push_count += 1;
+        self.push_count += 1;
         for piece in plan(route, spec, &state.placement, &state.parts) {
             let lane = &mut self.lanes[usize::from(piece.lane)];
             let (named, keys, source) = piece.keys(route, &state.placement, &mut lane.known);
+            let values = match (wire, piece.gather(route, &state.placement, columns, values)) {
+                (WireType::Bf16 | WireType::Int8, OwnedValues::F32(mut rows)) => {
+                    let keys = piece.all_keys(route, &state.placement);
+                    state.rests.round(route.table(), &keys, &mut rows, wire)
+                }
+                (_, values) => WireValues::Exact(values),
+            };
             let push = Push {
                 request: 0,
                 job: self.layout.job,
@@ -81,7 +87,7 @@ impl AgentState {
                 table: route.table(),
                 runs: named.runs,
                 keys,
-                values: piece.gather(route, &state.placement, columns, values),
+                values,
             };
             lane.next_index += 1;
             lane.log.push(Parcel::new(Message::Push(push), named.digest, source));

@@ -217,6 +217,11 @@ impl PushRule {
         !matches!(self, PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max)
     }
 
+    /// Whether two pushes are worth their sum: what is taken away from one may be added to another.
+    pub fn adds(&self) -> bool {
+        matches!(self.merge(), Merge::Sum)
+    }
+
     pub(crate) fn merge(&self) -> Merge {
         match self {
             PushRule::Assign => Merge::Last,

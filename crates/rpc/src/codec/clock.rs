@@ -1,7 +1,7 @@
 //! Ticks, leaves, joins: a header and nothing else. [`Barrier`]: meta is the generation (u64) and whether the task brings
 //! a part to the sum (u32, 0 or 1), then 0 (u32); the part is in the values, as f64. [`Released`]: the sum is in the values.
 
-use matrix::{ElementType, OwnedValues};
+use matrix::OwnedValues;
 
 use super::Out;
 use super::bytes::MetaReader;
@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
 use crate::message::{Barrier, Join, Joined, Leave, Released, Tick};
+use crate::wire::ValueType;
 
 impl Tick {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -59,7 +60,7 @@ impl Barrier {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         let header = &mut out.header;
         (header.request, header.job, header.task) = (self.request, self.job, self.task);
-        (header.clock, header.element) = (self.clock, ElementType::F64);
+        (header.clock, header.value_type) = (self.clock, ValueType::F64);
         out.meta.extend(self.generation.to_le_bytes());
         out.meta.extend(u64::from(self.part.is_some()).to_le_bytes());
     }
@@ -84,7 +85,7 @@ impl Barrier {
 impl Released {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         (out.header.request, out.header.clock) = (self.request, self.clock);
-        out.header.element = ElementType::F64;
+        out.header.value_type = ValueType::F64;
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
@@ -94,11 +95,11 @@ impl Released {
 }
 
 fn doubles(frame: Frame) -> Result<Vec<f64>, Error> {
-    match frame.values {
+    let (kind, value_type) = (frame.header.kind, frame.header.value_type);
+    match frame.into_exact() {
         OwnedValues::F64(values) => Ok(values),
         OwnedValues::F32(_) | OwnedValues::I64(_) => {
-            let element = frame.values.element_type();
-            Err(field(frame.header.kind, "element type", format!("{element:?}"), "F64"))
+            Err(field(kind, "type of values", format!("{value_type:?}"), "F64"))
         }
     }
 }

@@ -15,7 +15,7 @@ mod session;
 use matrix::Values;
 
 use crate::error::Error;
-use crate::frame::{ALIGN, Frame, padding, value_bytes};
+use crate::frame::{ALIGN, Frame, padding};
 use crate::header::{HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
@@ -23,6 +23,7 @@ use crate::message::{
     Barrier, Control, Done, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message,
     Pull, Pulled, Push, Released, RestoreRows, Stats, Tick, Welcome,
 };
+use crate::wire::{ValueType, WireValues, exact_bytes};
 
 /// Where a message is written: the header, and meta behind what is there.
 struct Out<'a> {
@@ -34,24 +35,51 @@ struct Out<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     keys: &'a [u64],
-    values: Values<'a>,
+    values: Section<'a>,
+}
+
+/// The section of values.
+#[derive(Clone, Copy, Debug)]
+struct Section<'a> {
+    value_type: ValueType,
+    len: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Section<'a> {
+    fn exact(values: Values<'a>) -> Self {
+        Self { value_type: values.element_type().into(), len: values.len(), bytes: exact_bytes(values) }
+    }
+
+    fn of(values: &'a WireValues) -> Self {
+        Self { value_type: values.value_type(), len: values.len(), bytes: values.bytes() }
+    }
 }
 
 impl<'a> Body<'a> {
     /// Of a message.
     pub fn of(message: &'a Message) -> Self {
         let mut keys: &[u64] = &[];
-        let mut values = Values::F32(&[]);
+        let mut values = Section::exact(Values::F32(&[]));
         match message {
-            Message::Pull(pull) => keys = keys::section(&pull.keys),
-            Message::Push(push) => {
-                (keys, values) = (keys::section(&push.keys), push.values.as_values());
+            Message::Pull(pull) => {
+                keys = keys::section(&pull.keys);
+                values.value_type = pull.wire.into();
             }
-            Message::Pulled(pulled) => values = pulled.values.as_values(),
-            Message::ExportPage(page) => (keys, values) = (&page.keys, page.values.as_values()),
-            Message::Import(import) => (keys, values) = (&import.keys, import.values.as_values()),
-            Message::Barrier(barrier) => values = Values::F64(barrier.part.as_deref().unwrap_or(&[])),
-            Message::Released(released) => values = Values::F64(&released.sum),
+            Message::Push(push) => {
+                (keys, values) = (keys::section(&push.keys), Section::of(&push.values));
+            }
+            Message::Pulled(pulled) => values = Section::of(&pulled.values),
+            Message::ExportPage(page) => {
+                (keys, values) = (&page.keys, Section::exact(page.values.as_values()));
+            }
+            Message::Import(import) => {
+                (keys, values) = (&import.keys, Section::exact(import.values.as_values()));
+            }
+            Message::Barrier(barrier) => {
+                values = Section::exact(Values::F64(barrier.part.as_deref().unwrap_or(&[])));
+            }
+            Message::Released(released) => values = Section::exact(Values::F64(&released.sum)),
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::OpenJob(_)
@@ -74,7 +102,7 @@ impl<'a> Body<'a> {
 
     /// Keys, values, padding: what follows the head.
     pub fn slices(&self) -> [&'a [u8]; 3] {
-        let values = value_bytes(&self.values);
+        let values = self.values.bytes;
         [bytemuck::cast_slice(self.keys), values, &[0; ALIGN][..padding(values.len())]]
     }
 
@@ -123,7 +151,7 @@ fn try_put_head(
     };
     let meta_len = head.len() - meta_at;
     (header.meta_len, header.keys_len) = (length("meta", meta_len)?, length("keys", body.keys.len())?);
-    (header.values_len, header.element) = (length("values", body.values.len())?, body.values.element_type());
+    (header.values_len, header.value_type) = (length("values", body.values.len)?, body.values.value_type);
     header.check_lengths(limits)?;
     head.resize(head.len() + padding(meta_len), 0);
     if checksum {

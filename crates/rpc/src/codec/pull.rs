@@ -1,10 +1,12 @@
-//! [`Pull`]: meta of [`super::keys`], listed keys in the section of keys. [`Pulled`]: meta is the minimum (u64).
+//! [`Pull`]: meta of [`super::keys`], listed keys in the section of keys, the form that is asked for as type of values. [`Pulled`]: meta is the minimum (u64).
 
 use super::keys;
 use super::{Out, mark, minimum_of, set_mark};
 use crate::error::Error;
 use crate::frame::Frame;
+use crate::header::field;
 use crate::message::{Pull, Pulled};
+use crate::wire::{ValueType, WireType};
 
 impl Pull {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -17,6 +19,15 @@ impl Pull {
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
         let (table, runs, keys) = keys::read(&mut frame)?;
         let header = &frame.header;
+        let wire = match header.value_type {
+            ValueType::F32 => WireType::F32,
+            ValueType::Bf16 => WireType::Bf16,
+            ValueType::Int8 => WireType::Int8,
+            ValueType::F64 | ValueType::I64 => {
+                let code = header.value_type.code();
+                return Err(field(header.kind, "type of values", code, "0 exact, 3 bf16, 4 int8"));
+            }
+        };
         Ok(Self {
             request: header.request,
             job: header.job,
@@ -26,6 +37,7 @@ impl Pull {
             table,
             runs,
             keys,
+            wire,
         })
     }
 }

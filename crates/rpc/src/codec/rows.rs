@@ -31,9 +31,10 @@ impl ExportPage {
         out.meta.extend(self.row_count.to_le_bytes());
     }
 
-    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+    pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
         let (request, row_count) = (frame.header.request, only_u64(&frame, "number of rows")?);
-        Ok(Self { request, row_count, keys: frame.keys, values: frame.values })
+        let keys = std::mem::take(&mut frame.keys);
+        Ok(Self { request, row_count, keys, values: frame.into_exact() })
     }
 }
 
@@ -45,7 +46,7 @@ impl Import {
         out.meta.extend(u64::from(bits).to_le_bytes());
     }
 
-    pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+    pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
         let header = frame.header;
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let bits = meta.u32("bits")?;
@@ -56,7 +57,8 @@ impl Import {
         }
         let (first, with_slots) = (bits & FIRST != 0, bits & WITH_SLOTS != 0);
         let (request, job, matrix) = (header.request, header.job, header.matrix);
-        Ok(Self { request, job, matrix, first, with_slots, keys: frame.keys, values: frame.values })
+        let keys = std::mem::take(&mut frame.keys);
+        Ok(Self { request, job, matrix, first, with_slots, keys, values: frame.into_exact() })
     }
 }
 

@@ -1,9 +1,8 @@
 //! Reading parameters. A pull is held at the lane until the consistency of its matrix allows the answer, at most until
 //! the wait limit of the job. It changes nothing and may be repeated.
 
-use matrix::OwnedValues;
-
 use super::{JobId, Mark, RequestId};
+use crate::wire::{WireType, WireValues};
 
 /// Keys of one partition in a pull or push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +54,8 @@ pub struct Pull {
     pub runs: Vec<Run>,
     /// The keys.
     pub keys: KeyList,
+    /// How the values are to travel; other than `F32` only of an `f32` matrix.
+    pub wire: WireType,
 }
 
 /// The answer to [`Pull`].
@@ -67,5 +68,5 @@ pub struct Pulled {
     /// How far the pushes of the asking task have come.
     pub applied: Mark,
     /// In the order of the keys, all columns of a key together.
-    pub values: OwnedValues,
+    pub values: WireValues,
 }

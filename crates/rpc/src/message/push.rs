@@ -3,10 +3,9 @@
 //! (`request` 0): the next answer of any kind says how far the pushes have come. A refusal is a `Fault` with the name in
 //! it, answer wanted or not.
 
-use matrix::OwnedValues;
-
 use super::pull::{KeyList, Run};
 use super::{JobId, RequestId};
+use crate::wire::WireValues;
 
 /// A change, merged by the push rule of the matrix. Answered by `Done` when `request` is not 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,5 +29,5 @@ pub struct Push {
     /// The keys.
     pub keys: KeyList,
     /// In the order of the keys, all columns of a key together.
-    pub values: OwnedValues,
+    pub values: WireValues,
 }

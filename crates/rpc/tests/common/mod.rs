@@ -47,7 +47,7 @@ impl Service for Echo {
                 request: pull.request,
                 minimum: 0,
                 applied: Mark::default(),
-                values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]),
+                values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]).into(),
             }),
             Message::Push(push) if push.request != 0 => done(push.request),
             Message::Push(_) => return,
@@ -96,6 +96,7 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
         table: 0,
         runs: vec![rpc::message::Run { partition: 0, count }],
         keys: KeyList::Range { start: 0, end: u64::from(count) },
+        wire: rpc::WireType::F32,
     })
 }
 

@@ -10,6 +10,8 @@ use rpc::message::{
     Joined, KeepRows, KeyList, Leave, Mark, OpenJob, Pull, Pulled, Push, Released, RestoreRows, Role, Run,
     Stats, StatsReply, Tick, Welcome,
 };
+use rpc::wire::int8;
+use rpc::{WireType, WireValues};
 
 pub(crate) const RUNS: [Run; 2] = [Run { partition: 3, count: 2 }, Run { partition: 5, count: 1 }];
 pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
@@ -35,7 +37,7 @@ pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
 
 /// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
-    [sessions(), bulk(), clocks(), rows(), others()].concat()
+    [sessions(), bulk(), rounded(), clocks(), rows(), others()].concat()
 }
 
 fn sessions() -> Vec<(&'static str, Message)> {
@@ -79,11 +81,12 @@ fn sessions() -> Vec<(&'static str, Message)> {
     ]
 }
 
-fn bulk() -> Vec<(&'static str, Message)> {
-    let listed = KeyList::Listed(KEYS.to_vec());
-    let known = KeyList::Known { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
-    let range = KeyList::Range { start: 100, end: 103 };
-    let pull = Pull {
+fn listed() -> KeyList {
+    KeyList::Listed(KEYS.to_vec())
+}
+
+fn pull() -> Pull {
+    Pull {
         request: 21,
         job: 2,
         task: 3,
@@ -91,50 +94,56 @@ fn bulk() -> Vec<(&'static str, Message)> {
         matrix: 1,
         table: 6,
         runs: RUNS.to_vec(),
-        keys: listed.clone(),
-    };
-    let floats = OwnedValues::F32(FLOATS.to_vec());
+        keys: listed(),
+        wire: WireType::F32,
+    }
+}
+
+fn push(values: impl Into<WireValues>) -> Message {
+    Message::Push(Push {
+        request: 0,
+        job: 2,
+        task: 3,
+        clock: 4,
+        index: 8,
+        matrix: 1,
+        table: 0,
+        runs: RUNS.to_vec(),
+        keys: listed(),
+        values: values.into(),
+    })
+}
+
+fn pulled(values: impl Into<WireValues>) -> Message {
+    Message::Pulled(Pulled { request: 21, minimum: 10, applied: APPLIED, values: values.into() })
+}
+
+fn bulk() -> Vec<(&'static str, Message)> {
+    let known = KeyList::Known { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
+    let range = KeyList::Range { start: 100, end: 103 };
     vec![
-        ("pull_listed", Message::Pull(pull.clone())),
-        ("pull_range", Message::Pull(Pull { keys: range, ..pull.clone() })),
-        ("pull_known", Message::Pull(Pull { keys: known, ..pull })),
-        (
-            "pulled_f32",
-            Message::Pulled(Pulled { request: 21, minimum: 10, applied: APPLIED, values: floats.clone() }),
-        ),
-        (
-            "pulled_f64",
-            Message::Pulled(Pulled {
-                request: 21,
-                minimum: 10,
-                applied: APPLIED,
-                values: OwnedValues::F64(vec![0.1]),
-            }),
-        ),
-        (
-            "pulled_i64",
-            Message::Pulled(Pulled {
-                request: 21,
-                minimum: 10,
-                applied: APPLIED,
-                values: OwnedValues::I64(vec![-3]),
-            }),
-        ),
-        (
-            "push",
-            Message::Push(Push {
-                request: 0,
-                job: 2,
-                task: 3,
-                clock: 4,
-                index: 8,
-                matrix: 1,
-                table: 0,
-                runs: RUNS.to_vec(),
-                keys: listed,
-                values: floats.clone(),
-            }),
-        ),
+        ("pull_listed", Message::Pull(pull())),
+        ("pull_range", Message::Pull(Pull { keys: range, ..pull() })),
+        ("pull_known", Message::Pull(Pull { keys: known, ..pull() })),
+        ("pulled_f32", pulled(OwnedValues::F32(FLOATS.to_vec()))),
+        ("pulled_f64", pulled(OwnedValues::F64(vec![0.1]))),
+        ("pulled_i64", pulled(OwnedValues::I64(vec![-3]))),
+        ("push", push(OwnedValues::F32(FLOATS.to_vec()))),
+    ]
+}
+
+/// Values that are not what they are rounded to.
+fn rounded() -> Vec<(&'static str, Message)> {
+    let rounded = |wire| WireValues::round(OwnedValues::F32(vec![1.1, -0.3, 0.007]), wire);
+    // One value more than a block holds.
+    let long = (0..=int8::BLOCK).map(|i| i as f32 * 0.1 - 10.0).collect();
+    vec![
+        ("pull_bf16", Message::Pull(Pull { wire: WireType::Bf16, ..pull() })),
+        ("pull_int8", Message::Pull(Pull { wire: WireType::Int8, ..pull() })),
+        ("pulled_bf16", pulled(rounded(WireType::Bf16))),
+        ("pulled_int8", pulled(WireValues::round(OwnedValues::F32(long), WireType::Int8))),
+        ("push_bf16", push(rounded(WireType::Bf16))),
+        ("push_int8", push(rounded(WireType::Int8))),
     ]
 }
 

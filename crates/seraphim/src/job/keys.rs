@@ -137,6 +137,13 @@ pub const KEYS: &[Key] = &[
         "Run the tasks on so many workers, processes of this machine or of the cluster [default: as many as servers]",
     ),
     key(
+        "wire",
+        Kind::Choice(&["f32", "bf16", "int8"]),
+        "f32|bf16|int8",
+        TRAIN,
+        "How values travel between servers and workers: as they are, or rounded to 2 bytes or to 1 [default: f32]",
+    ),
+    key(
         "consistency",
         Kind::Text,
         "bsp|ssp:N|asp",

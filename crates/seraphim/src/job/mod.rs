@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use data::{BadLines, FormatOptions, Keep, SourceConfig};
 use matrix::Consistency;
+use rpc::WireType;
 
 use crate::error::Error;
 use check::Checker;
@@ -94,6 +95,8 @@ pub struct TrainJob {
     pub set: BTreeMap<String, String>,
     /// Servers and workers; none: all in one process.
     pub size: Option<Size>,
+    /// How values travel between servers and workers.
+    pub wire: WireType,
     /// Tasks, threads, output.
     pub manner: Manner,
     /// What reads may miss.
@@ -155,6 +158,7 @@ impl TrainJob {
             overwrite: checker.switch("overwrite")?,
             set: checker.pairs("set")?,
             size: size(&checker)?,
+            wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
             manner: manner(&checker)?,
             consistency: checker
                 .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?

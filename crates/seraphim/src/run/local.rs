@@ -9,6 +9,7 @@ use std::time::Instant;
 use algo::{DataNeeds, Job, TrainTask};
 use data::{BatchStream, TaskData};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
+use rpc::WireType;
 
 use super::Environment;
 use super::closing::{Closing, save};
@@ -49,6 +50,12 @@ struct Trainer<'a> {
 /// Trains a model and writes it.
 pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Error> {
     let start = Instant::now();
+    if job.wire != WireType::F32 {
+        return Err(Error::Request {
+            what: format!("--wire {} in one process, where values do not travel", job.wire.name()),
+            advice: "give --servers N and --workers N, or leave it out".into(),
+        });
+    }
     let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     model::check_place(&job.model, job.overwrite)?;
     if let Some(path) = &job.report {

@@ -146,6 +146,7 @@ impl Scenario {
             owners: self.counters.iter().map(owners).collect(),
             home: (self.seed % u64::from(self.lane_count)) as u16,
             prefetch_ignores_own_pushes: false,
+            wire: Vec::new(),
         }
     }
 

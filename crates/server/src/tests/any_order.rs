@@ -19,7 +19,7 @@ fn script(task: u32, steps: &[Step]) -> Vec<Message> {
         for ((key, value), index) in pushes.iter().zip(0u32..) {
             let keys = KeyList::Listed(vec![u64::from(*key % 50)]);
             let runs = vec![Run { partition: 0, count: 1 }];
-            let values = OwnedValues::F64(vec![f64::from(*value)]);
+            let values = OwnedValues::F64(vec![f64::from(*value)]).into();
             messages.push(Message::Push(Push { runs, keys, values, ..push(task, clock, index, 0.0) }));
         }
         messages.push(tick(task, clock + 1));

@@ -64,7 +64,7 @@ fn a_list_of_keys_is_known_by_its_digest_afterwards() {
     for _ in 0..2 {
         assert_eq!(pulled(world.say(0, Message::Pull(known.clone()))), [1.0; 2]);
     }
-    let values = OwnedValues::F64(vec![5.0, 6.0]);
+    let values = OwnedValues::F64(vec![5.0, 6.0]).into();
     let keys = KeyList::Known { digest, count: 2 };
     assert!(world.say(0, Message::Push(Push { keys, values, ..push(0, 0, 1, 0.0) })).is_empty());
     assert_eq!(pulled(world.say(0, Message::Pull(known.clone()))), [6.0, 7.0]);

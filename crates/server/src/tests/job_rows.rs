@@ -72,7 +72,7 @@ fn whoever_waits_when_a_job_is_closed_is_told_why() {
 fn pages_of_a_matrix_go_out_and_come_back() {
     let mut world = World::with(config(), open(1, vec![wide()]));
     let push = |index, value| Push {
-        values: OwnedValues::F32(vec![value; 4]),
+        values: OwnedValues::F32(vec![value; 4]).into(),
         keys: KeyList::Listed(vec![10, 200_000]),
         ..push(0, 0, index, 0.0)
     };

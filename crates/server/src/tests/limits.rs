@@ -36,7 +36,7 @@ fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
         let push = Push {
             runs: vec![Run { partition: 0, count: 10_000 }],
             keys: KeyList::Range { start, end: start + 10_000 },
-            values: matrix::OwnedValues::F64(vec![1.0; 10_000]),
+            values: matrix::OwnedValues::F64(vec![1.0; 10_000]).into(),
             ..push(0, 0, index, 0.0)
         };
         let out = world.say(0, Message::Push(push));

@@ -8,5 +8,6 @@ mod connections;
 mod job_rows;
 mod limits;
 mod pushes;
+mod rounded;
 mod waits;
 mod world;

@@ -76,12 +76,12 @@ fn a_push_is_refused_whole() {
         fault(&out).clone()
     };
     assert_eq!(
-        refused(|push| push.values = OwnedValues::F64(vec![1.0, f64::NAN])).kind,
+        refused(|push| push.values = OwnedValues::F64(vec![1.0, f64::NAN]).into()).kind,
         FaultKind::NonFinite
     );
     assert_eq!(refused(|push| push.keys = KeyList::Listed(vec![10, 20])).kind, FaultKind::Invalid);
-    assert_eq!(refused(|push| push.values = OwnedValues::F64(vec![1.0])).kind, FaultKind::Invalid);
-    assert_eq!(refused(|push| push.values = OwnedValues::F32(vec![1.0; 2])).kind, FaultKind::Invalid);
+    assert_eq!(refused(|push| push.values = OwnedValues::F64(vec![1.0]).into()).kind, FaultKind::Invalid);
+    assert_eq!(refused(|push| push.values = OwnedValues::F32(vec![1.0; 2]).into()).kind, FaultKind::Invalid);
     assert_eq!(refused(|push| push.runs[1].partition = 2).kind, FaultKind::NotFound);
     assert_eq!(refused(|push| push.runs[1].count = 2).kind, FaultKind::Invalid);
     assert_eq!(refused(|push| push.matrix = 3).kind, FaultKind::NotFound);

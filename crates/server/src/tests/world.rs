@@ -6,6 +6,7 @@ use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
 };
 use rpc::Message;
+use rpc::WireValues;
 use rpc::message::*;
 use rpc::service::{ConnectionId, Effect, Service};
 
@@ -69,12 +70,12 @@ pub(super) fn both() -> (Vec<Run>, KeyList) {
 
 pub(super) fn pull(request: RequestId, task: u32, clock: u64) -> Pull {
     let (runs, keys) = both();
-    Pull { request, job: JOB, task, clock, matrix: 0, table: 0, runs, keys }
+    Pull { request, job: JOB, task, clock, matrix: 0, table: 0, runs, keys, wire: rpc::WireType::F32 }
 }
 
 pub(super) fn push(task: u32, clock: u64, index: u32, value: f64) -> Push {
     let (runs, keys) = both();
-    let values = OwnedValues::F64(vec![value; 2]);
+    let values = OwnedValues::F64(vec![value; 2]).into();
     Push { request: 0, job: JOB, task, clock, index, matrix: 0, table: 0, runs, keys, values }
 }
 
@@ -159,7 +160,7 @@ pub(super) fn only(mut effects: Vec<Effect>) -> Message {
 /// The values of the only answer, a pull's.
 pub(super) fn pulled(effects: Vec<Effect>) -> Vec<f64> {
     match only(effects) {
-        Message::Pulled(Pulled { values: OwnedValues::F64(values), .. }) => values,
+        Message::Pulled(Pulled { values: WireValues::Exact(OwnedValues::F64(values)), .. }) => values,
         other => panic!("{other:?}"),
     }
 }

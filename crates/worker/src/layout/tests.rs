@@ -27,6 +27,7 @@ fn layout() -> JobLayout {
         owners: vec![spread(4, 2)],
         home: 0,
         prefetch_ignores_own_pushes: false,
+        wire: Vec::new(),
     }
 }
 
@@ -71,6 +72,13 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(refused(|l| l.owners[0].truncate(3)).contains("owners of matrix \"w\" is 3, expected 4"));
     assert!(refused(|l| l.owners[0][1] = 9).contains("an owner of matrix \"w\" is 9"));
     assert!(refused(|l| l.owners.clear()).contains("matrices with owners is 0, expected 1"));
-    assert!(refused(|l| l.matrices[0].columns = 1 << 21).contains("row of matrix \"w\" is 8388608"));
+    let wide = refused(|l| {
+        l.matrices[0].columns = 1 << 23;
+        l.matrices[0].rule = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 };
+    });
+    let expected = "a row of matrix \"w\" with its slots is 100663296, expected at most 67108864";
+    assert!(wide.contains(expected), "{wide}");
+    let wire = refused(|l| l.wire = vec![WireType::Bf16; 2]);
+    assert!(wire.contains("the number of forms in which values travel is 2, expected 1"), "{wire}");
     assert!(refused(|l| l.matrices[0].rows = 0).contains("rows"));
 }

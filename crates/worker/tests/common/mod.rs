@@ -8,8 +8,8 @@ use matrix::{
     Axis, Consistency, Element, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule,
     Storage,
 };
-use rpc::Message;
 use rpc::message::{Done, Fault, FaultKind, KeyList, Mark, Pull, Pulled, Push, Released, Run, Welcome};
+use rpc::{Message, WireValues};
 use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Outcome, spread};
 
 pub(crate) type Row = (u32, u32, u64);
@@ -140,7 +140,9 @@ impl FakeLane {
                 out.push(fault(push.request, FaultKind::UnknownKeys, 0));
                 return true;
             };
-            let OwnedValues::I64(values) = &push.values else { panic!("i64 in these tests") };
+            let WireValues::Exact(OwnedValues::I64(values)) = &push.values else {
+                panic!("i64 in these tests")
+            };
             self.largest_values = self.largest_values.max(values.len());
             let columns = self.columns(push.matrix);
             assert_eq!(values.len(), keys.len() * columns);
@@ -185,7 +187,12 @@ impl FakeLane {
                 .collect();
             self.largest_values = self.largest_values.max(values.len());
             let (request, applied) = (pull.request, self.mark);
-            out.push(Message::Pulled(Pulled { request, minimum, applied, values: i64::owned(values) }));
+            out.push(Message::Pulled(Pulled {
+                request,
+                minimum,
+                applied,
+                values: i64::owned(values).into(),
+            }));
         }
     }
 }
@@ -371,5 +378,6 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         owners,
         home: lane_count - 1,
         prefetch_ignores_own_pushes: false,
+        wire: Vec::new(),
     }
 }

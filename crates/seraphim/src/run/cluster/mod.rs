@@ -18,4 +18,6 @@ mod place;
 pub mod say;
 pub mod servers;
 pub mod tasks;
+#[cfg(test)]
+mod wide_rows_tests;
 pub mod worker;

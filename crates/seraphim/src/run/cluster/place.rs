@@ -3,8 +3,9 @@
 use algo::Job;
 use master::JobLink;
 use matrix::{MatrixSpec, Storage};
+use rpc::WireType;
 use rpc::message::{Member, MemberKind};
-use worker::{JobLayout, LaneAddress, spread};
+use worker::{JobLayout, LaneAddress, can_be_rounded, spread};
 
 use crate::error::Error;
 use crate::job::TrainJob;
@@ -35,12 +36,15 @@ pub(super) fn layout(
     check_memory(&matrices, memory, &link.servers)?;
     let owners =
         matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16)).collect();
+    let wire = |spec| if can_be_rounded(spec) { job.wire } else { WireType::F32 };
+    let wire = matrices.iter().map(wire).collect();
     Ok(JobLayout {
         job: link.job,
         task_count,
         wait_limit: job.wait_limit,
         window_bytes: WINDOW_BYTES,
         prefetch_ignores_own_pushes: false,
+        wire,
         matrices,
         lanes,
         owners,

@@ -1,0 +1,251 @@
+//! How values travel: as they are, or rounded to fewer bytes.
+//!
+//! | form | bytes a value | how far from the value |
+//! |---|---|---|
+//! | `f32` | 4 | not at all |
+//! | `bf16` | 2 | at most 2^-8 of it, see [`bf16`] |
+//! | `int8` | 1, and 4 for each [`int8::BLOCK`] values | at most 1/254 of the largest of its block, see [`int8`] |
+//!
+//! Rounding is deterministic, and what is finite stays finite. Only values of `f32` matrices are rounded. What rounding
+//! takes away from a push is for the sender to keep ([`WireValues::split`]); a pull is rounded and nothing is kept.
+
+pub mod bf16;
+pub mod int8;
+
+use matrix::{ElementType, OwnedValues, Values};
+use serde::{Deserialize, Serialize};
+
+/// The form in which values of an `f32` matrix travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WireType {
+    /// As they are.
+    #[default]
+    F32,
+    /// The upper half of an `f32`, rounded.
+    Bf16,
+    /// A signed byte, times the scale of its block.
+    Int8,
+}
+
+impl WireType {
+    /// All forms.
+    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Int8];
+
+    /// The name in settings and texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
+
+    /// The form of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wire| wire.name() == name)
+    }
+}
+
+/// The type of a section of values, as the header of a frame names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// `f32`.
+    F32,
+    /// `f64`.
+    F64,
+    /// `i64`.
+    I64,
+    /// `f32` rounded to bf16.
+    Bf16,
+    /// `f32` rounded to scaled bytes.
+    Int8,
+}
+
+impl ValueType {
+    /// All types, by code.
+    const ALL: [Self; 5] = [Self::F32, Self::F64, Self::I64, Self::Bf16, Self::Int8];
+
+    pub(crate) fn code(self) -> u32 {
+        self as u32
+    }
+
+    pub(crate) fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+
+    /// Whether values were rounded to it.
+    pub fn is_rounded(self) -> bool {
+        matches!(self, Self::Bf16 | Self::Int8)
+    }
+
+    /// Bytes of a section of `len` values, without padding.
+    pub(crate) fn section_bytes(self, len: u64) -> u64 {
+        match self {
+            Self::F32 => 4 * len,
+            Self::F64 | Self::I64 => 8 * len,
+            Self::Bf16 => 2 * len,
+            Self::Int8 => int8::section_bytes(len as usize) as u64,
+        }
+    }
+}
+
+impl From<ElementType> for ValueType {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::F32 => Self::F32,
+            ElementType::F64 => Self::F64,
+            ElementType::I64 => Self::I64,
+        }
+    }
+}
+
+impl From<WireType> for ValueType {
+    fn from(wire: WireType) -> Self {
+        match wire {
+            WireType::F32 => Self::F32,
+            WireType::Bf16 => Self::Bf16,
+            WireType::Int8 => Self::Int8,
+        }
+    }
+}
+
+/// Values as they travel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WireValues {
+    /// As they are.
+    Exact(OwnedValues),
+    /// Each value rounded to bf16: its bits.
+    Bf16(Vec<u16>),
+    /// Rounded to bytes, in blocks with a scale each.
+    Int8(int8::Blocks),
+}
+
+impl From<OwnedValues> for WireValues {
+    fn from(values: OwnedValues) -> Self {
+        Self::Exact(values)
+    }
+}
+
+impl WireValues {
+    /// Rounds `values`, if they are of `f32` and `wire` asks for it; others go as they are.
+    pub fn round(values: OwnedValues, wire: WireType) -> Self {
+        match (wire, values) {
+            (WireType::Bf16, OwnedValues::F32(values)) => Self::Bf16(bf16::round(&values)),
+            (WireType::Int8, OwnedValues::F32(values)) => Self::Int8(int8::Blocks::round(&values)),
+            (_, values) => Self::Exact(values),
+        }
+    }
+
+    /// Rounds `values`, and leaves in them what rounding takes away: each value is its rounded self plus its rest,
+    /// exactly.
+    pub fn split(values: &mut [f32], wire: WireType) -> Self {
+        match wire {
+            WireType::F32 => {
+                let exact = values.to_vec();
+                values.fill(0.0);
+                Self::Exact(OwnedValues::F32(exact))
+            }
+            WireType::Bf16 => Self::Bf16(bf16::split(values)),
+            WireType::Int8 => Self::Int8(int8::Blocks::split(values)),
+        }
+    }
+
+    /// The values, as far as they are left.
+    pub fn into_values(self) -> OwnedValues {
+        match self {
+            Self::Exact(values) => values,
+            Self::Bf16(bits) => OwnedValues::F32(bf16::widen(&bits)),
+            Self::Int8(blocks) => OwnedValues::F32(blocks.widen()),
+        }
+    }
+
+    /// The type of the section.
+    pub fn value_type(&self) -> ValueType {
+        match self {
+            Self::Exact(values) => values.element_type().into(),
+            Self::Bf16(_) => ValueType::Bf16,
+            Self::Int8(_) => ValueType::Int8,
+        }
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Exact(values) => values.len(),
+            Self::Bf16(bits) => bits.len(),
+            Self::Int8(blocks) => blocks.len(),
+        }
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the section, without padding.
+    pub fn byte_count(&self) -> usize {
+        self.bytes().len()
+    }
+
+    /// The section.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Exact(values) => exact_bytes(values.as_values()),
+            Self::Bf16(bits) => bytemuck::cast_slice(bits),
+            Self::Int8(blocks) => blocks.bytes(),
+        }
+    }
+
+    /// Zeros for a section of `len` values with its padding to a multiple of 8 bytes.
+    pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
+        let exact = |element, len| Self::Exact(OwnedValues::zeros(element, len));
+        match value_type {
+            ValueType::F32 => exact(ElementType::F32, len.next_multiple_of(2)),
+            ValueType::F64 => exact(ElementType::F64, len),
+            ValueType::I64 => exact(ElementType::I64, len),
+            ValueType::Bf16 => Self::Bf16(vec![0; len.next_multiple_of(4)]),
+            ValueType::Int8 => Self::Int8(int8::Blocks::with_room(len)),
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Exact(OwnedValues::F32(values)) => bytemuck::cast_slice_mut(values),
+            Self::Exact(OwnedValues::F64(values)) => bytemuck::cast_slice_mut(values),
+            Self::Exact(OwnedValues::I64(values)) => bytemuck::cast_slice_mut(values),
+            Self::Bf16(bits) => bytemuck::cast_slice_mut(bits),
+            Self::Int8(blocks) => blocks.bytes_mut(),
+        }
+    }
+
+    /// Takes the padding behind `len` values off; whether it was zero.
+    pub(crate) fn trim(&mut self, len: usize) -> bool {
+        match self {
+            Self::Exact(OwnedValues::F32(values)) => {
+                let is_zero = values[len..].iter().all(|pad| pad.to_bits() == 0);
+                values.truncate(len);
+                is_zero
+            }
+            Self::Exact(OwnedValues::F64(_) | OwnedValues::I64(_)) => true,
+            Self::Bf16(bits) => {
+                let is_zero = bits[len..].iter().all(|pad| *pad == 0);
+                bits.truncate(len);
+                is_zero
+            }
+            Self::Int8(blocks) => blocks.trim(),
+        }
+    }
+}
+
+/// The bytes of values.
+pub(crate) fn exact_bytes(values: Values<'_>) -> &[u8] {
+    match values {
+        Values::F32(values) => bytemuck::cast_slice(values),
+        Values::F64(values) => bytemuck::cast_slice(values),
+        Values::I64(values) => bytemuck::cast_slice(values),
+    }
+}
+
+#[cfg(test)]
+mod tests;

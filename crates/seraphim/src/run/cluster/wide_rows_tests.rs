@@ -1,0 +1,140 @@
+//! Rows longer than a chunk go through a real server: pushed, pulled, exported, imported.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use matrix::{
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues, Part,
+    Partitioner, PushRule, Storage, Values, ValuesMut,
+};
+use rpc::WireType;
+use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+
+use super::servers::Servers;
+
+/// 20 MB of f32.
+const WIDTH: usize = 5_000_000;
+const LANES: u16 = 2;
+
+/// A server in this process; it ends with this value.
+struct Served {
+    layout: JobLayout,
+    stop: rpc::Stop,
+    serving: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Served {
+    fn start(matrices: Vec<MatrixSpec>, wire: Vec<WireType>) -> Self {
+        let config = server::ServerConfig { lanes: LANES, ..server::ServerConfig::default() };
+        let stop = rpc::Stop::new();
+        let (ready, is_ready) = channel();
+        let told = stop.clone();
+        let serving = std::thread::spawn(move || {
+            server::run(config, told, move |addresses| {
+                ready.send(addresses[0].to_string()).expect("the test listens");
+                Ok::<(), server::Error>(())
+            })
+            .expect("it ends in order");
+        });
+        let address = is_ready.recv().expect("it starts");
+        let lane = |lane| LaneAddress { addresses: vec![address.clone()], lane };
+        let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), LANES)).collect();
+        let layout = JobLayout {
+            job: 1,
+            task_count: 1,
+            wait_limit: Duration::from_mins(1),
+            window_bytes: 8 << 20,
+            matrices,
+            lanes: (0..LANES).map(lane).collect(),
+            owners,
+            home: 0,
+            prefetch_ignores_own_pushes: false,
+            wire,
+        };
+        Self { layout, stop, serving: Some(serving) }
+    }
+
+    fn open(&self) -> (Servers, RemoteAgent) {
+        let mut servers = Servers::connect(&self.layout, &[]).expect("it listens");
+        servers.open_job().expect("the matrices fit");
+        (servers, RemoteAgent::new(self.layout.clone(), 0, Vec::new()).expect("a good layout"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.raise();
+        self.serving.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+fn spec(axis: Axis, rows: u64, columns: u64) -> MatrixSpec {
+    MatrixSpec {
+        name: "wide".into(),
+        element: ElementType::F32,
+        rows,
+        columns,
+        axis,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 3 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
+
+/// Whole numbers up to 255: as they are in every form but `int8`.
+fn values(row: usize) -> Vec<f32> {
+    (0..WIDTH).map(|i| ((i * 31 + row * 7) % 256) as f32).collect()
+}
+
+#[test]
+fn rows_of_20_mb_are_pushed_pulled_exported_and_imported() {
+    for wire in [WireType::F32, WireType::Bf16] {
+        let served = Served::start(vec![spec(Axis::Row, 3, WIDTH as u64)], vec![wire]);
+        let (mut servers, mut agent) = served.open();
+        let rows: Vec<f32> = (0..3).flat_map(values).collect();
+        let all = Part::Rows(Keys::Range(0, 3));
+        agent.push(MatrixId(0), all, Values::F32(&rows)).expect("pushed");
+        let mut pulled = vec![0.0; 3 * WIDTH];
+        agent.pull(MatrixId(0), all, ValuesMut::F32(&mut pulled)).expect("pulled");
+        assert!(pulled == rows, "pulled as {wire:?}");
+        let exported = servers.export(0).expect("exported");
+        assert!(exported.keys == [0, 1, 2] && exported.values == OwnedValues::F32(rows.clone()));
+        agent.push(MatrixId(0), all, Values::F32(&rows)).expect("pushed");
+        agent.finish().expect("all is there");
+        servers.import(0, &exported).expect("imported");
+        assert!(servers.export(0).expect("exported").values == exported.values, "as before the second push");
+    }
+}
+
+#[test]
+fn a_row_that_is_cut_by_columns_is_pushed_and_pulled_whole() {
+    let served = Served::start(vec![spec(Axis::Column, 2, WIDTH as u64)], Vec::new());
+    let (mut servers, mut agent) = served.open();
+    let row = values(1);
+    let part = Part::Columns { row: 1, keys: Keys::Range(0, WIDTH as u64) };
+    agent.push(MatrixId(0), part, Values::F32(&row)).expect("pushed");
+    let mut pulled = vec![0.0; WIDTH];
+    agent.pull(MatrixId(0), part, ValuesMut::F32(&mut pulled)).expect("pulled");
+    assert!(pulled == row);
+    let exported = servers.export(0).expect("exported");
+    assert_eq!(exported.keys.len(), 2 * WIDTH);
+    servers.import(0, &exported).expect("imported");
+    agent.pull(MatrixId(0), part, ValuesMut::F32(&mut pulled)).expect("pulled");
+    assert!(pulled == row);
+}
+
+#[test]
+fn a_row_beyond_the_limit_is_refused_before_any_task_starts() {
+    let wide = MatrixSpec {
+        rule: PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 },
+        ..spec(Axis::Row, 1, 6_000_000)
+    };
+    let served = Served::start(vec![wide], Vec::new());
+    let mut servers = Servers::connect(&served.layout, &[]).expect("it listens");
+    let text = servers.open_job().expect_err("72 MB a row").to_string();
+    assert!(text.contains("has 72000000 bytes with its slots, the limit is 67108864"), "{text}");
+    assert!(RemoteAgent::new(served.layout.clone(), 0, Vec::new()).is_err());
+}
