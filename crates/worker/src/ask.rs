@@ -11,6 +11,8 @@ use crate::route::Route;
 pub(crate) struct Ask {
     pub(crate) id: u64,
     pub(crate) matrix: usize,
+    /// Its stamp: what is read is what a task at this clock may read.
+    pub(crate) clock: Clock,
     pub(crate) route: Route,
     pub(crate) pieces: Vec<(Piece, Option<OwnedValues>)>,
     pub(crate) missing: usize,

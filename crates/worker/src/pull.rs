@@ -59,10 +59,10 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return Err(error);
         }
-        Ok(self.ask_route(matrix, route))
+        Ok(self.ask_route(matrix, route, self.clock))
     }
 
-    pub(crate) fn ask_route(&mut self, matrix: usize, route: Route) -> Ask {
+    pub(crate) fn ask_route(&mut self, matrix: usize, route: Route, clock: Clock) -> Ask {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
         let mut pieces = plan(&route, spec, &state.placement, &state.parts);
         if pieces.is_empty() && spec.consistency != Consistency::Asp {
@@ -73,6 +73,7 @@ impl AgentState {
         let mut ask = Ask {
             id: self.sendings,
             matrix,
+            clock,
             route,
             missing: pieces.len(),
             pieces: Vec::with_capacity(pieces.len()),
@@ -98,7 +99,7 @@ impl AgentState {
             request: self.ids,
             job: self.layout.job,
             task: self.task,
-            clock: self.clock,
+            clock: ask.clock,
             matrix: ask.matrix as u32,
             table: ask.route.table(),
             runs: named.runs,
@@ -116,12 +117,15 @@ impl AgentState {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
         let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);
         if ask.is_ahead && (ask.minimum < needs || !self.is_current(&ask)) {
-            let ask = self.ask_route(ask.matrix, ask.route);
+            self.ahead_counts.unused += 1;
+            let ask = self.ask_route(ask.matrix, ask.route, self.clock);
             self.call = Some(Call::Pull(ask));
             return self.settle(now);
         }
+        self.ahead_counts.used += u64::from(ask.is_ahead);
         let state = &mut self.matrices[ask.matrix];
         state.last_read = state.last_read.max(ask.last_sent);
+        state.read_clock = state.read_clock.max(ask.clock);
         self.pulled = Some(ask);
         self.end(Ok(Outcome::Pulled));
     }

@@ -17,6 +17,7 @@ use crate::ask::Ask;
 use crate::clocks::Meeting;
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
+use crate::prefetch::AheadCounts;
 use crate::route::Route;
 
 /// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.
@@ -67,6 +68,8 @@ pub(crate) struct MatrixState {
     pub(crate) push_count: u64,
     /// The last sending of what was read last.
     pub(crate) last_read: u64,
+    /// The largest stamp of what was read.
+    pub(crate) read_clock: Clock,
 }
 
 /// The call that is open.
@@ -108,6 +111,7 @@ pub struct AgentState {
     pub(crate) pulled: Option<Ask>,
     /// Asked ahead, the oldest first.
     pub(crate) ahead: Vec<Ask>,
+    pub(crate) ahead_counts: AheadCounts,
     pub(crate) effects: Vec<AgentEffect>,
 }
 
@@ -124,6 +128,7 @@ impl AgentState {
             route: Route::default(),
             push_count: 0,
             last_read: 0,
+            read_clock: 0,
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect();
         let lanes: Vec<Lane> = layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes)).collect();
@@ -146,6 +151,7 @@ impl AgentState {
             outcome: None,
             pulled: None,
             ahead: Vec::new(),
+            ahead_counts: AheadCounts::default(),
             effects,
         }
     }

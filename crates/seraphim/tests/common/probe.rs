@@ -84,7 +84,7 @@ impl Probe {
             lanes,
             owners,
             home: 0,
-            prefetch_ignores_own_pushes: false,
+            prefetch: worker::Prefetch::default(),
         };
         let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
         let probe = Self { _cluster: Mutex::new(cluster), layout, tools };

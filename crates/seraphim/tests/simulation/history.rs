@@ -68,6 +68,10 @@ pub(crate) struct Facts {
     pub(crate) left_beside_paused: u64,
     /// Pulls of nothing, by tasks without data.
     pub(crate) empty_pulls: u64,
+    /// Pulls that were asked ahead and read, of tasks that left by themselves.
+    pub(crate) read_ahead: u64,
+    /// Pulls that missed an own push, where that is allowed.
+    pub(crate) own_missed: u64,
 }
 
 impl Facts {
@@ -83,6 +87,8 @@ impl Facts {
         self.crashes += other.crashes;
         self.left_beside_paused += other.left_beside_paused;
         self.empty_pulls += other.empty_pulls;
+        self.read_ahead += other.read_ahead;
+        self.own_missed += other.own_missed;
     }
 
     /// Whether all of it was reached.
@@ -91,7 +97,8 @@ impl Facts {
             [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
-        counts.iter().chain(&more).all(|count| *count > 0)
+        let ahead = [self.read_ahead, self.own_missed];
+        counts.iter().chain(&more).chain(&ahead).all(|count| *count > 0)
     }
 }
 

@@ -6,7 +6,7 @@ use math::random::{Purpose, Stream, stream};
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, PushRule, Storage,
 };
-use worker::{JobLayout, LaneAddress, spread};
+use worker::{JobLayout, LaneAddress, Prefetch, spread};
 
 /// Columns of counters: no job has more tasks, those that join included.
 pub(crate) const TASK_LIMIT: u32 = 8;
@@ -145,8 +145,13 @@ impl Scenario {
             lanes: (0..self.lane_count).map(lane).collect(),
             owners: self.counters.iter().map(owners).collect(),
             home: (self.seed % u64::from(self.lane_count)) as u16,
-            prefetch_ignores_own_pushes: false,
+            prefetch: self.prefetch(),
         }
+    }
+
+    /// Of a stream of its own, so that the rest of a seed does not hang on it.
+    pub(crate) fn prefetch(&self) -> Prefetch {
+        one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact, Prefetch::Stale])
     }
 
     /// Whether all tasks bring numbers to this barrier, to be summed.

@@ -107,13 +107,20 @@ impl Cluster {
         let id = task.id;
         task.call = Some((act.clone(), self.now));
         match act {
-            Act::Pull { matrix, partitions } | Act::Prefetch { matrix, partitions } => {
+            Act::Pull { matrix, partitions }
+            | Act::Prefetch { matrix, partitions }
+            | Act::PrefetchNext { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
                 let (part, matrix) = (Part::Rows(Keys::Sorted(&keys)), MatrixId(matrix as u32));
                 if let Act::Pull { .. } = act {
                     self.tasks[at].agent.pull(now, matrix, part);
                 } else {
-                    self.tasks[at].agent.prefetch(now, matrix, part).expect("keys of the matrix");
+                    let agent = &mut self.tasks[at].agent;
+                    let asked = match act {
+                        Act::PrefetchNext { .. } => agent.prefetch_next(now, matrix, part).map(drop),
+                        _ => agent.prefetch(now, matrix, part),
+                    };
+                    asked.expect("keys of the matrix");
                     self.tasks[at].call = None;
                     self.schedule.put(self.now, Event::Think { task: at });
                 }
@@ -284,6 +291,7 @@ impl Cluster {
                 self.note(id, What::Passed { generation, clock, sum });
             }
             Ok(Outcome::Done) if act == Act::Finish => {
+                self.history.facts.read_ahead += self.tasks[at].agent.ahead_counts().used;
                 self.note(id, What::Left);
                 self.tasks[at].is_over = true;
                 return;

@@ -26,7 +26,7 @@ fn layout() -> JobLayout {
         lanes: vec![lane(0), lane(1)],
         owners: vec![spread(4, 2)],
         home: 0,
-        prefetch_ignores_own_pushes: false,
+        prefetch: Prefetch::default(),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn layout(
         task_count,
         wait_limit: job.wait_limit,
         window_bytes: WINDOW_BYTES,
-        prefetch_ignores_own_pushes: false,
+        prefetch: job.prefetch,
         matrices,
         lanes,
         owners,
