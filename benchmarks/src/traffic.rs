@@ -175,6 +175,7 @@ fn layout(servers: u16) -> JobLayout {
         lanes: (0..servers).map(lane).collect(),
         home: 0,
         prefetch: Prefetch::Off,
+        cache_bytes: 0,
     }
 }
 

@@ -163,6 +163,7 @@ pub(super) fn open_job(
         owners,
         home: 0,
         prefetch: worker::Prefetch::default(),
+        cache_bytes: 0,
     };
     for (lane, server) in (0u16..).zip(servers) {
         let message = OpenJob {

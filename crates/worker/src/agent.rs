@@ -9,6 +9,7 @@ use rpc::Message;
 use rpc::message::{Hello, Push, Role, Welcome};
 use rpc::{Address, Receiver, Sender};
 
+use crate::cache::CacheCounts;
 use crate::known::size;
 use crate::layout::{JobLayout, LaneAddress, LayoutError};
 use crate::prefetch::AheadCounts;
@@ -113,6 +114,11 @@ impl RemoteAgent {
     /// What became of what was asked ahead so far.
     pub fn ahead_counts(&self) -> AheadCounts {
         self.state.ahead_counts()
+    }
+
+    /// What the caches did so far.
+    pub fn cache_counts(&self) -> CacheCounts {
+        self.state.cache_counts()
     }
 
     fn now(&self) -> Duration {

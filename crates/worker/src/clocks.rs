@@ -6,6 +6,7 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{Barrier, Leave, Released, Tick};
 
+use crate::cache::Cache;
 use crate::known::Parcel;
 use crate::lane::{Link, Owner, Request};
 use crate::state::{AgentEffect, AgentState, Call, Outcome};
@@ -46,6 +47,7 @@ impl AgentState {
         }
         // What was asked before may miss what others have pushed since; behind a barrier all see all.
         self.drop_all_ahead();
+        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(Cache::clear);
         if self.push_count > 0 {
             self.end_step();
         }

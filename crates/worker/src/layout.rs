@@ -64,6 +64,10 @@ pub struct JobLayout {
     /// What its tasks ask ahead.
     #[serde(default)]
     pub prefetch: Prefetch,
+    /// Most bytes of rows that each task keeps to serve its pulls while they are fresh enough; 0: none. Shared out evenly
+    /// over the matrices. Under ASP nothing is kept: no row would ever be read again.
+    #[serde(default)]
+    pub cache_bytes: u64,
 }
 
 /// A layout that cannot be.

@@ -8,12 +8,13 @@
 //! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
-//! ahead, `push` and `clocks` the other calls; `lane` is what is known of a lane, with the `log` of what it has not
+//! ahead, `cache` what was read before, `push` and `clocks` the other calls; `lane` is what is known of a lane, with the `log` of what it has not
 //! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
 
 pub mod agent;
 mod ahead;
 mod ask;
+mod cache;
 mod clocks;
 mod habit;
 mod input;
@@ -30,6 +31,7 @@ pub mod state;
 
 pub use agent::{AgentStats, RemoteAgent};
 pub use ahead::{AheadAgent, Upcoming};
+pub use cache::CacheCounts;
 pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, spread};
 pub use prefetch::AheadCounts;
 pub use state::{AgentEffect, AgentState, Outcome};

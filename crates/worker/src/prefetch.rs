@@ -64,7 +64,7 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return set;
         }
-        let mut ask = self.ask_route(matrix, route, clock);
+        let mut ask = self.ask_rest(matrix, route, part, clock)?;
         ask.is_ahead = true;
         self.ahead.push(ask);
         self.ahead_counts.asked += 1;
@@ -78,7 +78,7 @@ impl AgentState {
     /// The pull of exactly this part that was asked ahead, if it may still be of use.
     pub(crate) fn take_ahead(&mut self, id: MatrixId, part: Part<'_>) -> Option<Ask> {
         let matrix = id.0 as usize;
-        let is_it = |ask: &Ask| ask.matrix == matrix && ask.clock <= self.clock && ask.route.is_of(part);
+        let is_it = |ask: &Ask| ask.matrix == matrix && ask.clock <= self.clock && ask.whole().is_of(part);
         let at = self.ahead.iter().rposition(is_it)?;
         if self.is_current(&self.ahead[at]) {
             return Some(self.ahead.remove(at));

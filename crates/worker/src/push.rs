@@ -36,6 +36,9 @@ impl AgentState {
         if result.is_ok() {
             self.log_pieces(matrix, &route, values);
             self.matrices[matrix].push_count += 1;
+            if let Some(cache) = &mut self.matrices[matrix].cache {
+                cache.forget(&route);
+            }
             self.push_count += 1;
         }
         self.matrices[matrix].route = route;

@@ -14,6 +14,7 @@ use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
 use crate::ask::Ask;
+use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
@@ -70,6 +71,8 @@ pub(crate) struct MatrixState {
     pub(crate) last_read: u64,
     /// The largest stamp of what was read.
     pub(crate) read_clock: Clock,
+    /// None where nothing is kept.
+    pub(crate) cache: Option<Cache>,
 }
 
 /// The call that is open.
@@ -129,6 +132,7 @@ impl AgentState {
             push_count: 0,
             last_read: 0,
             read_clock: 0,
+            cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect();
         let lanes: Vec<Lane> = layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes)).collect();
@@ -169,6 +173,30 @@ impl AgentState {
     /// The job.
     pub fn layout(&self) -> &JobLayout {
         &self.layout
+    }
+
+    /// What the caches of all matrices did so far.
+    pub fn cache_counts(&self) -> CacheCounts {
+        let mut all = CacheCounts::default();
+        for CacheCounts { hits, misses, evicted } in
+            self.matrices.iter().filter_map(|state| Some(state.cache.as_ref()?.counts))
+        {
+            all = CacheCounts {
+                hits: all.hits + hits,
+                misses: all.misses + misses,
+                evicted: all.evicted + evicted,
+            };
+        }
+        all
+    }
+
+    /// Breaks the promise of the cache: any row that is kept serves any pull. For the simulation, whose checker must
+    /// notice.
+    #[cfg(feature = "broken")]
+    pub fn ignore_freshness(&mut self) {
+        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(|cache| {
+            cache.ignores_freshness = true;
+        });
     }
 
     /// Takes what is to be done.

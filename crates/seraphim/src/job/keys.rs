@@ -151,6 +151,13 @@ pub const KEYS: &[Key] = &[
         "On servers, ask for what the next step reads: behind this one, or before it without the pushes of its own task (ssp, asp) [default: exact]",
     ),
     key(
+        "cache",
+        Kind::Bytes,
+        "BYTES",
+        TRAIN,
+        "On servers, most memory of a task for rows that serve its reads while they are fresh enough (bsp, ssp), as in 64MiB [default: none]",
+    ),
+    key(
         "seed",
         Kind::Count { min: 0, max: i64::MAX as u64 },
         "N",

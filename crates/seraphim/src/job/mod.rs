@@ -101,6 +101,8 @@ pub struct TrainJob {
     pub consistency: Consistency,
     /// What tasks ask of servers ahead.
     pub prefetch: Prefetch,
+    /// Most bytes of rows that a task keeps to serve its reads; 0: none.
+    pub cache_bytes: u64,
     /// Seed of everything random.
     pub seed: u64,
     /// Where the report goes.
@@ -163,6 +165,7 @@ impl TrainJob {
                 .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
                 .unwrap_or(Consistency::Bsp),
             prefetch: prefetch(&checker)?,
+            cache_bytes: checker.bytes("cache")?.unwrap_or(0),
             seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
             report: checker.path("report"),
             keep: keep(&checker)?,

@@ -85,6 +85,7 @@ impl Probe {
             owners,
             home: 0,
             prefetch: worker::Prefetch::default(),
+            cache_bytes: 0,
         };
         let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
         let probe = Self { _cluster: Mutex::new(cluster), layout, tools };

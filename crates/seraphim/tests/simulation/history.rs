@@ -72,6 +72,9 @@ pub(crate) struct Facts {
     pub(crate) read_ahead: u64,
     /// Pulls that missed an own push, where that is allowed.
     pub(crate) own_missed: u64,
+    /// Rows that caches served, and that went for want of room, of tasks that left by themselves.
+    pub(crate) cached_rows: u64,
+    pub(crate) evicted_rows: u64,
 }
 
 impl Facts {
@@ -89,6 +92,8 @@ impl Facts {
         self.empty_pulls += other.empty_pulls;
         self.read_ahead += other.read_ahead;
         self.own_missed += other.own_missed;
+        self.cached_rows += other.cached_rows;
+        self.evicted_rows += other.evicted_rows;
     }
 
     /// Whether all of it was reached.
@@ -97,7 +102,7 @@ impl Facts {
             [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
-        let ahead = [self.read_ahead, self.own_missed];
+        let ahead = [self.read_ahead, self.own_missed, self.cached_rows, self.evicted_rows];
         counts.iter().chain(&more).chain(&ahead).all(|count| *count > 0)
     }
 }

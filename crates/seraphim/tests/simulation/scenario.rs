@@ -66,6 +66,8 @@ pub(crate) struct Scenario {
     pub(crate) held_limit: u64,
     pub(crate) key_list_limit: u64,
     pub(crate) wait_limit: Duration,
+    /// The caches of tasks serve what is too old: to prove that the checker notices.
+    pub(crate) stale_cache: bool,
 }
 
 pub(crate) fn random(seed: u64, what: u64) -> Stream {
@@ -107,6 +109,7 @@ impl Scenario {
             held_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
             wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
+            stale_cache: false,
         }
     }
 
@@ -146,6 +149,7 @@ impl Scenario {
             owners: self.counters.iter().map(owners).collect(),
             home: (self.seed % u64::from(self.lane_count)) as u16,
             prefetch: self.prefetch(),
+            cache_bytes: one(&mut random(self.seed, 3), &[0, 0, 300, 1_000, 1 << 20]),
         }
     }
 

@@ -40,6 +40,9 @@ impl Task {
         if clock > 0 {
             agent.start_at(clock);
         }
+        if scenario.stale_cache {
+            agent.ignore_freshness();
+        }
         Self {
             id,
             agent,
@@ -291,7 +294,10 @@ impl Cluster {
                 self.note(id, What::Passed { generation, clock, sum });
             }
             Ok(Outcome::Done) if act == Act::Finish => {
-                self.history.facts.read_ahead += self.tasks[at].agent.ahead_counts().used;
+                let (agent, facts) = (&self.tasks[at].agent, &mut self.history.facts);
+                facts.read_ahead += agent.ahead_counts().used;
+                facts.cached_rows += agent.cache_counts().hits;
+                facts.evicted_rows += agent.cache_counts().evicted;
                 self.note(id, What::Left);
                 self.tasks[at].is_over = true;
                 return;

@@ -27,6 +27,7 @@ fn layout() -> JobLayout {
         owners: vec![spread(4, 2)],
         home: 0,
         prefetch: Prefetch::default(),
+        cache_bytes: 0,
     }
 }
 

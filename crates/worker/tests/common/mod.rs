@@ -371,5 +371,6 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         owners,
         home: lane_count - 1,
         prefetch: worker::Prefetch::default(),
+        cache_bytes: 0,
     }
 }

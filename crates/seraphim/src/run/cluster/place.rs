@@ -41,6 +41,7 @@ pub(super) fn layout(
         wait_limit: job.wait_limit,
         window_bytes: WINDOW_BYTES,
         prefetch: job.prefetch,
+        cache_bytes: job.cache_bytes,
         matrices,
         lanes,
         owners,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
 use data::{BatchStream, ReadAhead, TaskData};
 use matrix::Agent;
-use worker::{AheadAgent, AheadCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
+use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
 
 use super::say::{FromWorker, Packed};
 use crate::error::Error;
@@ -224,6 +224,8 @@ impl Work<'_> {
         self.train_with(&mut agent, &mut data, validation)?;
         let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
         tracing::debug!(task = agent.task(), asked, used, unused, "pulls asked ahead");
+        let CacheCounts { hits, misses, evicted } = agent.agent().cache_counts();
+        tracing::debug!(task = agent.task(), hits, misses, evicted, "rows of the cache");
         Ok(())
     }
 
