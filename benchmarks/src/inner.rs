@@ -24,7 +24,10 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
         ["wire"] => wire::run()?,
-        ["ahead", consistency, prefetch, file] => ahead::run(consistency, prefetch, Path::new(file))?,
+        ["ahead", consistency, prefetch, delay_ms, file] => {
+            ahead::run(consistency, prefetch, delay_ms, Path::new(file))?
+        }
+        ["traffic"] => crate::traffic::all()?,
         _ => bail!("unknown inner measurement {words:?}"),
     };
     println!("{value}");

@@ -203,6 +203,17 @@ pub(crate) fn count(servers: u16) -> Result<Traffic> {
     Ok(Traffic { bytes_a_key: net.bytes as f64 / key_count as f64, requests, answers })
 }
 
+/// All numbers of servers as JSON.
+pub(crate) fn all() -> Result<serde_json::Value> {
+    let row = |servers: u16| {
+        let Traffic { bytes_a_key, requests, answers } = count(servers)?;
+        Ok(serde_json::json!({
+            "servers": servers, "bytes_a_key": bytes_a_key, "requests": requests, "answers": answers,
+        }))
+    };
+    SERVERS.into_iter().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

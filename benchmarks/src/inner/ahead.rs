@@ -14,8 +14,6 @@ use worker::{AheadAgent, AheadCounts, Prefetch, RemoteAgent, Upcoming};
 use super::relay;
 use super::wire::{Other, close, open_job};
 
-/// Added each way: a round trip takes twice as long.
-const DELAY: Duration = Duration::from_millis(5);
 const TASKS: u32 = 2;
 const JOB: u32 = 1;
 const PARTITIONS: u32 = 8;
@@ -41,8 +39,10 @@ struct Done {
     ahead: AheadCounts,
 }
 
-/// Seconds of an epoch, the share of it that tasks waited, and what became of what was asked ahead.
-pub(super) fn run(consistency: &str, prefetch: &str, file: &Path) -> Result<Value> {
+/// Seconds of an epoch, the share of it that tasks waited, and what became of what was asked ahead. `delay_ms` is added each
+/// way: a round trip takes twice as long.
+pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path) -> Result<Value> {
+    let delay = Duration::from_millis(delay_ms.parse().context("milliseconds of delay")?);
     let consistency = match consistency {
         "bsp" => Consistency::Bsp,
         "ssp" => Consistency::Ssp { staleness: 4 },
@@ -62,7 +62,7 @@ pub(super) fn run(consistency: &str, prefetch: &str, file: &Path) -> Result<Valu
     layout.prefetch = prefetch;
     for (lane, server) in layout.lanes.iter_mut().zip(&servers) {
         let target = server.address.trim_start_matches("tcp:").to_owned();
-        lane.addresses = vec![format!("tcp:{}", relay::start(target, DELAY)?)];
+        lane.addresses = vec![format!("tcp:{}", relay::start(target, delay)?)];
     }
     let source = super::source(file)?;
     let done = std::thread::scope(|scope| {

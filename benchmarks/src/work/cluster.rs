@@ -30,12 +30,15 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     Ok(figures)
 }
 
+/// Added each way between the tasks and the servers.
+const DELAY_MS: &str = "5";
+
 /// An epoch on servers that are far away, with what is asked ahead and without, in turns. Under BSP exactly; under SSP(4)
 /// ahead of the own pushes.
 pub(super) fn ahead(context: &Context) -> Result<Figures> {
     let file = context.clicks(10)?.join("train.libsvm");
     let run = |consistency: &str, prefetch: &str| {
-        let mut words = arguments(["ahead", consistency, prefetch]);
+        let mut words = arguments(["ahead", consistency, prefetch, DELAY_MS]);
         words.push(file.clone().into());
         let value = process::inner(Cores::Two, &words)?;
         let number = |name: &str| value[name].as_f64().with_context(|| format!("ahead gave no {name}"));

@@ -37,7 +37,9 @@ impl Hasher for Mix {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
     }
 
     fn write_u32(&mut self, number: u32) {
@@ -116,15 +118,12 @@ impl Cache {
                 let slot = &self.slots[*slot as usize];
                 self.ignores_freshness || self.consistency.may_reuse(slot.stamp, slot.minimum, clock)
             });
-            match slot {
-                Some(slot) => {
-                    minimum = minimum.min(self.slots[slot as usize].minimum);
-                    found.push((slot, i as u32));
-                }
-                None => {
-                    missing.push(i as u32);
-                    keys.push(key);
-                }
+            if let Some(slot) = slot {
+                minimum = minimum.min(self.slots[slot as usize].minimum);
+                found.push((slot, i as u32));
+            } else {
+                missing.push(i as u32);
+                keys.push(key);
             }
         }
         self.counts.hits += found.len() as u64;

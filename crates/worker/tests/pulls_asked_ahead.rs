@@ -159,7 +159,7 @@ fn under_bsp_an_answer_is_of_its_clock_alone() {
 
 /// Asks for the next clock, pushes, ticks and pulls; what it saw, and the pulls that were sent.
 fn ahead_of_the_push(world: &mut World) -> (bool, Vec<i64>, usize) {
-    let asked = world.agent.prefetch_next(world.now, W, part(&KEYS)).unwrap();
+    let asked = world.agent.prefetch_next(world.now, W, part(&KEYS)).expect("keys of the matrix");
     settle(world);
     push(world, W);
     tick(world);

@@ -235,10 +235,7 @@ impl Work<'_> {
         data: &mut dyn BatchStream,
         validation: Option<&mut dyn BatchStream>,
     ) -> Result<(), Error> {
-        let validation = match validation {
-            Some(stream) => Some(stream as &mut dyn BatchStream),
-            None => None,
-        };
+        let validation = validation.map(|stream| stream as &mut dyn BatchStream);
         let (coordinator, model, resumed) = (self.coordinator, self.model, self.resumed);
         self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
         Ok(())
