@@ -1,8 +1,10 @@
 //! Measurements inside one process. The benchmarks start themselves with `inner NAME ARGUMENTS`; each prints one line
 //! of JSON.
 
+mod ahead;
 mod machinery;
 mod parse;
+mod relay;
 mod wire;
 
 use std::path::Path;
@@ -22,6 +24,10 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
         ["wire"] => wire::run()?,
+        ["ahead", consistency, prefetch, delay_ms, file] => {
+            ahead::run(consistency, prefetch, delay_ms, Path::new(file))?
+        }
+        ["traffic"] => crate::traffic::all()?,
         _ => bail!("unknown inner measurement {words:?}"),
     };
     println!("{value}");
@@ -33,6 +39,13 @@ const BATCH_SIZE: usize = data::BatchSize::LARGEST;
 
 /// A reader of a whole libsvm file of clicks.
 fn reader(file: &Path) -> Result<data::Reader> {
+    let source = source(file)?;
+    let splits = source.splits(1).pop().context("one task has one share")?;
+    Ok(source.reader(splits)?)
+}
+
+/// A libsvm file of clicks.
+fn source(file: &Path) -> Result<data::Source> {
     let config = SourceConfig {
         inputs: vec![file.display().to_string()],
         format: Some("libsvm".to_owned()),
@@ -42,7 +55,5 @@ fn reader(file: &Path) -> Result<data::Reader> {
         },
         ..SourceConfig::default()
     };
-    let source = data::Source::open(&config, &data::FormatTable::builtin())?;
-    let splits = source.splits(1).pop().context("one task has one share")?;
-    Ok(source.reader(splits)?)
+    Ok(data::Source::open(&config, &data::FormatTable::builtin())?)
 }

@@ -13,6 +13,7 @@ mod peer;
 mod process;
 mod race;
 mod table;
+mod traffic;
 mod work;
 
 use std::process::ExitCode;

@@ -122,6 +122,33 @@ pub(crate) const WORKS: &[Work] = &[
         run: cluster::wire,
     },
     Work {
+        name: "ahead",
+        title: "an epoch of clicks on servers 5 ms away each way, asking ahead; peer: --prefetch off",
+        bars: &[
+            Bar::at_least("bsp_speedup", "x", 1.5, 2.0),
+            Bar::at_least("stale_speedup", "x", 1.5, 2.0),
+            Bar::at_most("stale_waits", "of a step", 1.0, 0.1),
+        ],
+        run: cluster::ahead,
+    },
+    Work {
+        name: "traffic",
+        title: "bytes and requests of a step over 1 to 16 servers, counted",
+        bars: &[
+            Bar::at_most("bytes_a_key_1", "bytes", 16.4, 16.4),
+            Bar::at_most("bytes_a_key_2", "bytes", 16.4, 16.4),
+            Bar::at_most("bytes_a_key_4", "bytes", 16.4, 16.4),
+            Bar::at_most("bytes_a_key_8", "bytes", 16.4, 16.4),
+            Bar::at_most("bytes_a_key_16", "bytes", 16.4, 16.4),
+            Bar::at_most("requests_1", "a step", 5.0, 5.0),
+            Bar::at_most("requests_2", "a step", 8.0, 8.0),
+            Bar::at_most("requests_4", "a step", 14.0, 14.0),
+            Bar::at_most("requests_8", "a step", 26.0, 26.0),
+            Bar::at_most("requests_16", "a step", 50.0, 50.0),
+        ],
+        run: cluster::traffic,
+    },
+    Work {
         name: "whole_job",
         title: "clicks on two servers and two workers as processes; peer: the same job in one process",
         bars: &[Bar::time_ratio(3.0, 1.5)],

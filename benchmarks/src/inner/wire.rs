@@ -76,13 +76,13 @@ pub(super) fn raw() -> Result<()> {
 }
 
 /// A child of this program, ended with the value.
-struct Other {
+pub(super) struct Other {
     child: Child,
-    address: String,
+    pub(super) address: String,
 }
 
 impl Other {
-    fn start(name: &str) -> Result<Self> {
+    pub(super) fn start(name: &str) -> Result<Self> {
         let program = std::env::current_exe()?;
         let mut child = Command::new(program)
             .args(["inner", name])
@@ -141,7 +141,12 @@ fn spec(name: &str, storage: Storage, rows: u64, columns: u64, axis: Axis) -> Ma
 }
 
 /// A job of this benchmark on the first `servers` of the processes.
-fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) -> Result<JobLayout> {
+pub(super) fn open_job(
+    job: u32,
+    servers: &[Other],
+    matrices: Vec<MatrixSpec>,
+    tasks: u32,
+) -> Result<JobLayout> {
     let lanes: Vec<LaneAddress> = servers
         .iter()
         .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0 })
@@ -157,8 +162,9 @@ fn open_job(job: u32, servers: &[Other], matrices: Vec<MatrixSpec>, tasks: u32) 
         lanes,
         owners,
         home: 0,
-        prefetch_ignores_own_pushes: false,
         wire: Vec::new(),
+        prefetch: worker::Prefetch::default(),
+        cache_bytes: 0,
     };
     for (lane, server) in (0u16..).zip(servers) {
         let message = OpenJob {
@@ -269,7 +275,7 @@ fn dense(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
     close(1, one)
 }
 
-fn close(job: u32, servers: &[Other]) -> Result<()> {
+pub(super) fn close(job: u32, servers: &[Other]) -> Result<()> {
     for server in servers {
         let message = CloseJob { request: 2, job, reason: "the measurement is over".into() };
         tell(server, &Message::CloseJob(message))?;

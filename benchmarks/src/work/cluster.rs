@@ -6,7 +6,8 @@ use super::train;
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
 use crate::process::{self, Cores, arguments};
-use crate::race::Race;
+use crate::race::{Race, median};
+use crate::traffic;
 
 /// Pulls and pushes against a raw stream and a raw round trip.
 pub(super) fn wire(_context: &Context) -> Result<Figures> {
@@ -26,6 +27,60 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     let bound = number("sparse_bound_ms")?;
     let pull = number("sparse_pull_ms")?;
     figures.insert("sparse_pull", Figure { ours: pull, peer: Some(bound), ratio: Some(pull / bound) });
+    Ok(figures)
+}
+
+/// Added each way between the tasks and the servers.
+const DELAY_MS: &str = "5";
+
+/// An epoch on servers that are far away, with what is asked ahead and without, in turns. Under BSP exactly; under SSP(4)
+/// ahead of the own pushes.
+pub(super) fn ahead(context: &Context) -> Result<Figures> {
+    let file = context.clicks(10)?.join("train.libsvm");
+    let run = |consistency: &str, prefetch: &str| {
+        let mut words = arguments(["ahead", consistency, prefetch, DELAY_MS]);
+        words.push(file.clone().into());
+        let value = process::inner(Cores::Two, &words)?;
+        let number = |name: &str| value[name].as_f64().with_context(|| format!("ahead gave no {name}"));
+        anyhow::Ok((number("seconds")?, number("wait_share")?))
+    };
+    let mut figures = Figures::new();
+    for (consistency, prefetch, speedup, waits, waits_off) in [
+        ("bsp", "exact", "bsp_speedup", "bsp_waits", "bsp_waits_off"),
+        ("ssp", "exact", "exact_speedup", "exact_waits", "exact_waits_off"),
+        ("ssp", "stale", "stale_speedup", "stale_waits", "stale_waits_off"),
+    ] {
+        let (mut speedups, mut on, mut off) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..context.options.rounds {
+            let (slow, slow_waits) = run(consistency, "off")?;
+            let (fast, fast_waits) = run(consistency, prefetch)?;
+            speedups.push(slow / fast);
+            on.push(fast_waits);
+            off.push(slow_waits);
+        }
+        for (name, values) in [(speedup, speedups), (waits, on), (waits_off, off)] {
+            figures.insert(name, Figure::ours(median(&values).unwrap_or(f64::NAN)));
+        }
+    }
+    Ok(figures)
+}
+
+/// What a step sends over numbers of servers.
+pub(super) fn traffic(_context: &Context) -> Result<Figures> {
+    const NAMES: [(&str, &str, &str); 5] = [
+        ("bytes_a_key_1", "requests_1", "answers_1"),
+        ("bytes_a_key_2", "requests_2", "answers_2"),
+        ("bytes_a_key_4", "requests_4", "answers_4"),
+        ("bytes_a_key_8", "requests_8", "answers_8"),
+        ("bytes_a_key_16", "requests_16", "answers_16"),
+    ];
+    let mut figures = Figures::new();
+    for (servers, (bytes, requests, answers)) in traffic::SERVERS.into_iter().zip(NAMES) {
+        let counted = traffic::count(servers)?;
+        figures.insert(bytes, Figure::ours(counted.bytes_a_key));
+        figures.insert(requests, Figure::ours(counted.requests));
+        figures.insert(answers, Figure::ours(counted.answers));
+    }
     Ok(figures)
 }
 

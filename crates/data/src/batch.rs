@@ -62,6 +62,19 @@ impl Batch {
         self.fields.clear();
         self.columns.clear();
     }
+
+    /// Makes it equal to `other` in the memory that it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        let Self { labels, weights, groups, offsets, indices, values, fields, columns } = other;
+        self.labels.clone_from(labels);
+        self.weights.clone_from(weights);
+        self.groups.clone_from(groups);
+        self.offsets.clone_from(offsets);
+        self.indices.clone_from(indices);
+        self.values.clone_from(values);
+        self.fields.clone_from(fields);
+        self.columns.clone_from(columns);
+    }
 }
 
 /// Collects records with raw keys. A record is `entry*` then `end_record`; a record that turns out bad is taken back

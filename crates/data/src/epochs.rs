@@ -155,6 +155,16 @@ impl TaskData {
         Ok(false)
     }
 
+    /// The next batch of this epoch into `self.batch`; false at the end.
+    fn advance(&mut self) -> Result<bool, Error> {
+        match (self.source, self.shuffle) {
+            (Source::Idle, _) => panic!("next: no epoch was started"),
+            (Source::Reader, _) => self.read_batch(),
+            (Source::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block(),
+            (Source::Blocks, Shuffle::Records) => self.next_mixed(),
+        }
+    }
+
     fn order_blocks(&mut self) {
         let block_count = self.kept.as_ref().map_or(0, KeptBlocks::len);
         self.order.clear();
@@ -213,13 +223,15 @@ impl BatchStream for TaskData {
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, Error> {
-        let found = match (self.source, self.shuffle) {
-            (Source::Idle, _) => panic!("next: no epoch was started"),
-            (Source::Reader, _) => self.read_batch()?,
-            (Source::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block()?,
-            (Source::Blocks, Shuffle::Records) => self.next_mixed()?,
-        };
-        Ok(found.then_some(&self.batch))
+        Ok(self.advance()?.then_some(&self.batch))
+    }
+
+    fn next_into(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        let found = self.advance()?;
+        if found {
+            std::mem::swap(batch, &mut self.batch);
+        }
+        Ok(found)
     }
 
     fn forget(&mut self) {

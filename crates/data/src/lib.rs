@@ -17,6 +17,7 @@ mod lines;
 mod number;
 #[cfg(feature = "parquet")]
 pub mod parquet_write;
+mod read_ahead;
 pub mod reader;
 mod regroup;
 mod resolve;
@@ -34,6 +35,7 @@ pub use error::{BadLine, Error, LineError};
 pub use format::{FormatRow, FormatTable};
 pub use keep::{Keep, KeepConfig, KeptStats};
 pub use label::{LabelKind, LabelRule, LabelStats};
+pub use read_ahead::ReadAhead;
 pub use reader::{ReadSummary, Reader};
 pub use schema::{Column, ColumnKind, Schema};
 pub use source::{FormatOptions, Input, Source, SourceConfig, read_bytes};

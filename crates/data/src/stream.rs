@@ -8,6 +8,16 @@ pub trait BatchStream: Send {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error>;
     /// The next batch; `None` at the end of the epoch.
     fn next(&mut self) -> Result<Option<&Batch>, Error>;
+    /// The next batch in place of `batch`, for who keeps it beyond the one after it; false at the end of the epoch.
+    fn next_into(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        match self.next()? {
+            Some(next) => {
+                batch.copy_from(next);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
     /// No later epoch will be asked for: what is kept for one may be dropped.
     fn forget(&mut self) {}
 }

@@ -41,6 +41,18 @@ impl Consistency {
         self.pull_needs(c)
     }
 
+    /// Whether a value that was read may serve a pull at clock `c` without asking again. It was read by a pull stamped
+    /// `stamp`, and m was `minimum` when that was answered. Under BSP every clock has values of its own; under SSP it
+    /// serves while no push is missing from it that a pull at `c` must see; ASP promises nothing that could be kept.
+    #[inline]
+    pub fn may_reuse(self, stamp: Clock, minimum: Clock, c: Clock) -> bool {
+        match self {
+            Consistency::Bsp => stamp == c,
+            Consistency::Ssp { .. } => minimum >= self.pull_needs(c),
+            Consistency::Asp => false,
+        }
+    }
+
     /// Whether a push is staged until the clock of its stamp is over, instead of applied on arrival.
     #[inline]
     pub fn stages_pushes(self) -> bool {

@@ -153,3 +153,13 @@ fn a_minimum_counted_by_commits_is_found() {
 fn waiters_kept_by_a_removed_task_are_found() {
     found(Broken::RemovedTaskKeepsWaiters);
 }
+
+#[test]
+fn a_cache_that_serves_what_is_too_old_is_found() {
+    let broken = |seed: u64| Scenario { stale_cache: true, ..Scenario::of(seed) };
+    let mut seeds = SEEDS_OF_BROKEN;
+    let bites = seeds.find(|seed| !run(&broken(*seed), None).0.is_empty());
+    let seed =
+        bites.unwrap_or_else(|| panic!("no seed of {SEEDS_OF_BROKEN:?} shows that freshness is ignored"));
+    println!("seed {seed}: {}", run(&broken(seed), None).0[0].chars().take(400).collect::<String>());
+}

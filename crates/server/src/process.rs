@@ -82,7 +82,8 @@ impl ServerConfig {
         }
     }
 
-    fn lane(&self, lane: u16, incarnation: u64) -> LaneConfig {
+    /// The settings of one of its lanes, in a process that is started as `incarnation`.
+    pub fn lane(&self, lane: u16, incarnation: u64) -> LaneConfig {
         let lanes = u64::from(self.lanes);
         LaneConfig {
             lane,

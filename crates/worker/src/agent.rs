@@ -9,8 +9,10 @@ use rpc::Message;
 use rpc::message::{Hello, Push, Role, Welcome};
 use rpc::{Address, Receiver, Sender};
 
+use crate::cache::CacheCounts;
 use crate::known::size;
 use crate::layout::{JobLayout, LaneAddress, LayoutError};
+use crate::prefetch::AheadCounts;
 use crate::state::{AgentEffect, AgentState, Outcome};
 
 /// Longest attempt to connect to one address of a lane.
@@ -100,6 +102,23 @@ impl RemoteAgent {
         self.state.prefetch(self.now(), matrix, part)?;
         self.carry_out();
         Ok(())
+    }
+
+    /// Asks ahead for a pull at the next clock: see [`AgentState::prefetch_next`].
+    pub fn prefetch_next(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<bool, Error> {
+        let asked = self.state.prefetch_next(self.now(), matrix, part)?;
+        self.carry_out();
+        Ok(asked)
+    }
+
+    /// What became of what was asked ahead so far.
+    pub fn ahead_counts(&self) -> AheadCounts {
+        self.state.ahead_counts()
+    }
+
+    /// What the caches did so far.
+    pub fn cache_counts(&self) -> CacheCounts {
+        self.state.cache_counts()
     }
 
     fn now(&self) -> Duration {

@@ -11,9 +11,13 @@ use crate::route::Route;
 pub(crate) struct Ask {
     pub(crate) id: u64,
     pub(crate) matrix: usize,
+    /// Its stamp: what is read is what a task at this clock may read.
+    pub(crate) clock: Clock,
     pub(crate) route: Route,
     pub(crate) pieces: Vec<(Piece, Option<OwnedValues>)>,
     pub(crate) missing: usize,
+    /// Where the cache had some of it.
+    pub(crate) filled: Option<Filled>,
     /// The smallest m of all answers.
     pub(crate) minimum: Clock,
     /// What is read was read between these two sendings. They order the reads of a task.
@@ -25,7 +29,31 @@ pub(crate) struct Ask {
     pub(crate) is_ahead: bool,
 }
 
+/// What the cache had of a pull: only the rest is asked for.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    /// Of all keys of the pull, zeros where they are missing.
+    pub(crate) values: OwnedValues,
+    /// The smallest m of the answers that these came with.
+    pub(crate) minimum: Clock,
+    /// Places of the missing rows among all, and their keys.
+    pub(crate) missing: Vec<u32>,
+    pub(crate) keys: Vec<u64>,
+    /// The route of all keys; that of the ask is of the missing ones.
+    pub(crate) whole: Route,
+}
+
 impl Ask {
+    /// The route of all its keys.
+    pub(crate) fn whole(&self) -> &Route {
+        self.filled.as_ref().map_or(&self.route, |filled| &filled.whole)
+    }
+
+    /// The same, and nothing else of it.
+    pub(crate) fn into_whole(self) -> Route {
+        self.filled.map_or(self.route, |filled| filled.whole)
+    }
+
     /// Takes the answer for a piece. False when it does not fit.
     pub(crate) fn take(
         &mut self,

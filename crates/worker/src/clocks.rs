@@ -6,6 +6,7 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{Barrier, Leave, Released, Tick};
 
+use crate::cache::Cache;
 use crate::known::Parcel;
 use crate::lane::{Link, Owner, Request};
 use crate::state::{AgentEffect, AgentState, Call, Outcome};
@@ -49,6 +50,7 @@ impl AgentState {
         if let Err(error) = self.push_rests() {
             return self.end(Err(error));
         }
+        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(Cache::clear);
         if self.push_count > 0 {
             self.end_step();
         }

@@ -23,6 +23,22 @@ impl std::fmt::Display for LaneAddress {
     }
 }
 
+/// What a task asks of the servers before it needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prefetch {
+    /// Nothing.
+    Off,
+    /// What the next step reads, behind the tick of this one. Reads see what they would see without it.
+    #[default]
+    Exact,
+    /// What the next step reads, before this one computes, so that its answer misses the pushes of this step: a task need
+    /// not see its last own pushes. Weaker than what is promised otherwise, and good enough for optimizer rules, which
+    /// only take a step from a slightly older point. What others have pushed is as fresh as the consistency says. Under
+    /// BSP no read may miss anything: there it is `Exact`.
+    Stale,
+}
+
 /// Which lane holds which partition, and all else that an agent must know of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobLayout {
@@ -43,15 +59,16 @@ pub struct JobLayout {
     pub owners: Vec<Vec<u16>>,
     /// The lane that makes the sums of all-reduces.
     pub home: u16,
-    /// Whether a prefetched pull may be used although its task has pushed to the matrix since. It then misses those
-    /// pushes, so that a task need not see its own: weaker than what is promised otherwise, and good enough for
-    /// optimizer rules, which only take a step from a slightly older point.
+    /// What its tasks ask ahead.
     #[serde(default)]
-    pub prefetch_ignores_own_pushes: bool,
     /// For each matrix, how its values travel in pulls and pushes; empty: all as they are. Only values of `f32` matrices
     /// whose pushes add up can be rounded.
     #[serde(default)]
     pub wire: Vec<WireType>,
+    pub prefetch: Prefetch,
+    /// Most bytes of rows that each task keeps to serve its pulls while they are fresh enough; 0: none. Shared out evenly
+    /// over the matrices. Under ASP nothing is kept: no row would ever be read again.
+    pub cache_bytes: u64,
 }
 
 /// A layout that cannot be.

@@ -5,14 +5,18 @@
 //! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
+//! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
-//! ahead, `push` and `clocks` the other calls, `rest` what rounding has left of pushes; `lane` is what is known of a lane, with the `log` of what it has not
+//! ahead, `cache` what was read before, `push` and `clocks` the other calls, `rest` what rounding has left of pushes; `lane` is what is known of a lane, with the `log` of what it has not
 //! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
 
 pub mod agent;
+mod ahead;
 mod ask;
+mod cache;
 mod clocks;
+mod habit;
 mod input;
 mod known;
 mod lane;
@@ -27,6 +31,9 @@ mod route;
 pub mod state;
 
 pub use agent::{AgentStats, RemoteAgent};
-pub use layout::{JobLayout, LaneAddress, LayoutError, can_be_rounded, spread};
+pub use ahead::{AheadAgent, Upcoming};
+pub use cache::CacheCounts;
+pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, can_be_rounded, spread};
+pub use prefetch::AheadCounts;
 pub use rest::REST_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, Outcome};

@@ -1,37 +1,73 @@
 //! Pulls asked ahead, while the task computes.
 //!
+//! An ask carries a clock. Asked for the clock that is, behind the tick that began it, its answer is the one that a pull at
+//! that clock would get; a lane holds it for as long as it would hold the pull. Asked for the clock after the open step, a
+//! lane may answer before this step's pushes; it still waits for the other tasks as a pull at that clock would.
+//!
 //! An answer is used when a pull at that time might have given it: it is fresh enough for the clock of the task, the task
-//! has not pushed to the matrix since (unless the layout allows it), and nothing that was read later has been returned
-//! before, for reads of a task never go back.
+//! has not pushed to the matrix since (unless the layout allows it, for one step), and nothing that was read later has
+//! been returned before, for reads of a task never go back. Under BSP an answer is of its clock and of no other.
 
 use std::time::Duration;
 
-use matrix::{Consistency, Error, MatrixId, Part};
+use matrix::{Clock, Consistency, Error, MatrixId, Part};
 
 use crate::ask::Ask;
 use crate::lane::Owner;
+use crate::layout::Prefetch;
 use crate::state::AgentState;
 
 /// Most pulls asked ahead; one more drops the oldest.
-const AHEAD_LIMIT: usize = 4;
+pub(crate) const AHEAD_LIMIT: usize = 8;
+
+/// What became of pulls that were asked ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AheadCounts {
+    /// Asked.
+    pub asked: u64,
+    /// Read by a pull.
+    pub used: u64,
+    /// Thrown away: no pull came for it, or a pull might have given something else by then.
+    pub unused: u64,
+}
 
 impl AgentState {
-    /// Asks for a pull ahead. Under BSP nothing is asked, for the values of the next step do not exist yet. May be
-    /// called between two calls only; it is no call itself.
+    /// Asks ahead for a pull at the clock that is. May be called between two calls only; it is no call itself.
     pub fn prefetch(&mut self, now: Duration, id: MatrixId, part: Part<'_>) -> Result<(), Error> {
+        self.ask_ahead(now, id, part, self.clock)
+    }
+
+    /// Asks ahead for a pull at the next clock, before the pushes and the tick of the open step. Only where the layout
+    /// says [`Prefetch::Stale`], and not under BSP: elsewhere nothing is asked. Whether it was asked.
+    pub fn prefetch_next(&mut self, now: Duration, id: MatrixId, part: Part<'_>) -> Result<bool, Error> {
         let matrix = self.matrix_index(id)?;
-        let spec = &self.layout.matrices[matrix];
-        if self.failed.is_some() || self.left || spec.consistency == Consistency::Bsp {
+        let consistency = self.layout.matrices[matrix].consistency;
+        if self.layout.prefetch != Prefetch::Stale || consistency == Consistency::Bsp {
+            return Ok(false);
+        }
+        self.ask_ahead(now, id, part, self.clock + 1).map(|()| true)
+    }
+
+    /// What became of what was asked ahead so far.
+    pub fn ahead_counts(&self) -> AheadCounts {
+        self.ahead_counts
+    }
+
+    fn ask_ahead(&mut self, now: Duration, id: MatrixId, part: Part<'_>, clock: Clock) -> Result<(), Error> {
+        let matrix = self.matrix_index(id)?;
+        if self.failed.is_some() || self.left || self.layout.prefetch == Prefetch::Off {
             return Ok(());
         }
-        let mut route = crate::route::Route::default();
-        route.set(spec, &self.matrices[matrix].placement, part)?;
-        if route.key_count() == 0 {
-            return Ok(());
+        let mut route = std::mem::take(&mut self.matrices[matrix].route);
+        let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part);
+        if set.is_err() || route.key_count() == 0 {
+            self.matrices[matrix].route = route;
+            return set;
         }
-        let mut ask = self.ask_route(matrix, route);
+        let mut ask = self.ask_rest(matrix, route, part, clock)?;
         ask.is_ahead = true;
         self.ahead.push(ask);
+        self.ahead_counts.asked += 1;
         if self.ahead.len() > AHEAD_LIMIT {
             self.drop_ahead(0);
         }
@@ -42,7 +78,8 @@ impl AgentState {
     /// The pull of exactly this part that was asked ahead, if it may still be of use.
     pub(crate) fn take_ahead(&mut self, id: MatrixId, part: Part<'_>) -> Option<Ask> {
         let matrix = id.0 as usize;
-        let at = self.ahead.iter().rposition(|ask| ask.matrix == matrix && ask.route.is_of(part))?;
+        let is_it = |ask: &Ask| ask.matrix == matrix && ask.clock <= self.clock && ask.whole().is_of(part);
+        let at = self.ahead.iter().rposition(is_it)?;
         if self.is_current(&self.ahead[at]) {
             return Some(self.ahead.remove(at));
         }
@@ -53,18 +90,24 @@ impl AgentState {
     /// Whether neither an own push nor a later read forbids its use.
     pub(crate) fn is_current(&self, ask: &Ask) -> bool {
         let state = &self.matrices[ask.matrix];
-        let unchanged = state.push_count == ask.push_count || self.layout.prefetch_ignores_own_pushes;
-        unchanged && state.last_read <= ask.first_sent
+        if self.layout.matrices[ask.matrix].consistency == Consistency::Bsp {
+            return ask.clock == self.clock;
+        }
+        let may_miss = self.layout.prefetch == Prefetch::Stale && ask.clock == self.clock;
+        let has_own = state.push_count == ask.push_count || may_miss;
+        has_own && state.last_read <= ask.first_sent && state.read_clock <= ask.clock
     }
 
     /// Throws a pull asked ahead away; its answers mean nothing any more.
     pub(crate) fn drop_ahead(&mut self, at: usize) {
+        self.ahead_counts.unused += 1;
         let dropped = self.ahead.remove(at).id;
         for lane in &mut self.lanes {
             lane.requests
                 .retain(|_, request| !matches!(request.owner, Owner::Ask { ask, .. } if ask == dropped));
         }
     }
+
     pub(crate) fn drop_all_ahead(&mut self) {
         while !self.ahead.is_empty() {
             self.drop_ahead(0);

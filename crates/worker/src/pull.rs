@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use matrix::{Clock, Consistency, Error, MatrixId, Part, ValuesMut};
+use matrix::{Clock, Consistency, Error, Keys, MatrixId, OwnedValues, Part, ValuesMut};
 use rpc::Message;
 use rpc::message::Pull;
 
 use crate::ask::Ask;
+use crate::cache::copy;
 use crate::known::Parcel;
 use crate::lane::{Owner, Request};
 use crate::plan::{Piece, element_size, plan};
@@ -36,19 +37,58 @@ impl AgentState {
     /// # Panics
     /// When the last call was no pull, or `out` has another length than its keys and columns make.
     pub fn read_pulled(&mut self, mut out: ValuesMut<'_>) -> Result<(), Error> {
-        let Some(ask) = self.pulled.take() else { panic!("values are read once, after a pull") };
-        let (spec, state) = (&self.layout.matrices[ask.matrix], &mut self.matrices[ask.matrix]);
+        let Some(mut ask) = self.pulled.take() else { panic!("values are read once, after a pull") };
+        let spec = &self.layout.matrices[ask.matrix];
         let columns = spec.columns_of_table();
-        let (key_count, len) = (ask.route.key_count(), out.len());
+        let (key_count, len) = (ask.whole().key_count(), out.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         let (expected, actual) = (spec.element, out.element_type());
         let mut fits = expected == actual;
-        for (piece, reply) in &ask.pieces {
-            let Some(values) = reply else { continue };
-            fits = fits && piece.scatter(&ask.route, &state.placement, columns, values, &mut out);
+        if fits && self.matrices[ask.matrix].cache.is_some() {
+            fits = self.read_through_cache(&mut ask, columns, out);
+        } else if fits {
+            fits = self.scatter(&ask, columns, &mut out);
         }
-        state.route = ask.route;
-        if fits { Ok(()) } else { Err(Error::ElementType { matrix: spec.name.clone(), expected, actual }) }
+        let name = &self.layout.matrices[ask.matrix].name;
+        self.matrices[ask.matrix].route = ask.route;
+        if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
+    }
+
+    fn scatter(&self, ask: &Ask, columns: usize, out: &mut ValuesMut<'_>) -> bool {
+        let placement = &self.matrices[ask.matrix].placement;
+        let replies = ask.pieces.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
+        let mut fits = true;
+        for (piece, values) in replies {
+            fits = fits && piece.scatter(&ask.route, placement, columns, values, out);
+        }
+        fits
+    }
+
+    /// Puts together what the cache had and what was asked for, and keeps the latter, unless a push came between.
+    fn read_through_cache(&mut self, ask: &mut Ask, columns: usize, out: ValuesMut<'_>) -> bool {
+        let element = out.element_type();
+        let asked_len = ask.route.key_count() * columns;
+        let mut asked = OwnedValues::zeros(element, asked_len);
+        let fits = self.scatter(ask, columns, &mut asked.part_mut(0..asked_len));
+        let state = &mut self.matrices[ask.matrix];
+        if let Some(cache) = &mut state.cache {
+            if state.push_count == ask.push_count {
+                cache.keep(&ask.route, asked.as_values(), ask.clock, ask.minimum);
+            } else {
+                cache.forget(&ask.route);
+            }
+        }
+        let all = 0..out.len() / columns.max(1);
+        match ask.filled.take() {
+            Some(mut filled) => {
+                let len = filled.values.len();
+                let places = (0u32..).zip(filled.missing.iter().copied());
+                copy(columns, asked.as_values(), filled.values.part_mut(0..len), places);
+                copy(columns, filled.values.as_values(), out, all.map(|i| (i as u32, i as u32)));
+            }
+            None => copy(columns, asked.as_values(), out, all.map(|i| (i as u32, i as u32))),
+        }
+        fits
     }
 
     /// Makes the requests of a pull.
@@ -59,13 +99,45 @@ impl AgentState {
             self.matrices[matrix].route = route;
             return Err(error);
         }
-        Ok(self.ask_route(matrix, route))
+        self.ask_rest(matrix, route, part, self.clock)
     }
 
-    pub(crate) fn ask_route(&mut self, matrix: usize, route: Route) -> Ask {
+    /// Makes the requests for what the cache does not have of the pull whose route was just set.
+    pub(crate) fn ask_rest(
+        &mut self,
+        matrix: usize,
+        route: Route,
+        part: Part<'_>,
+        clock: Clock,
+    ) -> Result<Ask, Error> {
+        let state = &mut self.matrices[matrix];
+        let filled = state.cache.as_mut().and_then(|cache| cache.fill(&route, clock));
+        let Some(mut filled) = filled else { return Ok(self.ask_route(matrix, route, clock)) };
+        let keys = Keys::Sorted(&filled.keys);
+        let rest = match part {
+            Part::Rows(_) => Part::Rows(keys),
+            Part::Columns { row, .. } => Part::Columns { row, keys },
+        };
+        filled.whole = route;
+        let mut route = Route::default();
+        route.set(&self.layout.matrices[matrix], &state.placement, rest)?;
+        // A pull of nothing would wait; what is kept has waited.
+        let mut ask = self.ask_pieces(matrix, route, clock, false);
+        ask.minimum = filled.minimum;
+        ask.filled = Some(filled);
+        Ok(ask)
+    }
+
+    pub(crate) fn ask_route(&mut self, matrix: usize, route: Route, clock: Clock) -> Ask {
+        let waits = self.layout.matrices[matrix].consistency != Consistency::Asp;
+        self.ask_pieces(matrix, route, clock, waits)
+    }
+
+    /// `waits`: also when there is nothing to read.
+    fn ask_pieces(&mut self, matrix: usize, route: Route, clock: Clock, waits: bool) -> Ask {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
         let mut pieces = plan(&route, spec, &state.placement, &state.parts);
-        if pieces.is_empty() && spec.consistency != Consistency::Asp {
+        if pieces.is_empty() && waits {
             // A pull of nothing waits all the same, so that a task without data does not run away from the others.
             pieces.push(Piece { lane: self.layout.home, spans: Vec::new(), key_count: 0 });
         }
@@ -73,8 +145,10 @@ impl AgentState {
         let mut ask = Ask {
             id: self.sendings,
             matrix,
+            clock,
             route,
             missing: pieces.len(),
+            filled: None,
             pieces: Vec::with_capacity(pieces.len()),
             minimum: Clock::MAX,
             first_sent: self.sendings,
@@ -98,7 +172,7 @@ impl AgentState {
             request: self.ids,
             job: self.layout.job,
             task: self.task,
-            clock: self.clock,
+            clock: ask.clock,
             matrix: ask.matrix as u32,
             table: ask.route.table(),
             runs: named.runs,
@@ -117,12 +191,16 @@ impl AgentState {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
         let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);
         if ask.is_ahead && (ask.minimum < needs || !self.is_current(&ask)) {
-            let ask = self.ask_route(ask.matrix, ask.route);
+            self.ahead_counts.unused += 1;
+            let matrix = ask.matrix;
+            let ask = self.ask_route(matrix, ask.into_whole(), self.clock);
             self.call = Some(Call::Pull(ask));
             return self.settle(now);
         }
+        self.ahead_counts.used += u64::from(ask.is_ahead);
         let state = &mut self.matrices[ask.matrix];
         state.last_read = state.last_read.max(ask.last_sent);
+        state.read_clock = state.read_clock.max(ask.clock);
         self.pulled = Some(ask);
         self.end(Ok(Outcome::Pulled));
     }

@@ -66,6 +66,9 @@ impl AgentState {
         let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
         state.push_count += 1;
+        if let Some(cache) = &mut state.cache {
+            cache.forget(route);
+        }
         self.push_count += 1;
         for piece in plan(route, spec, &state.placement, &state.parts) {
             let lane = &mut self.lanes[usize::from(piece.lane)];

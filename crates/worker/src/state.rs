@@ -14,10 +14,12 @@ use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
 use crate::ask::Ask;
+use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
 use crate::rest::{REST_LIMIT_BYTES, Rests};
+use crate::prefetch::AheadCounts;
 use crate::route::Route;
 
 /// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.
@@ -70,6 +72,10 @@ pub(crate) struct MatrixState {
     pub(crate) last_read: u64,
     /// What rounding has left of pushes.
     pub(crate) rests: Rests,
+    /// The largest stamp of what was read.
+    pub(crate) read_clock: Clock,
+    /// None where nothing is kept.
+    pub(crate) cache: Option<Cache>,
 }
 
 /// The call that is open.
@@ -113,6 +119,7 @@ pub struct AgentState {
     pub(crate) ahead: Vec<Ask>,
     /// Most bytes of rests.
     pub(crate) rest_limit_bytes: u64,
+    pub(crate) ahead_counts: AheadCounts,
     pub(crate) effects: Vec<AgentEffect>,
 }
 
@@ -130,6 +137,8 @@ impl AgentState {
             push_count: 0,
             last_read: 0,
             rests: Rests::new(spec),
+            read_clock: 0,
+            cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect();
         let lanes: Vec<Lane> = layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes)).collect();
@@ -153,6 +162,7 @@ impl AgentState {
             pulled: None,
             ahead: Vec::new(),
             rest_limit_bytes: REST_LIMIT_BYTES,
+            ahead_counts: AheadCounts::default(),
             effects,
         }
     }
@@ -170,6 +180,30 @@ impl AgentState {
     /// The job.
     pub fn layout(&self) -> &JobLayout {
         &self.layout
+    }
+
+    /// What the caches of all matrices did so far.
+    pub fn cache_counts(&self) -> CacheCounts {
+        let mut all = CacheCounts::default();
+        for CacheCounts { hits, misses, evicted } in
+            self.matrices.iter().filter_map(|state| Some(state.cache.as_ref()?.counts))
+        {
+            all = CacheCounts {
+                hits: all.hits + hits,
+                misses: all.misses + misses,
+                evicted: all.evicted + evicted,
+            };
+        }
+        all
+    }
+
+    /// Breaks the promise of the cache: any row that is kept serves any pull. For the simulation, whose checker must
+    /// notice.
+    #[cfg(feature = "broken")]
+    pub fn ignore_freshness(&mut self) {
+        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(|cache| {
+            cache.ignores_freshness = true;
+        });
     }
 
     /// Takes what is to be done.

@@ -5,7 +5,7 @@ mod common;
 use common::{World, layout, spec};
 use matrix::{Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, ValuesMut};
 use rpc::Message;
-use worker::Outcome;
+use worker::{Outcome, Prefetch};
 
 const W: MatrixId = MatrixId(0);
 const OTHER: MatrixId = MatrixId(1);
@@ -15,7 +15,7 @@ fn world(consistency: Consistency, ignores_own: bool) -> World {
     let partitioner = Partitioner::Hash { partition_count: 4 };
     let specs = vec![spec("w", consistency, 1, partitioner.clone()), spec("o", consistency, 1, partitioner)];
     let mut layout = layout(specs, 1, 1 << 20);
-    layout.prefetch_ignores_own_pushes = ignores_own;
+    layout.prefetch = if ignores_own { Prefetch::Stale } else { Prefetch::Exact };
     World::new(layout)
 }
 
@@ -52,6 +52,14 @@ fn tick(world: &mut World) {
 
 fn pull_count(world: &World) -> usize {
     world.sent.iter().filter(|(_, message)| matches!(message, Message::Pull(_))).count()
+}
+
+/// The other task has ticked, and what waited for it is answered.
+fn other_comes_to(world: &mut World, clock: u64) {
+    world.lanes[0].other = clock;
+    let mut answers = Vec::new();
+    world.lanes[0].release(&mut answers);
+    world.wires[0].to_agent.extend(answers);
 }
 
 #[test]
@@ -115,11 +123,130 @@ fn a_pull_waits_for_the_answer_that_is_under_way() {
 }
 
 #[test]
-fn under_bsp_nothing_is_asked_and_bad_parts_are_errors() {
-    let mut bsp = world(Consistency::Bsp, false);
-    prefetch(&mut bsp);
-    assert_eq!(pull_count(&bsp), 0);
-    let mut asp = world(Consistency::Asp, false);
-    let error = asp.agent.prefetch(asp.now, W, part(&[3, 3]));
+fn a_bad_part_is_an_error_and_nothing_is_asked() {
+    let mut world = world(Consistency::Asp, false);
+    let error = world.agent.prefetch(world.now, W, part(&[3, 3]));
     assert!(matches!(error, Err(Error::KeysNotAscending { .. })), "{error:?}");
+    let error = world.agent.prefetch_next(world.now, MatrixId(2), part(&[3]));
+    assert!(matches!(error, Err(Error::NoSuchMatrix { id: 2, count: 2 })), "{error:?}");
+    settle(&mut world);
+    assert_eq!(pull_count(&world), 0);
+}
+
+#[test]
+fn under_bsp_an_answer_is_of_its_clock_alone() {
+    let mut world = world(Consistency::Bsp, false);
+    world.lanes[0].other = 0;
+    push(&mut world, W);
+    tick(&mut world);
+    // Asked behind the tick: the lane holds it until the other task has come, and then it has all that was pushed.
+    prefetch(&mut world);
+    assert_eq!(world.lanes[0].held.len(), 1);
+    world.lanes[0].rows.insert((0, 0, 11), 7);
+    other_comes_to(&mut world, 1);
+    assert_eq!(pull(&mut world, &KEYS), [0, 1, 7]);
+    assert_eq!(pull_count(&world), 1);
+    // Not at another clock, though nothing was pushed.
+    prefetch(&mut world);
+    tick(&mut world);
+    world.lanes[0].rows.insert((0, 0, 11), 8);
+    other_comes_to(&mut world, 2);
+    assert_eq!(pull(&mut world, &KEYS), [0, 1, 8]);
+    assert_eq!(pull_count(&world), 3);
+    let counts = world.agent.ahead_counts();
+    assert_eq!((counts.asked, counts.used, counts.unused), (2, 1, 1));
+}
+
+/// Asks for the next clock, pushes, ticks and pulls; what it saw, and the pulls that were sent.
+fn ahead_of_the_push(world: &mut World) -> (bool, Vec<i64>, usize) {
+    let asked = world.agent.prefetch_next(world.now, W, part(&KEYS)).expect("keys of the matrix");
+    settle(world);
+    push(world, W);
+    tick(world);
+    world.lanes[0].other = world.agent.clock();
+    let seen = pull(world, &KEYS);
+    (asked, seen, pull_count(world))
+}
+
+#[test]
+fn ahead_of_the_push_is_asked_only_where_a_read_may_miss_it() {
+    for consistency in [Consistency::Bsp, Consistency::Asp, Consistency::Ssp { staleness: 1 }] {
+        let mut exact = world(consistency, false);
+        assert_eq!(ahead_of_the_push(&mut exact), (false, vec![0, 1, 0], 1), "{consistency:?}");
+        let mut stale = world(consistency, true);
+        let expected = match consistency {
+            Consistency::Bsp => (false, vec![0, 1, 0], 1),
+            _ => (true, vec![0, 0, 0], 1),
+        };
+        assert_eq!(ahead_of_the_push(&mut stale), expected, "{consistency:?}");
+        if consistency != Consistency::Bsp {
+            assert_eq!(
+                ahead_of_the_push(&mut stale),
+                (true, vec![0, 1, 0], 2),
+                "the push of one step, no more"
+            );
+        }
+    }
+    // With staleness 0 a lane waits for the own tick as well, and so for the push.
+    let mut strict = world(Consistency::Ssp { staleness: 0 }, true);
+    assert_eq!(ahead_of_the_push(&mut strict), (true, vec![0, 1, 0], 1));
+}
+
+#[test]
+fn an_answer_for_the_next_clock_waits_for_the_others_as_a_pull_would() {
+    let mut world = world(Consistency::Ssp { staleness: 1 }, true);
+    world.lanes[0].other = 0;
+    tick(&mut world);
+    assert_eq!(world.agent.prefetch_next(world.now, W, part(&KEYS)), Ok(true));
+    settle(&mut world);
+    assert_eq!(world.lanes[0].held.len(), 1, "a pull at clock 2 needs 1");
+    // It is not for this clock.
+    assert_eq!(pull(&mut world, &KEYS), [0, 0, 0]);
+    assert_eq!(pull_count(&world), 2);
+    world.lanes[0].other = 1;
+    tick(&mut world);
+    world.lanes[0].rows.insert((0, 0, 5), 7);
+    assert_eq!(pull(&mut world, &KEYS), [0, 7, 0]);
+    assert_eq!(pull_count(&world), 3, "a later read forbade it");
+}
+
+#[test]
+fn reads_do_not_go_back_behind_an_answer_for_a_later_clock() {
+    let mut world = world(Consistency::Ssp { staleness: 1 }, true);
+    world.lanes[0].other = 0;
+    tick(&mut world);
+    // The later clock is asked first and answered last.
+    assert_eq!(world.agent.prefetch_next(world.now, W, part(&KEYS)), Ok(true));
+    assert_eq!(world.agent.prefetch(world.now, W, part(&[5])), Ok(()));
+    settle(&mut world);
+    tick(&mut world);
+    world.lanes[0].rows.insert((0, 0, 5), 7);
+    world.lanes[0].other = 1;
+    assert_eq!(pull(&mut world, &KEYS), [0, 7, 0]);
+    assert_eq!(pull(&mut world, &[5]), [7]);
+}
+
+#[test]
+fn what_is_switched_off_is_not_asked() {
+    let partitioner = Partitioner::Hash { partition_count: 4 };
+    let mut layout = layout(vec![spec("w", Consistency::Asp, 1, partitioner)], 1, 1 << 20);
+    layout.prefetch = Prefetch::Off;
+    let mut world = World::new(layout);
+    prefetch(&mut world);
+    assert_eq!(world.agent.prefetch_next(world.now, W, part(&KEYS)), Ok(false));
+    settle(&mut world);
+    assert_eq!(pull_count(&world), 0);
+}
+
+#[test]
+fn what_is_asked_and_never_pulled_is_dropped_beyond_a_number() {
+    let mut world = world(Consistency::Asp, false);
+    for _ in 0..20 {
+        prefetch(&mut world);
+    }
+    let counts = world.agent.ahead_counts();
+    assert_eq!((counts.asked, counts.used, counts.unused), (20, 0, 12));
+    world.agent.barrier(world.now, None);
+    assert_eq!(world.run(), Ok(Outcome::Passed(Vec::new())));
+    assert_eq!(world.agent.ahead_counts().unused, 20, "behind a barrier all see all");
 }

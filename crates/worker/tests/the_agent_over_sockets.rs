@@ -11,7 +11,7 @@ use common::{FakeLane, layout, spec};
 use matrix::{Agent, Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
 use rpc::message::Hello;
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
-use worker::{JobLayout, LaneAddress, RemoteAgent};
+use worker::{AheadAgent, JobLayout, LaneAddress, Prefetch, RemoteAgent, Upcoming};
 
 const W: MatrixId = MatrixId(0);
 
@@ -131,6 +131,55 @@ fn nothing_is_lost_or_doubled_over_sockets_that_break() {
         assert!(all.iter().all(|(_, value)| *value == 20));
         assert!(server.lanes.iter().all(|lane| lane.lock().unwrap().has_left));
     }
+}
+
+/// Steps over batches of other keys each, a matrix of the batch and one key of a second matrix; what was read.
+fn ahead(consistency: Consistency, prefetch: Prefetch) -> (Vec<Vec<i64>>, [u64; 3]) {
+    const STEPS: u64 = 8;
+    let hash = Partitioner::Hash { partition_count: 4 };
+    let mut layout =
+        layout(vec![spec("w", consistency, 1, hash.clone()), spec("b", consistency, 1, hash)], 2, 1 << 20);
+    layout.prefetch = prefetch;
+    let _server = start(&mut layout, u32::MAX, b"");
+    let upcoming = Upcoming::default();
+    let mut agent = AheadAgent::new(RemoteAgent::new(layout, 0, Vec::new()).unwrap(), upcoming.clone());
+    let batch = |step: u64| (0..50).map(|i| i * (3 + step % 3)).collect::<Vec<u64>>();
+    let one = Part::Rows(Keys::Range(0, 1));
+    let mut reads = Vec::new();
+    for step in 0..STEPS {
+        let keys = batch(step);
+        let next = if step + 1 < STEPS { batch(step + 1) } else { Vec::new() };
+        upcoming.set(&keys, &next);
+        let (mut out, part) = (vec![0; 51], Part::Rows(Keys::Sorted(&keys)));
+        agent.pull(W, part, ValuesMut::I64(&mut out[..50])).unwrap();
+        agent.pull(MatrixId(1), one, ValuesMut::I64(&mut out[50..])).unwrap();
+        agent.push(W, part, Values::I64(&[1; 50])).unwrap();
+        agent.push(MatrixId(1), one, Values::I64(&[1])).unwrap();
+        agent.tick().unwrap();
+        reads.push(out);
+    }
+    agent.finish().unwrap();
+    let counts = agent.agent().ahead_counts();
+    (reads, [counts.asked, counts.used, counts.unused])
+}
+
+#[test]
+fn what_the_next_step_reads_is_asked_ahead_and_reads_the_same() {
+    let (bsp, ssp) = (Consistency::Bsp, Consistency::Ssp { staleness: 2 });
+    let (plain, none) = ahead(bsp, Prefetch::Off);
+    assert_eq!((plain[7][50], none), (7, [0, 0, 0]), "each step saw the pushes of all before it");
+    for (consistency, prefetch) in [(bsp, Prefetch::Exact), (bsp, Prefetch::Stale), (ssp, Prefetch::Exact)] {
+        // Two pulls of each step but the first.
+        assert_eq!(
+            ahead(consistency, prefetch),
+            (plain.clone(), [14, 14, 0]),
+            "{consistency:?}, {prefetch:?}"
+        );
+    }
+    // Ahead of the pushes: each read misses those of one step. The second step was asked for behind the first.
+    let (stale, counts) = ahead(ssp, Prefetch::Stale);
+    let seen: Vec<i64> = stale.iter().map(|out| out[50]).collect();
+    assert_eq!((seen, counts), (vec![0, 1, 1, 2, 3, 4, 5, 6], [14, 14, 0]));
 }
 
 #[test]

@@ -221,3 +221,19 @@ fn a_memory_stream_repeats_its_batches() {
     assert_eq!(epoch(&mut memory, 0), batches);
     assert_eq!(epoch(&mut memory, 5), batches);
 }
+
+#[test]
+fn read_ahead_every_batch_is_the_same_in_every_epoch() {
+    for (keep, shuffle) in
+        [(Keep::Memory, Shuffle::None), (Keep::Both, Shuffle::Records), (Keep::Disk, Shuffle::Batches)]
+    {
+        let (one, two) = (folder(), folder());
+        let mut plain = task_data(900, Some(keep), shuffle, BatchSize::Growing, &one);
+        let mut inner = task_data(900, Some(keep), shuffle, BatchSize::Growing, &two);
+        let mut ahead = crate::ReadAhead::new(&mut inner, |_, _| {});
+        for number in 0..3 {
+            let wanted = epoch(&mut plain, number);
+            assert!(wanted.len() > 3 && epoch(&mut ahead, number) == wanted, "epoch {number}, {shuffle:?}");
+        }
+    }
+}

@@ -147,3 +147,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_value_that_was_read_serves_as_long_as_a_pull_might_give_it() {
+    assert!(Consistency::Bsp.may_reuse(4, 9, 4) && !Consistency::Bsp.may_reuse(4, 9, 5));
+    let ssp = Consistency::Ssp { staleness: 2 };
+    assert!(ssp.may_reuse(0, 3, 5) && !ssp.may_reuse(5, 3, 6), "m counts, not when it was read");
+    assert!(!Consistency::Asp.may_reuse(4, u64::MAX, 4), "nothing would ever be read again");
+}

@@ -151,6 +151,20 @@ pub const KEYS: &[Key] = &[
         "What reads may miss: nothing, N steps, anything [default: bsp]",
     ),
     key(
+        "prefetch",
+        Kind::Choice(&["off", "exact", "stale"]),
+        "off|exact|stale",
+        TRAIN,
+        "On servers, ask for what the next step reads: behind this one, or before it without the pushes of its own task (ssp, asp) [default: exact]",
+    ),
+    key(
+        "cache",
+        Kind::Bytes,
+        "BYTES",
+        TRAIN,
+        "On servers, most memory of a task for rows that serve its reads while they are fresh enough (bsp, ssp), as in 64MiB [default: none]",
+    ),
+    key(
         "seed",
         Kind::Count { min: 0, max: i64::MAX as u64 },
         "N",

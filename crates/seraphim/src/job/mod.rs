@@ -13,6 +13,7 @@ use std::time::Duration;
 use data::{BadLines, FormatOptions, Keep, SourceConfig};
 use matrix::Consistency;
 use rpc::WireType;
+use worker::Prefetch;
 
 use crate::error::Error;
 use check::Checker;
@@ -101,6 +102,10 @@ pub struct TrainJob {
     pub manner: Manner,
     /// What reads may miss.
     pub consistency: Consistency,
+    /// What tasks ask of servers ahead.
+    pub prefetch: Prefetch,
+    /// Most bytes of rows that a task keeps to serve its reads; 0: none.
+    pub cache_bytes: u64,
     /// Seed of everything random.
     pub seed: u64,
     /// Where the report goes.
@@ -163,6 +168,8 @@ impl TrainJob {
             consistency: checker
                 .parsed("consistency", "bsp, asp, or ssp:N with N steps from 0", parse_consistency)?
                 .unwrap_or(Consistency::Bsp),
+            prefetch: prefetch(&checker)?,
+            cache_bytes: checker.bytes("cache")?.unwrap_or(0),
             seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
             report: checker.path("report"),
             keep: keep(&checker)?,
@@ -232,6 +239,14 @@ fn size(checker: &Checker<'_>) -> Result<Option<Size>, Error> {
     let (servers, workers) = (checker.count("servers")?, checker.count("workers")?);
     let size = |servers: u64, workers: u64| Size { servers: servers as u32, workers: workers as u32 };
     Ok(servers.or(workers).map(|either| size(servers.unwrap_or(either), workers.unwrap_or(either))))
+}
+
+fn prefetch(checker: &Checker<'_>) -> Result<Prefetch, Error> {
+    Ok(match checker.choice("prefetch")? {
+        Some("off") => Prefetch::Off,
+        Some("stale") => Prefetch::Stale,
+        _ => Prefetch::Exact,
+    })
 }
 
 fn keep(checker: &Checker<'_>) -> Result<Keep, Error> {

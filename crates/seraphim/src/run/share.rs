@@ -38,6 +38,11 @@ impl BatchStream for Watched<'_> {
         self.data.next()
     }
 
+    fn next_into(&mut self, batch: &mut Batch) -> Result<bool, data::Error> {
+        self.tell();
+        self.data.next_into(batch)
+    }
+
     fn forget(&mut self) {
         self.data.forget();
     }

@@ -84,8 +84,9 @@ impl Probe {
             lanes,
             owners,
             home: 0,
-            prefetch_ignores_own_pushes: false,
             wire: Vec::new(),
+            prefetch: worker::Prefetch::default(),
+            cache_bytes: 0,
         };
         let tools = (0..SERVERS).map(|lane| Mutex::new(line(&layout, lane, Role::Tool))).collect();
         let probe = Self { _cluster: Mutex::new(cluster), layout, tools };

@@ -3,11 +3,13 @@
 //! What a pull at clock c may see of the pushes of a task, in the order in which that task made them: always the first j
 //! of them, for some j that never falls for the same reader. Under BSP j counts the pushes stamped below c; under SSP(s)
 //! it is at least the number of those stamped below c - s and at most that of those stamped below c + s + 1; what was
-//! pushed before a barrier that both have passed is there; and a task sees all of its own, but under BSP.
+//! pushed before a barrier that both have passed is there; and a task sees all of its own, but under BSP, and but those of
+//! this step and the one before where the job asks ahead of its own pushes.
 
 use std::collections::BTreeMap;
 
 use matrix::Consistency;
+use worker::Prefetch;
 
 use crate::history::{Cell, Entry, Facts, History, What};
 use crate::scenario::{Drama, Scenario};
@@ -263,7 +265,9 @@ impl Checker<'_> {
             Consistency::Asp => (0, made.len()),
         };
         if is_own && consistency != Consistency::Bsp {
-            least = made.len();
+            let stale = self.scenario.prefetch() == Prefetch::Stale;
+            least = if stale { below(clock.saturating_sub(1)) } else { made.len() };
+            self.facts.own_missed += u64::from(count < made.len());
         }
         let met = writer.barriers[..writer.barriers.len().min(self.tasks[entry.task as usize].passed)].last();
         if let Some(met) = met {

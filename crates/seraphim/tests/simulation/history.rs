@@ -68,6 +68,13 @@ pub(crate) struct Facts {
     pub(crate) left_beside_paused: u64,
     /// Pulls of nothing, by tasks without data.
     pub(crate) empty_pulls: u64,
+    /// Pulls that were asked ahead and read, of tasks that left by themselves.
+    pub(crate) read_ahead: u64,
+    /// Pulls that missed an own push, where that is allowed.
+    pub(crate) own_missed: u64,
+    /// Rows that caches served, and that went for want of room, of tasks that left by themselves.
+    pub(crate) cached_rows: u64,
+    pub(crate) evicted_rows: u64,
 }
 
 impl Facts {
@@ -83,6 +90,10 @@ impl Facts {
         self.crashes += other.crashes;
         self.left_beside_paused += other.left_beside_paused;
         self.empty_pulls += other.empty_pulls;
+        self.read_ahead += other.read_ahead;
+        self.own_missed += other.own_missed;
+        self.cached_rows += other.cached_rows;
+        self.evicted_rows += other.evicted_rows;
     }
 
     /// Whether all of it was reached.
@@ -91,7 +102,8 @@ impl Facts {
             [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
-        counts.iter().chain(&more).all(|count| *count > 0)
+        let ahead = [self.read_ahead, self.own_missed, self.cached_rows, self.evicted_rows];
+        counts.iter().chain(&more).chain(&ahead).all(|count| *count > 0)
     }
 }
 

@@ -13,11 +13,28 @@ const AMOUNT_LIMIT: u64 = 1 << 10;
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act {
-    Pull { matrix: usize, partitions: u64 },
-    Prefetch { matrix: usize, partitions: u64 },
-    Push { matrix: usize, partitions: u64, amount: i64 },
+    Pull {
+        matrix: usize,
+        partitions: u64,
+    },
+    Prefetch {
+        matrix: usize,
+        partitions: u64,
+    },
+    /// For the step behind this one.
+    PrefetchNext {
+        matrix: usize,
+        partitions: u64,
+    },
+    Push {
+        matrix: usize,
+        partitions: u64,
+        amount: i64,
+    },
     Tick,
-    Barrier { part: Option<Vec<f64>> },
+    Barrier {
+        part: Option<Vec<f64>>,
+    },
     Finish,
 }
 
@@ -122,6 +139,9 @@ impl Probe {
             let mut pushes = u64::from(self.random.below(10) < of.pushes_of_ten);
             if pushes == 1 && self.random.below(4) == 0 {
                 pushes = 2;
+            }
+            if self.style == Style::PullsAndPushes && self.random.below(4) == 0 {
+                self.acts.push_back(Act::PrefetchNext { matrix, partitions: all });
             }
             for _ in 0..pushes {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);

@@ -6,7 +6,7 @@ use math::random::{Purpose, Stream, stream};
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, PushRule, Storage,
 };
-use worker::{JobLayout, LaneAddress, spread};
+use worker::{JobLayout, LaneAddress, Prefetch, spread};
 
 /// Columns of counters: no job has more tasks, those that join included.
 pub(crate) const TASK_LIMIT: u32 = 8;
@@ -66,6 +66,8 @@ pub(crate) struct Scenario {
     pub(crate) held_limit: u64,
     pub(crate) key_list_limit: u64,
     pub(crate) wait_limit: Duration,
+    /// The caches of tasks serve what is too old: to prove that the checker notices.
+    pub(crate) stale_cache: bool,
 }
 
 pub(crate) fn random(seed: u64, what: u64) -> Stream {
@@ -107,6 +109,7 @@ impl Scenario {
             held_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
             wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
+            stale_cache: false,
         }
     }
 
@@ -145,9 +148,15 @@ impl Scenario {
             lanes: (0..self.lane_count).map(lane).collect(),
             owners: self.counters.iter().map(owners).collect(),
             home: (self.seed % u64::from(self.lane_count)) as u16,
-            prefetch_ignores_own_pushes: false,
             wire: Vec::new(),
+            prefetch: self.prefetch(),
+            cache_bytes: one(&mut random(self.seed, 3), &[0, 0, 300, 1_000, 1 << 20]),
         }
+    }
+
+    /// Of a stream of its own, so that the rest of a seed does not hang on it.
+    pub(crate) fn prefetch(&self) -> Prefetch {
+        one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact, Prefetch::Stale])
     }
 
     /// Whether all tasks bring numbers to this barrier, to be summed.

@@ -40,6 +40,9 @@ impl Task {
         if clock > 0 {
             agent.start_at(clock);
         }
+        if scenario.stale_cache {
+            agent.ignore_freshness();
+        }
         Self {
             id,
             agent,
@@ -107,13 +110,20 @@ impl Cluster {
         let id = task.id;
         task.call = Some((act.clone(), self.now));
         match act {
-            Act::Pull { matrix, partitions } | Act::Prefetch { matrix, partitions } => {
+            Act::Pull { matrix, partitions }
+            | Act::Prefetch { matrix, partitions }
+            | Act::PrefetchNext { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
                 let (part, matrix) = (Part::Rows(Keys::Sorted(&keys)), MatrixId(matrix as u32));
                 if let Act::Pull { .. } = act {
                     self.tasks[at].agent.pull(now, matrix, part);
                 } else {
-                    self.tasks[at].agent.prefetch(now, matrix, part).expect("keys of the matrix");
+                    let agent = &mut self.tasks[at].agent;
+                    let asked = match act {
+                        Act::PrefetchNext { .. } => agent.prefetch_next(now, matrix, part).map(drop),
+                        _ => agent.prefetch(now, matrix, part),
+                    };
+                    asked.expect("keys of the matrix");
                     self.tasks[at].call = None;
                     self.schedule.put(self.now, Event::Think { task: at });
                 }
@@ -284,6 +294,10 @@ impl Cluster {
                 self.note(id, What::Passed { generation, clock, sum });
             }
             Ok(Outcome::Done) if act == Act::Finish => {
+                let (agent, facts) = (&self.tasks[at].agent, &mut self.history.facts);
+                facts.read_ahead += agent.ahead_counts().used;
+                facts.cached_rows += agent.cache_counts().hits;
+                facts.evicted_rows += agent.cache_counts().evicted;
                 self.note(id, What::Left);
                 self.tasks[at].is_over = true;
                 return;

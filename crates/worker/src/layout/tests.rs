@@ -26,8 +26,9 @@ fn layout() -> JobLayout {
         lanes: vec![lane(0), lane(1)],
         owners: vec![spread(4, 2)],
         home: 0,
-        prefetch_ignores_own_pushes: false,
         wire: Vec::new(),
+        prefetch: Prefetch::default(),
+        cache_bytes: 0,
     }
 }
 

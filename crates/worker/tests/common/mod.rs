@@ -377,7 +377,8 @@ pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u
         lanes: (0..lane_count).map(lane).collect(),
         owners,
         home: lane_count - 1,
-        prefetch_ignores_own_pushes: false,
         wire: Vec::new(),
+        prefetch: worker::Prefetch::default(),
+        cache_bytes: 0,
     }
 }

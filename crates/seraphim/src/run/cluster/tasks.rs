@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
-use data::{BatchStream, TaskData};
-use worker::{JobLayout, RemoteAgent};
+use data::{BatchStream, ReadAhead, TaskData};
+use matrix::Agent;
+use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
 
 use super::say::{FromWorker, Packed};
 use crate::error::Error;
@@ -178,24 +179,17 @@ impl Work<'_> {
                     let is_told_to_stop = || self.coordinator.is_told_to_stop();
                     let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
-                        let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
+                        let agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
                             .map_err(Error::process)?;
-                        let mut stream = Paced {
+                        let mut paced = Paced {
                             stream: &mut data,
                             slowness: self.slowness,
                             task,
                             task_count: self.layout.task_count,
                             batch: 0,
                         };
-                        self.algorithm.train(TrainTask {
-                            agent: &mut agent,
-                            data: &mut stream,
-                            validation: validation.as_mut().map(|stream| stream as &mut dyn BatchStream),
-                            coordinator: self.coordinator,
-                            model: self.model,
-                            resumed: self.resumed,
-                        })?;
-                        Ok(())
+                        let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
+                        self.train(agent, &mut paced, validation)
                     };
                     let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
                     if let Some(reason) = failure.note(task, ended) {
@@ -213,6 +207,39 @@ impl Work<'_> {
         });
         failure.into_result()
     }
+
+    /// Trains a task to its end, asking ahead as the layout says.
+    fn train(
+        &self,
+        mut agent: RemoteAgent,
+        data: &mut dyn BatchStream,
+        validation: Option<&mut dyn BatchStream>,
+    ) -> Result<(), Error> {
+        if self.layout.prefetch == Prefetch::Off {
+            return self.train_with(&mut agent, data, validation);
+        }
+        let upcoming = Upcoming::default();
+        let mut agent = AheadAgent::new(agent, upcoming.clone());
+        let mut data = ReadAhead::new(data, |now, next| upcoming.set(now, next));
+        self.train_with(&mut agent, &mut data, validation)?;
+        let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
+        tracing::debug!(task = agent.task(), asked, used, unused, "pulls asked ahead");
+        let CacheCounts { hits, misses, evicted } = agent.agent().cache_counts();
+        tracing::debug!(task = agent.task(), hits, misses, evicted, "rows of the cache");
+        Ok(())
+    }
+
+    fn train_with(
+        &self,
+        agent: &mut dyn Agent,
+        data: &mut dyn BatchStream,
+        validation: Option<&mut dyn BatchStream>,
+    ) -> Result<(), Error> {
+        let validation = validation.map(|stream| stream as &mut dyn BatchStream);
+        let (coordinator, model, resumed) = (self.coordinator, self.model, self.resumed);
+        self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
+        Ok(())
+    }
 }
 
 /// A stream that waits before each batch: a worker as slow as a test wants it.
@@ -224,17 +251,28 @@ struct Paced<'a, 'b> {
     batch: u64,
 }
 
+impl Paced<'_, '_> {
+    fn pause(&mut self) {
+        if self.slowness.is_due(self.task, self.task_count, self.batch) {
+            std::thread::sleep(self.slowness.pause);
+        }
+        self.batch += 1;
+    }
+}
+
 impl BatchStream for Paced<'_, '_> {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
         self.stream.start_epoch(epoch)
     }
 
     fn next(&mut self) -> Result<Option<&data::Batch>, data::Error> {
-        if self.slowness.is_due(self.task, self.task_count, self.batch) {
-            std::thread::sleep(self.slowness.pause);
-        }
-        self.batch += 1;
+        self.pause();
         self.stream.next()
+    }
+
+    fn next_into(&mut self, batch: &mut data::Batch) -> Result<bool, data::Error> {
+        self.pause();
+        self.stream.next_into(batch)
     }
 
     fn forget(&mut self) {

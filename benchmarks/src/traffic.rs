@@ -1,0 +1,237 @@
+//! What a step of sparse training sends over 1 to 16 servers, counted on a network that is only counted: one agent and the
+//! lanes in this thread, every message measured as the frame that it is. Numbers, not times: they are the same everywhere.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Part, Partitioner, PushRule,
+    Storage, Values, ValuesMut,
+};
+use rpc::message::{Hello, OpenJob, Role};
+use rpc::{Effect, FrameLimits, Message, Service as _};
+use server::{LaneState, ServerConfig};
+use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Prefetch, spread};
+
+/// Numbers of servers, of one lane each.
+pub(crate) const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];
+const STEPS: u64 = 20;
+/// Distinct columns of a batch of 4,096 synthetic clicks, about.
+const KEYS: usize = 40_000;
+const KEY_BOUND: u64 = 10_000_000;
+/// As in training.
+const PARTITIONS_A_LANE: u32 = 4;
+const TASK: u64 = 1;
+const TOOL: u64 = 2;
+const JOB: u32 = 1;
+const WEIGHTS: MatrixId = MatrixId(0);
+const INTERCEPT: MatrixId = MatrixId(1);
+
+/// What a step sends, at the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Traffic {
+    /// Bytes both ways for a key that is pulled and pushed, headers and all else included.
+    pub(crate) bytes_a_key: f64,
+    /// Messages of the agent.
+    pub(crate) requests: f64,
+    /// Messages to the agent.
+    pub(crate) answers: f64,
+}
+
+/// An agent and its lanes.
+struct Net {
+    agent: AgentState,
+    lanes: Vec<LaneState>,
+    bytes: u64,
+    requests: u64,
+    answers: u64,
+    frame: Vec<u8>,
+}
+
+impl Net {
+    fn new(servers: u16) -> Result<Self> {
+        let layout = layout(servers);
+        let lanes = (0..servers).map(|_| LaneState::new(ServerConfig::default().lane(0, 1))).collect();
+        let agent = AgentState::new(Duration::ZERO, layout.clone(), 0);
+        let (bytes, requests, answers) = (0, 0, 0);
+        let mut net = Self { agent, lanes, bytes, requests, answers, frame: Vec::new() };
+        for lane in 0..servers {
+            let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
+            let open = OpenJob {
+                request: 2,
+                job: JOB,
+                task_count: 1,
+                wait_limit_ms: 60_000,
+                matrices: layout.matrices.clone(),
+                held: layout.held_by(lane),
+                home: lane == 0,
+            };
+            for message in [Message::Hello(hello), Message::OpenJob(open)] {
+                let said = net.tell(lane, TOOL, message)?;
+                if !matches!(said.as_slice(), [Message::Welcome(_) | Message::Done(_)]) {
+                    bail!("a lane said {said:?}");
+                }
+            }
+        }
+        Ok(net)
+    }
+
+    /// What a lane answers.
+    fn tell(&mut self, lane: u16, connection: u64, message: Message) -> Result<Vec<Message>> {
+        let mut effects = Vec::new();
+        self.lanes[usize::from(lane)].on_message(Duration::ZERO, connection, message, &mut effects);
+        let answer = |effect| match effect {
+            Effect::Send { message, .. } => Ok(message),
+            other => bail!("a lane wants {other:?}"),
+        };
+        effects.into_iter().map(answer).collect()
+    }
+
+    fn count(&mut self, message: &Message) -> Result<()> {
+        self.frame.clear();
+        rpc::codec::put_frame(message, false, &FrameLimits::default(), &mut self.frame)?;
+        self.bytes += self.frame.len() as u64;
+        Ok(())
+    }
+
+    /// Carries everything until the open call has ended.
+    fn run(&mut self) -> Result<()> {
+        let mut effects: VecDeque<AgentEffect> = self.agent.effects().into();
+        while let Some(effect) = effects.pop_front() {
+            let (lane, message) = match effect {
+                AgentEffect::Connect { lane } => {
+                    let role = Role::Task { job: JOB, task: 0 };
+                    (lane, Message::Hello(Hello { request: 1, token: Vec::new(), role, lane: 0 }))
+                }
+                AgentEffect::Send { lane, message } => (lane, (*message).clone()),
+                AgentEffect::Close { lane } => bail!("the agent closes the connection to lane {lane}"),
+            };
+            self.count(&message)?;
+            self.requests += 1;
+            for answer in self.tell(lane, TASK, message)? {
+                self.count(&answer)?;
+                self.answers += 1;
+                self.agent.on_message(Duration::ZERO, lane, answer);
+            }
+            effects.extend(self.agent.effects());
+        }
+        self.agent.outcome().context("the call has not ended, though all is delivered")??;
+        Ok(())
+    }
+
+    /// Pull, push, tick, as a linear model does.
+    fn step(&mut self, keys: &[u64]) -> Result<()> {
+        let (now, ones) = (Duration::ZERO, vec![1.0f32; keys.len()]);
+        let mut out = vec![0.0f32; keys.len()];
+        let parts = [(WEIGHTS, Part::Rows(Keys::Sorted(keys))), (INTERCEPT, Part::Rows(Keys::Range(0, 1)))];
+        for (matrix, part) in parts {
+            let len = if matrix == WEIGHTS { keys.len() } else { 1 };
+            self.agent.pull(now, matrix, part);
+            self.run()?;
+            self.agent.read_pulled(ValuesMut::F32(&mut out[..len]))?;
+        }
+        for (matrix, part) in parts {
+            let len = if matrix == WEIGHTS { keys.len() } else { 1 };
+            self.agent.push(now, matrix, part, Values::F32(&ones[..len]));
+            self.run()?;
+        }
+        self.agent.tick(now);
+        self.run()
+    }
+}
+
+fn layout(servers: u16) -> JobLayout {
+    let partition_count = u32::from(servers) * PARTITIONS_A_LANE;
+    let weights = MatrixSpec {
+        name: "weights".into(),
+        element: ElementType::F32,
+        rows: 1 << 63,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Sparse,
+        partitioner: Partitioner::Hash { partition_count },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Bsp,
+        seed: 1,
+    };
+    let intercept = MatrixSpec {
+        name: "intercept".into(),
+        rows: 1,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 1 },
+        ..weights.clone()
+    };
+    let matrices = vec![weights, intercept];
+    let lane = |lane: u16| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0 };
+    JobLayout {
+        job: JOB,
+        task_count: 1,
+        wait_limit: Duration::from_mins(1),
+        window_bytes: 8 << 20,
+        owners: matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), servers)).collect(),
+        matrices,
+        lanes: (0..servers).map(lane).collect(),
+        home: 0,
+        prefetch: Prefetch::Off,
+        cache_bytes: 0,
+    }
+}
+
+/// Counts steps over so many servers, each of other keys.
+pub(crate) fn count(servers: u16) -> Result<Traffic> {
+    let mut net = Net::new(servers)?;
+    let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
+    let mut keys = Vec::new();
+    let mut key_count = 0;
+    // Connections are made in the first step, which is not counted.
+    for step in 0..=STEPS {
+        keys.clear();
+        keys.extend((0..KEYS).map(|_| random.below(KEY_BOUND)));
+        keys.sort_unstable();
+        keys.dedup();
+        net.step(&keys)?;
+        if step == 0 {
+            (net.bytes, net.requests, net.answers) = (0, 0, 0);
+        } else {
+            key_count += keys.len();
+        }
+    }
+    let each = |count: u64| count as f64 / STEPS as f64;
+    let (requests, answers) = (each(net.requests), each(net.answers));
+    Ok(Traffic { bytes_a_key: net.bytes as f64 / key_count as f64, requests, answers })
+}
+
+/// All numbers of servers as JSON.
+pub(crate) fn all() -> Result<serde_json::Value> {
+    let row = |servers: u16| {
+        let Traffic { bytes_a_key, requests, answers } = count(servers)?;
+        Ok(serde_json::json!({
+            "servers": servers, "bytes_a_key": bytes_a_key, "requests": requests, "answers": answers,
+        }))
+    };
+    SERVERS.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key is pulled (8 bytes there, 4 back) and pushed (4 bytes, its name known by then).
+    const BARE_BYTES: f64 = 16.0;
+    /// Headers, runs, ticks and the intercept: at most so much of a key's bytes at 16 servers.
+    const OVERHEAD: f64 = 0.02;
+
+    #[test]
+    fn bytes_a_key_stay_flat_and_requests_grow_with_the_servers() {
+        for servers in SERVERS {
+            let traffic = count(servers).unwrap();
+            let bare = BARE_BYTES..BARE_BYTES * (1.0 + OVERHEAD);
+            assert!(bare.contains(&traffic.bytes_a_key), "{servers} servers: {traffic:?}");
+            // A pull, a push and a tick for each, and the two of the intercept.
+            assert_eq!(traffic.requests, 3.0 * f64::from(servers) + 2.0, "{servers} servers");
+            assert_eq!(traffic.answers, f64::from(servers) + 1.0, "{servers} servers");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A stream that reads one batch ahead, and says which columns come next before it gives a batch away: whoever fetches
+//! parameters can ask for those of the next step while this one computes.
+
+use crate::{Batch, BatchStream, Error};
+
+/// What lies behind the batch that was given away.
+#[derive(Debug)]
+enum Next {
+    /// Not read yet.
+    Unread,
+    /// It is there.
+    Ready,
+    /// The end of the epoch.
+    End,
+    /// It could not be read: said when its turn has come, not before.
+    Failed(Error),
+}
+
+/// Hears the columns of a batch and of the one behind it.
+type Tell<'a> = Box<dyn FnMut(&[u64], &[u64]) + Send + 'a>;
+
+/// Gives the batches of a stream as they are, in their order, each a batch later than it was read.
+pub struct ReadAhead<'a> {
+    stream: &'a mut dyn BatchStream,
+    tell: Tell<'a>,
+    current: Batch,
+    next: Batch,
+    state: Next,
+}
+
+impl<'a> ReadAhead<'a> {
+    /// Around a stream. `tell` hears the columns of each batch before it is given away, and those of the one behind it;
+    /// none at the end of an epoch.
+    pub fn new(stream: &'a mut dyn BatchStream, tell: impl FnMut(&[u64], &[u64]) + Send + 'a) -> Self {
+        let (current, next) = (Batch::default(), Batch::default());
+        Self { stream, tell: Box::new(tell), current, next, state: Next::Unread }
+    }
+
+    fn read(&mut self) {
+        self.state = match self.stream.next_into(&mut self.next) {
+            Ok(true) => Next::Ready,
+            Ok(false) => Next::End,
+            Err(error) => Next::Failed(error),
+        };
+    }
+}
+
+impl BatchStream for ReadAhead<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
+        self.state = Next::Unread;
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, Error> {
+        if matches!(self.state, Next::Unread) {
+            self.read();
+        }
+        match std::mem::replace(&mut self.state, Next::End) {
+            Next::Failed(error) => return Err(error),
+            Next::End | Next::Unread => return Ok(None),
+            Next::Ready => {}
+        }
+        std::mem::swap(&mut self.current, &mut self.next);
+        self.read();
+        let behind: &[u64] = if matches!(self.state, Next::Ready) { &self.next.columns } else { &[] };
+        (self.tell)(&self.current.columns, behind);
+        Ok(Some(&self.current))
+    }
+
+    fn forget(&mut self) {
+        self.stream.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStream;
+
+    fn batch(columns: &[u64]) -> Batch {
+        Batch { labels: vec![1.0], columns: columns.to_vec(), offsets: vec![0, 0], ..Batch::default() }
+    }
+
+    fn batches() -> Vec<Batch> {
+        vec![batch(&[1, 2]), batch(&[2]), batch(&[7, 9])]
+    }
+
+    /// Fails where the fourth batch would be.
+    struct Broken(MemoryStream);
+
+    impl BatchStream for Broken {
+        fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
+            self.0.start_epoch(epoch)
+        }
+
+        fn next(&mut self) -> Result<Option<&Batch>, Error> {
+            let failed = Error::NotKept { epoch: 0, task: 3 };
+            self.0.next()?.map(Some).ok_or(failed)
+        }
+    }
+
+    #[test]
+    fn batches_come_as_they_are_in_every_epoch_and_the_columns_behind_them_are_told_before() {
+        let mut stream = MemoryStream::new(batches());
+        let mut told = Vec::new();
+        let mut ahead = ReadAhead::new(&mut stream, |now, next| told.push((now.to_vec(), next.to_vec())));
+        for epoch in 0..2 {
+            ahead.start_epoch(epoch).unwrap();
+            let mut given = Vec::new();
+            while let Some(batch) = ahead.next().unwrap() {
+                given.push(batch.clone());
+            }
+            assert_eq!(given, batches());
+            assert!(ahead.next().unwrap().is_none(), "the end stays the end");
+        }
+        drop(ahead);
+        let once = [(vec![1, 2], vec![2]), (vec![2], vec![7, 9]), (vec![7, 9], vec![])];
+        assert_eq!(told, [once.clone(), once].concat());
+    }
+
+    #[test]
+    fn a_fault_is_said_behind_the_batches_before_it() {
+        let mut stream = Broken(MemoryStream::new(batches()));
+        let mut ahead = ReadAhead::new(&mut stream, |_, _| {});
+        ahead.start_epoch(0).unwrap();
+        for wanted in batches() {
+            assert_eq!(ahead.next().unwrap(), Some(&wanted));
+        }
+        assert!(matches!(ahead.next(), Err(Error::NotKept { task: 3, .. })));
+    }
+
+    #[test]
+    fn an_epoch_that_is_broken_off_leaves_nothing_for_the_next() {
+        let mut stream = MemoryStream::new(batches());
+        let mut ahead = ReadAhead::new(&mut stream, |_, _| {});
+        ahead.start_epoch(0).unwrap();
+        ahead.next().unwrap();
+        ahead.start_epoch(1).unwrap();
+        assert_eq!(ahead.next().unwrap(), Some(&batches()[0]));
+    }
+}

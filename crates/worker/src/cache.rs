@@ -1,0 +1,218 @@
+//! Rows that a task has read, kept to serve a later pull when they are as fresh as that pull may see.
+//!
+//! What serves is decided by [`Consistency::may_reuse`]. A row that the task pushes to is forgotten, so that its next read
+//! has the push in it; a row that is read again replaces what was kept, so that reads never go back; a barrier empties
+//! the cache. At its limit the row that was kept longest goes, and is read from its server again.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use matrix::{Clock, Consistency, Element, ElementType, MatrixSpec, OwnedValues, Values, ValuesMut};
+
+use crate::ask::Filled;
+use crate::plan::element_size;
+use crate::route::Route;
+
+/// Bytes of a row beside its values, about: its slot and its place in the index.
+const ROW_OVERHEAD_BYTES: u64 = 64;
+
+/// What the cache of an agent did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Rows that were served.
+    pub hits: u64,
+    /// Rows that had to be asked for.
+    pub misses: u64,
+    /// Rows that went for want of room.
+    pub evicted: u64,
+}
+
+/// Mixes whole numbers; keys are no secret, and nothing is iterated.
+#[derive(Debug, Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+/// By table and key.
+type Index = HashMap<(u32, u64), u32, BuildHasherDefault<Mix>>;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    name: (u32, u64),
+    /// The stamp of the pull that read it, and m as its answer said.
+    stamp: Clock,
+    minimum: Clock,
+}
+
+/// The cache of one matrix. Invariants: `index` names slots that hold the row of that name; slot i has its values from
+/// `i * columns` on.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    consistency: Consistency,
+    columns: usize,
+    limit: usize,
+    index: Index,
+    slots: Vec<Slot>,
+    values: OwnedValues,
+    /// The slot that is used next, when all are.
+    hand: usize,
+    pub(crate) counts: CacheCounts,
+    /// Whether any row serves any pull: for the simulation, which must notice.
+    pub(crate) ignores_freshness: bool,
+}
+
+impl Cache {
+    /// Of a matrix, in so many bytes at most; none where nothing could ever be reused, or no row fits.
+    pub(crate) fn new(spec: &MatrixSpec, limit_bytes: u64) -> Option<Self> {
+        let columns = spec.columns_of_table();
+        let row_bytes = ROW_OVERHEAD_BYTES + (columns * element_size(spec.element)) as u64;
+        let limit = (limit_bytes / row_bytes).min(u64::from(u32::MAX)) as usize;
+        if limit == 0 || spec.consistency == Consistency::Asp {
+            return None;
+        }
+        Some(Self {
+            consistency: spec.consistency,
+            columns,
+            limit,
+            index: Index::default(),
+            slots: Vec::new(),
+            values: OwnedValues::zeros(spec.element, 0),
+            hand: 0,
+            counts: CacheCounts::default(),
+            ignores_freshness: false,
+        })
+    }
+
+    fn element(&self) -> ElementType {
+        self.values.element_type()
+    }
+
+    /// What it has of the keys of a route for a pull at `clock`; none when that is nothing.
+    pub(crate) fn fill(&mut self, route: &Route, clock: Clock) -> Option<Filled> {
+        let (table, count) = (route.table(), route.key_count());
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut minimum = Clock::MAX;
+        let (mut missing, mut keys) = (Vec::new(), Vec::new());
+        for i in 0..count {
+            let key = route.key(i);
+            let slot = self.index.get(&(table, key)).copied().filter(|slot| {
+                let slot = &self.slots[*slot as usize];
+                self.ignores_freshness || self.consistency.may_reuse(slot.stamp, slot.minimum, clock)
+            });
+            if let Some(slot) = slot {
+                minimum = minimum.min(self.slots[slot as usize].minimum);
+                found.push((slot, i as u32));
+            } else {
+                missing.push(i as u32);
+                keys.push(key);
+            }
+        }
+        self.counts.hits += found.len() as u64;
+        self.counts.misses += missing.len() as u64;
+        if found.is_empty() {
+            return None;
+        }
+        let mut values = OwnedValues::zeros(self.element(), count * self.columns);
+        let len = values.len();
+        copy(self.columns, self.values.as_values(), values.part_mut(0..len), found.into_iter());
+        Some(Filled { values, minimum, missing, keys, whole: Route::default() })
+    }
+
+    /// Keeps rows that were read: the keys of a route with their values in that order.
+    pub(crate) fn keep(&mut self, route: &Route, values: Values<'_>, stamp: Clock, minimum: Clock) {
+        let mut places = Vec::with_capacity(route.key_count());
+        for i in 0..route.key_count() {
+            let slot = self.slot((route.table(), route.key(i)), stamp, minimum);
+            places.push((i as u32, slot));
+        }
+        let len = self.slots.len() * self.columns;
+        if self.values.len() < len {
+            let more = OwnedValues::zeros(self.element(), len - self.values.len());
+            self.values.extend(more.as_values());
+        }
+        // Of two rows that found the same slot, the later one has it.
+        copy(self.columns, values, self.values.part_mut(0..len), places.into_iter());
+    }
+
+    /// The slot for a row, which is its own, a new one, or that of the row that was kept longest.
+    fn slot(&mut self, name: (u32, u64), stamp: Clock, minimum: Clock) -> u32 {
+        let slot = Slot { name, stamp, minimum };
+        if let Some(at) = self.index.get(&name) {
+            self.slots[*at as usize] = slot;
+            return *at;
+        }
+        let at = if self.slots.len() < self.limit {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        } else {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.limit;
+            // A row that was forgotten may live elsewhere by now.
+            let before = std::mem::replace(&mut self.slots[at], slot).name;
+            if self.index.get(&before) == Some(&(at as u32)) {
+                self.index.remove(&before);
+                self.counts.evicted += 1;
+            }
+            at
+        };
+        self.index.insert(name, at as u32);
+        at as u32
+    }
+
+    /// The task has pushed to these rows.
+    pub(crate) fn forget(&mut self, route: &Route) {
+        if self.index.is_empty() {
+            return;
+        }
+        for i in 0..route.key_count() {
+            self.index.remove(&(route.table(), route.key(i)));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.index.clear();
+        self.slots.clear();
+        self.hand = 0;
+    }
+}
+
+/// Copies rows: those of `from` at the first of each pair to `to` at the second.
+pub(crate) fn copy(
+    columns: usize,
+    from: Values<'_>,
+    to: ValuesMut<'_>,
+    places: impl Iterator<Item = (u32, u32)>,
+) {
+    match (from, to) {
+        (Values::F32(from), ValuesMut::F32(to)) => copy_rows(columns, from, to, places),
+        (Values::F64(from), ValuesMut::F64(to)) => copy_rows(columns, from, to, places),
+        (Values::I64(from), ValuesMut::I64(to)) => copy_rows(columns, from, to, places),
+        _ => unreachable!("values of one matrix have one element type"),
+    }
+}
+
+fn copy_rows<E: Element>(columns: usize, from: &[E], to: &mut [E], places: impl Iterator<Item = (u32, u32)>) {
+    for (here, there) in places {
+        let (here, there) = (here as usize * columns, there as usize * columns);
+        to[there..there + columns].copy_from_slice(&from[here..here + columns]);
+    }
+}
