@@ -7,7 +7,7 @@ use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
 use serde_json::json;
 
-use super::world::{LEASE, World, server, worker};
+use super::world::{HEARTBEAT, LEASE, World, server, worker};
 use crate::Settings;
 use crate::runner::{Event, RunnerWord};
 
@@ -60,7 +60,7 @@ fn a_lease_is_over_at_its_exact_time() {
     world.now = Duration::from_secs(3);
     world.beat(2, 2);
     world.effects.clear();
-    assert_eq!(world.master.next_time(), Some(silent_since + LEASE));
+    assert_eq!(world.master.next_time(), Some(silent_since + LEASE - HEARTBEAT));
     world.at(silent_since + IN_TIME);
     assert!(world.effects.is_empty());
     world.at(silent_since + LEASE);
@@ -78,7 +78,7 @@ fn whatever_a_member_says_keeps_it_alive_and_a_heartbeat_is_answered() {
     world.register(1, "a", 10, server());
     world.now = Duration::from_secs(4);
     world.hear(1, 0, ControlBody::Heard { count: 0 });
-    assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + LEASE));
+    assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + LEASE - HEARTBEAT));
     world.beat(1, 1);
     assert_eq!(world.bodies_to(1), [ControlBody::Alive]);
     world.beat(1, 5);
@@ -94,7 +94,7 @@ fn the_same_incarnation_comes_back_in_time_with_its_number() {
     world.close(1);
     world.at(IN_TIME);
     assert_eq!(world.register(2, "a", 10, worker()), Some(1));
-    assert_eq!(world.master.next_time(), Some(IN_TIME + LEASE));
+    assert_eq!(world.master.next_time(), Some(IN_TIME + LEASE - HEARTBEAT));
     world.close(1);
     world.beat(2, 1);
     assert_eq!(
@@ -171,11 +171,26 @@ fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
     let mut world = World::new();
     world.register(1, "a", 10, worker());
     let woke = Duration::from_mins(1);
-    world.at(woke);
+    world.wake_at(woke);
     assert!(!world.is_closed(1), "its heartbeats may lie in the socket");
-    assert_eq!(world.master.next_time(), Some(woke + Duration::from_millis(500)));
-    world.at(woke + Duration::from_millis(500));
+    assert_eq!(world.master.next_time(), Some(woke + HEARTBEAT));
+    world.at(woke + HEARTBEAT);
     assert!(world.is_closed(1));
+}
+
+/// What lies in the sockets is read one by one, and the clock is looked at in between.
+#[test]
+fn a_master_that_slept_and_reads_one_member_first_does_not_bury_the_other() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 20, worker());
+    world.now = Duration::from_mins(1);
+    world.beat(1, 1);
+    world.wake_at(world.now);
+    assert!(!world.is_closed(2), "its heartbeat is the next to be read");
+    world.beat(2, 2);
+    world.at(world.now + LEASE - Duration::from_nanos(1));
+    assert!(!world.is_closed(1) && !world.is_closed(2));
 }
 
 #[test]
