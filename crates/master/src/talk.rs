@@ -27,8 +27,8 @@ impl MasterState {
             self.counts.dropped += 1;
             return;
         };
-        if living.kept.unconfirmed_count() >= limit {
-            // Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
+        if living.deaf || living.kept.unconfirmed_count() >= limit {
+            // It has missed something, so that it hears nothing more, even if it confirms now. Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
             living.deaf = true;
             return;
         }

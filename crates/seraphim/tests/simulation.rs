@@ -19,6 +19,8 @@ mod lanes;
 mod network;
 #[path = "simulation/probe.rs"]
 mod probe;
+#[path = "simulation/rows.rs"]
+mod rows;
 #[path = "simulation/scenario.rs"]
 mod scenario;
 #[path = "simulation/schedule.rs"]
@@ -35,7 +37,7 @@ use server::Broken;
 
 /// What is wrong with a run, and what it reached.
 fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
-    checker::check(scenario, &Cluster::new(scenario.clone(), broken).run())
+    checker::check(scenario, &Cluster::new(scenario.clone(), broken, None).run())
 }
 
 #[test]
@@ -58,7 +60,7 @@ fn every_seed_keeps_every_promise_of_the_master() {
 #[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
-        let history = || format!("{:?}", Cluster::new(Scenario::of(seed), None).run());
+        let history = || format!("{:?}", Cluster::new(Scenario::of(seed), None, None).run());
         assert!(history() == history(), "seed {seed} cannot be replayed");
         let told = || control::told(&control::Scenario::of(seed));
         assert!(told() == told(), "seed {seed} of the master cannot be replayed");
@@ -67,6 +69,14 @@ fn a_seed_gives_the_same_history_again() {
 
 fn found(broken: Broken) {
     seeds::find(broken, |seed| run(&Scenario::of(seed), Some(broken)));
+}
+
+fn found_in_agent(broken: worker::Broken) {
+    let run = |seed| {
+        let scenario = Scenario::of(seed);
+        checker::check(&scenario, &Cluster::new(scenario.clone(), None, Some(broken)).run())
+    };
+    seeds::find(broken, run);
 }
 
 fn found_in_master(broken: master::Broken) {
@@ -126,4 +136,29 @@ fn members_that_pay_for_the_sleep_of_the_master_is_found() {
 #[test]
 fn a_queue_that_starts_from_behind_is_found() {
     found_in_master(master::Broken::QueueFromBehind);
+}
+
+#[test]
+fn requests_that_overtake_an_unfinished_log_are_found() {
+    found_in_agent(worker::Broken::RequestsOvertakeLog);
+}
+
+#[test]
+fn ticks_that_are_not_awaited_are_found() {
+    found_in_agent(worker::Broken::TicksAreNotAwaited);
+}
+
+#[test]
+fn attempts_that_begin_at_the_highest_clock_are_found() {
+    found_in_agent(worker::Broken::AttemptsBeginAtTheHighestClock);
+}
+
+#[test]
+fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
+    found_in_agent(worker::Broken::AheadIsKeptAtBarriers);
+}
+
+#[test]
+fn an_import_that_keeps_old_rows_is_found() {
+    found(Broken::ImportKeepsOldRows);
 }

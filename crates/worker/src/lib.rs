@@ -12,6 +12,7 @@
 
 pub mod agent;
 mod ask;
+mod broken;
 mod clocks;
 mod input;
 mod known;
@@ -26,5 +27,7 @@ mod route;
 pub mod state;
 
 pub use agent::{AgentStats, RemoteAgent};
+#[cfg(feature = "broken")]
+pub use broken::Broken;
 pub use layout::{JobLayout, LaneAddress, LayoutError, spread};
 pub use state::{AgentEffect, AgentState, Outcome};

@@ -224,6 +224,21 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
 }
 
 #[test]
+fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
+    let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
+    world.register(1, "a", 10, worker());
+    let job = world.submit("it talks", 0, 1);
+    let word = |number: u32| RunnerWord::ToTask { worker: 1, body: json!(number) };
+    (1..=3).for_each(|number| world.runner(job, word(number)));
+    assert_eq!(world.bodies_to(1).len(), 2, "the third is above the limit");
+    world.hear(1, 0, ControlBody::Heard { count: 2 });
+    world.runner(job, word(4));
+    assert!(world.bodies_to(1).is_empty(), "the third is missing before it");
+    world.at(world.now);
+    assert!(world.is_closed(1));
+}
+
+#[test]
 fn a_member_that_confirms_nothing_is_gone_at_the_limit() {
     let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
     let id = world.register(1, "w", 10, worker()).unwrap();

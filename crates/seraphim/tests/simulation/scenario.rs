@@ -24,6 +24,8 @@ pub(crate) enum Drama {
     Crash,
     /// One task stands still for ever, under ASP.
     PausedForEver,
+    /// Tasks die now and then, and another attempt of each goes on.
+    Restart,
 }
 
 /// A matrix of counters: in every partition one for each task.
@@ -79,11 +81,27 @@ pub(crate) fn one<T: Copy>(random: &mut Stream, of: &[T]) -> T {
 
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
-        use Drama::{Crash, Join, Nothing, PausedForEver, Remove};
+        use Drama::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
         let mut random = random(seed, 0);
         let r = &mut random;
-        let drama = one(r, &[Nothing, Nothing, Nothing, Nothing, Remove, Remove, Join, Crash, PausedForEver]);
-        let barriers = matches!(drama, Nothing | Remove) && r.below(2) == 0;
+        let drama = one(
+            r,
+            &[
+                Nothing,
+                Nothing,
+                Nothing,
+                Nothing,
+                Remove,
+                Remove,
+                Join,
+                Join,
+                Crash,
+                PausedForEver,
+                Restart,
+                Restart,
+            ],
+        );
+        let barriers = matches!(drama, Nothing | Remove | Join) && r.below(2) == 0;
         let frames_of_reset = one(r, &[0, 0, 400, 100, 30]);
         let matrices = 1 + r.below(4);
         Self {

@@ -51,6 +51,10 @@ pub(crate) enum Event {
     Join {
         lane: usize,
     },
+    /// A task dies, and another attempt of it begins.
+    Again {
+        task: usize,
+    },
     Crash {
         lane: usize,
     },

@@ -24,6 +24,8 @@ struct Known {
     said: Vec<Word>,
     told: usize,
     confirmed: u64,
+    /// More was said to it than it may leave unconfirmed.
+    is_deaf: bool,
     /// To and from the runner of each job.
     spoke: BTreeMap<JobId, u64>,
     heard: BTreeMap<JobId, u64>,
@@ -210,11 +212,10 @@ impl Checker<'_> {
     /// read, nobody who was never silent for the lease but one heartbeat.
     fn died(&mut self, id: u32, unread: &[u64], others: &[u32]) {
         let (now, lease, heartbeat) = (self.now, self.lease, self.heartbeat);
-        let limit = self.scenario.settings.unconfirmed_limit as u64;
         self.facts.deaths += 1;
         let known = self.of(id);
         known.is_dead = true;
-        let is_deaf = known.said.len() as u64 >= known.confirmed + limit;
+        let is_deaf = known.is_deaf;
         let (leaves, read_at, mut last) = (known.leaves, known.read_at, known.came_at);
         let ends = unread.iter().chain(std::iter::once(&now));
         let silence = ends.map(|time| time.saturating_sub(std::mem::replace(&mut last, *time))).max();
@@ -227,7 +228,7 @@ impl Checker<'_> {
             ));
         }
         for other in others {
-            self.of(*other).said.push(Word::Gone { id });
+            self.say(*other, Word::Gone { id });
         }
         for job in self.jobs.values_mut() {
             if job.state == Some(JobState::Running) && job.ended.is_none() && job.members.contains(&id) {
@@ -238,7 +239,14 @@ impl Checker<'_> {
 
     fn said(&mut self, id: u32, word: Word) {
         self.facts.words += 1;
-        self.of(id).said.push(word);
+        self.say(id, word);
+    }
+
+    fn say(&mut self, id: u32, word: Word) {
+        let limit = self.scenario.settings.unconfirmed_limit as u64;
+        let known = self.of(id);
+        known.is_deaf |= known.said.len() as u64 >= known.confirmed + limit;
+        known.said.push(word);
     }
 
     /// A member hears what was said to it, in this order.
