@@ -15,6 +15,8 @@ mod control;
 mod history;
 #[path = "simulation/lanes.rs"]
 mod lanes;
+#[path = "simulation/neighbours.rs"]
+mod neighbours;
 #[path = "simulation/network.rs"]
 mod network;
 #[path = "simulation/probe.rs"]
@@ -30,20 +32,29 @@ mod seeds;
 #[path = "simulation/task.rs"]
 mod task;
 
-use cluster::Cluster;
 use history::Facts;
 use scenario::Scenario;
 use server::Broken;
 
 /// What is wrong with a run, and what it reached.
-fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
-    checker::check(scenario, &Cluster::new(scenario.clone(), broken, None).run())
+fn run(seed: u64, broken: Option<Broken>, broken_agent: Option<worker::Broken>) -> (Vec<String>, Facts) {
+    let (mut faults, mut facts) = (Vec::new(), Facts::default());
+    for (scenario, history) in neighbours::run(&Scenario::of(seed), broken, broken_agent) {
+        let (found, reached) = checker::check(&scenario, &history);
+        faults.extend(found.into_iter().map(|text| format!("job {}: {text}", scenario.job)));
+        facts.add(&reached);
+    }
+    (faults, facts)
 }
 
 #[test]
 fn every_seed_keeps_every_promise() {
-    let summary = |seed| Scenario::of(seed).summary();
-    seeds::check_all(|seed| run(&Scenario::of(seed), None), summary, Facts::add, |facts| facts.is_whole());
+    let summary = |seed| {
+        let scenario = Scenario::of(seed);
+        let second = scenario.second().map(|second| format!("; beside it {}", second.summary()));
+        scenario.summary() + &second.unwrap_or_default()
+    };
+    seeds::check_all(|seed| run(seed, None, None), summary, Facts::add, |facts| facts.is_whole());
 }
 
 #[test]
@@ -60,7 +71,7 @@ fn every_seed_keeps_every_promise_of_the_master() {
 #[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
-        let history = || format!("{:?}", Cluster::new(Scenario::of(seed), None, None).run());
+        let history = || format!("{:?}", neighbours::run(&Scenario::of(seed), None, None));
         assert!(history() == history(), "seed {seed} cannot be replayed");
         let told = || control::told(&control::Scenario::of(seed));
         assert!(told() == told(), "seed {seed} of the master cannot be replayed");
@@ -68,15 +79,11 @@ fn a_seed_gives_the_same_history_again() {
 }
 
 fn found(broken: Broken) {
-    seeds::find(broken, |seed| run(&Scenario::of(seed), Some(broken)));
+    seeds::find(broken, |seed| run(seed, Some(broken), None));
 }
 
 fn found_in_agent(broken: worker::Broken) {
-    let run = |seed| {
-        let scenario = Scenario::of(seed);
-        checker::check(&scenario, &Cluster::new(scenario.clone(), None, Some(broken)).run())
-    };
-    seeds::find(broken, run);
+    seeds::find(broken, |seed| run(seed, None, Some(broken)));
 }
 
 fn found_in_master(broken: master::Broken) {

@@ -160,12 +160,7 @@ impl Checker<'_> {
                 task.clock = task.clock.max(*clock);
                 task.ticks.push((*clock, entry.time));
             }
-            What::Again { clock } => {
-                let task = &mut self.tasks[at];
-                self.facts.attempts += 1;
-                self.facts.attempts_behind += u64::from(*clock < task.clock);
-                task.again = Some(task.clock);
-            }
+            What::Again { clock } => self.goes_on(at, *clock),
             What::Pulled { matrix, clock, begun, cells } => {
                 self.facts.pulls += 1;
                 self.facts.empty_pulls += u64::from(cells.is_empty());
@@ -215,6 +210,14 @@ impl Checker<'_> {
                 self.facts.crashes += 1;
             }
         }
+    }
+
+    /// Another attempt of a task goes on.
+    fn goes_on(&mut self, at: usize, clock: u64) {
+        let task = &mut self.tasks[at];
+        self.facts.attempts += 1;
+        self.facts.attempts_behind += u64::from(clock < task.clock);
+        task.again = Some(task.clock);
     }
 
     /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.

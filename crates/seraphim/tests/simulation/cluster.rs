@@ -6,11 +6,12 @@ use std::time::Duration;
 use math::random::Stream;
 use rpc::Message;
 use rpc::message::{Hello, Join, Leave, OpenJob, Role};
+use rpc::service::Effect;
 use server::{Broken, LaneConfig, LaneState};
 
 use crate::history::{History, What};
 use crate::network::Connection;
-use crate::scenario::{Drama, JOB, Scenario, random};
+use crate::scenario::{Drama, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
 
@@ -48,6 +49,10 @@ pub(crate) struct Cluster {
     pub(crate) history: History,
     /// What lanes said to the tool that lets a task in: clocks and generations.
     joined: Vec<(u64, u32)>,
+    /// What lanes want done for connections of another job; and when they go on.
+    pub(crate) of_others: Vec<(usize, Vec<Effect>)>,
+    pub(crate) resumes: Vec<(u64, usize)>,
+    count: u64,
 }
 
 pub(crate) fn time(micros: u64) -> Duration {
@@ -55,8 +60,10 @@ pub(crate) fn time(micros: u64) -> Duration {
 }
 
 impl Cluster {
+    /// A job, on lanes of its own when there are none.
     pub(crate) fn new(
         scenario: Scenario,
+        lanes: Vec<Lane>,
         broken: Option<Broken>,
         broken_agent: Option<worker::Broken>,
     ) -> Self {
@@ -66,16 +73,21 @@ impl Cluster {
             now: 0,
             schedule: Schedule::default(),
             random: random(scenario.seed, 1),
-            lanes: Vec::new(),
+            lanes,
             tasks: Vec::new(),
             connections: Vec::new(),
             history: History::new(&scenario),
             joined: Vec::new(),
+            of_others: Vec::new(),
+            resumes: Vec::new(),
+            count: 0,
             scenario,
         };
         for lane in 0..cluster.scenario.lane_count {
-            let state = Some(cluster.new_lane(lane, 1));
-            cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+            if usize::from(lane) == cluster.lanes.len() {
+                let state = Some(cluster.new_lane(lane, 1));
+                cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+            }
             cluster.open_job(lane);
         }
         let layout = cluster.scenario.layout();
@@ -104,7 +116,7 @@ impl Cluster {
         let layout = self.scenario.layout();
         let open = OpenJob {
             request: 1,
-            job: JOB,
+            job: self.scenario.job,
             task_count: layout.task_count,
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
             held: layout.held_by(lane),
@@ -170,25 +182,28 @@ impl Cluster {
         }
     }
 
-    /// Runs until nothing happens any more.
-    pub(crate) fn run(mut self) -> History {
-        let mut count = 0;
-        while let Some((time, event)) = self.schedule.next() {
-            self.now = time;
-            count += 1;
-            if time > TIME_LIMIT || count > EVENT_LIMIT {
-                self.history.stuck = Some(format!("after {count} events it is {time} us: {}", self.state()));
-                return self.history;
-            }
-            self.happens(event);
+    /// What happens next happens; false when the run is stuck.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((time, event)) = self.schedule.next() else { return true };
+        self.now = time;
+        self.count += 1;
+        if time > TIME_LIMIT || self.count > EVENT_LIMIT {
+            self.history.stuck =
+                Some(format!("after {} events it is {time} us: {}", self.count, self.state()));
+            return false;
         }
+        self.happens(event);
+        true
+    }
+
+    /// Nothing happens any more.
+    pub(crate) fn end(&mut self) {
         let alive = |task: &&Task| task.is_alive() && task.stands_until != u64::MAX;
         if self.tasks.iter().any(|task| alive(&task)) {
             self.history.stuck = Some(format!("nothing happens any more: {}", self.state()));
         }
         self.export();
         self.replace_and_restore_rows();
-        self.history
     }
 
     fn state(&self) -> String {
@@ -214,6 +229,7 @@ impl Cluster {
             Event::PauseLane { lane } => {
                 let until = self.now + self.random.below(LONGEST_PAUSE);
                 self.lanes[lane].stands_until = until;
+                self.resumes.push((until, lane));
                 self.schedule.put(until, Event::ResumeLane { lane });
             }
             Event::ResumeLane { lane } => {
@@ -238,7 +254,7 @@ impl Cluster {
                 self.tasks[0].is_removed |= self.tasks[0].is_alive();
                 if self.tasks[0].is_removed {
                     self.note(task, What::Removed);
-                    self.tool_says(lane, Message::Leave(Leave { request: 2, job: JOB, task }));
+                    self.tool_says(lane, Message::Leave(Leave { request: 2, job: self.scenario.job, task }));
                 }
             }
             Event::Join { lane } => self.join(lane),
@@ -264,7 +280,7 @@ impl Cluster {
             return;
         }
         let generation = self.joined.first().map_or(0, |(_, generation)| *generation);
-        let join = Join { request: 2, job: JOB, task, generation };
+        let join = Join { request: 2, job: self.scenario.job, task, generation };
         let answer = self.tool_says(lane, Message::Join(join)).into_iter().next();
         match answer {
             Some(Message::Joined(joined)) => self.joined.push((joined.clock, joined.generation)),

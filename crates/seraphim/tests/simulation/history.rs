@@ -72,6 +72,8 @@ pub(crate) struct Facts {
     pub(crate) busy_joins: u64,
     /// Lanes whose rows were replaced and put back at the end.
     pub(crate) restores: u64,
+    /// Jobs that ran beside another one.
+    pub(crate) second_jobs: u64,
     /// Tasks that were taken out more than one clock behind the slowest of the others.
     pub(crate) removals_at_a_gap: u64,
     pub(crate) crashes: u64,
@@ -95,6 +97,7 @@ impl Facts {
         self.attempts_behind += other.attempts_behind;
         self.busy_joins += other.busy_joins;
         self.restores += other.restores;
+        self.second_jobs += other.second_jobs;
         self.removals_at_a_gap += other.removals_at_a_gap;
         self.crashes += other.crashes;
         self.left_beside_paused += other.left_beside_paused;
@@ -108,7 +111,7 @@ impl Facts {
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
         let joins = [self.joins_behind_barriers, self.busy_joins];
-        let last = [self.attempts, self.attempts_behind, self.restores];
+        let last = [self.attempts, self.attempts_behind, self.restores, self.second_jobs];
         counts.iter().chain(&more).chain(&joins).chain(&last).all(|count| *count > 0)
     }
 }

@@ -6,7 +6,7 @@ use rpc::Message;
 use rpc::message::{Export, Import, KeepRows, RestoreRows};
 
 use crate::cluster::Cluster;
-use crate::scenario::{Drama, JOB};
+use crate::scenario::Drama;
 use crate::task::{Task, whole};
 
 /// Keys and values of a matrix on a lane, those that are not 0.
@@ -27,9 +27,10 @@ impl Cluster {
         if self.scenario.drama == Drama::Crash || self.tasks.iter().any(Task::is_alive) {
             return;
         }
+        let job = self.scenario.job;
         for lane in 0..self.lanes.len() {
             let before = self.rows_of(lane);
-            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job: JOB })]);
+            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job })]);
             let mut wanted = Vec::new();
             for (matrix, rows) in before.iter().enumerate() {
                 let rows: Rows = rows.iter().step_by(2).map(|(key, value)| (*key, value + 1)).collect();
@@ -40,7 +41,7 @@ impl Cluster {
                 wanted.push(rows);
             }
             self.expect_rows(lane, "imported", &wanted);
-            self.tool_says_twice(lane, &[Message::RestoreRows(RestoreRows { request: 9, job: JOB })]);
+            self.tool_says_twice(lane, &[Message::RestoreRows(RestoreRows { request: 9, job })]);
             self.expect_rows(lane, "kept", &before);
             self.history.facts.restores += 1;
         }
@@ -49,8 +50,8 @@ impl Cluster {
     fn import(&self, matrix: usize, rows: &[(u64, i64)], first: bool) -> Message {
         let keys = rows.iter().map(|(key, _)| *key).collect();
         let values = values(self.scenario.counters[matrix].spec.element, rows);
-        let matrix = matrix as u32;
-        Message::Import(Import { request: 9, job: JOB, matrix, first, with_slots: false, keys, values })
+        let (job, matrix) = (self.scenario.job, matrix as u32);
+        Message::Import(Import { request: 9, job, matrix, first, with_slots: false, keys, values })
     }
 
     fn tool_says_twice(&mut self, lane: usize, messages: &[Message]) {
@@ -63,9 +64,9 @@ impl Cluster {
     }
 
     fn rows_of(&mut self, lane: usize) -> Vec<Rows> {
-        let mut all = Vec::new();
+        let (job, mut all) = (self.scenario.job, Vec::new());
         for matrix in 0..self.scenario.counters.len() as u32 {
-            let export = Export { request: 9, job: JOB, matrix, offset: 0 };
+            let export = Export { request: 9, job, matrix, offset: 0 };
             let answer = self.tool_says(lane, Message::Export(export)).into_iter().next();
             let Some(Message::ExportPage(page)) = answer else {
                 self.history.seen.push(format!("lane {lane} answers {answer:?} to an export"));

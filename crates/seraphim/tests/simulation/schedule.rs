@@ -81,6 +81,10 @@ impl<E: Ord> Schedule<E> {
         self.heap.push(Reverse((time, self.count, event)));
     }
 
+    pub(crate) fn next_time(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((time, _, _))| *time)
+    }
+
     pub(crate) fn next(&mut self) -> Option<(u64, E)> {
         self.heap.pop().map(|Reverse((time, _, event))| (time, event))
     }

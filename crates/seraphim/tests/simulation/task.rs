@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, time};
 use crate::history::{Cell, What};
 use crate::network::{Connection, Item};
 use crate::probe::{Act, Probe};
-use crate::scenario::{JOB, Scenario};
+use crate::scenario::Scenario;
 use crate::schedule::Event;
 
 /// One connection in so many is refused.
@@ -359,7 +359,7 @@ impl Cluster {
             self.connections[connection].down.put(self.now, delay, Item::Closed);
             return self.look_down(connection);
         }
-        let role = Role::Task { job: JOB, task: self.tasks[at].id };
+        let role = Role::Task { job: self.scenario.job, task: self.tasks[at].id };
         let hello = Hello { request: 1, token: Vec::new(), role, lane: 0 };
         self.send_up(connection, Message::Hello(hello));
     }

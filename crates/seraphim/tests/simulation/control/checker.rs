@@ -85,8 +85,9 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
 }
 
 impl Checker<'_> {
-    fn fault(&mut self, text: String) {
-        self.faults.push(format!("at {} us: {text}", self.now));
+    fn fault(&mut self, mut text: String) {
+        text.insert_str(0, &format!("at {} us: ", self.now));
+        self.faults.push(text);
     }
 
     fn take(&mut self, entry: &Entry) {
@@ -301,7 +302,9 @@ impl Checker<'_> {
                 found.push(format!("process {process} takes itself for member {id}, which does not live"));
             }
         }
-        found.into_iter().for_each(|text| self.fault(text));
+        for text in found {
+            self.fault(text);
+        }
     }
 }
 
@@ -445,7 +448,9 @@ impl Checker<'_> {
     /// After each call: nobody is alive beyond the lease, no job waits that could start, and who must be told was told.
     fn check_all(&mut self) {
         let living: Vec<u32> = self.living.iter().map(|seen| seen.id).collect();
-        living.into_iter().for_each(|id| self.check_lease(id));
+        for id in living {
+            self.check_lease(id);
+        }
         let running = self.count(JobState::Running);
         let limit = self.scenario.settings.running_job_limit;
         let mut found = Vec::new();
@@ -466,7 +471,9 @@ impl Checker<'_> {
                 found.push(format!("job {id} has ended, and is shown as something else: {job:?}"));
             }
         }
-        found.into_iter().for_each(|text| self.fault(text));
+        for text in found {
+            self.fault(text);
+        }
     }
 
     fn check_end(&mut self) {

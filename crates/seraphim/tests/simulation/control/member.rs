@@ -123,7 +123,9 @@ impl World {
             let body = ControlBody::Heartbeat { id: member.id, report: Value::Null };
             let confirmation = member.kept.confirmation();
             self.say(process, 0, body);
-            confirmation.into_iter().for_each(|body| self.say(process, 0, body));
+            if let Some(body) = confirmation {
+                self.say(process, 0, body);
+            }
         }
         let member = &self.processes[process];
         let next = match member.contact {
@@ -243,8 +245,12 @@ impl World {
         let confirmation = member.kept.confirmation();
         member.beat_at = self.now;
         let leaves = member.leaves_since.is_some();
-        again.into_iter().for_each(|control| self.say(process, control.request, control.body));
-        confirmation.into_iter().for_each(|body| self.say(process, 0, body));
+        for control in again {
+            self.say(process, control.request, control.body);
+        }
+        if let Some(body) = confirmation {
+            self.say(process, 0, body);
+        }
         if leaves {
             self.say(process, 0, ControlBody::Leave);
         }
@@ -257,7 +263,9 @@ impl World {
         let id = member.id;
         if member.kept.owes_confirmation() {
             let confirmation = member.kept.confirmation();
-            confirmation.into_iter().for_each(|body| self.say(process, 0, body));
+            if let Some(body) = confirmation {
+                self.say(process, 0, body);
+            }
         }
         match (arrival, body) {
             (Arrival::Repeat, _) => {}
@@ -318,11 +326,14 @@ impl World {
         }
         // Either what has come is heard first, or the time is looked at.
         let line = member.line;
-        if self.random.below(2) == 0 {
+        let time_first = self.random.below(2) == 0;
+        if time_first {
             self.call_at(process, self.now);
-            line.into_iter().for_each(|line| self.look_down(line));
-        } else {
-            line.into_iter().for_each(|line| self.look_down(line));
+        }
+        if let Some(line) = line {
+            self.look_down(line);
+        }
+        if !time_first {
             self.call_at(process, self.now);
         }
     }
