@@ -7,6 +7,7 @@
 //! | [`process`] | the process: sockets, one thread a job, the end |
 //! | [`settings`] | times and limits |
 
+mod broken;
 mod desk;
 mod error;
 mod jobs;
@@ -23,6 +24,8 @@ mod talk;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "broken")]
+pub use broken::Broken;
 pub use error::Error;
 pub use process::{Checked, MasterConfig, run};
 pub use runner::{Event, JobLink, Runner};

@@ -1,4 +1,8 @@
 //! Who lives: heartbeats, leases, and who is told when a member is gone.
+//!
+//! A lease ends in two looks at the time, the first one heartbeat before its end: a member is missed first, and dead at the
+//! second look if nothing of it was read in between. A master that stood still for a while misses its members when it
+//! wakes, and reads what they said meanwhile before it takes any of them for dead.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +12,9 @@ use rpc::message::{ControlBody, FaultKind, Member, RequestId};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
+use crate::broken::Broken;
 use crate::runner::Event;
+use crate::settings::Settings;
 use crate::state::{MasterState, say};
 
 /// A member that lives.
@@ -19,14 +25,35 @@ pub(crate) struct Living {
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) report: Value,
     pub(crate) heard_at: Duration,
+    /// Since when it is missed: its lease is over but for one heartbeat.
+    pub(crate) missed_at: Option<Duration>,
     /// It does not confirm what it is told; its lease is over.
     pub(crate) deaf: bool,
     pub(crate) kept: Kept,
 }
 
 impl Living {
-    fn end(&self, lease: Duration) -> Duration {
-        if self.deaf { Duration::ZERO } else { self.heard_at + lease }
+    /// When it is dead, or missed, if nothing is heard of it.
+    fn due(&self, settings: &Settings) -> Duration {
+        let Settings { lease, heartbeat, .. } = *settings;
+        let end = self.heard_at + lease;
+        match self.missed_at {
+            _ if self.deaf => Duration::ZERO,
+            _ if settings.lacks(Broken::OwnSleepNotForgiven) => end,
+            None => end.saturating_sub(heartbeat),
+            Some(missed_at) => end.max(missed_at + heartbeat),
+        }
+    }
+
+    /// Its due time has come: whether it is dead, and not only missed from now on.
+    fn is_dead(&mut self, now: Duration, settings: &Settings) -> bool {
+        let is_missed = self.missed_at.replace(self.missed_at.unwrap_or(now)).is_some();
+        is_missed || self.deaf || settings.lacks(Broken::OwnSleepNotForgiven)
+    }
+
+    pub(crate) fn heard(&mut self, now: Duration) {
+        self.heard_at = self.heard_at.max(now);
+        self.missed_at = None;
     }
 }
 
@@ -54,19 +81,13 @@ impl Members {
     /// Whoever says something lives.
     pub(crate) fn renew(&mut self, connection: ConnectionId, now: Duration) {
         if let Some(living) = self.of_connection(connection) {
-            living.heard_at = living.heard_at.max(now);
+            living.heard(now);
         }
     }
 
-    pub(crate) fn renew_all(&mut self, heard_at: Duration) {
-        for living in self.living.values_mut() {
-            living.heard_at = living.heard_at.max(heard_at);
-        }
-    }
-
-    /// When the first lease is over.
-    pub(crate) fn first_end(&self, lease: Duration) -> Option<Duration> {
-        self.living.values().map(|living| living.end(lease)).min()
+    /// When the first is missed or dead.
+    pub(crate) fn first_due(&self, settings: &Settings) -> Option<Duration> {
+        self.living.values().map(|living| living.due(settings)).min()
     }
 
     /// It may come back until its lease is over.
@@ -122,16 +143,15 @@ impl MasterState {
         }
     }
 
-    /// Those whose lease is over.
+    /// Misses those who are late, and buries those whose lease is over.
     pub(crate) fn expire(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let lease = self.settings.lease;
         let limit = self.settings.unconfirmed_limit;
-        let over: Vec<(u32, bool)> = self
-            .members
-            .iter()
-            .filter(|living| living.end(lease) <= now)
-            .map(|living| (living.member.id, living.deaf))
-            .collect();
+        let settings = &self.settings;
+        let due = self.members.living.values_mut().filter(|living| living.due(settings) <= now);
+        let over =
+            due.filter_map(|living| living.is_dead(now, settings).then_some((living.member.id, living.deaf)));
+        let over: Vec<(u32, bool)> = over.collect();
         for (id, deaf) in over {
             let reason = if deaf {
                 format!("it has not confirmed {limit} messages, the limit (unconfirmed_limit)")

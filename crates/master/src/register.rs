@@ -7,6 +7,7 @@ use rpc::message::{ControlBody, FaultKind, Member, MemberKind, RequestId};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
+use crate::broken::Broken;
 use crate::members::Living;
 use crate::runner::Event;
 use crate::state::{MasterState, say};
@@ -55,7 +56,9 @@ impl MasterState {
         if let Some(living) = self.members.living.get_mut(&id) {
             living.kept.forget_confirmation();
             out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
-            out.extend(living.kept.unconfirmed().map(|c| say(from, c.request, c.body.clone())));
+            if !self.settings.lacks(Broken::NothingSaidAgain) {
+                out.extend(living.kept.unconfirmed().map(|c| say(from, c.request, c.body.clone())));
+            }
         }
         self.start_what_can(out);
     }
@@ -103,7 +106,7 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) -> u32 {
         let Some(living) = self.members.living.get_mut(&id) else { return id };
-        living.heard_at = now;
+        living.heard(now);
         living.member.host = registration.host;
         living.member.kind = registration.kind;
         let before = living.connection.replace(from);
@@ -129,7 +132,8 @@ impl MasterState {
         let Registration { name, incarnation, host, kind } = registration;
         let member = Member { id, name, incarnation, kind, host };
         let (report, kept) = (Value::Null, Kept::default());
-        let living = Living { member, connection: Some(from), report, heard_at: now, deaf: false, kept };
+        let (connection, heard_at, missed_at) = (Some(from), now, None);
+        let living = Living { member, connection, report, heard_at, missed_at, deaf: false, kept };
         self.members.living.insert(id, living);
         self.members.by_connection.insert(from, id);
         id

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::broken::Broken;
+
 /// What the state machine decides by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +24,9 @@ pub struct Settings {
     pub unconfirmed_limit: usize,
     /// Most connections that watch one job. Default 256.
     pub watcher_limit: usize,
+    /// The rule that is taken out.
+    #[cfg(feature = "broken")]
+    pub broken: Option<Broken>,
 }
 
 impl Default for Settings {
@@ -35,11 +40,26 @@ impl Default for Settings {
             member_limit: 4096,
             unconfirmed_limit: 4096,
             watcher_limit: 256,
+            #[cfg(feature = "broken")]
+            broken: None,
         }
     }
 }
 
 impl Settings {
+    /// Whether a rule is taken out.
+    #[cfg(feature = "broken")]
+    pub(crate) fn lacks(&self, rule: Broken) -> bool {
+        self.broken == Some(rule)
+    }
+
+    /// Whether a rule is taken out: never.
+    #[cfg(not(feature = "broken"))]
+    #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
+    pub(crate) fn lacks(&self, _rule: Broken) -> bool {
+        false
+    }
+
     /// Checks what is related; the text says what to do.
     pub fn check(&self) -> Result<(), String> {
         if self.heartbeat.is_zero() {

@@ -4,6 +4,7 @@ use rpc::message::{JobId, JobState, Member, MemberKind};
 use rpc::service::Effect;
 use serde_json::{Value, json};
 
+use crate::broken::Broken;
 use crate::members::Living;
 use crate::runner::{JobStart, RunnerOrder};
 use crate::state::MasterState;
@@ -12,7 +13,11 @@ impl MasterState {
     /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
     /// members does not hold up those behind it.
     pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
-        for id in self.jobs.ids(|job| job.status.state == JobState::Queued) {
+        let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
+        if self.settings.lacks(Broken::QueueFromBehind) {
+            queued.reverse();
+        }
+        for id in queued {
             let Some(job) = self.jobs.all.get(&id) else { continue };
             let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
             let running_count = self.jobs.count(JobState::Running);

@@ -10,6 +10,7 @@ use rpc::Message;
 use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, Mark, RequestId, Role, Welcome};
 use rpc::service::{ConnectionId, Effect, Service};
 
+use crate::broken::Broken;
 use crate::jobs::{Jobs, Order};
 use crate::members::Members;
 use crate::register::Registration;
@@ -29,8 +30,6 @@ pub struct MasterState {
     pub(crate) jobs: Jobs,
     pub(crate) orders: Vec<RunnerOrder>,
     pub(crate) counts: Counts,
-    /// When it was last called.
-    last_call: Duration,
 }
 
 impl MasterState {
@@ -47,7 +46,6 @@ impl MasterState {
             jobs: Jobs::default(),
             orders: Vec::new(),
             counts: Counts::default(),
-            last_call: Duration::ZERO,
         }
     }
 
@@ -125,15 +123,6 @@ impl MasterState {
         let fault = Fault { request, kind, text, retry_after_ms: 0 };
         out.push(Effect::Send { connection, message: Message::Fault(fault) });
     }
-
-    /// A master that was stopped for a while has not read what its members said meanwhile: they get one heartbeat more.
-    fn forgive_own_sleep(&mut self, now: Duration) {
-        let due = self.next_time().unwrap_or(now).max(self.last_call);
-        if now.saturating_sub(due) > self.settings.heartbeat {
-            let heard_at = (now + self.settings.heartbeat).saturating_sub(self.settings.lease);
-            self.members.renew_all(heard_at);
-        }
-    }
 }
 
 /// A control frame as an effect.
@@ -149,7 +138,6 @@ impl Service for MasterState {
         message: Message,
         out: &mut Vec<Effect>,
     ) {
-        self.last_call = now;
         self.counts.messages += 1;
         match message {
             Message::Hello(hello) => self.on_hello(connection, &hello, out),
@@ -184,21 +172,21 @@ impl Service for MasterState {
         }
     }
 
-    fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
-        self.last_call = now;
+    fn on_closed(&mut self, _now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
         self.members.disconnect(connection);
         self.jobs.unwatch(connection);
         self.start_what_can(out);
     }
 
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        self.forgive_own_sleep(now);
-        self.last_call = now;
         self.expire(now, out);
     }
 
     fn next_time(&self) -> Option<Duration> {
-        self.members.first_end(self.settings.lease)
+        if self.settings.lacks(Broken::LeaseNeverEnds) {
+            return None;
+        }
+        self.members.first_due(&self.settings)
     }
 
     fn metrics(&self, out: &mut String) {

@@ -5,11 +5,15 @@ use rpc::message::{ControlBody, FaultKind, JobId, JobState, RequestId};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
+use crate::broken::Broken;
 use crate::runner::{Event, RunnerOrder, RunnerWord};
 use crate::state::{MasterState, say};
 
 impl MasterState {
     pub(crate) fn on_heard(&mut self, from: ConnectionId, count: u64) {
+        if self.settings.lacks(Broken::HeardIgnored) {
+            return;
+        }
         if let Some(living) = self.members.of_connection(from) {
             living.kept.confirm(count);
         }
@@ -23,8 +27,8 @@ impl MasterState {
             self.counts.dropped += 1;
             return;
         };
-        if living.kept.unconfirmed_count() >= limit {
-            // Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
+        if living.deaf || living.kept.unconfirmed_count() >= limit {
+            // It has missed something, so that it hears nothing more, even if it confirms now. Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
             living.deaf = true;
             return;
         }
@@ -50,6 +54,9 @@ impl MasterState {
             out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
         }
         match arrival {
+            Arrival::Repeat if self.settings.lacks(Broken::RepeatsTaken) => {
+                self.tell_runner(job, Event::FromTask { worker, body });
+            }
             Arrival::New if self.jobs.runs_with(job, worker) => {
                 self.tell_runner(job, Event::FromTask { worker, body });
             }

@@ -47,6 +47,12 @@ impl Barriers {
         self.tasks.push(AtBarrier { joined_at: generation, ..AtBarrier::default() });
     }
 
+    /// Generations that were over before a task joined.
+    pub(crate) fn joined_at(&self, task: u32) -> u32 {
+        let at = self.tasks.get(task as usize).map_or(0, |task| task.joined_at);
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
     /// A task that left brings nothing.
     pub(crate) fn leave(&mut self, task: u32) {
         if let Some(task) = self.tasks.get_mut(task as usize) {
@@ -124,7 +130,7 @@ impl Job {
             return self.released(task, request).map(Some);
         }
         if asked > open {
-            let passed = open - entry.joined_at;
+            let passed = open.saturating_sub(entry.joined_at);
             let text = format!("task {task} says it has passed {generation} barriers; here it has {passed}");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }

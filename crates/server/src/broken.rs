@@ -14,4 +14,6 @@ pub enum Broken {
     MinimumByCommits,
     /// When a task leaves, nobody is released.
     RemovedTaskKeepsWaiters,
+    /// The first page of an import does not replace what was there.
+    ImportKeepsOldRows,
 }

@@ -12,6 +12,9 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
+/// After so long a lane where a barrier is still open is asked again to let a task in.
+const JOIN_PAUSE: Duration = Duration::from_millis(10);
+
 impl LaneState {
     pub(crate) fn tick(&mut self, at: ConnectionId, tick: Tick, out: &mut Vec<Effect>) {
         let Tick { request, job, task, clock } = tick;
@@ -53,7 +56,7 @@ impl LaneState {
     }
 
     pub(crate) fn join(&mut self, at: ConnectionId, join: Join, out: &mut Vec<Effect>) {
-        let Join { request, job, task } = join;
+        let Join { request, job, task, generation } = join;
         let result = self.job(job).and_then(|open| {
             let count = open.table.task_count();
             if task > count {
@@ -61,18 +64,16 @@ impl LaneState {
                 return Err(Refusal::new(FaultKind::Invalid, text));
             }
             if task == count {
-                open.table.join();
-                open.marks.push(Mark::default());
-                open.connections.push(None);
-                open.barriers.join(open.table.generation());
+                open.let_in(task, generation)?;
             }
-            open.table.clock(task).map_err(|fault| Refusal::of_task(task, "join", fault))
+            let clock = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "join", fault))?;
+            Ok((clock, open.barriers.joined_at(task)))
         });
         match result {
-            Ok(clock) => {
+            Ok((clock, generation)) => {
                 // With nobody live before, those who wait now wait for the new task.
                 self.changed.insert(job);
-                let joined = Message::Joined(Joined { request, clock });
+                let joined = Message::Joined(Joined { request, clock, generation });
                 out.push(Effect::Send { connection: at, message: joined });
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -140,6 +141,24 @@ impl LaneState {
 }
 
 impl Job {
+    /// A new task takes part in all barriers from the one that is open at the home lane. Where an earlier one is open,
+    /// all that wait there would wait for a task that does not come: it has to be over first, as it is at the home lane.
+    fn let_in(&mut self, task: u32, generation: u32) -> Result<(), Refusal> {
+        let open = self.table.generation();
+        let generation = if self.opened.home { open } else { u64::from(generation) };
+        if open < generation {
+            let text = format!(
+                "task {task} takes part in barriers from number {generation} on, and here number {open} is open: ask again"
+            );
+            return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_PAUSE));
+        }
+        self.table.join();
+        self.marks.push(Mark::default());
+        self.connections.push(None);
+        self.barriers.join(generation);
+        Ok(())
+    }
+
     /// When the first wait reaches the limit.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         let held = self.held.values().map(|held| held.since);

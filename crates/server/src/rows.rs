@@ -3,6 +3,7 @@
 use matrix::{Exported, MatrixSpec, OwnedValues, Values};
 use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
 
+use crate::broken::Broken;
 use crate::job::{Job, exported_bytes};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
@@ -25,7 +26,8 @@ impl LaneState {
         }
     }
 
-    pub(crate) fn import(&mut self, at: ConnectionId, import: Import, out: &mut Vec<Effect>) {
+    pub(crate) fn import(&mut self, at: ConnectionId, mut import: Import, out: &mut Vec<Effect>) {
+        import.first &= !self.config.lacks(Broken::ImportKeepsOldRows);
         let (request, job) = (import.request, import.job);
         let result = self.job(job).and_then(|job| job.take_rows(import));
         self.count_memory();

@@ -76,8 +76,6 @@ pub(crate) struct Cache {
     /// The slot that is used next, when all are.
     hand: usize,
     pub(crate) counts: CacheCounts,
-    /// Whether any row serves any pull: for the simulation, which must notice.
-    pub(crate) ignores_freshness: bool,
 }
 
 impl Cache {
@@ -98,7 +96,6 @@ impl Cache {
             values: OwnedValues::zeros(spec.element, 0),
             hand: 0,
             counts: CacheCounts::default(),
-            ignores_freshness: false,
         })
     }
 
@@ -106,8 +103,9 @@ impl Cache {
         self.values.element_type()
     }
 
-    /// What it has of the keys of a route for a pull at `clock`; none when that is nothing.
-    pub(crate) fn fill(&mut self, route: &Route, clock: Clock) -> Option<Filled> {
+    /// What it has of the keys of a route for a pull at `clock`; none when that is nothing. Of any age only for the
+    /// simulation, which must notice.
+    pub(crate) fn fill(&mut self, route: &Route, clock: Clock, of_any_age: bool) -> Option<Filled> {
         let (table, count) = (route.table(), route.key_count());
         let mut found: Vec<(u32, u32)> = Vec::new();
         let mut minimum = Clock::MAX;
@@ -116,7 +114,7 @@ impl Cache {
             let key = route.key(i);
             let slot = self.index.get(&(table, key)).copied().filter(|slot| {
                 let slot = &self.slots[*slot as usize];
-                self.ignores_freshness || self.consistency.may_reuse(slot.stamp, slot.minimum, clock)
+                of_any_age || self.consistency.may_reuse(slot.stamp, slot.minimum, clock)
             });
             if let Some(slot) = slot {
                 minimum = minimum.min(self.slots[slot as usize].minimum);

@@ -6,6 +6,7 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{Barrier, Leave, Released, Tick};
 
+use crate::broken::Broken;
 use crate::cache::Cache;
 use crate::known::Parcel;
 use crate::lane::{Link, Owner, Request};
@@ -22,7 +23,18 @@ pub(crate) struct Meeting {
 }
 
 impl AgentState {
-    /// Before the first call of a task that joins: it begins at `clock`, the largest that a lane has said.
+    /// Where another attempt of a task goes on: the lowest clock that the task has at any lane, when all lanes have said
+    /// theirs. From there it does its steps once more, with the same pushes in the same order; a lane drops those that it
+    /// has. Under BSP a pull of such a step may see at the lanes that are ahead what was pushed under its own clock.
+    pub fn resume_clock(&self) -> Option<Clock> {
+        let clocks: Option<Vec<Clock>> = self.lanes.iter().map(|lane| lane.first_clock).collect();
+        if self.lacks(Broken::AttemptsBeginAtTheHighestClock) {
+            return clocks?.into_iter().max();
+        }
+        clocks?.into_iter().min()
+    }
+
+    /// Before the first call of a task that goes on from another attempt, at its [`Self::resume_clock`], or of one that joins: it begins at `clock`, the largest that a lane has said.
     pub fn start_at(&mut self, clock: Clock) {
         self.clock = clock;
         for lane in 0..self.lanes.len() {
@@ -30,14 +42,16 @@ impl AgentState {
         }
     }
 
-    /// Ends a step.
+    /// Ends a step. It has ended when the tick has gone out to every lane: a task that computes for long hears nothing
+    /// meanwhile, and the others wait for its tick. What has come in the meantime must be given before, so that a
+    /// connection that broke is known.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {
             return;
         }
         self.end_step();
-        self.pump(now);
-        self.end(Ok(Outcome::Done));
+        self.call = Some(Call::Tick);
+        self.settle(now);
     }
 
     /// Begins a barrier, and a sum over all tasks when `part` is given. An open step is ended first.
@@ -46,7 +60,9 @@ impl AgentState {
             return;
         }
         // What was asked before may miss what others have pushed since; behind a barrier all see all.
-        self.drop_all_ahead();
+        if !self.lacks(Broken::AheadIsKeptAtBarriers) {
+            self.drop_all_ahead();
+        }
         if let Err(error) = self.push_rests() {
             return self.end(Err(error));
         }

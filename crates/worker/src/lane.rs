@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matrix::Clock;
 use rpc::Message;
 use rpc::message::{RequestId, Welcome};
 
@@ -57,6 +58,8 @@ pub(crate) struct Request {
 pub(crate) struct Lane {
     pub(crate) link: Link,
     pub(crate) incarnation: Option<u64>,
+    /// The clock of the task there, as it was welcomed first.
+    pub(crate) first_clock: Option<Clock>,
     pub(crate) pause: Duration,
     /// Since when there is no connection, and why.
     pub(crate) lost: Option<(Duration, String)>,
@@ -74,6 +77,7 @@ impl Lane {
         Self {
             link: Link::Opening,
             incarnation: None,
+            first_clock: None,
             pause: SHORTEST_PAUSE,
             lost: Some((now, "it has not answered yet".into())),
             window,
@@ -88,6 +92,7 @@ impl Lane {
     pub(crate) fn connected(&mut self, welcome: &Welcome) {
         self.link = Link::Open;
         self.incarnation = Some(welcome.incarnation);
+        self.first_clock.get_or_insert(welcome.clock);
         self.lost = None;
         self.window = self.window.min(welcome.window_bytes.max(1));
         self.forget_sent();
@@ -111,17 +116,8 @@ impl Lane {
         self.requests.values_mut().for_each(|request| request.sent = false);
     }
 
-    /// Connects when it is time, and sends what may be sent: first the log, then requests in their order. Requests wait
-    /// for the log, for they must see the pushes before them.
-    /// `open` is the pull that the task waits for.
-    pub(crate) fn pump(
-        &mut self,
-        now: Duration,
-        at: u16,
-        open: Option<u64>,
-        ids: &mut RequestId,
-        out: &mut Vec<AgentEffect>,
-    ) {
+    /// Connects when it is time, and sends what may be sent of the log.
+    pub(crate) fn pump(&mut self, now: Duration, at: u16, ids: &mut RequestId, out: &mut Vec<AgentEffect>) {
         if matches!(self.link, Link::Closed { retry_at } if retry_at <= now) {
             self.link = Link::Opening;
             out.push(AgentEffect::Connect { lane: at });
@@ -129,14 +125,19 @@ impl Lane {
         if self.link != Link::Open {
             return;
         }
-        for request in self.requests.values_mut() {
-            request.not_before = request.not_before.filter(|time| *time > now);
-        }
         while let Some(message) = self.log.next(self.window, &mut self.known, ids) {
             out.push(AgentEffect::Send { lane: at, message });
         }
-        if !self.log.all_sent() {
+    }
+
+    /// Sends the requests that may be sent, in their order. They wait for the log, for they must see the pushes before
+    /// them. `open` is the pull that the task waits for.
+    pub(crate) fn ask(&mut self, now: Duration, at: u16, open: Option<u64>, out: &mut Vec<AgentEffect>) {
+        if self.link != Link::Open {
             return;
+        }
+        for request in self.requests.values_mut() {
+            request.not_before = request.not_before.filter(|time| *time > now);
         }
         // Pulls asked ahead may wait for others; the open call does not wait behind them.
         let is_ahead = |r: &Request| matches!(r.owner, Owner::Ask { ask, .. } if Some(ask) != open);

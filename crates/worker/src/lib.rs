@@ -14,6 +14,7 @@
 pub mod agent;
 mod ahead;
 mod ask;
+mod broken;
 mod cache;
 mod clocks;
 mod habit;
@@ -32,6 +33,8 @@ pub mod state;
 
 pub use agent::{AgentStats, RemoteAgent};
 pub use ahead::{AheadAgent, Upcoming};
+#[cfg(feature = "broken")]
+pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, can_be_rounded, spread};
 pub use prefetch::AheadCounts;

@@ -7,6 +7,7 @@ use rpc::Message;
 use rpc::message::Pull;
 
 use crate::ask::Ask;
+use crate::broken::Broken;
 use crate::cache::copy;
 use crate::known::Parcel;
 use crate::lane::{Owner, Request};
@@ -110,8 +111,9 @@ impl AgentState {
         part: Part<'_>,
         clock: Clock,
     ) -> Result<Ask, Error> {
+        let of_any_age = self.lacks(Broken::CacheIgnoresFreshness);
         let state = &mut self.matrices[matrix];
-        let filled = state.cache.as_mut().and_then(|cache| cache.fill(&route, clock));
+        let filled = state.cache.as_mut().and_then(|cache| cache.fill(&route, clock, of_any_age));
         let Some(mut filled) = filled else { return Ok(self.ask_route(matrix, route, clock)) };
         let keys = Keys::Sorted(&filled.keys);
         let rest = match part {

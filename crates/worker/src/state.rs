@@ -14,6 +14,7 @@ use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
 use crate::ask::Ask;
+use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
 use crate::lane::{Lane, Link, Owner};
@@ -84,6 +85,8 @@ pub(crate) struct MatrixState {
 pub(crate) enum Call {
     Pull(Ask),
     Push,
+    /// Ends when the tick has gone out to every lane, over a connection that is not known to be gone.
+    Tick,
     Barrier(Meeting),
     Finish,
 }
@@ -121,6 +124,8 @@ pub struct AgentState {
     pub(crate) rest_limit_bytes: u64,
     pub(crate) ahead_counts: AheadCounts,
     pub(crate) effects: Vec<AgentEffect>,
+    /// The rule that is taken out.
+    broken: Option<Broken>,
 }
 
 impl AgentState {
@@ -164,7 +169,19 @@ impl AgentState {
             rest_limit_bytes: REST_LIMIT_BYTES,
             ahead_counts: AheadCounts::default(),
             effects,
+            broken: None,
         }
+    }
+
+    /// Takes a rule out, for the simulation.
+    #[cfg(feature = "broken")]
+    #[must_use]
+    pub fn without(self, rule: Option<Broken>) -> Self {
+        Self { broken: rule, ..self }
+    }
+
+    pub(crate) fn lacks(&self, rule: Broken) -> bool {
+        self.broken == Some(rule)
     }
 
     /// The task.
@@ -197,22 +214,18 @@ impl AgentState {
         all
     }
 
-    /// Breaks the promise of the cache: any row that is kept serves any pull. For the simulation, whose checker must
-    /// notice.
-    #[cfg(feature = "broken")]
-    pub fn ignore_freshness(&mut self) {
-        self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(|cache| {
-            cache.ignores_freshness = true;
-        });
-    }
-
     /// Takes what is to be done.
     pub fn effects(&mut self) -> Vec<AgentEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes the result of the open call, once it has one.
+    /// Takes the result of the open call, once it has one. A tick has none before its effects are carried out: a connection
+    /// may turn out to be gone.
     pub fn outcome(&mut self) -> Option<Result<Outcome, Error>> {
+        let is_tick = matches!(self.call, Some(Call::Tick)) && self.effects.is_empty();
+        if is_tick && !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) {
+            self.end(Ok(Outcome::Done));
+        }
         self.outcome.take()
     }
 
@@ -248,6 +261,8 @@ impl AgentState {
         match &self.call {
             None => false,
             Some(Call::Push) => lane.log.bytes() > lane.window,
+            Some(Call::Tick) if self.lacks(Broken::TicksAreNotAwaited) => false,
+            Some(Call::Tick) => lane.link != Link::Open || !lane.log.all_sent(),
             Some(Call::Pull(open)) => {
                 lane.requests.values().any(|r| matches!(r.owner, Owner::Ask { ask, .. } if ask == open.id))
             }
@@ -293,8 +308,12 @@ impl AgentState {
             Some(Call::Pull(ask)) => Some(ask.id),
             _ => None,
         };
+        let overtakes = self.lacks(Broken::RequestsOvertakeLog);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
-            lane.pump(now, at, open, &mut self.ids, &mut self.effects);
+            lane.pump(now, at, &mut self.ids, &mut self.effects);
+            if overtakes || lane.log.all_sent() {
+                lane.ask(now, at, open, &mut self.effects);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use common::{World, fault, layout, spec};
 use matrix::{Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
 use rpc::Message;
 use rpc::message::{FaultKind, KeyList};
-use worker::{AgentEffect, Outcome};
+use worker::{AgentEffect, AgentState, Outcome};
 
 const W: MatrixId = MatrixId(0);
 
@@ -282,17 +282,75 @@ fn a_barrier_ends_an_open_step_and_brings_the_sum_to_the_home_lane_only() {
 }
 
 #[test]
-fn a_tick_goes_to_all_lanes_and_several_become_one_for_a_lane_that_is_away() {
+fn a_tick_goes_to_all_lanes_and_costs_no_answer() {
     let mut world = world(Consistency::Asp, 2);
-    world.step(0, 0, (0, 0));
+    settle(&mut world);
     for _ in 0..5 {
+        world.agent.tick(world.now);
+        world.carry_out();
+        assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)));
+    }
+    let ticks = world.sent.iter().filter(|(_, message)| matches!(message, Message::Tick(_)));
+    assert_eq!((ticks.count(), world.sent.len()), (10, 10));
+    settle(&mut world);
+    assert!(world.lanes.iter().all(|lane| lane.clock == 5));
+}
+
+#[test]
+fn a_tick_ends_when_a_lane_that_is_away_is_told_too() {
+    let mut world = world(Consistency::Asp, 2);
+    settle(&mut world);
+    world.step(1, 3, (0, 0));
+    world.agent.tick(world.now);
+    world.carry_out();
+    assert_eq!(world.agent.outcome(), None, "lane 1 is away");
+    settle(&mut world);
+    assert_eq!((world.agent.outcome(), world.lanes[0].clock), (None, 1));
+    world.wait();
+    world.step(1, 0, (0, 0));
+    assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)));
+    settle(&mut world);
+    assert_eq!(world.lanes[1].clock, 1);
+}
+
+#[test]
+fn a_tick_behind_a_push_that_fills_the_window_of_the_lane_ends_when_it_is_out() {
+    let mut world = world(Consistency::Asp, 1);
+    world.lanes[0].window = 1;
+    let values = i64::owned(vec![1; 200]);
+    world.agent.push(world.now, W, rows(&many_keys()), values.as_values());
+    world.carry_out();
+    assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)), "how small the window is is not known yet");
+    world.agent.tick(world.now);
+    world.step(0, 0, (0, 0));
+    assert_eq!(world.agent.outcome(), None, "the push fills the window");
+    assert_eq!(world.run(), Ok(Outcome::Done));
+    settle(&mut world);
+    assert_eq!(world.lanes[0].clock, 1);
+}
+
+#[test]
+fn another_attempt_goes_on_at_the_lowest_clock_and_its_repeats_are_not_sent() {
+    let mut world = world(Consistency::Asp, 2);
+    let keys = many_keys();
+    for _ in 0..2 {
+        push(&mut world, &keys, 1).unwrap();
         tick(&mut world);
     }
     settle(&mut world);
-    let count =
-        |lane| world.sent.iter().filter(|(at, m)| *at == lane && matches!(m, Message::Tick(_))).count();
-    assert_eq!((count(0), count(1)), (5, 1));
-    assert!(world.lanes.iter().all(|lane| lane.clock == 5));
+    world.lanes[1].clock = 1;
+    let mut next = World { agent: AgentState::new(world.now, world.agent.layout().clone(), 0), ..world };
+    next.wires = vec![common::Wire::default(), common::Wire::default()];
+    next.sent.clear();
+    assert_eq!(next.agent.resume_clock(), None, "no lane has said where the task is");
+    settle(&mut next);
+    assert_eq!(next.agent.resume_clock(), Some(1));
+    next.agent.start_at(1);
+    push(&mut next, &keys, 1).unwrap();
+    tick(&mut next);
+    assert_eq!(pull(&mut next, &keys).unwrap(), vec![2; keys.len()]);
+    assert!(next.sent.iter().all(|(_, message)| !matches!(message, Message::Push(_))), "both lanes have it");
+    assert_eq!((next.lanes[0].clock, next.lanes[1].clock), (2, 2));
 }
 
 #[test]

@@ -7,11 +7,13 @@ use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
 use serde_json::json;
 
-use super::world::{LEASE, World, server, worker};
+use super::world::{HEARTBEAT, LEASE, World, server, worker};
 use crate::Settings;
 use crate::runner::{Event, RunnerWord};
 
 /// Just before a lease that began at 0 is over.
+/// A member is missed one heartbeat before its lease is over.
+const MISSED: Duration = Duration::from_millis(4_500);
 const IN_TIME: Duration = Duration::from_nanos(5_000_000_000 - 1);
 
 #[test]
@@ -60,7 +62,7 @@ fn a_lease_is_over_at_its_exact_time() {
     world.now = Duration::from_secs(3);
     world.beat(2, 2);
     world.effects.clear();
-    assert_eq!(world.master.next_time(), Some(silent_since + LEASE));
+    assert_eq!(world.master.next_time(), Some(silent_since + MISSED));
     world.at(silent_since + IN_TIME);
     assert!(world.effects.is_empty());
     world.at(silent_since + LEASE);
@@ -78,7 +80,7 @@ fn whatever_a_member_says_keeps_it_alive_and_a_heartbeat_is_answered() {
     world.register(1, "a", 10, server());
     world.now = Duration::from_secs(4);
     world.hear(1, 0, ControlBody::Heard { count: 0 });
-    assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + LEASE));
+    assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + MISSED));
     world.beat(1, 1);
     assert_eq!(world.bodies_to(1), [ControlBody::Alive]);
     world.beat(1, 5);
@@ -94,7 +96,7 @@ fn the_same_incarnation_comes_back_in_time_with_its_number() {
     world.close(1);
     world.at(IN_TIME);
     assert_eq!(world.register(2, "a", 10, worker()), Some(1));
-    assert_eq!(world.master.next_time(), Some(IN_TIME + LEASE));
+    assert_eq!(world.master.next_time(), Some(IN_TIME + MISSED));
     world.close(1);
     world.beat(2, 1);
     assert_eq!(
@@ -171,11 +173,26 @@ fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
     let mut world = World::new();
     world.register(1, "a", 10, worker());
     let woke = Duration::from_mins(1);
-    world.at(woke);
+    world.wake_at(woke);
     assert!(!world.is_closed(1), "its heartbeats may lie in the socket");
-    assert_eq!(world.master.next_time(), Some(woke + Duration::from_millis(500)));
-    world.at(woke + Duration::from_millis(500));
+    assert_eq!(world.master.next_time(), Some(woke + HEARTBEAT));
+    world.at(woke + HEARTBEAT);
     assert!(world.is_closed(1));
+}
+
+/// What lies in the sockets is read one by one, and the clock is looked at in between.
+#[test]
+fn a_master_that_slept_and_reads_one_member_first_does_not_bury_the_other() {
+    let mut world = World::new();
+    world.register(1, "a", 10, worker());
+    world.register(2, "b", 20, worker());
+    world.now = Duration::from_mins(1);
+    world.beat(1, 1);
+    world.wake_at(world.now);
+    assert!(!world.is_closed(2), "its heartbeat is the next to be read");
+    world.beat(2, 2);
+    world.at(world.now + IN_TIME);
+    assert!(!world.is_closed(1) && !world.is_closed(2));
 }
 
 #[test]
@@ -206,6 +223,21 @@ fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
     assert_eq!(told.len(), 3);
     world.hear(2, 4, ControlBody::FromTask { job, body: json!("fourth") });
     assert!(world.is_closed(2), "a gap");
+}
+
+#[test]
+fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
+    let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
+    world.register(1, "a", 10, worker());
+    let job = world.submit("it talks", 0, 1);
+    let word = |number: u32| RunnerWord::ToTask { worker: 1, body: json!(number) };
+    (1..=3).for_each(|number| world.runner(job, word(number)));
+    assert_eq!(world.bodies_to(1).len(), 2, "the third is above the limit");
+    world.hear(1, 0, ControlBody::Heard { count: 2 });
+    world.runner(job, word(4));
+    assert!(world.bodies_to(1).is_empty(), "the third is missing before it");
+    world.at(world.now);
+    assert!(world.is_closed(1));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::runner::{Event, JobStart, RunnerOrder, RunnerWord};
 use crate::{MasterState, Settings};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// The master, the time, and what it said that was not looked at yet.
 pub(crate) struct World {
@@ -42,7 +43,17 @@ impl World {
         self.master.on_message(self.now, from, message, &mut self.effects);
     }
 
+    /// Time goes on, and the master is called whenever it wants to be.
     pub(crate) fn at(&mut self, now: Duration) {
+        while let Some(due) = self.master.next_time().filter(|due| *due <= now) {
+            self.now = self.now.max(due);
+            self.master.on_time(self.now, &mut self.effects);
+        }
+        self.now = now;
+    }
+
+    /// The master stands still until then.
+    pub(crate) fn wake_at(&mut self, now: Duration) {
         self.now = now;
         self.master.on_time(now, &mut self.effects);
     }

@@ -39,20 +39,24 @@ impl Join {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         let header = &mut out.header;
         (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        header.index = self.generation;
     }
 
     pub(super) fn get(frame: &Frame) -> Self {
-        Self { request: frame.header.request, job: frame.header.job, task: frame.header.task }
+        let header = &frame.header;
+        Self { request: header.request, job: header.job, task: header.task, generation: header.index }
     }
 }
 
 impl Joined {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         (out.header.request, out.header.clock) = (self.request, self.clock);
+        out.header.index = self.generation;
     }
 
     pub(super) fn get(frame: &Frame) -> Self {
-        Self { request: frame.header.request, clock: frame.header.clock }
+        let header = &frame.header;
+        Self { request: header.request, clock: header.clock, generation: header.index }
     }
 }
 

@@ -31,7 +31,9 @@ pub struct Leave {
     pub task: u32,
 }
 
-/// A new task, which starts at m. `task` is the next number, the same at all lanes. Answered by [`Joined`].
+/// A new task, which starts at m. `task` is the next number, the same at all lanes. The home lane is asked first: it says
+/// how many barriers are over, and the others are told, so that all count the barriers of the task from the same one. A
+/// lane where an earlier barrier is still open answers `busy`. Answered by [`Joined`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// Of this request.
@@ -40,6 +42,8 @@ pub struct Join {
     pub job: JobId,
     /// The number of the new task.
     pub task: u32,
+    /// Barriers that are over at the home lane, as its answer says; the home lane itself knows it.
+    pub generation: u32,
 }
 
 /// The answer to [`Join`]. The task goes on from the largest clock that any lane says.
@@ -49,6 +53,8 @@ pub struct Joined {
     pub request: RequestId,
     /// The clock of the task at this lane.
     pub clock: u64,
+    /// Barriers of the job that were over before the task joined.
+    pub generation: u32,
 }
 
 /// The task waits for all others, and holds nobody back while it does. Held until all live tasks have come, at most

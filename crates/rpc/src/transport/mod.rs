@@ -211,6 +211,23 @@ impl Receiver {
         Message::from_frame(self.receive_frame()?)
     }
 
+    /// The next message if it is here, without a wait. For a connection whose two ends are held by one thread: nobody may
+    /// send meanwhile.
+    pub fn receive_now(&mut self) -> Result<Option<Message>, Error> {
+        loop {
+            if let Some(frame) = self.reader.frame()? {
+                return Message::from_frame(frame).map(Some);
+            }
+            match self.stream.read_now(self.reader.space(), self.limit.get()) {
+                Ok(0) => return Err(Error::Closed),
+                Ok(count) => self.reader.filled(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if Error::is_wait(error.kind()) => return Ok(None),
+                Err(error) => return Err(Error::io("receive", error)),
+            }
+        }
+    }
+
     fn receive_frame(&mut self) -> Result<Frame, Error> {
         let mut deadline = None;
         loop {

@@ -34,6 +34,30 @@ impl Stream {
         }
     }
 
+    /// Reads what is here. `limit` is that of the other reads, which stays.
+    pub(super) fn read_now(&self, into: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                let result = Read::read(&mut &*stream, into);
+                stream.set_nonblocking(false)?;
+                result
+            }
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                let result = Read::read(&mut &*stream, into);
+                stream.set_nonblocking(false)?;
+                result
+            }
+            Stream::Memory(stream) => {
+                stream.set_read_limit(Some(Duration::ZERO));
+                let result = stream.read(into);
+                stream.set_read_limit(limit);
+                result
+            }
+        }
+    }
+
     pub(super) fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => Write::write_vectored(&mut &*stream, slices),

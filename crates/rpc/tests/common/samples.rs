@@ -151,8 +151,10 @@ fn clocks() -> Vec<(&'static str, Message)> {
     vec![
         ("tick", Message::Tick(Tick { request: 0, job: 2, task: 3, clock: 5 })),
         ("leave", Message::Leave(Leave { request: 22, job: 2, task: 3 })),
-        ("join", Message::Join(Join { request: 23, job: 2, task: 4 })),
-        ("joined", Message::Joined(Joined { request: 23, clock: 10 })),
+        ("join", Message::Join(Join { request: 23, job: 2, task: 4, generation: 0 })),
+        ("join_behind_barriers", Message::Join(Join { request: 23, job: 2, task: 4, generation: 3 })),
+        ("joined", Message::Joined(Joined { request: 23, clock: 10, generation: 0 })),
+        ("joined_behind_barriers", Message::Joined(Joined { request: 23, clock: 10, generation: 3 })),
         ("barrier", Message::Barrier(barrier(Some(vec![1.0, 2.0])))),
         ("barrier_without_part", Message::Barrier(barrier(None))),
         ("released", Message::Released(Released { request: 24, clock: 5, sum: vec![3.0] })),

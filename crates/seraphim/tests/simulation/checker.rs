@@ -55,6 +55,8 @@ struct Known {
     removals: usize,
     /// Since when it holds nobody back, where it does not.
     free_since: u64,
+    /// The highest clock of the attempts before this one.
+    again: Option<u64>,
 }
 
 struct Checker<'a> {
@@ -86,6 +88,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
         push_needs: 0,
         removals: 0,
         free_since: 0,
+        again: None,
     };
     let mut tasks = vec![first.clone(); scenario.task_count as usize];
     tasks.push(Known { life: Life::NotYet, ..first });
@@ -155,9 +158,11 @@ impl Checker<'_> {
                 }
             }
             What::Tick { clock } => {
-                self.tasks[at].clock = *clock;
-                self.tasks[at].ticks.push((*clock, entry.time));
+                let task = &mut self.tasks[at];
+                task.clock = task.clock.max(*clock);
+                task.ticks.push((*clock, entry.time));
             }
+            What::Again { clock } => self.goes_on(at, *clock),
             What::Pulled { matrix, clock, begun, cells } => {
                 self.facts.pulls += 1;
                 self.facts.empty_pulls += u64::from(cells.is_empty());
@@ -194,7 +199,7 @@ impl Checker<'_> {
                 let is_far = others.map(|task| task.clock).min().is_some_and(|slowest| slowest > clock + 1);
                 self.facts.removals_at_a_gap += u64::from(is_far && is_first);
             }
-            What::Joined { clock } => self.check_joined(entry, *clock),
+            What::Joined { clock, generation } => self.check_joined(entry, *clock, *generation),
             What::Failed { error } => {
                 let expected = self.has_crashed || self.tasks[at].life == Life::Gone;
                 self.tasks[at].life = Life::Gone;
@@ -207,6 +212,14 @@ impl Checker<'_> {
                 self.facts.crashes += 1;
             }
         }
+    }
+
+    /// Another attempt of a task goes on.
+    fn goes_on(&mut self, at: usize, clock: u64) {
+        let task = &mut self.tasks[at];
+        self.facts.attempts += 1;
+        self.facts.attempts_behind += u64::from(clock < task.clock);
+        task.again = Some(task.clock);
     }
 
     /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.
@@ -264,7 +277,12 @@ impl Checker<'_> {
             }
             Consistency::Asp => (0, made.len()),
         };
-        if is_own && consistency != Consistency::Bsp {
+        let reader = &self.tasks[entry.task as usize];
+        let is_again = reader.again.is_some_and(|highest| clock <= highest);
+        let most = if is_again { made.len() } else { most };
+        if is_own && is_again {
+            // What it has not pushed again yet may be there, or not.
+        } else if is_own && consistency != Consistency::Bsp {
             let stale = self.scenario.prefetch() == Prefetch::Stale;
             least = if stale { below(clock.saturating_sub(1)) } else { made.len() };
             self.facts.own_missed += u64::from(count < made.len());
@@ -293,7 +311,7 @@ impl Checker<'_> {
             let text = format!("{}: {count} pushes, it had seen {before}", what());
             self.fault(entry, text);
         }
-        if consistency == Consistency::Bsp {
+        if consistency == Consistency::Bsp && !is_again {
             let first = *self.values.entry((clock, counter)).or_insert(cell.value);
             if first != cell.value {
                 let text = format!("{}, another reader saw {first} at this clock", what());
@@ -325,7 +343,7 @@ impl Checker<'_> {
         for (_, part) in self.parts.range((generation, 0)..(generation + 1, 0)) {
             expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
-        if self.scenario.drama == Drama::Nothing && expected != sum {
+        if matches!(self.scenario.drama, Drama::Nothing | Drama::Join) && expected != sum {
             let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
             self.fault(entry, text);
         }
@@ -340,7 +358,7 @@ impl Checker<'_> {
     }
 
     /// A task that joins starts at m: no later than any task that works.
-    fn check_joined(&mut self, entry: &Entry, clock: u64) {
+    fn check_joined(&mut self, entry: &Entry, clock: u64, generation: u64) {
         let working = self.tasks.iter().filter(|task| task.life == Life::Works);
         if let Some(slowest) = working.map(|task| task.clock).min()
             && slowest < clock
@@ -348,7 +366,10 @@ impl Checker<'_> {
             self.fault(entry, format!("joined at clock {clock}, while a task was at clock {slowest}"));
         }
         self.facts.joins += 1;
+        self.facts.joins_behind_barriers += u64::from(generation > 0);
         let task = &mut self.tasks[entry.task as usize];
+        // Those that were over count as passed: what was pushed before them is there.
+        (task.barriers, task.passed) = (vec![0; generation as usize], generation as usize);
         (task.life, task.clock) = (Life::Works, clock);
         task.ticks.push((clock, entry.time));
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use math::random::Stream;
 use rpc::Message;
 use rpc::message::{Hello, Join, Leave, OpenJob, Role};
+use rpc::service::Effect;
 use server::{Broken, LaneConfig, LaneState};
 
 use crate::history::{History, What};
 use crate::network::Connection;
-use crate::scenario::{Drama, JOB, Scenario, random};
+use crate::scenario::{Drama, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
 
@@ -38,6 +39,7 @@ pub(crate) struct Lane {
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
     broken: Option<Broken>,
+    pub(crate) broken_agent: Option<worker::Broken>,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule,
     pub(crate) random: Stream,
@@ -45,8 +47,12 @@ pub(crate) struct Cluster {
     pub(crate) tasks: Vec<Task>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) history: History,
-    /// What lanes said to the tool that lets a task in.
-    joined: Vec<u64>,
+    /// What lanes said to the tool that lets a task in: clocks and generations.
+    joined: Vec<(u64, u32)>,
+    /// What lanes want done for connections of another job; and when they go on.
+    pub(crate) of_others: Vec<(usize, Vec<Effect>)>,
+    pub(crate) resumes: Vec<(u64, usize)>,
+    count: u64,
 }
 
 pub(crate) fn time(micros: u64) -> Duration {
@@ -54,27 +60,39 @@ pub(crate) fn time(micros: u64) -> Duration {
 }
 
 impl Cluster {
-    pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
+    /// A job, on lanes of its own when there are none.
+    pub(crate) fn new(
+        scenario: Scenario,
+        lanes: Vec<Lane>,
+        broken: Option<Broken>,
+        broken_agent: Option<worker::Broken>,
+    ) -> Self {
         let mut cluster = Self {
             broken,
+            broken_agent,
             now: 0,
             schedule: Schedule::default(),
             random: random(scenario.seed, 1),
-            lanes: Vec::new(),
+            lanes,
             tasks: Vec::new(),
             connections: Vec::new(),
             history: History::new(&scenario),
             joined: Vec::new(),
+            of_others: Vec::new(),
+            resumes: Vec::new(),
+            count: 0,
             scenario,
         };
         for lane in 0..cluster.scenario.lane_count {
-            let state = Some(cluster.new_lane(lane, 1));
-            cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+            if usize::from(lane) == cluster.lanes.len() {
+                let state = Some(cluster.new_lane(lane, 1));
+                cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+            }
             cluster.open_job(lane);
         }
         let layout = cluster.scenario.layout();
         for task in 0..cluster.scenario.task_count {
-            let task = Task::new(0, &cluster.scenario, layout.clone(), task, 0);
+            let task = Task::new(0, &cluster.scenario, layout.clone(), task, cluster.broken_agent);
             cluster.add_task(task);
         }
         cluster.plan_drama();
@@ -98,7 +116,7 @@ impl Cluster {
         let layout = self.scenario.layout();
         let open = OpenJob {
             request: 1,
-            job: JOB,
+            job: self.scenario.job,
             task_count: layout.task_count,
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
             held: layout.held_by(lane),
@@ -131,10 +149,8 @@ impl Cluster {
                 }
             }
             Drama::Join => {
-                for lane in 0..lanes {
-                    let late = self.random.below(100_000);
-                    self.schedule.put(start + late, Event::Join { lane });
-                }
+                let lane = usize::from(self.scenario.layout().home);
+                self.schedule.put(start, Event::Join { lane });
             }
             Drama::Crash => {
                 let lane = self.random.below(lanes as u64) as usize;
@@ -145,6 +161,13 @@ impl Cluster {
                 }
             }
             Drama::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
+            Drama::Restart => {
+                for _ in 0..=self.random.below(4) {
+                    let task = self.random.below(self.tasks.len() as u64) as usize;
+                    let at = self.random.below(400_000);
+                    self.schedule.put(at, Event::Again { task });
+                }
+            }
         }
         if self.scenario.pauses {
             for _ in 0..=self.random.below(4) {
@@ -159,24 +182,28 @@ impl Cluster {
         }
     }
 
-    /// Runs until nothing happens any more.
-    pub(crate) fn run(mut self) -> History {
-        let mut count = 0;
-        while let Some((time, event)) = self.schedule.next() {
-            self.now = time;
-            count += 1;
-            if time > TIME_LIMIT || count > EVENT_LIMIT {
-                self.history.stuck = Some(format!("after {count} events it is {time} us: {}", self.state()));
-                return self.history;
-            }
-            self.happens(event);
+    /// What happens next happens; false when the run is stuck.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((time, event)) = self.schedule.next() else { return true };
+        self.now = time;
+        self.count += 1;
+        if time > TIME_LIMIT || self.count > EVENT_LIMIT {
+            self.history.stuck =
+                Some(format!("after {} events it is {time} us: {}", self.count, self.state()));
+            return false;
         }
+        self.happens(event);
+        true
+    }
+
+    /// Nothing happens any more.
+    pub(crate) fn end(&mut self) {
         let alive = |task: &&Task| task.is_alive() && task.stands_until != u64::MAX;
         if self.tasks.iter().any(|task| alive(&task)) {
             self.history.stuck = Some(format!("nothing happens any more: {}", self.state()));
         }
         self.export();
-        self.history
+        self.replace_and_restore_rows();
     }
 
     fn state(&self) -> String {
@@ -202,6 +229,7 @@ impl Cluster {
             Event::PauseLane { lane } => {
                 let until = self.now + self.random.below(LONGEST_PAUSE);
                 self.lanes[lane].stands_until = until;
+                self.resumes.push((until, lane));
                 self.schedule.put(until, Event::ResumeLane { lane });
             }
             Event::ResumeLane { lane } => {
@@ -226,10 +254,11 @@ impl Cluster {
                 self.tasks[0].is_removed |= self.tasks[0].is_alive();
                 if self.tasks[0].is_removed {
                     self.note(task, What::Removed);
-                    self.tool_says(lane, Message::Leave(Leave { request: 2, job: JOB, task }));
+                    self.tool_says(lane, Message::Leave(Leave { request: 2, job: self.scenario.job, task }));
                 }
             }
             Event::Join { lane } => self.join(lane),
+            Event::Again { task } => self.begin_again(task),
             Event::Crash { lane } => self.crash(lane),
             Event::Restart { lane } => {
                 let incarnation = self.lanes[lane].incarnation + 1;
@@ -243,24 +272,41 @@ impl Cluster {
         self.history.entries.push(crate::history::Entry { time: self.now, task, what });
     }
 
-    /// Lets a task in, unless all have left; when all lanes have said their clock, it begins.
+    /// Lets a task in, unless all have left: first at the home lane, then at the others; when all have said their clock,
+    /// it begins.
     fn join(&mut self, lane: usize) {
         let task = self.scenario.task_count;
         if self.joined.is_empty() && !self.tasks.iter().any(Task::is_alive) {
             return;
         }
-        let join = Join { request: 2, job: JOB, task };
-        let answers = self.tool_says(lane, Message::Join(join));
-        let Some(Message::Joined(joined)) = answers.into_iter().next() else {
-            return self.history.seen.push(format!("lane {lane} did not let task {task} in"));
-        };
-        self.joined.push(joined.clock);
+        let generation = self.joined.first().map_or(0, |(_, generation)| *generation);
+        let join = Join { request: 2, job: self.scenario.job, task, generation };
+        let answer = self.tool_says(lane, Message::Join(join)).into_iter().next();
+        match answer {
+            Some(Message::Joined(joined)) => self.joined.push((joined.clock, joined.generation)),
+            Some(Message::Fault(fault)) if fault.kind.retry_may_help() => {
+                self.history.facts.busy_joins += 1;
+                let later = self.now + u64::from(fault.retry_after_ms) * 1_000;
+                return self.schedule.put(later, Event::Join { lane });
+            }
+            other => {
+                return self.history.seen.push(format!("lane {lane} did not let task {task} in: {other:?}"));
+            }
+        }
+        if self.joined.len() == 1 {
+            for other in (0..self.lanes.len()).filter(|other| *other != lane) {
+                let late = self.random.below(100_000);
+                self.schedule.put(self.now + late, Event::Join { lane: other });
+            }
+        }
         if self.joined.len() == self.lanes.len() {
-            let clock = self.joined.iter().copied().max().unwrap_or(0);
+            let clock = self.joined.iter().map(|(clock, _)| *clock).max().unwrap_or(0);
+            let generation = u64::from(self.joined[0].1);
             let mut layout = self.scenario.layout();
             layout.task_count += 1;
-            let new = Task::new(self.now, &self.scenario, layout, task, clock);
-            self.note(task, What::Joined { clock });
+            let mut new = Task::new(self.now, &self.scenario, layout, task, self.broken_agent);
+            new.join(clock, generation);
+            self.note(task, What::Joined { clock, generation });
             self.add_task(new);
         }
     }

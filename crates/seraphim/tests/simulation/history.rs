@@ -33,7 +33,9 @@ pub(crate) enum What {
     /// A tool takes it out at one more lane.
     Removed,
     /// Begins at this clock, later than the others.
-    Joined { clock: u64 },
+    Joined { clock: u64, generation: u64 },
+    /// Another attempt goes on at this clock, and does what was done behind it again.
+    Again { clock: u64 },
     /// A lane has lost all that it held. It concerns no task.
     Crashed,
     /// Ended with an error.
@@ -61,6 +63,17 @@ pub(crate) struct Facts {
     pub(crate) older_than_bsp: u64,
     pub(crate) barriers: u64,
     pub(crate) joins: u64,
+    /// Tasks that joined when a barrier was over.
+    pub(crate) joins_behind_barriers: u64,
+    /// Attempts that went on at a clock where a lane was ahead.
+    pub(crate) attempts: u64,
+    pub(crate) attempts_behind: u64,
+    /// Lanes that sent a task that joins away for a while.
+    pub(crate) busy_joins: u64,
+    /// Lanes whose rows were replaced and put back at the end.
+    pub(crate) restores: u64,
+    /// Jobs that ran beside another one.
+    pub(crate) second_jobs: u64,
     /// Tasks that were taken out more than one clock behind the slowest of the others.
     pub(crate) removals_at_a_gap: u64,
     pub(crate) crashes: u64,
@@ -86,6 +99,12 @@ impl Facts {
         self.older_than_bsp += other.older_than_bsp;
         self.barriers += other.barriers;
         self.joins += other.joins;
+        self.joins_behind_barriers += other.joins_behind_barriers;
+        self.attempts += other.attempts;
+        self.attempts_behind += other.attempts_behind;
+        self.busy_joins += other.busy_joins;
+        self.restores += other.restores;
+        self.second_jobs += other.second_jobs;
         self.removals_at_a_gap += other.removals_at_a_gap;
         self.crashes += other.crashes;
         self.left_beside_paused += other.left_beside_paused;
@@ -103,7 +122,9 @@ impl Facts {
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
         let ahead = [self.read_ahead, self.own_missed, self.cached_rows, self.evicted_rows];
-        counts.iter().chain(&more).chain(&ahead).all(|count| *count > 0)
+        let joins = [self.joins_behind_barriers, self.busy_joins];
+        let last = [self.attempts, self.attempts_behind, self.restores, self.second_jobs];
+        counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(&last).all(|count| *count > 0)
     }
 }
 

@@ -7,18 +7,23 @@ use rpc::service::{Effect, Service};
 use crate::cluster::{Cluster, TOOL, time};
 use crate::history::{Cell, What};
 use crate::network::{Connection, Item, answer_of, request_of};
-use crate::scenario::JOB;
 use crate::schedule::Event;
+
+/// The connection of a number that a lane says.
+fn place(number: u64) -> usize {
+    (number & u64::from(u32::MAX)) as usize
+}
 
 impl Cluster {
     /// The tool stands beside the lane: nothing is lost between them.
     pub(crate) fn tool_says(&mut self, lane: usize, message: Message) -> Vec<Message> {
         let Some(state) = &mut self.lanes[lane].state else { return Vec::new() };
         let mut effects = Vec::new();
-        state.on_message(time(self.now), TOOL, message, &mut effects);
+        let tool = TOOL - u64::from(self.scenario.job);
+        state.on_message(time(self.now), tool, message, &mut effects);
         let mut answers = Vec::new();
         effects.retain(|effect| match effect {
-            Effect::Send { connection: TOOL, message } => {
+            Effect::Send { connection, message } if *connection == tool => {
                 answers.push(message.clone());
                 false
             }
@@ -28,12 +33,28 @@ impl Cluster {
         answers
     }
 
+    /// The number of a connection at the lanes.
+    pub(crate) fn number(&self, connection: usize) -> u64 {
+        (u64::from(self.scenario.job) << 32) + connection as u64
+    }
+
     pub(crate) fn lane_does(&mut self, lane: usize, effects: Vec<Effect>) {
-        for effect in effects {
+        let own = |effect: &Effect| {
+            let (Effect::Send { connection, .. }
+            | Effect::Close { connection }
+            | Effect::Pause { connection }
+            | Effect::Resume { connection }) = effect;
+            connection >> 32 == u64::from(self.scenario.job)
+        };
+        let (own, other): (Vec<_>, Vec<_>) = effects.into_iter().partition(own);
+        if !other.is_empty() {
+            self.of_others.push((lane, other));
+        }
+        for effect in own {
             match effect {
-                Effect::Send { connection, message } => self.send_down(connection as usize, message),
+                Effect::Send { connection, message } => self.send_down(place(connection), message),
                 Effect::Close { connection } => {
-                    let at = connection as usize;
+                    let at = place(connection);
                     let delay = self.delay();
                     self.connections[at].down.put(self.now, delay, Item::Closed);
                     self.look_down(at);
@@ -44,10 +65,10 @@ impl Cluster {
                     self.connections[at].is_paused = false;
                     self.look_up(at);
                 }
-                Effect::Pause { connection } => self.connections[connection as usize].is_paused = true,
+                Effect::Pause { connection } => self.connections[place(connection)].is_paused = true,
                 Effect::Resume { connection } => {
-                    self.connections[connection as usize].is_paused = false;
-                    self.look_up(connection as usize);
+                    self.connections[place(connection)].is_paused = false;
+                    self.look_up(place(connection));
                 }
             }
         }
@@ -79,6 +100,7 @@ impl Cluster {
 
     /// What comes first on the way to the lane has perhaps come.
     pub(crate) fn up(&mut self, at: usize, ticket: u64) {
+        let number = self.number(at);
         let connection = &mut self.connections[at];
         let lane = connection.lane;
         let stands = self.lanes[lane].stands_until > self.now || connection.is_paused;
@@ -100,14 +122,14 @@ impl Cluster {
                 if self.scenario.frames_of_echo > 0 && !is_echo {
                     connection.told.push(message.clone());
                 }
-                state.on_message(now, at as u64, message, &mut effects);
+                state.on_message(now, number, message, &mut effects);
                 if !is_echo {
                     self.perhaps_echo(at);
                 }
             }
             (None, Some(state)) => {
                 if std::mem::take(&mut connection.is_served) {
-                    state.on_closed(now, at as u64, &mut effects);
+                    state.on_closed(now, number, &mut effects);
                 }
             }
             (_, None) => {
@@ -171,7 +193,7 @@ impl Cluster {
     pub(crate) fn export(&mut self) {
         for lane in 0..self.lanes.len() {
             for matrix in 0..self.scenario.counters.len() {
-                let export = Export { request: 9, job: JOB, matrix: matrix as u32, offset: 0 };
+                let export = Export { request: 9, job: self.scenario.job, matrix: matrix as u32, offset: 0 };
                 let answers = self.tool_says(lane, Message::Export(export));
                 let Some(Message::ExportPage(page)) = answers.into_iter().next() else { continue };
                 for (key, value) in page.keys.iter().zip(crate::task::whole(&page.values)) {

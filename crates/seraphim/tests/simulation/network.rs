@@ -49,6 +49,8 @@ pub(crate) struct Connection {
     pub(crate) told: Vec<Message>,
     /// So many of the next frames are echoes, of which there are none.
     pub(crate) echo_count: usize,
+    /// The last tick that was sent over it.
+    pub(crate) ticked: u64,
     /// How often each request came and was not answered yet: none is answered more often than it came.
     pub(crate) open_requests: BTreeMap<RequestId, u32>,
 }
@@ -154,6 +156,7 @@ impl Connection {
             is_served: false,
             told: Vec::new(),
             echo_count: 0,
+            ticked: 0,
             open_requests: BTreeMap::new(),
         }
     }

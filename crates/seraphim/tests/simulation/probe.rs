@@ -52,6 +52,8 @@ enum Style {
 pub(crate) struct Probe {
     task: u32,
     random: Stream,
+    /// Another one, so that what a task does again does not depend on when.
+    random_of_thinks: Stream,
     style: Style,
     thinks: u64,
     acts: VecDeque<Act>,
@@ -81,6 +83,7 @@ impl Probe {
             steps: 0,
             stretches,
             generation: 0,
+            random_of_thinks: crate::scenario::random(scenario.seed, 200 + u64::from(task)),
             random,
         };
         probe.begin_stretch(scenario);
@@ -93,9 +96,30 @@ impl Probe {
         self.steps = if self.random.below(3) == 0 { self.random.below(limit + 1) } else { limit };
     }
 
+    /// The others have passed so many barriers before this task came.
+    pub(crate) fn start_behind(&mut self, generation: u64) {
+        self.generation = generation;
+        self.stretches = self.stretches.saturating_sub(generation);
+    }
+
+    /// Goes on behind so many ticks; the number of pushes before them.
+    pub(crate) fn skip(&mut self, scenario: &Scenario, clock: u64) -> usize {
+        let (mut ticks, mut pushes) = (0, 0);
+        while ticks < clock {
+            match self.next(scenario) {
+                Some(Act::Tick) => ticks += 1,
+                Some(Act::Push { .. }) => pushes += 1,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        pushes
+    }
+
     /// Time until the next call, in microseconds.
     pub(crate) fn think(&mut self) -> u64 {
-        if self.random.below(3) == 0 { self.random.below(self.thinks + 1) } else { 0 }
+        let random = &mut self.random_of_thinks;
+        if random.below(3) == 0 { random.below(self.thinks + 1) } else { 0 }
     }
 
     /// The next call; `None` after the last.
@@ -104,6 +128,14 @@ impl Probe {
             self.plan(scenario);
         }
         self.acts.pop_front()
+    }
+
+    /// The next call, which stays the next.
+    pub(crate) fn peek(&mut self, scenario: &Scenario) -> Option<&Act> {
+        if self.acts.is_empty() {
+            self.plan(scenario);
+        }
+        self.acts.front()
     }
 
     fn plan(&mut self, scenario: &Scenario) {

@@ -24,6 +24,8 @@ pub(crate) enum Drama {
     Crash,
     /// One task stands still for ever, under ASP.
     PausedForEver,
+    /// Tasks die now and then, and another attempt of each goes on.
+    Restart,
 }
 
 /// A matrix of counters: in every partition one for each task.
@@ -40,6 +42,7 @@ pub(crate) struct Counters {
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
+    pub(crate) job: u32,
     pub(crate) lane_count: u16,
     pub(crate) task_count: u32,
     pub(crate) counters: Vec<Counters>,
@@ -57,6 +60,8 @@ pub(crate) struct Scenario {
     pub(crate) frames_of_echo: u64,
     /// Members stand still now and then.
     pub(crate) pauses: bool,
+    /// Lanes do, for another job does that to them.
+    pub(crate) is_disturbed: bool,
     /// Frames travel as bytes.
     pub(crate) as_bytes: bool,
     /// Whether an agent listens between its calls; a blocking one does not.
@@ -66,8 +71,6 @@ pub(crate) struct Scenario {
     pub(crate) held_limit: u64,
     pub(crate) key_list_limit: u64,
     pub(crate) wait_limit: Duration,
-    /// The caches of tasks serve what is too old: to prove that the checker notices.
-    pub(crate) stale_cache: bool,
 }
 
 pub(crate) fn random(seed: u64, what: u64) -> Stream {
@@ -81,15 +84,32 @@ pub(crate) fn one<T: Copy>(random: &mut Stream, of: &[T]) -> T {
 
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
-        use Drama::{Crash, Join, Nothing, PausedForEver, Remove};
+        use Drama::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
         let mut random = random(seed, 0);
         let r = &mut random;
-        let drama = one(r, &[Nothing, Nothing, Nothing, Nothing, Remove, Remove, Join, Crash, PausedForEver]);
-        let barriers = matches!(drama, Nothing | Remove) && r.below(2) == 0;
+        let drama = one(
+            r,
+            &[
+                Nothing,
+                Nothing,
+                Nothing,
+                Nothing,
+                Remove,
+                Remove,
+                Join,
+                Join,
+                Crash,
+                PausedForEver,
+                Restart,
+                Restart,
+            ],
+        );
+        let barriers = matches!(drama, Nothing | Remove | Join) && r.below(2) == 0;
         let frames_of_reset = one(r, &[0, 0, 400, 100, 30]);
         let matrices = 1 + r.below(4);
         Self {
             seed,
+            job: JOB,
             lane_count: 1 + r.below(4) as u16,
             task_count: if drama == Nothing { 1 + r.below(5) as u32 } else { 2 + r.below(4) as u32 },
             counters: (0..matrices).map(|i| Counters::any(r, i, drama == PausedForEver)).collect(),
@@ -102,6 +122,7 @@ impl Scenario {
             frames_of_reset,
             frames_of_echo: one(r, &[0, 0, 0, 100, 20]),
             pauses: r.below(3) == 0,
+            is_disturbed: false,
             as_bytes: r.below(3) == 0,
             listens: r.below(2) == 0,
             agent_window: one(r, &[1, 500, 4_000, 1 << 20]),
@@ -109,8 +130,26 @@ impl Scenario {
             held_limit: one(r, &[600, 1 << 20, 1 << 20]),
             key_list_limit: one(r, &[0, 600, 1 << 20]),
             wait_limit: Duration::from_secs(if drama == Crash { 20 } else { 300 }),
-            stale_cache: false,
         }
+    }
+
+    /// Another job on the same lanes, under some seeds: of its own in all but the lanes.
+    pub(crate) fn second(&self) -> Option<Self> {
+        let mut random = random(self.seed, 4);
+        if self.drama == Drama::Crash || random.below(3) > 0 {
+            return None;
+        }
+        let other = (0..64).map(|i| Self::of(!self.seed - i)).find(|other| other.drama != Drama::Crash)?;
+        Some(Self {
+            job: JOB + 1,
+            lane_count: self.lane_count,
+            lane_window: self.lane_window,
+            held_limit: self.held_limit,
+            key_list_limit: self.key_list_limit,
+            pauses: false,
+            is_disturbed: self.pauses,
+            ..other
+        })
     }
 
     /// For whoever looks at a failing seed.
@@ -131,7 +170,8 @@ impl Scenario {
 
     /// Whether what is sent comes soon, and is granted at once if it may be.
     pub(crate) fn is_quiet(&self) -> bool {
-        let calm = self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses;
+        let calm =
+            self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
         let is_calm = calm && matches!(self.drama, Drama::Nothing | Drama::Remove);
         is_calm && self.held_limit >= 1 << 20 && self.listens
     }
@@ -140,7 +180,7 @@ impl Scenario {
         let lane = |i: u16| LaneAddress { addresses: vec![format!("tcp:lane{i}:1")], lane: 0 };
         let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
         JobLayout {
-            job: JOB,
+            job: self.job,
             task_count: self.task_count,
             wait_limit: self.wait_limit,
             window_bytes: self.agent_window,

@@ -51,6 +51,10 @@ pub(crate) enum Event {
     Join {
         lane: usize,
     },
+    /// A task dies, and another attempt of it begins.
+    Again {
+        task: usize,
+    },
     Crash {
         lane: usize,
     },
@@ -59,19 +63,29 @@ pub(crate) enum Event {
     },
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Schedule {
-    heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
+#[derive(Debug)]
+pub(crate) struct Schedule<E: Ord = Event> {
+    heap: BinaryHeap<Reverse<(u64, u64, E)>>,
     count: u64,
 }
 
-impl Schedule {
-    pub(crate) fn put(&mut self, time: u64, event: Event) {
+impl<E: Ord> Default for Schedule<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), count: 0 }
+    }
+}
+
+impl<E: Ord> Schedule<E> {
+    pub(crate) fn put(&mut self, time: u64, event: E) {
         self.count += 1;
         self.heap.push(Reverse((time, self.count, event)));
     }
 
-    pub(crate) fn next(&mut self) -> Option<(u64, Event)> {
+    pub(crate) fn next_time(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((time, _, _))| *time)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<(u64, E)> {
         self.heap.pop().map(|Reverse((time, _, event))| (time, event))
     }
 }

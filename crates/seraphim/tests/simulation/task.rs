@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, time};
 use crate::history::{Cell, What};
 use crate::network::{Connection, Item};
 use crate::probe::{Act, Probe};
-use crate::scenario::{JOB, Scenario};
+use crate::scenario::Scenario;
 use crate::schedule::Event;
 
 /// One connection in so many is refused.
@@ -30,19 +30,29 @@ pub(crate) struct Task {
     is_over: bool,
     timer: u64,
     error: Option<matrix::Error>,
+    attempt: Attempt,
+    /// Pushes of this attempt and of those before it; and those that stand in the history.
+    push_count: usize,
+    noted_count: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Goes,
+    /// It has not heard of all lanes how far the one before it has come.
+    Asks,
 }
 
 impl Task {
-    /// A task that begins at `clock`.
-    pub(crate) fn new(now: u64, scenario: &Scenario, layout: JobLayout, id: u32, clock: u64) -> Self {
+    pub(crate) fn new(
+        now: u64,
+        scenario: &Scenario,
+        layout: JobLayout,
+        id: u32,
+        broken: Option<worker::Broken>,
+    ) -> Self {
         let connections = vec![None; layout.lanes.len()];
-        let mut agent = AgentState::new(time(now), layout, id);
-        if clock > 0 {
-            agent.start_at(clock);
-        }
-        if scenario.stale_cache {
-            agent.ignore_freshness();
-        }
+        let agent = AgentState::new(time(now), layout, id).without(broken);
         Self {
             id,
             agent,
@@ -55,7 +65,19 @@ impl Task {
             is_over: false,
             timer: u64::MAX,
             error: None,
+            attempt: Attempt::Goes,
+            push_count: 0,
+            noted_count: 0,
         }
+    }
+
+    /// Begins later than the others, at a clock and behind barriers.
+    pub(crate) fn join(&mut self, clock: u64, generation: u64) {
+        if clock > 0 {
+            self.agent.start_at(clock);
+        }
+        self.generation = generation;
+        self.probe.start_behind(generation);
     }
 
     pub(crate) fn is_alive(&self) -> bool {
@@ -100,9 +122,15 @@ impl Cluster {
     pub(crate) fn begin_call(&mut self, at: usize) {
         let now = time(self.now);
         let task = &mut self.tasks[at];
-        if task.is_over || task.call.is_some() || task.stands_until > self.now {
+        if task.is_over
+            || task.call.is_some()
+            || task.stands_until > self.now
+            || task.attempt == Attempt::Asks
+        {
             return;
         }
+        self.hear_before_tick(at);
+        let task = &mut self.tasks[at];
         let Some(act) = task.probe.next(&self.scenario) else {
             task.is_over = true;
             return;
@@ -132,7 +160,7 @@ impl Cluster {
                 let clock = task.agent.clock();
                 let cells = self.cells(matrix, partitions);
                 let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
-                self.note(id, What::Push { matrix, clock, amount, partitions });
+                self.note_push(at, What::Push { matrix, clock, amount, partitions });
                 let values = values(self.scenario.counters[matrix].spec.element, amount, keys.len());
                 let part = Part::Rows(Keys::Sorted(&keys));
                 self.tasks[at].agent.push(now, MatrixId(matrix as u32), part, values.as_values());
@@ -156,10 +184,81 @@ impl Cluster {
         self.listen(at);
     }
 
+    fn note_push(&mut self, at: usize, push: What) {
+        let task = &mut self.tasks[at];
+        task.push_count += 1;
+        if task.push_count > task.noted_count {
+            task.noted_count = task.push_count;
+            let id = task.id;
+            self.note(id, push);
+        }
+    }
+
+    /// An agent that does not listen looks at its connections before a tick.
+    fn hear_before_tick(&mut self, at: usize) {
+        if self.scenario.listens || self.tasks[at].probe.peek(&self.scenario) != Some(&Act::Tick) {
+            return;
+        }
+        for lane in 0..self.tasks[at].connections.len() {
+            while let Some(connection) = self.tasks[at].connections[lane]
+                && self.connections[connection].down.items.front().is_some_and(|(time, _)| *time <= self.now)
+            {
+                self.take_down(connection);
+            }
+        }
+    }
+
+    /// A tick has ended: no lane may be left that was not told, over a connection that is not known to be gone.
+    fn check_tick(&mut self, at: usize) {
+        let task = &self.tasks[at];
+        let (id, clock) = (task.id, task.agent.clock());
+        for (lane, connection) in task.connections.iter().enumerate() {
+            let connection = connection.map(|at| &self.connections[at]);
+            if connection.is_none_or(|connection| connection.ticked < clock) {
+                let text = format!(
+                    "at {} us the tick of task {id} to {clock} has ended, lane {lane} is not told",
+                    self.now
+                );
+                return self.history.seen.push(text);
+            }
+        }
+    }
+
+    /// The task dies where it stands, and another attempt of it begins, unless it is leaving.
+    pub(crate) fn begin_again(&mut self, at: usize) {
+        let task = &self.tasks[at];
+        if task.is_over || matches!(task.call, Some((Act::Finish, _))) {
+            return;
+        }
+        for connection in task.connections.clone().into_iter().flatten() {
+            self.connections[connection].up.cut(self.now, &mut self.random);
+            self.connections[connection].down.cut(self.now, &mut self.random);
+            self.look_up(connection);
+        }
+        let layout = self.scenario.layout();
+        let before = &self.tasks[at];
+        let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
+        (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
+        self.tasks[at] = next;
+        self.carry_out(at);
+    }
+
+    /// All lanes have said how far the attempt before this one has come.
+    fn perhaps_go_on(&mut self, at: usize) {
+        let task = &mut self.tasks[at];
+        let Some(clock) = task.agent.resume_clock().filter(|_| task.attempt == Attempt::Asks) else { return };
+        task.attempt = Attempt::Goes;
+        task.agent.start_at(clock);
+        task.push_count = task.probe.skip(&self.scenario, clock);
+        let id = task.id;
+        self.note(id, What::Again { clock });
+        self.schedule.put(self.now, Event::Think { task: at });
+    }
+
     /// Whether the task is in a state to hear anything.
     fn hears(&self, at: usize) -> bool {
         let task = &self.tasks[at];
-        let in_call = task.call.is_some() || self.scenario.listens;
+        let in_call = task.call.is_some() || self.scenario.listens || task.attempt == Attempt::Asks;
         in_call && task.stands_until <= self.now && !task.is_over
     }
 
@@ -198,9 +297,14 @@ impl Cluster {
         if connection.down.ticket != ticket || self.tasks[task].connections[lane] != Some(at) {
             return;
         }
-        if !self.hears(task) {
-            return;
+        if self.hears(task) {
+            self.take_down(at);
         }
+    }
+
+    fn take_down(&mut self, at: usize) {
+        let connection = &self.connections[at];
+        let (task, lane) = (connection.task, connection.lane);
         let Some((_, item)) = self.connections[at].down.items.pop_front() else { return };
         let now = time(self.now);
         if let Some(message) = item.message() {
@@ -210,6 +314,7 @@ impl Cluster {
             self.tasks[task].agent.on_closed(now, lane as u16, "reset");
         }
         self.look_down(at);
+        self.perhaps_go_on(task);
         self.carry_out(task);
     }
 
@@ -261,12 +366,15 @@ impl Cluster {
             self.connections[connection].down.put(self.now, delay, Item::Closed);
             return self.look_down(connection);
         }
-        let role = Role::Task { job: JOB, task: self.tasks[at].id };
+        let role = Role::Task { job: self.scenario.job, task: self.tasks[at].id };
         let hello = Hello { request: 1, token: Vec::new(), role, lane: 0 };
         self.send_up(connection, Message::Hello(hello));
     }
 
     fn send_up(&mut self, connection: usize, message: Message) {
+        if let Message::Tick(tick) = &message {
+            self.connections[connection].ticked = tick.clock;
+        }
         let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
         self.connections[connection].up.put(self.now, delay, item);
         self.look_up(connection);
@@ -302,6 +410,7 @@ impl Cluster {
                 self.tasks[at].is_over = true;
                 return;
             }
+            Ok(Outcome::Done) if act == Act::Tick => self.check_tick(at),
             Ok(Outcome::Done) => {}
         }
         let think = self.tasks[at].probe.think();

@@ -80,10 +80,45 @@ fn a_barrier_does_not_wait_for_a_task_that_leaves() {
 fn a_task_that_joined_counts_its_own_barriers() {
     let mut world = World::new(1, Consistency::Bsp);
     world.say(0, barrier(1, 0, 0, None));
-    world.say(0, Message::Join(Join { request: 4, job: JOB, task: 1 }));
+    world.say(0, Message::Join(Join { request: 4, job: JOB, task: 1, generation: 0 }));
     world.say(1, hello(JOB, 1));
     assert!(world.say(0, barrier(1, 0, 1, None)).is_empty());
     assert_eq!(released(&world.say(1, barrier(1, 1, 0, None))).len(), 2);
+}
+
+/// A lane that is not the home lane, with one task, which has passed so many barriers.
+fn other_lane(passed: u64) -> World {
+    let mut world = World::with(config(), OpenJob { home: false, ..open(1, vec![]) });
+    (0..passed).for_each(|generation| assert_eq!(world.say(0, barrier(1, 0, generation, None)).len(), 1));
+    world
+}
+
+fn join(generation: u32) -> Message {
+    Message::Join(Join { request: 4, job: JOB, task: 1, generation })
+}
+
+#[test]
+fn a_task_joins_only_where_no_barrier_is_open_that_is_over_at_the_home_lane() {
+    let mut world = other_lane(1);
+    let out = world.say(TOOL, join(2));
+    assert_eq!((fault(&out).kind, fault(&out).retry_after_ms), (FaultKind::Busy, 10), "{out:?}");
+    assert_eq!(released(&world.say(0, barrier(1, 0, 1, None))).len(), 1, "it is not waited for");
+    let joined = Message::Joined(Joined { request: 4, clock: 0, generation: 2 });
+    assert_eq!(only(world.say(TOOL, join(2))), joined);
+    world.say(1, hello(JOB, 1));
+    assert!(world.say(0, barrier(1, 0, 2, None)).is_empty(), "it is waited for");
+    assert_eq!(released(&world.say(1, barrier(1, 1, 0, None))).len(), 2);
+}
+
+#[test]
+fn a_task_that_joins_passes_at_once_what_is_over_here_and_open_at_the_home_lane() {
+    let mut world = other_lane(1);
+    let joined = Message::Joined(Joined { request: 4, clock: 0, generation: 0 });
+    assert_eq!(only(world.say(TOOL, join(0))), joined);
+    world.say(1, hello(JOB, 1));
+    assert_eq!(released(&world.say(1, barrier(1, 1, 0, None))).len(), 1);
+    assert!(world.say(0, barrier(1, 0, 1, None)).is_empty(), "the next one is for both");
+    assert_eq!(released(&world.say(1, barrier(1, 1, 1, None))).len(), 2);
 }
 
 #[test]

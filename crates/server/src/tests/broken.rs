@@ -1,6 +1,7 @@
 //! Each rule that can be taken out makes a difference.
 
-use matrix::Consistency;
+use matrix::{Consistency, OwnedValues};
+use rpc::message::{Import, Message};
 
 use super::world::*;
 use crate::{Broken, LaneConfig};
@@ -40,6 +41,16 @@ fn a_minimum_of_commits_lets_the_fast_one_pass() {
     let mut world = world(Broken::MinimumByCommits, Consistency::Bsp);
     world.tick(0, 2);
     assert_eq!(pulled(world.pull(1, 0, 1)), [0.0; 2], "task 1 has not ticked");
+}
+
+#[test]
+fn an_import_leaves_what_was_there() {
+    let mut world = world(Broken::ImportKeepsOldRows, Consistency::Asp);
+    world.push(0, 0, 0);
+    let (keys, values) = (Vec::new(), OwnedValues::F64(Vec::new()));
+    let import = Import { request: 4, job: JOB, matrix: 0, first: true, with_slots: false, keys, values };
+    world.say(TOOL, Message::Import(import));
+    assert_eq!(world.rows(), [1.0; 2]);
 }
 
 #[test]

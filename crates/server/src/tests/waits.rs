@@ -152,9 +152,10 @@ fn a_task_that_joins_starts_at_the_minimum() {
     let mut world = World::new(2, Consistency::Bsp);
     world.tick(0, 5);
     world.tick(1, 3);
-    let join = |task| Message::Join(Join { request: 4, job: JOB, task });
-    assert_eq!(only(world.say(TOOL, join(2))), Message::Joined(Joined { request: 4, clock: 3 }));
-    assert_eq!(only(world.say(TOOL, join(2))), Message::Joined(Joined { request: 4, clock: 3 }), "a repeat");
+    let join = |task| Message::Join(Join { request: 4, job: JOB, task, generation: 0 });
+    let joined = Message::Joined(Joined { request: 4, clock: 3, generation: 0 });
+    assert_eq!(only(world.say(TOOL, join(2))), joined);
+    assert_eq!(only(world.say(TOOL, join(2))), joined, "a repeat");
     assert_eq!(fault(&world.say(TOOL, join(4))).kind, FaultKind::Invalid, "not the next number");
     world.say(2, hello(JOB, 2));
     world.tick(1, 5);

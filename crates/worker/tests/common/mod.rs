@@ -32,6 +32,8 @@ pub(crate) struct FakeLane {
     pub(crate) forgotten: u32,
     pub(crate) largest_keys: usize,
     pub(crate) largest_values: usize,
+    /// Connections that are over, where they are real.
+    pub(crate) closed_count: u32,
 }
 
 impl FakeLane {
@@ -52,6 +54,7 @@ impl FakeLane {
             forgotten: 0,
             largest_keys: 0,
             largest_values: 0,
+            closed_count: 0,
         }
     }
 

@@ -1,0 +1,19 @@
+//! Rules that the simulation takes out, one at a time, to prove that its checker notices.
+
+/// A rule that is taken out.
+#[cfg_attr(not(feature = "broken"), allow(unreachable_pub, reason = "shown only to the simulation"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// What members have heard is kept all the same.
+    HeardIgnored,
+    /// What a member says twice is told twice.
+    RepeatsTaken,
+    /// What was not confirmed is not said again on a new connection.
+    NothingSaidAgain,
+    /// Nobody is ever taken for dead.
+    LeaseNeverEnds,
+    /// A master that slept takes its members for silent.
+    OwnSleepNotForgiven,
+    /// The last job in line starts first.
+    QueueFromBehind,
+}

@@ -1,0 +1,486 @@
+//! Judges a history of the master. It knows what went in and what came out, and nothing of its state.
+//!
+//! Members: a name is unique among the living and a number is never given again; whoever speaks in time lives, and
+//! whoever is silent for the lease is dead. Talk: what is said to a member, or by it, is heard once, in order, and all of
+//! it as long as it lives. Jobs: see `check_job` and below.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rpc::message::{JobId, JobState};
+
+use super::door::is_over;
+use super::history::{Entry, Facts, History, Process, Seen, What, Word};
+use super::scenario::Scenario;
+
+/// What is known of a member, alive or not.
+#[derive(Debug, Default)]
+struct Known {
+    process: Process,
+    /// When the master last read something of it, and when that had come.
+    read_at: u64,
+    came_at: u64,
+    leaves: bool,
+    is_dead: bool,
+    said: Vec<Word>,
+    told: usize,
+    confirmed: u64,
+    /// More was said to it than it may leave unconfirmed.
+    is_deaf: bool,
+    /// To and from the runner of each job.
+    spoke: BTreeMap<JobId, u64>,
+    heard: BTreeMap<JobId, u64>,
+}
+
+#[derive(Debug)]
+struct Job {
+    servers: u32,
+    workers: u32,
+    state: Option<JobState>,
+    members: Vec<u32>,
+    is_started: bool,
+    was_queued_long: bool,
+    /// Cancelled by a client while it ran, or before.
+    is_cancelled: bool,
+    is_withdrawn: bool,
+    told_cancelled: bool,
+    /// Of whose death the runner is to be told.
+    mourns: BTreeSet<u32>,
+    ended: Option<bool>,
+}
+
+struct Checker<'a> {
+    scenario: &'a Scenario,
+    lease: u64,
+    heartbeat: u64,
+    known: BTreeMap<u32, Known>,
+    living: Vec<Seen>,
+    last_id: u32,
+    woke_at: Option<u64>,
+    jobs: BTreeMap<JobId, Job>,
+    faults: Vec<String>,
+    facts: Facts,
+    now: u64,
+}
+
+/// Everything that is wrong, empty when nothing is; and what was reached.
+pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
+    let mut checker = Checker {
+        scenario,
+        lease: scenario.settings.lease.as_micros() as u64,
+        heartbeat: scenario.settings.heartbeat.as_micros() as u64,
+        known: BTreeMap::new(),
+        living: Vec::new(),
+        last_id: 0,
+        woke_at: None,
+        jobs: BTreeMap::new(),
+        faults: history.seen.clone(),
+        facts: Facts::default(),
+        now: 0,
+    };
+    for entry in &history.entries {
+        checker.take(entry);
+    }
+    checker.check_end();
+    (checker.faults, checker.facts)
+}
+
+impl Checker<'_> {
+    fn fault(&mut self, mut text: String) {
+        text.insert_str(0, &format!("at {} us: ", self.now));
+        self.faults.push(text);
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        self.now = entry.time;
+        match &entry.what {
+            What::Registered { id, process } => self.registered(*id, *process),
+            What::Read { id, arrived } => {
+                self.check_lease(*id);
+                let now = self.now;
+                let known = self.of(*id);
+                (known.read_at, known.came_at) = (now, *arrived);
+            }
+            What::Leaves { id } => self.of(*id).leaves = true,
+            What::Confirmed { id, count } => {
+                let known = self.of(*id);
+                known.confirmed = known.confirmed.max(*count);
+            }
+            What::Living { members, unread } => self.lives(members, unread),
+            What::Woke => {
+                self.facts.wakes += 1;
+                self.woke_at = Some(self.now);
+            }
+            What::Said { id, word } => self.said(*id, *word),
+            What::Told { process, id, word } => self.told(*process, *id, *word),
+            What::Spoke { id, job, number } => {
+                let expected = self.of(*id).spoke.entry(*job).or_default();
+                assert_eq!(expected, number, "workers count what they say");
+                *expected += 1;
+            }
+            What::Heard { id, job, number } => self.heard(*id, *job, *number),
+            What::Submitted { job, servers, workers } => self.submitted(*job, *servers, *workers),
+            What::Cancelled { job, was_live } => self.cancelled(*job, *was_live),
+            What::Started { job, servers, workers } => self.started(*job, servers, workers),
+            What::ToldCancelled { job } => self.told_cancelled(*job),
+            What::ToldGone { job, id } => {
+                let known = self.jobs.get_mut(job).is_some_and(|known| known.mourns.remove(id));
+                if !known {
+                    self.fault(format!("the runner of job {job} is told that {id} is gone, for no reason"));
+                }
+            }
+            What::ToldBack { job, id } => {
+                self.facts.came_back += 1;
+                if !self.jobs.get(job).is_some_and(|known| known.members.contains(id)) {
+                    self.fault(format!(
+                        "the runner of job {job} is told that {id} is back, which it has not"
+                    ));
+                }
+            }
+            What::Ended { job, is_well } => {
+                if let Some(known) = self.jobs.get_mut(job) {
+                    known.ended = Some(*is_well);
+                }
+            }
+            What::Job { job, state } => self.check_job(*job, *state),
+            What::Forgotten { job, was_over } => self.forgotten(*job, *was_over),
+            What::Looked => self.check_all(),
+            What::Crashed => self.facts.crashes += 1,
+            What::Quiet { members } => self.check_quiet(members),
+        }
+    }
+
+    fn of(&mut self, id: u32) -> &mut Known {
+        self.known.entry(id).or_default()
+    }
+
+    fn registered(&mut self, id: u32, process: Process) {
+        let now = self.now;
+        let is_new = !self.known.contains_key(&id);
+        if is_new && id <= self.last_id {
+            self.fault(format!("number {id} is given again"));
+        }
+        self.last_id = self.last_id.max(id);
+        let known = self.of(id);
+        let before = std::mem::replace(&mut known.process, process);
+        let is_dead = known.is_dead;
+        (known.read_at, known.came_at) = (now, now);
+        self.facts.registrations += u64::from(is_new);
+        if is_dead || !is_new && before != process {
+            self.fault(format!("process {process} comes back as {id}, which is dead or process {before}"));
+        }
+    }
+
+    /// Whoever is thought alive has been heard within its lease; a master that slept gives one heartbeat more.
+    fn check_lease(&mut self, id: u32) {
+        let end = self.end_of(id);
+        if self.now > end {
+            self.fault(format!("member {id} is thought alive, its lease was over at {end} us"));
+        }
+    }
+
+    fn end_of(&mut self, id: u32) -> u64 {
+        let end = self.of(id).read_at + self.lease;
+        self.woke_at.map_or(end, |woke| end.max(woke + self.heartbeat))
+    }
+
+    fn lives(&mut self, members: &[Seen], unread: &[(u32, Vec<u64>)]) {
+        for (i, seen) in members.iter().enumerate() {
+            if members[..i].iter().any(|other| other.name == seen.name) {
+                self.fault(format!("two members are named {}", seen.name));
+            }
+            if self.living.iter().all(|other| other.id != seen.id) && !self.known.contains_key(&seen.id) {
+                self.fault(format!("member {} has not registered", seen.id));
+            }
+        }
+        let limit = self.scenario.settings.member_limit;
+        if members.len() > limit {
+            self.fault(format!("{} members live, the limit is {limit}", members.len()));
+        }
+        let before = std::mem::replace(&mut self.living, members.to_vec());
+        let mut alive: Vec<u32> = before.iter().map(|seen| seen.id).collect();
+        for seen in &before {
+            if members.iter().any(|other| other.id == seen.id) {
+                continue;
+            }
+            let unread = unread.iter().find(|(id, _)| *id == seen.id).map_or(&[][..], |(_, times)| times);
+            alive.retain(|id| *id != seen.id);
+            self.died(seen.id, unread, &alive);
+        }
+        // Who has come with the same call is told of nobody who went before.
+    }
+
+    /// Dead is who leaves, who confirms nothing, and who has said nothing for the lease; but if the master was not there to
+    /// read, nobody who was never silent for the lease but one heartbeat.
+    fn died(&mut self, id: u32, unread: &[u64], others: &[u32]) {
+        let (now, lease, heartbeat) = (self.now, self.lease, self.heartbeat);
+        self.facts.deaths += 1;
+        let known = self.of(id);
+        known.is_dead = true;
+        let is_deaf = known.is_deaf;
+        let (leaves, read_at, mut last) = (known.leaves, known.read_at, known.came_at);
+        let ends = unread.iter().chain(std::iter::once(&now));
+        let silence = ends.map(|time| time.saturating_sub(std::mem::replace(&mut last, *time))).max();
+        let is_silent = now >= read_at + lease && silence.is_some_and(|time| time >= lease - heartbeat);
+        self.facts.deaf += u64::from(is_deaf && !leaves && !is_silent);
+        if !leaves && !is_deaf && !is_silent {
+            self.fault(format!(
+                "member {id} is taken for dead, it was read {} us ago and {unread:?} wait to be read; its lease is {lease} us",
+                now - read_at
+            ));
+        }
+        for other in others {
+            self.say(*other, Word::Gone { id });
+        }
+        for job in self.jobs.values_mut() {
+            if job.state == Some(JobState::Running) && job.ended.is_none() && job.members.contains(&id) {
+                job.mourns.insert(id);
+            }
+        }
+    }
+
+    fn said(&mut self, id: u32, word: Word) {
+        self.facts.words += 1;
+        self.say(id, word);
+    }
+
+    fn say(&mut self, id: u32, word: Word) {
+        let limit = self.scenario.settings.unconfirmed_limit as u64;
+        let known = self.of(id);
+        known.is_deaf |= known.said.len() as u64 >= known.confirmed + limit;
+        known.said.push(word);
+    }
+
+    /// A member hears what was said to it, in this order.
+    fn told(&mut self, process: Process, id: u32, word: Word) {
+        let known = self.of(id);
+        let expected = known.said.get(known.told).copied();
+        known.told += 1;
+        let owner = known.process;
+        if expected != Some(word) || owner != process {
+            self.fault(format!("process {process} hears {word:?} as member {id}, expected {expected:?}"));
+        }
+    }
+
+    fn heard(&mut self, id: u32, job: JobId, number: u64) {
+        self.facts.answers += 1;
+        let known = self.of(id);
+        let spoke = known.spoke.get(&job).copied().unwrap_or(0);
+        let expected = known.heard.entry(job).or_default();
+        let text = (*expected != number || number >= spoke).then(|| {
+            format!("the runner of job {job} hears {number} of {id}, expected {expected} of {spoke}")
+        });
+        *expected = number + 1;
+        self.faults.extend(text);
+    }
+
+    /// All that was said to who lives has been heard, and all that it said.
+    fn check_quiet(&mut self, members: &[(u32, Process)]) {
+        let runs = |job: &JobId| self.jobs.get(job).is_some_and(|job| job.state == Some(JobState::Running));
+        let mut found = Vec::new();
+        for seen in &self.living {
+            let Some(known) = self.known.get(&seen.id) else { continue };
+            if !members.contains(&(seen.id, known.process)) {
+                found.push(format!("member {} is thought alive, and does not know it", seen.id));
+                continue;
+            }
+            if known.told < known.said.len() {
+                let missing = &known.said[known.told..];
+                found.push(format!("member {} was never told {missing:?}", seen.id));
+            }
+            for (job, count) in known.spoke.iter().filter(|(job, _)| runs(job)) {
+                let heard = known.heard.get(job).copied().unwrap_or(0);
+                if heard < *count {
+                    found.push(format!(
+                        "the runner of job {job} heard {heard} of {count} words of {}",
+                        seen.id
+                    ));
+                }
+            }
+        }
+        for (id, process) in members {
+            if self.living.iter().all(|seen| seen.id != *id) {
+                found.push(format!("process {process} takes itself for member {id}, which does not live"));
+            }
+        }
+        for text in found {
+            self.fault(text);
+        }
+    }
+}
+
+impl Checker<'_> {
+    fn submitted(&mut self, job: Option<JobId>, servers: u32, workers: u32) {
+        let limit = self.scenario.settings.queued_job_limit;
+        let is_full = self.count(JobState::Queued) >= limit;
+        match job {
+            None => {
+                self.facts.refused += 1;
+                if !is_full {
+                    self.fault("a job is refused though the line is not full".into());
+                }
+            }
+            Some(id) => {
+                if is_full {
+                    self.fault(format!("job {id} is taken, and {limit} wait already, the limit"));
+                }
+                if self.jobs.keys().next_back().is_some_and(|last| *last >= id) {
+                    self.fault(format!("job number {id} is given again"));
+                }
+                let job = Job {
+                    servers,
+                    workers,
+                    state: None,
+                    members: Vec::new(),
+                    is_started: false,
+                    was_queued_long: false,
+                    is_cancelled: false,
+                    is_withdrawn: false,
+                    told_cancelled: false,
+                    mourns: BTreeSet::new(),
+                    ended: None,
+                };
+                self.jobs.insert(id, job);
+            }
+        }
+    }
+
+    fn count(&self, state: JobState) -> usize {
+        self.jobs.values().filter(|job| job.state == Some(state)).count()
+    }
+
+    fn here(&self, servers: bool) -> u32 {
+        self.living.iter().filter(|seen| seen.is_connected && seen.is_server == servers).count() as u32
+    }
+
+    fn has_members(&self, job: &Job) -> bool {
+        job.servers <= self.here(true) && job.workers <= self.here(false)
+    }
+
+    /// A job starts once, with what it asked for, and not before one that was there before and could start too.
+    fn started(&mut self, id: JobId, servers: &[u32], workers: &[u32]) {
+        self.facts.starts += 1;
+        let earlier = self
+            .jobs
+            .range(..id)
+            .find(|(_, job)| job.state == Some(JobState::Queued) && !job.is_started && self.has_members(job));
+        if let Some((earlier, _)) = earlier {
+            let text = format!("job {id} starts before job {earlier}, which has its members too");
+            self.fault(text);
+        }
+        let find = |id: &u32| self.living.iter().find(|seen| seen.id == *id && seen.is_connected);
+        let all_here = servers.iter().all(|id| find(id).is_some_and(|seen| seen.is_server))
+            && workers.iter().all(|id| find(id).is_some_and(|seen| !seen.is_server));
+        let members: BTreeSet<u32> = servers.iter().chain(workers).copied().collect();
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return self.fault(format!("job {id} starts, and was never submitted"));
+        };
+        let is_right = (servers.len(), workers.len()) == (job.servers as usize, job.workers as usize)
+            && members.len() == servers.len() + workers.len();
+        let is_due = !job.is_started && matches!(job.state, None | Some(JobState::Queued));
+        self.facts.waited += u64::from(job.was_queued_long);
+        job.is_started = true;
+        job.members = members.into_iter().collect();
+        if !is_right || !all_here || !is_due {
+            let text = format!("job {id} starts on servers {servers:?} and workers {workers:?}: {job:?}");
+            self.fault(text);
+        }
+    }
+
+    fn cancelled(&mut self, id: JobId, was_live: Option<bool>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let is_live = job.state.is_some_and(|state| !is_over(state));
+        if was_live.is_some_and(|was_live| was_live != is_live) || was_live.is_none() && is_live {
+            let text = format!("a cancel of job {id} is told was_live {was_live:?}: {job:?}");
+            return self.fault(text);
+        }
+        job.is_cancelled |= job.state == Some(JobState::Running);
+        job.is_withdrawn |= job.state == Some(JobState::Queued);
+    }
+
+    fn told_cancelled(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if !job.is_cancelled || std::mem::replace(&mut job.told_cancelled, true) {
+            let text = format!("the runner of job {id} is told that it is cancelled: {job:?}");
+            self.fault(text);
+        }
+    }
+
+    /// Queued, running, over: never back; over as its runner said.
+    fn check_job(&mut self, id: JobId, state: JobState) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return self.fault(format!("job {id} is shown, and was never submitted"));
+        };
+        let before = job.state.replace(state);
+        job.was_queued_long |= before.is_none() && state == JobState::Queued;
+        let ran = job.is_started;
+        let is_right = match (state, job.ended) {
+            (JobState::Queued, None) => before.is_none() && !ran,
+            (JobState::Running, None) => before.is_none_or(|before| before == JobState::Queued) && ran,
+            (JobState::Done, Some(true)) => true,
+            (JobState::Failed, Some(false)) => !job.is_cancelled,
+            (JobState::Cancelled, Some(false)) => job.is_cancelled,
+            (JobState::Cancelled, None) => before.is_none_or(|before| before == JobState::Queued) && !ran,
+            _ => false,
+        };
+        match state {
+            JobState::Done => self.facts.done += 1,
+            JobState::Failed => self.facts.failed += 1,
+            JobState::Cancelled => self.facts.cancelled += 1,
+            JobState::Queued | JobState::Running => {}
+        }
+        if !is_right || before.is_some_and(is_over) {
+            let text = format!("job {id} becomes {state:?} after {before:?}: {job:?}");
+            self.fault(text);
+        }
+    }
+
+    fn forgotten(&mut self, id: JobId, was_over: bool) {
+        let ended = self.jobs.get(&id).is_some_and(|job| job.ended.is_some() || job.is_withdrawn);
+        if !was_over && !ended {
+            self.fault(format!("job {id} is forgotten and has not ended"));
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            // With few shown, nobody sees how it ended.
+            job.state = job.state.filter(|state| is_over(*state)).or(Some(JobState::Done));
+        }
+    }
+
+    /// After each call: nobody is alive beyond the lease, no job waits that could start, and who must be told was told.
+    fn check_all(&mut self) {
+        let living: Vec<u32> = self.living.iter().map(|seen| seen.id).collect();
+        for id in living {
+            self.check_lease(id);
+        }
+        let running = self.count(JobState::Running);
+        let limit = self.scenario.settings.running_job_limit;
+        let mut found = Vec::new();
+        if running > limit {
+            found.push(format!("{running} jobs run, the limit is {limit}"));
+        }
+        for (id, job) in &self.jobs {
+            if job.state == Some(JobState::Queued) && running < limit && self.has_members(job) {
+                found.push(format!("job {id} waits, and has its members: {job:?}"));
+            }
+            if !job.mourns.is_empty() && job.ended.is_none() {
+                found.push(format!("the runner of job {id} was not told who is gone: {job:?}"));
+            }
+            if job.is_cancelled && !job.told_cancelled {
+                found.push(format!("the runner of job {id} was not told that it is cancelled: {job:?}"));
+            }
+            if job.ended.is_some() && job.state.is_none_or(|state| !is_over(state)) {
+                found.push(format!("job {id} has ended, and is shown as something else: {job:?}"));
+            }
+        }
+        for text in found {
+            self.fault(text);
+        }
+    }
+
+    fn check_end(&mut self) {
+        let open = self.jobs.iter().find(|(_, job)| job.state.is_none_or(|state| !is_over(state)));
+        if let Some((id, job)) = open {
+            let text = format!("job {id} has not ended at the end: {job:?}");
+            self.fault(text);
+        }
+    }
+}

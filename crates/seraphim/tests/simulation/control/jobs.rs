@@ -1,0 +1,168 @@
+//! Clients and runners. A runner asks its workers for answers, some at a time, and ends when it has heard all; or soon after
+//! a member is gone, or the job is cancelled.
+
+use std::collections::BTreeMap;
+
+use master::runner::{Event as Told, JobStart, RunnerOrder, RunnerWord};
+use rpc::message::JobId;
+use serde_json::{Value, json};
+
+use super::door::Wish;
+use super::history::{What, Word};
+use super::world::{Event, World};
+
+/// One job in so many fails by itself.
+const FAILS: u64 = 8;
+
+#[derive(Debug)]
+pub(crate) struct Runner {
+    workers: Vec<u32>,
+    /// Questions that are not asked yet, of all workers together.
+    left: u64,
+    /// By worker: questions that were asked.
+    asked: BTreeMap<u32, u64>,
+    /// Answers that were asked for, and those that came.
+    expected: u64,
+    heard: u64,
+    fails: bool,
+    /// Why it is to end.
+    problem: Option<&'static str>,
+    pub(crate) is_over: bool,
+}
+
+impl World {
+    pub(crate) fn submit(&mut self) {
+        if self.master_stands_until > self.now {
+            return self.schedule.put(self.master_stands_until, Event::Submit);
+        }
+        let wish = Wish { servers: self.random.below(3) as u32, workers: self.random.below(3) as u32 };
+        let (now, mut effects) = (self.time(), Vec::new());
+        let job = self.door.submit(now, wish, &mut effects);
+        self.submitted.extend(job);
+        self.note(What::Submitted { job, servers: wish.servers, workers: wish.workers });
+        self.master_did(effects, false);
+    }
+
+    pub(crate) fn cancel_any(&mut self) {
+        if self.master_stands_until > self.now {
+            return self.schedule.put(self.master_stands_until, Event::Cancel);
+        }
+        if self.submitted.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.submitted.len() as u64) as usize;
+        self.cancel(self.submitted[at]);
+    }
+
+    pub(crate) fn cancel_all(&mut self) {
+        for job in self.submitted.clone() {
+            self.cancel(job);
+        }
+    }
+
+    fn cancel(&mut self, job: JobId) {
+        let (now, mut effects) = (self.time(), Vec::new());
+        let was_live = self.door.cancel(now, job, &mut effects);
+        self.note(What::Cancelled { job, was_live });
+        self.master_did(effects, false);
+    }
+
+    /// An order of the master to the process around it.
+    pub(crate) fn carry_out(&mut self, order: RunnerOrder) {
+        match order {
+            RunnerOrder::StartJob(start) => self.start_job(start),
+            RunnerOrder::ToRunner { job, event } => self.tell_runner(job, event),
+        }
+    }
+
+    fn start_job(&mut self, start: JobStart) {
+        let JobStart { job, servers, workers, .. } = start;
+        let ids = |members: &[rpc::message::Member]| members.iter().map(|member| member.id).collect();
+        let (servers, workers): (Vec<u32>, Vec<u32>) = (ids(&servers), ids(&workers));
+        self.note(What::Started { job, servers, workers: workers.clone() });
+        let left = if workers.is_empty() { 0 } else { self.random.below(self.scenario.asks + 1) };
+        let fails = self.random.below(FAILS) == 0;
+        let (asked, problem) = (BTreeMap::new(), None);
+        let runner = Runner { workers, left, asked, expected: 0, heard: 0, fails, problem, is_over: false };
+        if self.runners.insert(job, runner).is_some() {
+            self.history.seen.push(format!("job {job} was started twice"));
+        }
+        let think = self.think();
+        self.schedule.put(self.now + think, Event::RunnerTime { job });
+    }
+
+    fn tell_runner(&mut self, job: JobId, event: Told) {
+        let Some(runner) = self.runners.get_mut(&job).filter(|runner| !runner.is_over) else {
+            return self.history.seen.push(format!("job {job} has no runner, and it was told {event:?}"));
+        };
+        let what = match event {
+            Told::FromTask { worker, body } => {
+                runner.heard += 1;
+                let number = body.get("number").and_then(Value::as_u64).unwrap_or(u64::MAX);
+                What::Heard { id: worker, job, number }
+            }
+            Told::Gone { member, .. } => {
+                runner.problem = Some("a member is gone");
+                What::ToldGone { job, id: member.id }
+            }
+            Told::Back { member } => What::ToldBack { job, id: member.id },
+            Told::Cancelled => {
+                runner.problem = Some("cancelled");
+                What::ToldCancelled { job }
+            }
+            Told::Nothing => return self.history.seen.push("a runner was told nothing".into()),
+        };
+        self.note(what);
+        let think = self.think();
+        self.schedule.put(self.now + think, Event::RunnerTime { job });
+    }
+
+    pub(crate) fn runner_time(&mut self, job: JobId) {
+        if self.master_stands_until > self.now {
+            return self.schedule.put(self.master_stands_until, Event::RunnerTime { job });
+        }
+        let Some(runner) = self.runners.get_mut(&job).filter(|runner| !runner.is_over) else { return };
+        if let Some(problem) = runner.problem {
+            return self.end_job(job, Err(problem.to_owned()));
+        }
+        if runner.left > 0 {
+            runner.left -= 1;
+            return self.ask_a_worker(job);
+        }
+        if runner.heard >= runner.expected {
+            let result = if runner.fails { Err("it did not work".to_owned()) } else { Ok(Value::Null) };
+            self.end_job(job, result);
+        }
+    }
+
+    fn ask_a_worker(&mut self, job: JobId) {
+        let (choice, answers) = (self.random.next_u64(), self.random.below(3));
+        let Some(runner) = self.runners.get_mut(&job) else { return };
+        let worker = runner.workers[(choice % runner.workers.len() as u64) as usize];
+        let asked = runner.asked.entry(worker).or_default();
+        let number = *asked;
+        *asked += 1;
+        runner.expected += answers;
+        if self.living.iter().any(|seen| seen.id == worker) {
+            self.note(What::Said { id: worker, word: Word::ToTask { job, number } });
+        }
+        let body = json!({ "number": number, "answers": answers });
+        let mut effects = Vec::new();
+        self.door.runner_says(job, RunnerWord::ToTask { worker, body }, &mut effects);
+        let progress = RunnerWord::Progress(json!({ "asked": number }));
+        self.door.runner_says(job, progress, &mut effects);
+        self.master_did(effects, true);
+        let think = self.think();
+        self.schedule.put(self.now + think, Event::RunnerTime { job });
+    }
+
+    fn end_job(&mut self, job: JobId, result: Result<Value, String>) {
+        if let Some(runner) = self.runners.get_mut(&job) {
+            runner.is_over = true;
+        }
+        self.note(What::Ended { job, is_well: result.is_ok() });
+        let mut effects = Vec::new();
+        self.door.runner_says(job, RunnerWord::Ended(result), &mut effects);
+        self.master_did(effects, false);
+    }
+}

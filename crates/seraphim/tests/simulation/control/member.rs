@@ -1,0 +1,380 @@
+//! A process that is a member, or wants to be: registers, beats, hears, says what it must, and connects again, by the
+//! rules of `rpc::member`, with the same `Kept`.
+
+use std::collections::BTreeMap;
+
+use rpc::Message;
+use rpc::kept::{Arrival, Kept};
+use rpc::message::{Control, ControlBody, FaultKind, Hello, JobId, MemberKind, Role};
+use serde_json::{Value, json};
+
+use super::history::{Process, What, Word};
+use super::scenario::Seat;
+use super::world::{Event, Line, World};
+use crate::network::{Item, Pipe};
+
+/// First pause between two attempts to connect; doubled up to the longest.
+const FIRST_PAUSE: u64 = 10_000;
+const LONGEST_PAUSE: u64 = 1_000_000;
+/// A process whose name is taken tries again after so long.
+const REFUSED_PAUSE: u64 = 300_000;
+/// Refusals after which a process that says to be another one gives up.
+const REFUSALS_OF_IMPOSTOR: u32 = 3;
+/// A process that leaves waits so long for the master to close.
+const LEAVE_LIMIT: u64 = 2_000_000;
+
+/// Of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contact {
+    None,
+    Greets,
+    Registers,
+    Registered,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    seat: usize,
+    incarnation: u64,
+    is_impostor: bool,
+    refusals: u32,
+    is_alive: bool,
+    pub(crate) stands_until: u64,
+    leaves_since: Option<u64>,
+    line: Option<usize>,
+    contact: Contact,
+    /// 0: none yet.
+    pub(crate) id: u32,
+    kept: Kept,
+    heard_at: u64,
+    beat_at: u64,
+    retry_at: u64,
+    pause: u64,
+    ticket: u64,
+    /// Messages to the runner of each job.
+    spoke: BTreeMap<JobId, u64>,
+}
+
+impl Member {
+    /// Whether it is a member, as far as it knows.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_alive && self.contact == Contact::Registered
+    }
+}
+
+impl World {
+    pub(crate) fn start(&mut self, seat: usize, is_impostor: bool) {
+        if self.is_calm && is_impostor || !is_impostor && self.seated[seat].is_some() {
+            return;
+        }
+        let process = self.processes.len();
+        let member = Member {
+            seat,
+            incarnation: 1 + process as u64,
+            is_impostor,
+            refusals: 0,
+            is_alive: true,
+            stands_until: 0,
+            leaves_since: None,
+            line: None,
+            contact: Contact::None,
+            id: 0,
+            kept: Kept::default(),
+            heard_at: self.now,
+            beat_at: 0,
+            retry_at: self.now,
+            pause: FIRST_PAUSE,
+            ticket: 0,
+            spoke: BTreeMap::new(),
+        };
+        self.processes.push(member);
+        if !is_impostor {
+            self.seated[seat] = Some(process);
+        }
+        self.call_at(process, self.now);
+    }
+
+    /// The process looks at the time then.
+    fn call_at(&mut self, process: Process, time: u64) {
+        let member = &mut self.processes[process];
+        member.ticket += 1;
+        let ticket = member.ticket;
+        self.schedule.put(time.max(self.now), Event::MemberTime { process, ticket });
+    }
+
+    pub(crate) fn member_time(&mut self, process: Process, ticket: u64) {
+        let (now, lease) = (self.now, self.scenario.settings.lease.as_micros() as u64);
+        let heartbeat = self.scenario.settings.heartbeat.as_micros() as u64;
+        let member = &mut self.processes[process];
+        if !member.is_alive || member.stands_until > now || member.ticket != ticket {
+            return;
+        }
+        if member.leaves_since.is_some_and(|since| now >= since + LEAVE_LIMIT) {
+            return self.end_process(process);
+        }
+        if member.contact == Contact::None {
+            if now >= member.retry_at {
+                self.connect(process);
+            }
+        } else if now >= member.heard_at + lease {
+            self.drop_line(process);
+        } else if member.contact == Contact::Registered && now >= member.beat_at {
+            member.beat_at = now + heartbeat;
+            let body = ControlBody::Heartbeat { id: member.id, report: Value::Null };
+            let confirmation = member.kept.confirmation();
+            self.say(process, 0, body);
+            if let Some(body) = confirmation {
+                self.say(process, 0, body);
+            }
+        }
+        let member = &self.processes[process];
+        let next = match member.contact {
+            Contact::None => member.retry_at,
+            Contact::Registered => member.beat_at.min(member.heard_at + lease),
+            Contact::Greets | Contact::Registers => member.heard_at + lease,
+        };
+        let end = member.leaves_since.map_or(u64::MAX, |since| since + LEAVE_LIMIT);
+        self.call_at(process, next.min(end));
+    }
+
+    fn connect(&mut self, process: Process) {
+        let line = self.lines.len();
+        let (up, down) = (Pipe::default(), Pipe::default());
+        self.lines.push(Line { process, up, down, is_served: false, id: None, unread: Vec::new() });
+        let member = &mut self.processes[process];
+        (member.line, member.contact, member.heard_at) = (Some(line), Contact::Greets, self.now);
+        let hello = Hello { request: 1, token: Vec::new(), role: Role::Member, lane: 0 };
+        self.send_up(line, Message::Hello(hello));
+    }
+
+    /// The process gives its connection up, or it is gone; it tries again after a pause.
+    fn drop_line(&mut self, process: Process) {
+        let member = &mut self.processes[process];
+        let line = member.line.take();
+        member.contact = Contact::None;
+        member.retry_at = self.now + member.pause;
+        member.pause = (member.pause * 2).min(LONGEST_PAUSE);
+        let (leaves, retry_at) = (member.leaves_since.is_some(), member.retry_at);
+        if let Some(line) = line {
+            let delay = self.delay();
+            self.lines[line].up.put(self.now, delay, Item::Closed);
+            self.look_up(line);
+        }
+        if leaves {
+            return self.end_process(process);
+        }
+        self.call_at(process, retry_at);
+    }
+
+    fn say(&mut self, process: Process, request: u64, body: ControlBody) {
+        let member = &self.processes[process];
+        if let (Some(line), Contact::Registered) = (member.line, member.contact) {
+            self.send_up(line, Message::Control(Control { request, body }));
+        }
+    }
+
+    /// What comes first on the way to the member has perhaps come.
+    pub(crate) fn down(&mut self, at: usize, ticket: u64) {
+        let line = &mut self.lines[at];
+        let process = line.process;
+        let member = &mut self.processes[process];
+        let hears = member.is_alive && member.stands_until <= self.now && member.line == Some(at);
+        if line.down.ticket != ticket || !hears {
+            return;
+        }
+        let Some((_, item)) = line.down.items.pop_front() else { return };
+        member.heard_at = self.now;
+        match item.message() {
+            None => self.drop_line(process),
+            Some(message) => self.hear(process, at, message),
+        }
+        self.look_down(at);
+    }
+
+    fn hear(&mut self, process: Process, line: usize, message: Message) {
+        let member = &mut self.processes[process];
+        match message {
+            Message::Welcome(_) => {
+                member.contact = Contact::Registers;
+                let (incarnation, seat) = (member.incarnation, member.seat);
+                let (name, host) = (format!("seat{seat}"), format!("process{process}"));
+                let member = match self.scenario.seats[seat] {
+                    Seat::Server => {
+                        let addresses = vec![format!("tcp:process{process}:1")];
+                        MemberKind::Server { addresses, lanes: 1, memory_limit_bytes: 1 << 30 }
+                    }
+                    Seat::Worker => MemberKind::Worker { slots: 1 },
+                };
+                let body = ControlBody::Register { name, incarnation, host, member };
+                self.send_up(line, Message::Control(Control { request: 2, body }));
+            }
+            Message::Control(Control { request, body }) => match body {
+                ControlBody::Registered { id, .. } => self.settle(process, id),
+                ControlBody::Heard { count } => member.kept.confirm(count),
+                ControlBody::ToTask { .. } | ControlBody::Gone { .. } => self.take(process, request, body),
+                _ => {}
+            },
+            Message::Fault(fault) if member.contact == Contact::Registers => {
+                member.refusals += 1;
+                let gives_up = member.is_impostor && member.refusals >= REFUSALS_OF_IMPOSTOR;
+                if fault.kind != FaultKind::Invalid {
+                    self.history.seen.push(format!("a registration was refused: {fault:?}"));
+                }
+                self.processes[process].pause = REFUSED_PAUSE;
+                self.drop_line(process);
+                if gives_up {
+                    self.end_process(process);
+                }
+            }
+            Message::Fault(fault) if fault.kind == FaultKind::NotFound => self.drop_line(process),
+            other => self.history.seen.push(format!("process {process} was told {other:?}")),
+        }
+    }
+
+    /// It is a member: says again what the master may not have heard.
+    fn settle(&mut self, process: Process, id: u32) {
+        let member = &mut self.processes[process];
+        member.contact = Contact::Registered;
+        member.pause = FIRST_PAUSE;
+        if member.id != id {
+            (member.id, member.kept) = (id, Kept::default());
+            member.spoke.clear();
+        }
+        member.kept.forget_confirmation();
+        let again: Vec<Control> = member.kept.unconfirmed().cloned().collect();
+        let confirmation = member.kept.confirmation();
+        member.beat_at = self.now;
+        let leaves = member.leaves_since.is_some();
+        for control in again {
+            self.say(process, control.request, control.body);
+        }
+        if let Some(body) = confirmation {
+            self.say(process, 0, body);
+        }
+        if leaves {
+            self.say(process, 0, ControlBody::Leave);
+        }
+        self.call_at(process, self.now);
+    }
+
+    fn take(&mut self, process: Process, number: u64, body: ControlBody) {
+        let member = &mut self.processes[process];
+        let arrival = member.kept.hear(number);
+        let id = member.id;
+        if member.kept.owes_confirmation() {
+            let confirmation = member.kept.confirmation();
+            if let Some(body) = confirmation {
+                self.say(process, 0, body);
+            }
+        }
+        match (arrival, body) {
+            (Arrival::Repeat, _) => {}
+            (Arrival::Gap, body) => {
+                self.history.seen.push(format!("member {id} was told {number} after a gap: {body:?}"));
+                self.drop_line(process);
+            }
+            (Arrival::New, ControlBody::ToTask { job, body }) => {
+                let at = |name: &str| body.get(name).and_then(Value::as_u64).unwrap_or(0);
+                let word = Word::ToTask { job, number: at("number") };
+                self.note(What::Told { process, id, word });
+                for _ in 0..at("answers") {
+                    let think = self.think();
+                    self.schedule.put(self.now + think, Event::Answer { process, id, job });
+                }
+            }
+            (Arrival::New, ControlBody::Gone { member, .. }) => {
+                let word = Word::Gone { id: member.id };
+                self.note(What::Told { process, id, word });
+            }
+            (Arrival::New, body) => self.history.seen.push(format!("member {id} was told {body:?}")),
+        }
+    }
+
+    /// A worker says something to the runner of a job.
+    pub(crate) fn answer(&mut self, process: Process, id: u32, job: JobId) {
+        let member = &mut self.processes[process];
+        if !member.is_alive || member.id != id || member.leaves_since.is_some() {
+            return;
+        }
+        if member.stands_until > self.now {
+            return self.schedule.put(member.stands_until, Event::Answer { process, id, job });
+        }
+        let spoke = member.spoke.entry(job).or_default();
+        let number = *spoke;
+        *spoke += 1;
+        let body = ControlBody::FromTask { job, body: json!({ "number": number }) };
+        let control = member.kept.say(body);
+        self.note(What::Spoke { id, job, number });
+        self.say(process, control.request, control.body);
+    }
+
+    pub(crate) fn think(&mut self) -> u64 {
+        if self.random.below(2) == 0 { 0 } else { self.random.below(self.scenario.longest_think + 1) }
+    }
+
+    pub(crate) fn pause_member(&mut self, seat: usize) {
+        let Some(process) = self.seated[seat] else { return };
+        let until = self.now + self.pause();
+        self.processes[process].stands_until = until;
+        self.schedule.put(until, Event::ResumeMember { process });
+    }
+
+    pub(crate) fn resume_member(&mut self, process: Process) {
+        let member = &self.processes[process];
+        if !member.is_alive || member.stands_until > self.now {
+            return;
+        }
+        // Either what has come is heard first, or the time is looked at.
+        let line = member.line;
+        let time_first = self.random.below(2) == 0;
+        if time_first {
+            self.call_at(process, self.now);
+        }
+        if let Some(line) = line {
+            self.look_down(line);
+        }
+        if !time_first {
+            self.call_at(process, self.now);
+        }
+    }
+
+    pub(crate) fn crash(&mut self, seat: usize) {
+        let Some(process) = self.seated[seat].take() else { return };
+        self.note(What::Crashed);
+        let member = &mut self.processes[process];
+        member.is_alive = false;
+        if let Some(line) = member.line.take() {
+            self.break_line(line);
+        }
+        let after = self.pause();
+        self.schedule.put(self.now + after, Event::Start { seat });
+    }
+
+    pub(crate) fn leave(&mut self, seat: usize) {
+        let Some(process) = self.seated[seat].take() else { return };
+        self.leave_process(process);
+        let after = self.pause();
+        self.schedule.put(self.now + after, Event::Start { seat });
+    }
+
+    pub(crate) fn leave_process(&mut self, process: Process) {
+        let member = &mut self.processes[process];
+        if !member.is_alive || member.leaves_since.is_some() {
+            return;
+        }
+        member.leaves_since = Some(self.now);
+        if member.contact == Contact::None {
+            return self.end_process(process);
+        }
+        self.say(process, 0, ControlBody::Leave);
+        self.call_at(process, self.now + LEAVE_LIMIT);
+    }
+
+    fn end_process(&mut self, process: Process) {
+        let member = &mut self.processes[process];
+        member.is_alive = false;
+        if let Some(line) = member.line.take() {
+            self.break_line(line);
+        }
+    }
+}

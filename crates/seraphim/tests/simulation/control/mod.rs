@@ -1,0 +1,28 @@
+//! The master in the simulation: members that register, beat, work, stand still, crash, come back and leave over bad
+//! connections; clients that submit and cancel; runners that talk to their workers. A checker that sees what went in and
+//! what came out, and nothing of the state, judges the run.
+
+mod checker;
+mod desk;
+mod door;
+mod history;
+mod jobs;
+mod member;
+mod scenario;
+mod world;
+
+use master::Broken;
+
+pub(crate) use history::Facts;
+pub(crate) use scenario::Scenario;
+
+/// What is wrong with a run, and what it reached.
+pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
+    let history = world::World::new(scenario.clone(), broken).run();
+    checker::check(scenario, &history)
+}
+
+/// All that happens under a seed, as text.
+pub(crate) fn told(scenario: &Scenario) -> String {
+    format!("{:?}", world::World::new(scenario.clone(), None).run())
+}

@@ -1,0 +1,336 @@
+//! A master, its members and clients in one thread, and what happens to them.
+
+use std::collections::BTreeMap;
+
+use master::{Broken, Settings};
+use math::random::Stream;
+use rpc::message::{JobId, JobState};
+
+use super::door::Door;
+use super::history::{Entry, History, Process, Seen, What};
+use super::jobs::Runner;
+use super::member::Member;
+use super::scenario::Scenario;
+use crate::network::{Item, Pipe};
+use crate::scenario::random;
+use crate::schedule::Schedule;
+
+/// More events than any seed needs.
+const EVENT_LIMIT: u64 = 400_000;
+/// After the drama: connections that broke are noticed, members that were lost are back, and all that was said has come;
+/// and so many leases.
+const QUIET_AFTER: u64 = 6_000_000;
+const QUIET_AFTER_LEASES: u64 = 6;
+/// Runners have ended by then.
+const LEAVE_AFTER: u64 = 3_000_000;
+/// Everybody has left.
+const END_AFTER: u64 = 8_000_000;
+/// Longest stop of anybody, in leases.
+const LONGEST_PAUSE_LEASES: u64 = 2;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// What comes first on the way to the master may have come.
+    Up {
+        line: usize,
+        ticket: u64,
+    },
+    /// The same on the way to the member.
+    Down {
+        line: usize,
+        ticket: u64,
+    },
+    /// The master wanted to be called.
+    MasterTime,
+    PauseMaster,
+    ResumeMaster,
+    /// A process fills a seat.
+    Start {
+        seat: usize,
+    },
+    /// A second process says to be the one in the seat.
+    Impostor {
+        seat: usize,
+    },
+    MemberTime {
+        process: Process,
+        ticket: u64,
+    },
+    PauseMember {
+        seat: usize,
+    },
+    ResumeMember {
+        process: Process,
+    },
+    Crash {
+        seat: usize,
+    },
+    Leave {
+        seat: usize,
+    },
+    /// A worker says something to a runner, if it is still this member.
+    Answer {
+        process: Process,
+        id: u32,
+        job: JobId,
+    },
+    Submit,
+    Cancel,
+    RunnerTime {
+        job: JobId,
+    },
+    /// Nothing is lost from here on.
+    Calm,
+    Quiet,
+    LeaveAll,
+    End,
+}
+
+/// A connection of a process to the master.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) process: Process,
+    pub(crate) up: Pipe,
+    pub(crate) down: Pipe,
+    /// The master has heard its hello, and not that it is gone.
+    pub(crate) is_served: bool,
+    /// The member that the master takes it for.
+    pub(crate) id: Option<u32>,
+    /// When that had come which was not read when the master closed it.
+    pub(crate) unread: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) scenario: Scenario,
+    pub(crate) now: u64,
+    pub(crate) schedule: Schedule<Event>,
+    pub(crate) random: Stream,
+    pub(crate) door: Door,
+    pub(crate) master_stands_until: u64,
+    pub(crate) master_timer: u64,
+    pub(crate) processes: Vec<Member>,
+    /// By seat: the process that fills it.
+    pub(crate) seated: Vec<Option<Process>>,
+    pub(crate) lines: Vec<Line>,
+    /// By member: the line that the master has for it, and the process that registered.
+    pub(crate) connected: BTreeMap<u32, usize>,
+    pub(crate) registered: BTreeMap<u32, Process>,
+    pub(crate) runners: BTreeMap<JobId, Runner>,
+    pub(crate) submitted: Vec<JobId>,
+    pub(crate) is_calm: bool,
+    pub(crate) history: History,
+    pub(crate) living: Vec<Seen>,
+    pub(crate) states: BTreeMap<JobId, JobState>,
+    is_over: bool,
+}
+
+impl World {
+    pub(crate) fn new(scenario: Scenario, broken: Option<Broken>) -> Self {
+        let settings = Settings { broken, ..scenario.settings.clone() };
+        let mut world = Self {
+            now: 0,
+            schedule: Schedule::default(),
+            random: random(scenario.seed, 3),
+            door: Door::new(settings),
+            master_stands_until: 0,
+            master_timer: u64::MAX,
+            processes: Vec::new(),
+            seated: vec![None; scenario.seats.len()],
+            lines: Vec::new(),
+            connected: BTreeMap::new(),
+            registered: BTreeMap::new(),
+            runners: BTreeMap::new(),
+            submitted: Vec::new(),
+            is_calm: false,
+            history: History::default(),
+            living: Vec::new(),
+            states: BTreeMap::new(),
+            is_over: false,
+            scenario,
+        };
+        world.plan();
+        world
+    }
+
+    fn plan(&mut self) {
+        let until = self.scenario.drama_until;
+        for seat in 0..self.scenario.seats.len() {
+            let at = self.random.below(1_000_000);
+            self.schedule.put(at, Event::Start { seat });
+        }
+        let of = &self.scenario;
+        let counts = [
+            of.master_pauses,
+            of.member_pauses,
+            of.crashes,
+            of.impostors,
+            of.leaves,
+            of.submissions,
+            of.cancels,
+        ];
+        for (kind, count) in counts.into_iter().enumerate() {
+            for _ in 0..count {
+                let (at, seat) = (self.random.below(until), self.any_seat());
+                let event = match kind {
+                    0 => Event::PauseMaster,
+                    1 => Event::PauseMember { seat },
+                    2 => Event::Crash { seat },
+                    3 => Event::Impostor { seat },
+                    4 => Event::Leave { seat },
+                    5 => Event::Submit,
+                    _ => Event::Cancel,
+                };
+                self.schedule.put(at, event);
+            }
+        }
+        self.schedule.put(until, Event::Calm);
+    }
+
+    fn any_seat(&mut self) -> usize {
+        self.random.below(self.scenario.seats.len() as u64) as usize
+    }
+
+    /// Runs until all have left.
+    pub(crate) fn run(mut self) -> History {
+        let mut count = 0;
+        while let Some((time, event)) = self.schedule.next() {
+            self.now = time;
+            count += 1;
+            if count > EVENT_LIMIT {
+                self.history.seen.push(format!("after {count} events it is {time} us"));
+                break;
+            }
+            self.happens(event);
+            if self.is_over {
+                break;
+            }
+        }
+        self.history
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Up { line, ticket } => self.up(line, ticket),
+            Event::Down { line, ticket } => self.down(line, ticket),
+            Event::MasterTime => self.master_time(),
+            Event::PauseMaster => {
+                let until = self.now + self.pause();
+                self.master_stands_until = self.master_stands_until.max(until);
+                self.schedule.put(until, Event::ResumeMaster);
+            }
+            Event::ResumeMaster => self.resume_master(),
+            Event::Start { seat } => self.start(seat, false),
+            Event::Impostor { seat } => self.start(seat, true),
+            Event::MemberTime { process, ticket } => self.member_time(process, ticket),
+            Event::PauseMember { seat } => self.pause_member(seat),
+            Event::ResumeMember { process } => self.resume_member(process),
+            Event::Crash { seat } => self.crash(seat),
+            Event::Leave { seat } => self.leave(seat),
+            Event::Answer { process, id, job } => self.answer(process, id, job),
+            Event::Submit => self.submit(),
+            Event::Cancel => self.cancel_any(),
+            Event::RunnerTime { job } => self.runner_time(job),
+            Event::Calm => {
+                self.is_calm = true;
+                let lease = self.scenario.settings.lease.as_micros() as u64;
+                let quiet = self.now + QUIET_AFTER + QUIET_AFTER_LEASES * lease;
+                self.schedule.put(quiet, Event::Quiet);
+            }
+            Event::Quiet => {
+                let alive = self.processes.iter().enumerate();
+                let alive = alive.filter(|(_, member)| member.is_settled());
+                let members = alive.map(|(process, member)| (member.id, process)).collect();
+                self.note(What::Quiet { members });
+                self.cancel_all();
+                self.schedule.put(self.now + LEAVE_AFTER, Event::LeaveAll);
+            }
+            Event::LeaveAll => {
+                (0..self.processes.len()).for_each(|process| self.leave_process(process));
+                self.schedule.put(self.now + END_AFTER, Event::End);
+            }
+            Event::End => self.end(),
+        }
+    }
+
+    /// Nothing may be left but jobs that have ended, as many as are to be shown.
+    fn end(&mut self) {
+        self.is_over = true;
+        let now = self.time();
+        let (job_count, rest) = self.door.rest(now);
+        if job_count > self.scenario.settings.ended_job_limit {
+            self.history.seen.push(format!("at the end {job_count} jobs are remembered"));
+        }
+        if let Some(rest) = rest {
+            self.history.seen.push(format!("all have left, and the master remembers: {rest}"));
+        }
+        let runs = self.runners.iter().find(|(_, runner)| !runner.is_over);
+        if let Some((job, runner)) = runs {
+            self.history.seen.push(format!("the runner of job {job} has not ended: {runner:?}"));
+        }
+    }
+
+    pub(crate) fn pause(&mut self) -> u64 {
+        let lease = self.scenario.settings.lease.as_micros() as u64;
+        1 + self.random.below(lease * LONGEST_PAUSE_LEASES)
+    }
+
+    pub(crate) fn time(&self) -> std::time::Duration {
+        std::time::Duration::from_micros(self.now)
+    }
+
+    pub(crate) fn note(&mut self, what: What) {
+        self.history.entries.push(Entry { time: self.now, what });
+    }
+
+    pub(crate) fn delay(&mut self) -> u64 {
+        1 + self.random.below(self.scenario.longest_delay)
+    }
+
+    pub(crate) fn send_up(&mut self, line: usize, message: rpc::Message) {
+        let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
+        self.lines[line].up.put(self.now, delay, item);
+        self.look_up(line);
+        self.perhaps_reset(line);
+    }
+
+    pub(crate) fn send_down(&mut self, line: usize, message: rpc::Message) {
+        let (delay, item) = (self.delay(), Item::of(message, self.scenario.as_bytes));
+        self.lines[line].down.put(self.now, delay, item);
+        self.look_down(line);
+        self.perhaps_reset(line);
+    }
+
+    /// One frame in so many is the last of its connection.
+    fn perhaps_reset(&mut self, line: usize) {
+        let frames = self.scenario.frames_of_reset;
+        if self.is_calm || frames == 0 || self.random.below(frames) > 0 {
+            return;
+        }
+        self.break_line(line);
+    }
+
+    pub(crate) fn break_line(&mut self, line: usize) {
+        self.lines[line].up.cut(self.now, &mut self.random);
+        self.lines[line].down.cut(self.now, &mut self.random);
+        self.look_up(line);
+        self.look_down(line);
+    }
+
+    pub(crate) fn look_up(&mut self, line: usize) {
+        let pipe = &mut self.lines[line].up;
+        pipe.ticket += 1;
+        if let Some((time, _)) = pipe.items.front() {
+            self.schedule.put((*time).max(self.now), Event::Up { line, ticket: pipe.ticket });
+        }
+    }
+
+    pub(crate) fn look_down(&mut self, line: usize) {
+        let pipe = &mut self.lines[line].down;
+        pipe.ticket += 1;
+        if let Some((time, _)) = pipe.items.front() {
+            self.schedule.put((*time).max(self.now), Event::Down { line, ticket: pipe.ticket });
+        }
+    }
+}

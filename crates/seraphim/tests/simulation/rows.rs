@@ -1,0 +1,87 @@
+//! Whole matrices, when all tasks have left: kept, replaced, put back. All of it is said twice, as a tool says it that has
+//! not heard the answer.
+
+use matrix::{ElementType, OwnedValues};
+use rpc::Message;
+use rpc::message::{Export, Import, KeepRows, RestoreRows};
+
+use crate::cluster::Cluster;
+use crate::scenario::Drama;
+use crate::task::{Task, whole};
+
+/// Keys and values of a matrix on a lane, those that are not 0.
+type Rows = Vec<(u64, i64)>;
+
+fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
+    let values = rows.iter().map(|(_, value)| *value);
+    match element {
+        ElementType::F32 => OwnedValues::F32(values.map(|value| value as f32).collect()),
+        ElementType::F64 => OwnedValues::F64(values.map(|value| value as f64).collect()),
+        ElementType::I64 => OwnedValues::I64(values.collect()),
+    }
+}
+
+impl Cluster {
+    /// Checks that what is kept comes back, and that an import replaces all, once.
+    pub(crate) fn replace_and_restore_rows(&mut self) {
+        if self.scenario.drama == Drama::Crash || self.tasks.iter().any(Task::is_alive) {
+            return;
+        }
+        let job = self.scenario.job;
+        for lane in 0..self.lanes.len() {
+            let before = self.rows_of(lane);
+            self.tool_says_twice(lane, &[Message::KeepRows(KeepRows { request: 9, job })]);
+            let mut wanted = Vec::new();
+            for (matrix, rows) in before.iter().enumerate() {
+                let rows: Rows = rows.iter().step_by(2).map(|(key, value)| (*key, value + 1)).collect();
+                let pages = rows.split_at(rows.len() / 2);
+                let pages = [(pages.0, true), (pages.1, false)];
+                let pages = pages.map(|(page, first)| self.import(matrix, page, first));
+                self.tool_says_twice(lane, &pages);
+                wanted.push(rows);
+            }
+            self.expect_rows(lane, "imported", &wanted);
+            self.tool_says_twice(lane, &[Message::RestoreRows(RestoreRows { request: 9, job })]);
+            self.expect_rows(lane, "kept", &before);
+            self.history.facts.restores += 1;
+        }
+    }
+
+    fn import(&self, matrix: usize, rows: &[(u64, i64)], first: bool) -> Message {
+        let keys = rows.iter().map(|(key, _)| *key).collect();
+        let values = values(self.scenario.counters[matrix].spec.element, rows);
+        let (job, matrix) = (self.scenario.job, matrix as u32);
+        Message::Import(Import { request: 9, job, matrix, first, with_slots: false, keys, values })
+    }
+
+    fn tool_says_twice(&mut self, lane: usize, messages: &[Message]) {
+        for message in messages.iter().chain(messages) {
+            let answers = self.tool_says(lane, message.clone());
+            if !matches!(answers[..], [Message::Done(_)]) {
+                self.history.seen.push(format!("lane {lane} answers {answers:?} to {message:?}"));
+            }
+        }
+    }
+
+    fn rows_of(&mut self, lane: usize) -> Vec<Rows> {
+        let (job, mut all) = (self.scenario.job, Vec::new());
+        for matrix in 0..self.scenario.counters.len() as u32 {
+            let export = Export { request: 9, job, matrix, offset: 0 };
+            let answer = self.tool_says(lane, Message::Export(export)).into_iter().next();
+            let Some(Message::ExportPage(page)) = answer else {
+                self.history.seen.push(format!("lane {lane} answers {answer:?} to an export"));
+                continue;
+            };
+            let rows = page.keys.iter().copied().zip(whole(&page.values));
+            all.push(rows.filter(|(_, value)| *value != 0).collect());
+        }
+        all
+    }
+
+    fn expect_rows(&mut self, lane: usize, what: &str, wanted: &[Rows]) {
+        let rows = self.rows_of(lane);
+        if rows != wanted {
+            self.history.seen.push(format!("lane {lane} has {rows:?}, {what} were {wanted:?}"));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Many seeds on all cores: what fails, and what all reached together.
+#![allow(clippy::print_stdout, reason = "a failing seed says how to replay it")]
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Seeds of the usual run, and those within which every broken build is found.
+pub(crate) const SEEDS: Range<u64> = 0..1_000;
+/// Set by `cargo xtask simulate` to other seeds, as `START..END`.
+const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
+/// Faults of a seed that are printed.
+const FAULTS_SHOWN: usize = 5;
+
+/// What is wrong with a run, and what it reached; a panic is wrong too.
+pub(crate) fn caught<F: Default>(run: impl FnOnce() -> (Vec<String>, F)) -> (Vec<String>, F) {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        (vec![format!("panicked: {}", text.unwrap_or_default())], F::default())
+    })
+}
+
+/// The seeds that fail, with what is wrong, and what all reached together.
+fn run_all<F: Default + Send>(
+    seeds: &Range<u64>,
+    run: &(impl Fn(u64) -> (Vec<String>, F) + Sync),
+    add: fn(&mut F, &F),
+) -> (Vec<(u64, Vec<String>)>, F) {
+    let next = AtomicU64::new(seeds.start);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let work = || {
+            let (mut failed, mut reached) = (Vec::new(), F::default());
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return (failed, reached);
+                }
+                let (found, facts) = caught(|| run(seed));
+                add(&mut reached, &facts);
+                if !found.is_empty() {
+                    failed.push((seed, found));
+                }
+            }
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let (mut failed, mut reached) = (Vec::new(), F::default());
+        for thread in threads {
+            let (more, facts) = thread.join().expect("panics are caught");
+            failed.extend(more);
+            add(&mut reached, &facts);
+        }
+        failed.sort();
+        (failed, reached)
+    })
+}
+
+fn wanted_seeds() -> Range<u64> {
+    let Ok(text) = std::env::var(SEEDS_VARIABLE) else { return SEEDS };
+    let bounds = text.split_once("..").and_then(|(start, end)| Some(start.parse().ok()?..end.parse().ok()?));
+    bounds.unwrap_or_else(|| panic!("{SEEDS_VARIABLE} is {text:?}, expected START..END"))
+}
+
+/// Runs the wanted seeds, prints those that fail, and fails if one does, or if the usual ones do not reach all.
+pub(crate) fn check_all<F: Default + Send + Debug + Copy>(
+    run: impl Fn(u64) -> (Vec<String>, F) + Sync,
+    summary: impl Fn(u64) -> String,
+    add: fn(&mut F, &F),
+    is_whole: impl Fn(F) -> bool,
+) {
+    let seeds = wanted_seeds();
+    let start = Instant::now();
+    let (failed, reached) = run_all(&seeds, &run, add);
+    println!("seeds {seeds:?} in {:.1} s: {reached:?}", start.elapsed().as_secs_f64());
+    for (seed, found) in failed.iter().take(FAULTS_SHOWN) {
+        println!("seed {seed}: {}", summary(*seed));
+        for text in found.iter().take(FAULTS_SHOWN) {
+            println!("  {text}");
+        }
+        println!("  replay it: cargo xtask simulate --seeds 1 --start {seed}");
+    }
+    let list: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
+    assert!(failed.is_empty(), "{} of the seeds {seeds:?} fail: {list:?}", failed.len());
+    assert!(seeds != SEEDS || is_whole(reached), "not all is reached: {reached:?}");
+}
+
+/// The first seed whose history shows that a rule is taken out.
+pub(crate) fn find<F: Default>(broken: impl Debug, run: impl Fn(u64) -> (Vec<String>, F)) {
+    let mut found = SEEDS.map(|seed| (seed, caught(|| run(seed)).0));
+    let found = found.find(|(_, faults)| !faults.is_empty());
+    let (seed, faults) = found.unwrap_or_else(|| panic!("no seed of {SEEDS:?} shows that {broken:?}"));
+    println!("{broken:?}: seed {seed}: {}", faults[0].chars().take(400).collect::<String>());
+}
