@@ -44,7 +44,7 @@ impl Service for Zeros {
             }),
             Message::Pull(pull) => {
                 let values = OwnedValues::F32(vec![0.0; pull.keys.len() as usize]);
-                Message::Pulled(Pulled { request: pull.request, minimum: 0, applied, values })
+                Message::Pulled(Pulled { request: pull.request, minimum: 0, held_ns: 0, applied, values })
             }
             Message::Push(push) if push.request != 0 => {
                 Message::Done(Done { request: push.request, minimum: 0, applied })
@@ -68,7 +68,7 @@ impl Service for Zeros {
 fn pull(request: u64, count: usize) -> Message {
     let runs = vec![Run { partition: 0, count: count as u32 }];
     let keys = KeyList::Range { start: 0, end: count as u64 };
-    Message::Pull(Pull { request, job: 1, task: 0, clock: 0, matrix: 0, table: 0, runs, keys })
+    Message::Pull(Pull { request, job: 1, task: 0, clock: 0, matrix: 0, table: 0, wait_ms: 0, runs, keys })
 }
 
 fn push(request: u64, index: u32) -> Message {

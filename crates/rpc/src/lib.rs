@@ -26,7 +26,11 @@ pub mod reader;
 pub mod serve;
 pub mod service;
 pub mod stop;
+pub mod trace;
 pub mod transport;
+
+#[doc(hidden)]
+pub use tracing;
 
 pub use error::Error;
 pub use limits::{CHUNK_BYTES, FrameLimits, Limits};

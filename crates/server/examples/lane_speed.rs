@@ -107,7 +107,17 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
     };
     let pull = |_| {
         let (runs, keys) = (runs.clone(), list.clone());
-        Message::Pull(Pull { request: 1, job: 1, task: 0, clock: 0, matrix: 0, table: 0, runs, keys })
+        Message::Pull(Pull {
+            request: 1,
+            job: 1,
+            task: 0,
+            clock: 0,
+            matrix: 0,
+            table: 0,
+            wait_ms: 0,
+            runs,
+            keys,
+        })
     };
     let pushed = median(push, |message| say(&mut lane, 0, message));
     let pulled = median(pull, |message| say(&mut lane, 0, message));

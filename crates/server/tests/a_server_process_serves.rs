@@ -57,7 +57,7 @@ fn use_lane(address: &Address, lane: u16) {
     let (runs, keys, values) = (push.runs.clone(), push.keys.clone(), push.values.clone());
     sender.send(&Message::Push(push)).expect("sent");
     sender
-        .send(&Message::Pull(Pull { request: 3, job, task, clock, matrix, table, runs, keys }))
+        .send(&Message::Pull(Pull { request: 3, job, task, clock, matrix, table, wait_ms: 0, runs, keys }))
         .expect("sent");
     match receiver.receive() {
         Ok(Message::Pulled(pulled)) => assert_eq!((pulled.request, pulled.values), (3, values)),

@@ -73,6 +73,11 @@ pub enum LayoutError {
 }
 
 impl JobLayout {
+    /// The wait limit as it stands in requests: at least 1, for 0 means none.
+    pub(crate) fn wait_ms(&self) -> u32 {
+        u32::try_from(self.wait_limit.as_millis()).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Checks that every partition has a lane, every lane an address, and every number a meaning.
     pub fn check(&self) -> Result<(), LayoutError> {
         let fault = |what: String, actual: u64, expected: String| {

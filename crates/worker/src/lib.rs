@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
+//! | [`meter`] | what an agent counts, for whoever watches |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
@@ -18,6 +19,7 @@ mod known;
 mod lane;
 pub mod layout;
 mod log;
+pub mod meter;
 mod plan;
 mod prefetch;
 mod pull;
@@ -25,6 +27,7 @@ mod push;
 mod route;
 pub mod state;
 
-pub use agent::{AgentStats, RemoteAgent};
+pub use agent::RemoteAgent;
 pub use layout::{JobLayout, LaneAddress, LayoutError, spread};
+pub use meter::{AgentStats, Meter};
 pub use state::{AgentEffect, AgentState, Outcome};

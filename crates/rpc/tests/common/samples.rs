@@ -8,7 +8,7 @@ use rpc::Message;
 use rpc::message::{
     Barrier, CloseJob, Control, ControlBody, Done, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
     Joined, KeepRows, KeyList, Leave, Mark, OpenJob, Pull, Pulled, Push, Released, RestoreRows, Role, Run,
-    Stats, StatsReply, Tick, Welcome,
+    Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
 };
 
 pub(crate) const RUNS: [Run; 2] = [Run { partition: 3, count: 2 }, Run { partition: 5, count: 1 }];
@@ -88,6 +88,7 @@ fn bulk() -> Vec<(&'static str, Message)> {
         job: 2,
         task: 3,
         clock: 4,
+        wait_ms: 500,
         matrix: 1,
         table: 6,
         runs: RUNS.to_vec(),
@@ -100,13 +101,20 @@ fn bulk() -> Vec<(&'static str, Message)> {
         ("pull_known", Message::Pull(Pull { keys: known, ..pull })),
         (
             "pulled_f32",
-            Message::Pulled(Pulled { request: 21, minimum: 10, applied: APPLIED, values: floats.clone() }),
+            Message::Pulled(Pulled {
+                request: 21,
+                minimum: 10,
+                held_ns: 11,
+                applied: APPLIED,
+                values: floats.clone(),
+            }),
         ),
         (
             "pulled_f64",
             Message::Pulled(Pulled {
                 request: 21,
                 minimum: 10,
+                held_ns: 11,
                 applied: APPLIED,
                 values: OwnedValues::F64(vec![0.1]),
             }),
@@ -116,6 +124,7 @@ fn bulk() -> Vec<(&'static str, Message)> {
             Message::Pulled(Pulled {
                 request: 21,
                 minimum: 10,
+                held_ns: 11,
                 applied: APPLIED,
                 values: OwnedValues::I64(vec![-3]),
             }),
@@ -146,7 +155,7 @@ fn clocks() -> Vec<(&'static str, Message)> {
         ("joined", Message::Joined(Joined { request: 23, clock: 10 })),
         ("barrier", Message::Barrier(barrier(Some(vec![1.0, 2.0])))),
         ("barrier_without_part", Message::Barrier(barrier(None))),
-        ("released", Message::Released(Released { request: 24, clock: 5, sum: vec![3.0] })),
+        ("released", Message::Released(Released { request: 24, clock: 5, held_ns: 6, sum: vec![3.0] })),
     ]
 }
 
@@ -194,6 +203,12 @@ fn others() -> Vec<(&'static str, Message)> {
                 duplicate_count: 3,
                 held_count: 4,
                 waits: (5, 6),
+                tasks: vec![TaskStats {
+                    clock: 5,
+                    state: TaskState::Live,
+                    connected: true,
+                    wait: Some(TaskWait { call: WaitingCall::Pull, waited_ms: 9, waits_for: Some(1) }),
+                }],
                 staleness: vec![7, 8],
             }),
         ),
@@ -212,7 +227,7 @@ fn others() -> Vec<(&'static str, Message)> {
 }
 
 pub(crate) fn barrier(part: Option<Vec<f64>>) -> Barrier {
-    Barrier { request: 24, job: 2, task: 3, clock: 5, generation: 1, part }
+    Barrier { request: 24, job: 2, task: 3, clock: 5, wait_ms: 600, generation: 1, part }
 }
 
 fn spec() -> MatrixSpec {

@@ -112,7 +112,12 @@ impl FakeLane {
                     self.generation += 1;
                 }
                 let sum = barrier.part.unwrap_or_default();
-                out.push(Message::Released(Released { request: barrier.request, clock: self.clock, sum }));
+                out.push(Message::Released(Released {
+                    request: barrier.request,
+                    clock: self.clock,
+                    held_ns: 0,
+                    sum,
+                }));
             }
             Message::Leave(leave) => {
                 self.has_left = true;
@@ -185,7 +190,13 @@ impl FakeLane {
                 .collect();
             self.largest_values = self.largest_values.max(values.len());
             let (request, applied) = (pull.request, self.mark);
-            out.push(Message::Pulled(Pulled { request, minimum, applied, values: i64::owned(values) }));
+            out.push(Message::Pulled(Pulled {
+                request,
+                minimum,
+                held_ns: 0,
+                applied,
+                values: i64::owned(values),
+            }));
         }
     }
 }
