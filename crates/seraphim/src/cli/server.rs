@@ -24,6 +24,9 @@ use crate::job::check::parse_bytes;
 const LANE_LIMIT: i64 = 256;
 /// Longest wait for a lane of this very process.
 const OWN_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server stays when the last job was ended without a master, for all its workers to hear of it: they ask many
+/// times a second.
+const LINGER: Duration = Duration::from_secs(2);
 /// How often the flag of Ctrl-C is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -206,6 +209,8 @@ impl Attendance {
         loop {
             let open = self.open_jobs.list();
             if open.is_empty() {
+                // The other workers still ask how it ended.
+                std::thread::sleep(LINGER.min(limit));
                 return format!("jobs {jobs:?} were open here, and their workers have ended them");
             }
             if start.elapsed() >= limit || self.interrupt.is_raised() {
