@@ -8,6 +8,7 @@
 //! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
+//! | [`trace`] | the identity of a request in the logs |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 
