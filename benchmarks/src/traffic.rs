@@ -176,6 +176,7 @@ fn layout(servers: u16) -> JobLayout {
         home: 0,
         prefetch: Prefetch::Off,
         cache_bytes: 0,
+        wire: Vec::new(),
     }
 }
 

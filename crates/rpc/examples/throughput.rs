@@ -46,7 +46,7 @@ impl Service for Zeros {
             }),
             Message::Pull(pull) => {
                 let values = OwnedValues::F32(vec![0.0; pull.keys.len() as usize]).into();
-                Message::Pulled(Pulled { request: pull.request, minimum: 0, applied, values })
+                Message::Pulled(Pulled { request: pull.request, minimum: 0, held_ns: 0, applied, values })
             }
             Message::Push(push) if push.request != 0 => {
                 Message::Done(Done { request: push.request, minimum: 0, applied })
@@ -77,6 +77,7 @@ fn pull(request: u64, count: usize) -> Message {
         clock: 0,
         matrix: 0,
         table: 0,
+        wait_ms: 0,
         runs,
         keys,
         wire: WireType::F32,

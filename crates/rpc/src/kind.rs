@@ -90,7 +90,7 @@ kinds! {
     Join = 10 [JOB TASK INDEX],
     Joined = 11 [CLOCK INDEX],
     Barrier = 12 [JOB CLOCK TASK META VALUES SUM],
-    Released = 13 [CLOCK VALUES SUM],
+    Released = 13 [CLOCK META VALUES SUM],
     Export = 14 [JOB MATRIX META],
     ExportPage = 15 [META KEYS VALUES],
     Import = 16 [JOB MATRIX META KEYS VALUES],

@@ -9,6 +9,7 @@
 //! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
+//! | [`trace`] | the identity of a request in the logs |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 
@@ -27,8 +28,12 @@ pub mod reader;
 pub mod serve;
 pub mod service;
 pub mod stop;
+pub mod trace;
 pub mod transport;
 pub mod wire;
+
+#[doc(hidden)]
+pub use tracing;
 
 pub use error::Error;
 pub use limits::{CHUNK_BYTES, FrameLimits, Limits, ROW_BYTES};

@@ -48,11 +48,13 @@ pub struct MemberConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberEvent {
     /// `ToTask` or `Gone`, each once and in order. A `Gone` that names this very member says that the master had taken it
-    /// for dead, or was started anew: the jobs under its earlier number have ended without it, and it has another
-    /// number from now on.
+    /// for dead: the jobs under its earlier number have ended without it, and it has another number from now on.
     Said(ControlBody),
     /// Connected again after a loss. What was said meanwhile on both sides arrives.
     Back,
+    /// The master was started anew and knows of no job. Nothing more will come: whoever has ended what it did for the one
+    /// before joins again.
+    Anew,
     /// Nothing more will come.
     Lost {
         /// Why.

@@ -76,15 +76,23 @@ fn messages() -> impl Strategy<Value = Message> {
                 let values = WireValues::round(values, wire);
                 Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
             }
-            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, runs, keys, wire }),
+            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, wait_ms: index, runs, keys, wire }),
             2 => {
                 let values = WireValues::round(values, wire);
-                Message::Pulled(Pulled { request, minimum: clock, applied, values })
+                Message::Pulled(Pulled { request, minimum: clock, held_ns: request, applied, values })
             }
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
             4 => {
                 let part = (index % 2 == 0).then(|| vec![f64::from(task); token.len()]);
-                Message::Barrier(Barrier { request, job, task, clock, generation: clock, part })
+                Message::Barrier(Barrier {
+                    request,
+                    job,
+                    task,
+                    clock,
+                    wait_ms: index,
+                    generation: clock,
+                    part,
+                })
             }
             5 => {
                 let text = String::from_utf8_lossy(&token).into_owned();
@@ -185,7 +193,7 @@ fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
 fn a_message_that_is_too_long_is_not_written() {
     let values = OwnedValues::F64(vec![0.0; (9 << 20) as usize]);
     let values = values.into();
-    let message = Message::Pulled(Pulled { request: 1, minimum: 0, applied: Mark::default(), values });
+    let message = Message::Pulled(Pulled { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), values });
     let mut bytes = vec![1];
     let result = rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes);
     assert!(matches!(result, Err(Error::TooLong { section: "values", .. })), "{result:?}");
@@ -222,12 +230,13 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("tick", 36, 1, "frame Tick: matrix is 1, expected 0"),
         ("tick", 40, 8, "frame Tick: length of meta is 8, expected 0"),
         ("barrier_without_part", 8, 0, "frame Barrier: type of values is F32, expected F64"),
-        ("pull_listed", 68, 3, "frame Pull: form of keys is 3"),
-        ("pull_listed", 72, 3, "frame Pull: meta has 32 bytes, runs ends at 40"),
-        ("pull_listed", 84, 9, "frame Pull: sum of the runs is 10, expected 3, the number of keys"),
+        ("pull_listed", 76, 3, "frame Pull: form of keys is 3"),
+        ("pull_listed", 68, 1, "frame Pull: reserved is 1, expected 0"),
+        ("pull_listed", 80, 3, "frame Pull: meta has 40 bytes, runs ends at 48"),
+        ("pull_listed", 92, 9, "frame Pull: sum of the runs is 10, expected 3, the number of keys"),
         ("hello_tool", 64, 3, "frame Hello: role is 3"),
         ("import", 64, 4, "frame Import: bits is 4"),
-        ("pulled_f32", 84, 1, "frame Pulled: padding is not zero"),
+        ("pulled_f32", 92, 1, "frame Pulled: padding is not zero"),
         ("fault", 64, b'!', "frame Fault: its JSON cannot be read"),
     ] {
         let error = change(sample, at, value);

@@ -144,3 +144,31 @@ fn a_job_whose_data_no_worker_can_read_is_refused_before_anything_is_made() {
     assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("nowhere"), "{error}");
 }
+
+#[test]
+fn status_says_who_waits_for_whom() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start(2, 2, 200);
+    let job = cluster.submit(&[&long(&data, &model)[..], &["--set", "batch_size=100"]].concat());
+    let fast_waits = |status: &serde_json::Value| {
+        let progress = &status["jobs"][0]["progress"];
+        let tasks = progress["tasks"].as_array()?;
+        let wait = tasks[0]["wait"].as_object()?;
+        let is_for_slow = wait["waits_for"] == 1 && tasks[0]["worker"] == "worker-0";
+        let weights = &progress["matrices"][0];
+        let has_size = weights["rows"].as_u64() > Some(0) && weights["bytes"].as_u64() > Some(0);
+        (is_for_slow && has_size && tasks[1]["wait"].is_null() && tasks[1]["worker"] == "worker-1")
+            .then_some(())
+    };
+    cluster.wait_until(|status| fast_waits(status).is_some());
+    let text = succeed(&["status", "--master", &cluster.address]);
+    for part in
+        ["matrix weights: ", "8 partitions", "task 0 on worker-0: clock ", "task 1 on worker-1: clock "]
+    {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    succeed(&["cancel", "1", "--master", &cluster.address]);
+    job.end();
+}

@@ -1,4 +1,4 @@
-//! `GET /metrics` on the ports of master and server shows what docs/cluster.md lists, while a job runs, in the text format
+//! `GET /metrics` on the ports of master, server and worker shows what docs/cluster.md lists, while a job runs, in the text format
 //! of Prometheus; and it shows nothing that the page does not list.
 #![cfg(unix)]
 
@@ -50,7 +50,7 @@ fn listed() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn master_and_server_show_what_the_page_lists() {
+fn master_server_and_worker_show_what_the_page_lists() {
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let model = folder.path("model");
@@ -89,7 +89,19 @@ fn master_and_server_show_what_the_page_lists() {
         assert_eq!(value(&of_master, &format!("seraphim_master_{name}"), &[label]), count, "{of_master}");
     }
     assert!(value(&of_master, "seraphim_master_heartbeats_total", &[]) > 0.0, "{of_master}");
-    let shown: BTreeSet<&str> = shown(&of_server).union(&shown(&of_master)).copied().collect();
+    let of_workers: Vec<String> = ["worker-0", "worker-1"]
+        .iter()
+        .map(|name| {
+            let worker = members.iter().find(|entry| entry["member"]["name"] == *name).expect("it is there");
+            let place = worker["report"]["listens"][0].as_str().expect("it says where");
+            let place = place.trim_start_matches("tcp:");
+            assert_eq!(get(place, "/health"), "ok\n");
+            get(place, "/metrics")
+        })
+        .collect();
+    check_workers(&of_workers);
+    let shown: BTreeSet<&str> =
+        [&of_server, &of_master, &of_workers[0]].into_iter().flat_map(|text| shown(text)).collect();
     let listed = listed();
     let unlisted: Vec<_> = shown.difference(&listed).collect();
     let missing: Vec<_> = listed.difference(&shown).collect();
@@ -102,6 +114,34 @@ fn master_and_server_show_what_the_page_lists() {
     }
     succeed(&["cancel", "1", "--master", &cluster.address]);
     client.end();
+}
+
+/// The first worker is the fast one: it waits for tasks, not for the network.
+fn check_workers(texts: &[String]) {
+    for (task, text) in ["task=\"0\"", "task=\"1\""].iter().zip(texts) {
+        for name in ["steps_total", "records_total", "task_clock", "sent_bytes_total", "received_bytes_total"]
+        {
+            let count = value(text, &format!("seraphim_worker_{name}"), &["job=\"1\"", task]);
+            assert!(count > 0.0, "{name} is {count} in {text}");
+        }
+        for kind in ["pull", "push", "tick"] {
+            let count = value(text, "seraphim_worker_requests_total", &[&format!("kind=\"{kind}\"")]);
+            assert!(count > 0.0, "{kind} is {count} in {text}");
+        }
+        let records = value(text, "seraphim_worker_records_total", &[]);
+        let steps = value(text, "seraphim_worker_steps_total", &[]);
+        assert!(records <= 128.0 * steps, "{records} records in {steps} steps of 128");
+        let beyond = value(text, "seraphim_worker_pull_staleness_count", &[])
+            - value(text, "seraphim_worker_pull_staleness_bucket", &["le=\"1\""]);
+        assert!(beyond.abs() < f64::EPSILON, "no pull beyond SSP(1): {text}");
+        assert_eq!(value(text, "seraphim_worker_reconnects_total", &[]), 0.0, "{text}");
+    }
+    let waits = |text: &str, what: &str| {
+        value(text, "seraphim_worker_wait_seconds_total", &[&format!("for=\"{what}\"")])
+    };
+    let (fast, slow) = (waits(&texts[0], "tasks"), waits(&texts[1], "tasks"));
+    assert!(fast > 2.0 * slow, "the fast task waits {fast} s for the other, the slow one {slow} s");
+    assert!(waits(&texts[0], "network") > 0.0, "{}", texts[0]);
 }
 
 /// Asks a server for a job that is not there.

@@ -114,6 +114,7 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
             clock: 0,
             matrix: 0,
             table: 0,
+            wait_ms: 0,
             runs,
             keys,
             wire: rpc::WireType::F32,

@@ -7,9 +7,12 @@ use matrix::reduce::sum_in_task_order;
 use rpc::message::{Barrier, FaultKind, Message, Released, RequestId};
 
 use crate::job::Job;
+use crate::log::log_wait;
+use crate::pull::{ends_at, nanoseconds};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
+use rpc::trace::RequestIdentity;
 
 /// Who waits, with what each brought, and what came out of the last one.
 #[derive(Debug)]
@@ -36,6 +39,15 @@ pub(crate) struct Waiting {
     pub(crate) connection: ConnectionId,
     pub(crate) request: RequestId,
     pub(crate) since: Duration,
+    /// When who asked no longer waits, if that is before the limit of the job.
+    pub(crate) until: Option<Duration>,
+}
+
+impl Waiting {
+    fn gives_up_at(&self, limit: Duration) -> Duration {
+        let end = self.since + limit;
+        self.until.map_or(end, |until| until.min(end))
+    }
 }
 
 impl Barriers {
@@ -74,9 +86,19 @@ impl Barriers {
 
     /// Takes out whoever has waited for `limit`, with the task.
     pub(crate) fn take_late(&mut self, now: Duration, limit: Duration) -> Vec<(Waiting, u32)> {
-        let late = |waiting: &mut Waiting| waiting.since + limit <= now;
+        let late = |waiting: &mut Waiting| waiting.gives_up_at(limit) <= now;
         let tasks = self.tasks.iter_mut().zip(0u32..);
         tasks.filter_map(|(entry, task)| Some((entry.waiting.take_if(late)?, task))).collect()
+    }
+
+    /// When those who wait give up.
+    pub(crate) fn give_up_times(&self, limit: Duration) -> impl Iterator<Item = Duration> {
+        self.tasks.iter().filter_map(move |task| Some(task.waiting?.gives_up_at(limit)))
+    }
+
+    /// Since when a task waits.
+    pub(crate) fn waits_since(&self, task: u32) -> Option<Duration> {
+        Some(self.tasks.get(task as usize)?.waiting?.since)
     }
 
     /// Since when somebody waits.
@@ -121,13 +143,13 @@ impl Job {
         at: ConnectionId,
         barrier: Barrier,
     ) -> Result<Option<Message>, Refusal> {
-        let Barrier { request, task, clock, generation, part, .. } = barrier;
+        let Barrier { request, task, clock, wait_ms, generation, part, .. } = barrier;
         let fault = |fault| Refusal::of_task(task, "barrier", fault);
         self.table.clock(task).map_err(fault)?;
         let entry = &mut self.barriers.tasks[task as usize];
         let (asked, open) = (entry.joined_at + generation, self.table.generation());
         if asked < open {
-            return self.released(task, request).map(Some);
+            return self.released(task, request, Duration::ZERO).map(Some);
         }
         if asked > open {
             let passed = open.saturating_sub(entry.joined_at);
@@ -135,7 +157,7 @@ impl Job {
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         entry.part = part;
-        entry.waiting = Some(Waiting { connection: at, request, since: now });
+        entry.waiting = Some(Waiting { connection: at, request, since: now, until: ends_at(now, wait_ms) });
         if !self.table.is_at_barrier(task) {
             self.table.advance(task, clock).map_err(fault)?;
             self.table.barrier(task).map_err(fault)?;
@@ -144,7 +166,7 @@ impl Job {
     }
 
     /// When the barrier is open: closes its sum and answers whoever waits, in the order of tasks.
-    pub(crate) fn pass_barrier(&mut self, now: Duration, out: &mut Vec<Effect>) -> bool {
+    pub(crate) fn pass_barrier(&mut self, now: Duration, lane: u16, out: &mut Vec<Effect>) -> bool {
         if self.barriers.answered == self.table.generation() {
             return false;
         }
@@ -153,9 +175,23 @@ impl Job {
         self.barriers.sum = sum_in_task_order(&mut parts);
         for task in 0..self.table.task_count() {
             let Some(waiting) = self.barriers.tasks[task as usize].waiting.take() else { continue };
-            self.stats.waited(now.saturating_sub(waiting.since));
+            let held = now.saturating_sub(waiting.since);
+            self.stats.waited(held);
+            let clock = self.table.last_clock(task).unwrap_or(0);
+            log_wait(
+                held,
+                &RequestIdentity {
+                    kind: "Barrier",
+                    job: self.opened.job,
+                    task,
+                    request: waiting.request,
+                    clock,
+                    index: 0,
+                },
+                lane,
+            );
             let message = self
-                .released(task, waiting.request)
+                .released(task, waiting.request, held)
                 .unwrap_or_else(|refusal| Message::Fault(refusal.fault(waiting.request)));
             out.push(Effect::Send { connection: waiting.connection, message });
         }
@@ -163,9 +199,9 @@ impl Job {
     }
 
     /// What a task is told of the last barrier.
-    fn released(&self, task: u32, request: RequestId) -> Result<Message, Refusal> {
+    fn released(&self, task: u32, request: RequestId, held: Duration) -> Result<Message, Refusal> {
         let clock = self.table.clock(task).map_err(|fault| Refusal::of_task(task, "barrier", fault))?;
         let sum = self.barriers.sum.clone()?;
-        Ok(Message::Released(Released { request, clock, sum }))
+        Ok(Message::Released(Released { request, clock, held_ns: nanoseconds(held), sum }))
     }
 }

@@ -161,14 +161,15 @@ impl Job {
 
     /// When the first wait reaches the limit.
     pub(crate) fn next_time(&self) -> Option<Duration> {
-        let held = self.held.values().map(|held| held.since);
-        Some(held.chain(self.barriers.waits()).min()? + self.wait_limit())
+        let limit = self.wait_limit();
+        let held = self.held.values().map(|held| held.gives_up_at(limit));
+        held.chain(self.barriers.give_up_times(limit)).min()
     }
 }
 
 fn late(job: &Job, now: Duration) -> impl Iterator<Item = u64> {
     let limit = job.wait_limit();
-    job.held.iter().filter(move |(_, held)| held.since + limit <= now).map(|(arrival, _)| *arrival)
+    job.held.iter().filter(move |(_, held)| held.gives_up_at(limit) <= now).map(|(arrival, _)| *arrival)
 }
 
 fn waited_too_long(

@@ -1,4 +1,9 @@
-//! The settings of a lane.
+//! The settings of a lane, and what the process around it sees of its jobs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rpc::message::JobId;
 
 use crate::broken::Broken;
 
@@ -36,5 +41,34 @@ impl LaneConfig {
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
     pub(crate) fn lacks(&self, _rule: Broken) -> bool {
         false
+    }
+}
+
+/// The jobs that are open on any lane of a process, for whoever has to know whether it may end.
+#[derive(Clone, Debug, Default)]
+pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, u32>>>);
+
+impl OpenJobs {
+    /// Their numbers.
+    pub fn list(&self) -> Vec<JobId> {
+        self.lock().keys().copied().collect()
+    }
+
+    pub(crate) fn opened(&self, job: JobId) {
+        *self.lock().entry(job).or_default() += 1;
+    }
+
+    pub(crate) fn closed(&self, job: JobId) {
+        let mut jobs = self.lock();
+        if let Some(count) = jobs.get_mut(&job) {
+            *count -= 1;
+            if *count == 0 {
+                jobs.remove(&job);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,12 +40,22 @@ pub(crate) struct Held {
     pub(crate) connection: ConnectionId,
     pub(crate) needed: Clock,
     pub(crate) since: Duration,
+    /// When who asked no longer waits, if that is before the limit of the job.
+    pub(crate) until: Option<Duration>,
     pub(crate) task: u32,
     pub(crate) clock: Clock,
     pub(crate) request: RequestId,
     pub(crate) matrix: u32,
     pub(crate) bytes: u64,
     pub(crate) what: HeldWhat,
+}
+
+impl Held {
+    /// When it is no longer held: at the limit of the job, or when who asked no longer waits.
+    pub(crate) fn gives_up_at(&self, limit: Duration) -> Duration {
+        let end = self.since + limit;
+        self.until.map_or(end, |until| until.min(end))
+    }
 }
 
 /// Which request.

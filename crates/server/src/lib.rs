@@ -16,6 +16,7 @@ mod connection;
 pub mod error;
 mod job;
 mod key_lists;
+mod log;
 mod open;
 pub mod process;
 mod pull;
@@ -28,7 +29,7 @@ mod stats;
 
 #[cfg(feature = "broken")]
 pub use broken::Broken;
-pub use config::LaneConfig;
+pub use config::{LaneConfig, OpenJobs};
 pub use error::Error;
 pub use process::{ServerConfig, run};
 pub use state::LaneState;

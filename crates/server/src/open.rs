@@ -64,6 +64,7 @@ impl LaneState {
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         self.closed.remove(&job);
         self.jobs.insert(job, Job::new(open, matrices));
+        self.open_jobs.opened(job);
         self.count_memory();
         Ok(())
     }
@@ -104,6 +105,7 @@ impl LaneState {
                 self.refuse(connection, request, refusal, out);
             }
             self.closed.insert(job, reason);
+            self.open_jobs.closed(job);
             while self.closed.len() > CLOSED_COUNT_LIMIT {
                 self.closed.pop_first();
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
-use crate::config::LaneConfig;
+use crate::config::{LaneConfig, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
 
@@ -34,6 +34,8 @@ pub struct ServerConfig {
     pub key_list_limit_bytes: u64,
     /// Limits of frames and connections.
     pub limits: Limits,
+    /// Shows which jobs are open.
+    pub open_jobs: OpenJobs,
 }
 
 impl Default for ServerConfig {
@@ -49,6 +51,7 @@ impl Default for ServerConfig {
             // The lists of a dozen batches of 100 thousand keys with their positions.
             key_list_limit_bytes: 64 << 20,
             limits: Limits::default(),
+            open_jobs: OpenJobs::default(),
         }
     }
 }
@@ -120,7 +123,10 @@ pub fn run<E: From<Error>>(
     let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
     let incarnation = incarnation();
-    let lane = |lane| Box::new(LaneState::new(config.lane(lane, incarnation))) as Box<dyn Service>;
+    let lane = |lane| {
+        let state = LaneState::new(config.lane(lane, incarnation));
+        Box::new(state.telling(config.open_jobs.clone())) as Box<dyn Service>
+    };
     let lanes = (0..config.lanes).map(lane).collect();
     tracing::info!(?addresses, lanes = config.lanes, incarnation, "the server listens");
     listening(&addresses)?;

@@ -31,7 +31,7 @@ impl LaneState {
         let request = pull.request;
         match self.pull_needs(at, &pull) {
             Err(refusal) => self.refuse(at, request, refusal, out),
-            Ok(None) => self.serve_pull(at, pull, out),
+            Ok(None) => self.serve_pull(at, pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::Pull(pull);
                 let bytes = message_bytes(&message);
@@ -45,12 +45,14 @@ impl LaneState {
                     return self.refuse(at, request, refusal, out);
                 }
                 self.held_bytes += bytes;
-                let Pull { job, task, clock, matrix, .. } = pull;
+                let Pull { job, task, clock, matrix, wait_ms, .. } = pull;
+                let until = ends_at(now, wait_ms);
                 if let Some(job) = self.jobs.get_mut(&job) {
                     let what = HeldWhat::Pull(pull);
                     let connection = at;
+                    let since = now;
                     let held =
-                        Held { connection, needed, since: now, task, clock, request, matrix, bytes, what };
+                        Held { connection, needed, since, until, task, clock, request, matrix, bytes, what };
                     job.held.insert(arrival, held);
                 }
             }
@@ -77,8 +79,8 @@ impl LaneState {
         Ok((!self.has_come(job, needed)).then_some(needed))
     }
 
-    /// Answers a pull whose m has come.
-    pub(crate) fn serve_pull(&mut self, at: ConnectionId, pull: Pull, out: &mut Vec<Effect>) {
+    /// Answers a pull whose m has come, after it was held for so long.
+    pub(crate) fn serve_pull(&mut self, at: ConnectionId, pull: Pull, held: Duration, out: &mut Vec<Effect>) {
         let Pull { request, job, task, clock, .. } = pull;
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
@@ -96,11 +98,22 @@ impl LaneState {
                 open.stats.pulled(clock, open.table.minimum());
                 self.stats.value_bytes_out += values.byte_count() as u64;
                 let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
-                let pulled = Pulled { request, minimum, applied, values };
+                let held_ns = nanoseconds(held);
+                let pulled = Pulled { request, minimum, held_ns, applied, values };
                 out.push(Effect::Send { connection: at, message: Message::Pulled(pulled) });
             }
         }
     }
+}
+
+/// When who asked no longer waits. Only lengths of time travel: the clocks of two machines need not agree.
+pub(crate) fn ends_at(now: Duration, wait_ms: u32) -> Option<Duration> {
+    (wait_ms > 0).then(|| now + Duration::from_millis(u64::from(wait_ms)))
+}
+
+/// As it stands in answers.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The values of a list, each written once.

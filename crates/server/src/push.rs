@@ -80,8 +80,18 @@ impl LaneState {
         self.held_bytes += bytes;
         if let Some(job) = self.jobs.get_mut(&job) {
             let what = HeldWhat::Push;
-            let held =
-                Held { connection: at, needed, since: now, task, clock, request, matrix, bytes: 0, what };
+            let held = Held {
+                connection: at,
+                needed,
+                since: now,
+                until: None,
+                task,
+                clock,
+                request,
+                matrix,
+                bytes: 0,
+                what,
+            };
             job.held.insert(arrival, held);
         }
         self.stop_reading_if_full(at, out);

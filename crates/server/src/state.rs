@@ -11,9 +11,10 @@ use rpc::Message;
 use rpc::message::{FaultKind, JobId, RequestId};
 
 use crate::broken::Broken;
-use crate::config::LaneConfig;
+use crate::config::{LaneConfig, OpenJobs};
 use crate::connection::{Connection, Queued, message_bytes};
 use crate::job::{Held, HeldWhat, Job};
+use crate::log::log_held;
 use crate::refusal::Refusal;
 use crate::stats::LaneStats;
 use rpc::service::{ConnectionId, Effect, Service};
@@ -36,6 +37,8 @@ pub struct LaneState {
     pub(crate) runnable: BTreeSet<ConnectionId>,
     pub(crate) changed: BTreeSet<JobId>,
     pub(crate) stats: LaneStats,
+    /// Told of jobs that are opened and closed.
+    pub(crate) open_jobs: OpenJobs,
 }
 
 impl LaneState {
@@ -53,7 +56,14 @@ impl LaneState {
             runnable: BTreeSet::new(),
             changed: BTreeSet::new(),
             stats: LaneStats::default(),
+            open_jobs: OpenJobs::default(),
         }
+    }
+
+    /// The same, telling `open_jobs` of its jobs.
+    #[must_use]
+    pub fn telling(self, open_jobs: OpenJobs) -> Self {
+        Self { open_jobs, ..self }
     }
 
     fn receive(&mut self, now: Duration, at: ConnectionId, message: Message, out: &mut Vec<Effect>) {
@@ -118,7 +128,7 @@ impl LaneState {
             Message::Import(import) => self.import(at, import, out),
             Message::KeepRows(keep) => self.keep_rows(at, keep, out),
             Message::RestoreRows(restore) => self.restore_rows(at, restore, out),
-            Message::Stats(stats) => self.report(at, stats, out),
+            Message::Stats(stats) => self.report(now, at, stats, out),
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::Pulled(_)
@@ -167,7 +177,7 @@ impl LaneState {
     fn release_next(&mut self, now: Duration, id: JobId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         job.forget_export_of_staged();
-        if job.pass_barrier(now, out) {
+        if job.pass_barrier(now, self.config.lane, out) {
             return true;
         }
         let Some(job) = self.jobs.get(&id) else { return false };
@@ -180,6 +190,7 @@ impl LaneState {
         let held = self.jobs.get_mut(&id).and_then(|job| {
             let held = job.held.remove(&arrival)?;
             job.stats.waited(now.saturating_sub(held.since));
+            log_held(now, id, self.config.lane, &held);
             Some(held)
         });
         if let Some(held) = held {
@@ -191,7 +202,9 @@ impl LaneState {
     fn serve_held(&mut self, now: Duration, held: Held, out: &mut Vec<Effect>) {
         self.held_bytes -= held.bytes;
         match held.what {
-            HeldWhat::Pull(pull) => self.serve_pull(held.connection, pull, out),
+            HeldWhat::Pull(pull) => {
+                self.serve_pull(held.connection, pull, now.saturating_sub(held.since), out);
+            }
             HeldWhat::Push => {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.blocked = false;
@@ -214,6 +227,7 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         self.stats.refused(refusal.kind);
+        self.log_refusal(at, request, &refusal);
         out.push(Effect::Send { connection: at, message: Message::Fault(refusal.fault(request)) });
     }
 
@@ -233,6 +247,7 @@ impl Service for LaneState {
         out: &mut Vec<Effect>,
     ) {
         self.stats.received(&message);
+        self.log_arrival(&message);
         self.receive(now, connection, message, out);
         self.settle(now, out);
     }

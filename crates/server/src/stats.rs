@@ -6,10 +6,10 @@ use std::time::Duration;
 use matrix::clock::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
-use rpc::message::{FaultKind, Stats, StatsReply};
+use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 
 use crate::connection::message_bytes;
-use crate::job::Job;
+use crate::job::{HeldWhat, Job};
 use crate::key_lists::KeyLists;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -76,10 +76,10 @@ impl LaneStats {
 }
 
 impl LaneState {
-    pub(crate) fn report(&mut self, at: ConnectionId, stats: Stats, out: &mut Vec<Effect>) {
+    pub(crate) fn report(&mut self, now: Duration, at: ConnectionId, stats: Stats, out: &mut Vec<Effect>) {
         match self.job(stats.job) {
             Ok(job) => {
-                let message = Message::StatsReply(job.stats_reply(stats.request));
+                let message = Message::StatsReply(job.stats_reply(now, stats.request));
                 out.push(Effect::Send { connection: at, message });
             }
             Err(refusal) => self.refuse(at, stats.request, refusal, out),
@@ -117,7 +117,7 @@ impl LaneState {
 }
 
 impl Job {
-    fn stats_reply(&self, request: u64) -> StatsReply {
+    fn stats_reply(&self, now: Duration, request: u64) -> StatsReply {
         let stats = &self.stats;
         StatsReply {
             request,
@@ -128,7 +128,32 @@ impl Job {
             duplicate_count: stats.duplicate_count,
             held_count: self.held.len() as u64 + self.barriers.waiting_count(),
             waits: (stats.wait_count, stats.wait_time.as_nanos() as u64),
+            tasks: (0..self.table.task_count()).map(|task| self.task_stats(now, task)).collect(),
             staleness: stats.staleness.to_vec(),
+        }
+    }
+
+    fn task_stats(&self, now: Duration, task: u32) -> TaskStats {
+        let state = match self.table.clock(task) {
+            Err(_) => TaskState::Left,
+            Ok(_) if self.table.is_at_barrier(task) => TaskState::AtBarrier,
+            Ok(_) => TaskState::Live,
+        };
+        let held = self.held.values().filter(|held| held.task == task).min_by_key(|held| held.since);
+        let held = held.map(|held| match held.what {
+            HeldWhat::Pull(_) => (WaitingCall::Pull, held.since),
+            HeldWhat::Push => (WaitingCall::Push, held.since),
+        });
+        let wait = held.or_else(|| Some((WaitingCall::Barrier, self.barriers.waits_since(task)?)));
+        TaskStats {
+            clock: self.table.last_clock(task).unwrap_or(0),
+            state,
+            connected: self.connections.get(task as usize).is_some_and(Option::is_some),
+            wait: wait.map(|(call, since)| TaskWait {
+                call,
+                waited_ms: now.saturating_sub(since).as_millis() as u64,
+                waits_for: self.table.who_holds_back().map(|(task, _)| task),
+            }),
         }
     }
 

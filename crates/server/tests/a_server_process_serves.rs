@@ -64,6 +64,7 @@ fn use_lane(address: &Address, lane: u16) {
             clock,
             matrix,
             table,
+            wait_ms: 0,
             runs,
             keys,
             wire: rpc::WireType::F32,

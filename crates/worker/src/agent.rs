@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 
 use matrix::{Agent, Clock, Error, MatrixId, Part, Values, ValuesMut};
 use rpc::Message;
+use rpc::log_request;
 use rpc::message::{Hello, Push, Role, Welcome};
+use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 use rpc::{Address, Receiver, Sender};
 
 use crate::cache::CacheCounts;
 use crate::known::size;
 use crate::layout::{JobLayout, LaneAddress, LayoutError};
+use crate::meter::{AgentStats, Meter};
 use crate::prefetch::AheadCounts;
 use crate::state::{AgentEffect, AgentState, Outcome};
 
@@ -26,23 +29,6 @@ const LOOK_AFTER: Duration = Duration::from_millis(1);
 /// Longest time without a look at the clock.
 const LISTEN_LIMIT: Duration = Duration::from_secs(1);
 
-/// What an agent has sent and received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AgentStats {
-    /// Messages sent: pulls, pushes, ticks, barriers and the rest.
-    pub request_count: u64,
-    /// Bytes of them, about: keys, values and 64 for all else.
-    pub sent_bytes: u64,
-    /// Bytes of the answers, about.
-    pub received_bytes: u64,
-    /// Connections made; more than one a lane were resets.
-    pub connection_count: u64,
-    /// Nanoseconds that the task stood still for sending.
-    pub send_ns: u64,
-    /// Nanoseconds that it stood still for answers and connections, waits for other tasks included.
-    pub wait_ns: u64,
-}
-
 /// An [`Agent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
 #[derive(Debug)]
 pub struct RemoteAgent {
@@ -52,6 +38,7 @@ pub struct RemoteAgent {
     /// By lane.
     connections: Vec<Option<Connection>>,
     stats: AgentStats,
+    meter: Meter,
 }
 
 #[derive(Debug)]
@@ -93,12 +80,32 @@ impl RemoteAgent {
         }
         let connections = layout.lanes.iter().map(|_| None).collect();
         let state = AgentState::new(Duration::ZERO, layout, task);
-        Ok(Self { state, token, start: Instant::now(), connections, stats: AgentStats::default() })
+        Ok(Self {
+            state,
+            token,
+            start: Instant::now(),
+            connections,
+            stats: AgentStats::default(),
+            meter: Meter::default(),
+        })
     }
 
     /// What was sent and received so far.
     pub fn stats(&self) -> AgentStats {
         self.stats
+    }
+
+    /// Shows the stats to other threads, as they were at the last call or wait.
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
+    }
+
+    fn publish(&mut self) {
+        self.stats.clock = self.state.clock();
+        self.stats.in_flight_count = self.state.requests_under_way() as u64;
+        self.stats.unconfirmed_bytes = self.state.unconfirmed_bytes();
+        self.stats.resend_count = self.state.resend_count();
+        self.meter.set(&self.stats);
     }
 
     /// Asks for a pull ahead, while the task computes. A later pull of exactly this part uses the answer if it may:
@@ -132,12 +139,18 @@ impl RemoteAgent {
 
     /// Goes on until the call that was begun has ended.
     fn run(&mut self) -> Result<Outcome, Error> {
+        let waited_ns = self.stats.wait_ns;
         loop {
             self.carry_out();
             if let Some(outcome) = self.state.outcome() {
                 self.carry_out();
+                let waited_ns = self.stats.wait_ns - waited_ns;
+                self.stats.for_tasks_ns += self.state.held_ns().min(waited_ns);
+                self.stats.saw(self.state.take_staleness());
+                self.publish();
                 return outcome;
             }
+            self.publish();
             self.listen();
         }
     }
@@ -170,11 +183,16 @@ impl RemoteAgent {
     /// `is_over`: whether the state has ended this connection itself.
     fn send(&mut self, lane: u16, message: &Arc<Message>, is_over: impl Fn() -> bool) {
         let Some(connection) = &mut self.connections[usize::from(lane)] else { return };
+        if tracing::enabled!(tracing::Level::DEBUG)
+            && let Some(identity) = RequestIdentity::of(message)
+        {
+            let place = &self.state.layout().lanes[usize::from(lane)];
+            log_request!(debug, identity, lane = place.lane, server = %place, "request sent");
+        }
         let start = Instant::now();
         let result = connection.send(message);
         self.stats.send_ns += start.elapsed().as_nanos() as u64;
-        self.stats.request_count += 1;
-        self.stats.sent_bytes += size(message);
+        self.stats.sent(message);
         match result {
             Ok(()) => {}
             Err(error @ rpc::Error::TooLong { .. }) => self.state.give_up(lane, &error.to_string()),
@@ -247,6 +265,7 @@ impl RemoteAgent {
         match received {
             Ok(message) => {
                 self.stats.received_bytes += size(&message);
+                self.log_answer(lane as u16, now, &message);
                 self.state.on_message(now, lane as u16, message);
             }
             Err(rpc::Error::TimedOut { .. }) => self.state.on_time(now),
@@ -267,6 +286,7 @@ impl RemoteAgent {
                 match connection.receiver.receive_now() {
                     Ok(Some(message)) => {
                         self.stats.received_bytes += size(&message);
+                        self.log_answer(lane as u16, now, &message);
                         self.state.on_message(now, lane as u16, message);
                     }
                     Ok(None) => connection.heard_at = now,
@@ -277,6 +297,31 @@ impl RemoteAgent {
                 }
                 self.carry_out();
             }
+        }
+    }
+
+    /// The end of a request at this side: of every one at level debug, of a slow one at level info.
+    fn log_answer(&self, lane: u16, now: Duration, message: &Message) {
+        let (request, held_ns) = match message {
+            Message::Pulled(pulled) => (pulled.request, pulled.held_ns),
+            Message::Released(released) => (released.request, released.held_ns),
+            Message::Done(done) => (done.request, 0),
+            Message::Fault(fault) => (fault.request, 0),
+            _ => return,
+        };
+        let sent_at = self.state.sent_at(lane, request);
+        let took = sent_at.map_or(Duration::ZERO, |sent_at| now.saturating_sub(sent_at));
+        let is_slow = took >= SLOW_REQUEST;
+        if !is_slow && !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let (job, task, kind) = (self.state.layout().job, self.state.task(), message.kind_name());
+        let place = &self.state.layout().lanes[usize::from(lane)];
+        let (took_ms, held_ms) = (took.as_millis() as u64, held_ns / 1_000_000);
+        if is_slow {
+            tracing::info!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "answered slowly");
+        } else {
+            tracing::debug!(job, task, request, kind, lane = place.lane, server = %place, took_ms, held_ms, "answer came");
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Ask {
     /// What is read was read between these two sendings. They order the reads of a task.
     pub(crate) first_sent: u64,
     pub(crate) last_sent: u64,
+    /// The longest that any lane held a piece for other tasks.
+    pub(crate) held_ns: u64,
     /// Pushes of this task to the matrix before it was asked.
     pub(crate) push_count: u64,
     /// Asked ahead, and not yet checked.
@@ -74,6 +76,7 @@ impl Ask {
             self.missing -= 1;
         }
         self.minimum = self.minimum.min(pulled.minimum);
+        self.held_ns = self.held_ns.max(pulled.held_ns);
         true
     }
 }

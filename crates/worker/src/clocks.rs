@@ -78,6 +78,7 @@ impl AgentState {
                 job: self.layout.job,
                 task: self.task,
                 clock: self.clock,
+                wait_ms: self.layout.wait_ms(),
                 generation: self.generation,
                 part,
             };
@@ -124,6 +125,7 @@ impl AgentState {
     pub(crate) fn released(&mut self, lane: usize, released: Released) {
         let Some(Call::Barrier(meeting)) = &mut self.call else { return };
         meeting.missing -= 1;
+        self.call_held_ns = self.call_held_ns.max(released.held_ns);
         meeting.clocks[lane] = released.clock;
         if lane == usize::from(self.layout.home) {
             meeting.sum = released.sum;
@@ -171,7 +173,7 @@ impl AgentState {
     fn request(&mut self, lane: usize, id: u64, owner: Owner, message: Message) {
         let parcel = Parcel::new(message, None, None);
         let bytes = parcel.bytes;
-        let request = Request { owner, parcel, bytes, sent: false, not_before: None };
+        let request = Request { owner, parcel, bytes, sent: false, not_before: None, due: None };
         self.lanes[lane].requests.insert(id, request);
     }
 }

@@ -162,6 +162,7 @@ impl AgentState {
         let Some(request) = lane.requests.get_mut(&id) else { return };
         request.parcel.unknown(&mut lane.known);
         request.sent = false;
+        lane.resend_count += 1;
         request.not_before = not_before;
         self.sendings += 1;
         self.read_again(at);

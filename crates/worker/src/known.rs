@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rpc::Message;
 use rpc::message::{KeyList, Pull, Push};
@@ -97,6 +98,16 @@ impl Parcel {
         *keys = KeyList::Known { digest, count: keys.len() as u32 };
         self.source = Some(source);
         self.bytes = size(message);
+    }
+
+    /// Says for how long the task still waits, when this is sent again.
+    pub(crate) fn set_wait(&mut self, rest: Duration) {
+        let ms = u32::try_from(rest.as_millis()).unwrap_or(u32::MAX).max(1);
+        match Arc::make_mut(&mut self.message) {
+            Message::Pull(pull) => pull.wait_ms = ms,
+            Message::Barrier(barrier) => barrier.wait_ms = ms,
+            _ => {}
+        }
     }
 
     /// The lane does not know the keys any more: they are listed when this is sent again.

@@ -52,6 +52,8 @@ pub(crate) struct Request {
     pub(crate) sent: bool,
     /// When the lane was busy: not before.
     pub(crate) not_before: Option<Duration>,
+    /// When the task no longer waits for the answer; known from the first sending on.
+    pub(crate) due: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -70,10 +72,14 @@ pub(crate) struct Lane {
     pub(crate) known: Known,
     /// Index of the next push under the clock that is.
     pub(crate) next_index: u32,
+    /// How long a task waits for an answer.
+    wait_limit: Duration,
+    /// Messages sent once more.
+    pub(crate) resend_count: u64,
 }
 
 impl Lane {
-    pub(crate) fn new(now: Duration, window: u64) -> Self {
+    pub(crate) fn new(now: Duration, window: u64, wait_limit: Duration) -> Self {
         Self {
             link: Link::Opening,
             incarnation: None,
@@ -85,6 +91,8 @@ impl Lane {
             requests: BTreeMap::new(),
             known: Known::default(),
             next_index: 0,
+            wait_limit,
+            resend_count: 0,
         }
     }
 
@@ -112,6 +120,8 @@ impl Lane {
 
     fn forget_sent(&mut self) {
         self.known.forget();
+        let again = self.requests.values().filter(|request| request.sent).count() + self.log.sent_count();
+        self.resend_count += again as u64;
         self.log.rewind();
         self.requests.values_mut().for_each(|request| request.sent = false);
     }
@@ -153,6 +163,10 @@ impl Lane {
             *under_way += request.bytes;
             request.not_before = None;
             request.sent = true;
+            match request.due {
+                None => request.due = Some(now + self.wait_limit),
+                Some(due) => request.parcel.set_wait(due.saturating_sub(now)),
+            }
             let message: Arc<Message> = request.parcel.send(&mut self.known);
             out.push(AgentEffect::Send { lane: at, message });
         }

@@ -59,15 +59,16 @@ pub struct JobLayout {
     pub owners: Vec<Vec<u16>>,
     /// The lane that makes the sums of all-reduces.
     pub home: u16,
-    /// What its tasks ask ahead.
-    #[serde(default)]
     /// For each matrix, how its values travel in pulls and pushes; empty: all as they are. Only values of `f32` matrices
     /// whose pushes add up can be rounded.
     #[serde(default)]
     pub wire: Vec<WireType>,
+    /// What its tasks ask ahead.
+    #[serde(default)]
     pub prefetch: Prefetch,
     /// Most bytes of rows that each task keeps to serve its pulls while they are fresh enough; 0: none. Shared out evenly
     /// over the matrices. Under ASP nothing is kept: no row would ever be read again.
+    #[serde(default)]
     pub cache_bytes: u64,
 }
 
@@ -107,6 +108,11 @@ pub enum LayoutError {
 }
 
 impl JobLayout {
+    /// The wait limit as it stands in requests: at least 1, for 0 means none.
+    pub(crate) fn wait_ms(&self) -> u32 {
+        u32::try_from(self.wait_limit.as_millis()).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Checks that every partition has a lane, every lane an address, and every number a meaning.
     pub fn check(&self) -> Result<(), LayoutError> {
         let fault = |what: String, actual: u64, expected: String| {

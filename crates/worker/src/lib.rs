@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
+//! | [`meter`] | what an agent counts, for whoever watches |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
 //! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
@@ -23,6 +24,7 @@ mod known;
 mod lane;
 pub mod layout;
 mod log;
+pub mod meter;
 mod plan;
 mod prefetch;
 mod pull;
@@ -31,12 +33,13 @@ mod rest;
 mod route;
 pub mod state;
 
-pub use agent::{AgentStats, RemoteAgent};
+pub use agent::RemoteAgent;
 pub use ahead::{AheadAgent, Upcoming};
 #[cfg(feature = "broken")]
 pub use broken::Broken;
 pub use cache::CacheCounts;
 pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, can_be_rounded, spread};
+pub use meter::{AgentStats, Meter};
 pub use prefetch::AheadCounts;
 pub use rest::REST_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, Outcome};

@@ -40,6 +40,11 @@ impl Log {
         self.sent == self.entries.len()
     }
 
+    /// Entries that went over the connection that stands.
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent
+    }
+
     pub(crate) fn push(&mut self, parcel: Parcel) {
         if name(&parcel.message).is_some_and(|name| name < self.applied) {
             return; // An earlier attempt of this task has made the push.

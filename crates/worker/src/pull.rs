@@ -155,6 +155,7 @@ impl AgentState {
             minimum: Clock::MAX,
             first_sent: self.sendings,
             last_sent: self.sendings,
+            held_ns: 0,
             push_count: state.push_count,
             is_ahead: false,
         };
@@ -177,6 +178,7 @@ impl AgentState {
             clock: ask.clock,
             matrix: ask.matrix as u32,
             table: ask.route.table(),
+            wait_ms: self.layout.wait_ms(),
             runs: named.runs,
             keys,
             wire: self.layout.wire_of(ask.matrix),
@@ -185,7 +187,8 @@ impl AgentState {
         let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);
         let bytes = parcel.bytes + answer as u64;
         let owner = Owner::Ask { ask: ask.id, piece: i };
-        lane.requests.insert(self.ids, Request { owner, parcel, bytes, sent: false, not_before: None });
+        lane.requests
+            .insert(self.ids, Request { owner, parcel, bytes, sent: false, not_before: None, due: None });
     }
 
     /// All pieces are there. What was asked ahead is used when it is still fresh enough, or pulled anew.
@@ -200,6 +203,8 @@ impl AgentState {
             return self.settle(now);
         }
         self.ahead_counts.used += u64::from(ask.is_ahead);
+        self.call_held_ns = self.call_held_ns.max(ask.held_ns);
+        self.staleness = Some(self.clock - ask.minimum.min(self.clock));
         let state = &mut self.matrices[ask.matrix];
         state.last_read = state.last_read.max(ask.last_sent);
         state.read_clock = state.read_clock.max(ask.clock);

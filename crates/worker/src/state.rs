@@ -115,6 +115,10 @@ pub struct AgentState {
     pub(crate) progress: Duration,
     /// When a lane last said something.
     pub(crate) heard: Duration,
+    /// The longest that a lane held a request of the last call for other tasks, in nanoseconds.
+    pub(crate) call_held_ns: u64,
+    /// Of the last pull, until it is taken.
+    pub(crate) staleness: Option<Clock>,
     pub(crate) outcome: Option<Result<Outcome, Error>>,
     /// Read by the caller before the next call.
     pub(crate) pulled: Option<Ask>,
@@ -146,7 +150,8 @@ impl AgentState {
             cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
         };
         let matrices = layout.matrices.iter().enumerate().map(state).collect();
-        let lanes: Vec<Lane> = layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes)).collect();
+        let lanes: Vec<Lane> =
+            layout.lanes.iter().map(|_| Lane::new(now, layout.window_bytes, layout.wait_limit)).collect();
         let effects = (0..lanes.len() as u16).map(|lane| AgentEffect::Connect { lane }).collect();
         Self {
             layout,
@@ -163,6 +168,8 @@ impl AgentState {
             call: None,
             progress: now,
             heard: now,
+            call_held_ns: 0,
+            staleness: None,
             outcome: None,
             pulled: None,
             ahead: Vec::new(),
@@ -229,6 +236,37 @@ impl AgentState {
         self.outcome.take()
     }
 
+    /// The longest that a lane held a request of the last call because of other tasks, in nanoseconds.
+    pub fn held_ns(&self) -> u64 {
+        self.call_held_ns
+    }
+
+    /// How many clocks the slowest task was behind when the last pull was answered; once for each pull.
+    pub fn take_staleness(&mut self) -> Option<Clock> {
+        self.staleness.take()
+    }
+
+    /// Requests that were made and are not answered.
+    pub fn requests_under_way(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.requests.len()).sum()
+    }
+
+    /// When a request was first sent to a lane, while it is not answered.
+    pub fn sent_at(&self, lane: u16, request: RequestId) -> Option<Duration> {
+        let due = self.lanes.get(usize::from(lane))?.requests.get(&request)?.due?;
+        Some(due.saturating_sub(self.layout.wait_limit))
+    }
+
+    /// Bytes of pushes that no lane has confirmed.
+    pub fn unconfirmed_bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.log.bytes()).sum()
+    }
+
+    /// Messages that were sent once more, because a connection was lost or a lane asked for it.
+    pub fn resend_count(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.resend_count).sum()
+    }
+
     /// Whether a call is open: it was begun, and has no outcome yet.
     pub fn is_busy(&self) -> bool {
         self.call.is_some()
@@ -275,6 +313,7 @@ impl AgentState {
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
         assert!(self.call.is_none() && self.outcome.is_none(), "{call} while another call is open");
         (self.progress, self.heard) = (now, now);
+        self.call_held_ns = 0;
         if let Some(ask) = self.pulled.take() {
             self.matrices[ask.matrix].route = ask.route;
         }

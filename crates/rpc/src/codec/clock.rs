@@ -1,5 +1,6 @@
-//! Ticks, leaves, joins: a header and nothing else. [`Barrier`]: meta is the generation (u64) and whether the task brings
-//! a part to the sum (u32, 0 or 1), then 0 (u32); the part is in the values, as f64. [`Released`]: the sum is in the values.
+//! Ticks, leaves, joins: a header and nothing else. [`Barrier`]: meta is the generation (u64), whether the task brings
+//! a part to the sum (u32, 0 or 1), and the time to wait in milliseconds (u32); the part is in the values, as f64.
+//! [`Released`]: meta is the nanoseconds held (u64), the sum is in the values.
 
 use matrix::OwnedValues;
 
@@ -66,15 +67,16 @@ impl Barrier {
         (header.request, header.job, header.task) = (self.request, self.job, self.task);
         (header.clock, header.value_type) = (self.clock, ValueType::F64);
         out.meta.extend(self.generation.to_le_bytes());
-        out.meta.extend(u64::from(self.part.is_some()).to_le_bytes());
+        out.meta.extend(u32::from(self.part.is_some()).to_le_bytes());
+        out.meta.extend(self.wait_ms.to_le_bytes());
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
         let header = frame.header;
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let (generation, given) = (meta.u64("generation")?, meta.u32("whether there is a part")?);
-        meta.zero("reserved")?;
-        meta.end("reserved")?;
+        let wait_ms = meta.u32("time to wait")?;
+        meta.end("time to wait")?;
         let part = doubles(frame)?;
         let part = match given {
             0 if part.is_empty() => None,
@@ -82,7 +84,7 @@ impl Barrier {
             _ => return Err(field(header.kind, "whether there is a part", given, "1, or 0 without values")),
         };
         let (request, job, task, clock) = (header.request, header.job, header.task, header.clock);
-        Ok(Self { request, job, task, clock, generation, part })
+        Ok(Self { request, job, task, clock, wait_ms, generation, part })
     }
 }
 
@@ -90,11 +92,15 @@ impl Released {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         (out.header.request, out.header.clock) = (self.request, self.clock);
         out.header.value_type = ValueType::F64;
+        out.meta.extend(self.held_ns.to_le_bytes());
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
         let (request, clock) = (frame.header.request, frame.header.clock);
-        Ok(Self { request, clock, sum: doubles(frame)? })
+        let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+        let held_ns = meta.u64("time held")?;
+        meta.end("time held")?;
+        Ok(Self { request, clock, held_ns, sum: doubles(frame)? })
     }
 }
 

@@ -88,10 +88,11 @@ pub(super) fn write(table: u32, runs: &[Run], keys: &KeyList, meta: &mut Vec<u8>
     meta.extend(runs.iter().flat_map(|run| run_bytes(*run)));
 }
 
-/// Table, runs and keys of a pull or push; takes the keys out of the frame.
-pub(super) fn read(frame: &mut Frame) -> Result<(u32, Vec<Run>, KeyList), Error> {
+/// Table, runs and keys of a pull or push, from byte `at` of its meta on; takes the keys out of the frame.
+pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<Run>, KeyList), Error> {
     let kind = frame.header.kind;
     let mut meta = MetaReader::new(kind, &frame.meta);
+    meta.take("what stands before the keys", at)?;
     let (table, form) = (meta.u32("table")?, meta.u32("form of keys")?);
     let (run_count, count) = (meta.u32("number of runs")?, meta.u32("number of keys")?);
     let keys = match form {

@@ -1,23 +1,33 @@
-//! [`Pull`]: meta of [`super::keys`], listed keys in the section of keys, the form that is asked for as type of values. [`Pulled`]: meta is the minimum (u64).
+//! [`Pull`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then that of [`super::keys`]; listed keys stand in
+//! the section of keys, the form that is asked for as type of values. [`Pulled`]: meta is the minimum and the nanoseconds
+//! held (u64 each).
 
+use super::bytes::MetaReader;
 use super::keys;
-use super::{Out, mark, minimum_of, set_mark};
+use super::{Out, mark, set_mark};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
 use crate::message::{Pull, Pulled};
 use crate::wire::{ValueType, WireType};
 
+/// Bytes of the time to wait.
+const WAIT_BYTES: usize = 8;
+
 impl Pull {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         let header = &mut out.header;
         (header.request, header.job, header.task) = (self.request, self.job, self.task);
         (header.clock, header.matrix) = (self.clock, self.matrix);
+        out.meta.extend(u64::from(self.wait_ms).to_le_bytes());
         keys::write(self.table, &self.runs, &self.keys, out.meta);
     }
 
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
-        let (table, runs, keys) = keys::read(&mut frame)?;
+        let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+        let wait_ms = meta.u32("time to wait")?;
+        meta.zero("reserved")?;
+        let (table, runs, keys) = keys::read(&mut frame, WAIT_BYTES)?;
         let header = &frame.header;
         let wire = match header.value_type {
             ValueType::F32 => WireType::F32,
@@ -35,6 +45,7 @@ impl Pull {
             clock: header.clock,
             matrix: header.matrix,
             table,
+            wait_ms,
             runs,
             keys,
             wire,
@@ -47,12 +58,17 @@ impl Pulled {
         out.header.request = self.request;
         set_mark(&mut out.header, self.applied);
         out.meta.extend(self.minimum.to_le_bytes());
+        out.meta.extend(self.held_ns.to_le_bytes());
     }
 
     pub(super) fn get(frame: Frame) -> Result<Self, Error> {
+        let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+        let (minimum, held_ns) = (meta.u64("minimum")?, meta.u64("time held")?);
+        meta.end("time held")?;
         Ok(Self {
             request: frame.header.request,
-            minimum: minimum_of(&frame)?,
+            minimum,
+            held_ns,
             applied: mark(&frame.header),
             values: frame.values,
         })

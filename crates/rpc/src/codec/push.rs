@@ -15,7 +15,7 @@ impl Push {
     }
 
     pub(super) fn get(mut frame: Frame) -> Result<Self, Error> {
-        let (table, runs, keys) = keys::read(&mut frame)?;
+        let (table, runs, keys) = keys::read(&mut frame, 0)?;
         let header = &frame.header;
         Ok(Self {
             request: header.request,

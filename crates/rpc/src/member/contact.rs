@@ -54,9 +54,11 @@ pub(super) fn first(config: &MemberConfig) -> Result<Contact, Error> {
     loop {
         attempt_count += 1;
         let rest = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let error = match attempt(config, rest) {
+        let error = match attempt(config, rest, None) {
             Err(error) if may_pass(&error) => error,
-            done => return done,
+            Err(error) => return Err(error),
+            Ok(Attempt::Contact(contact)) => return Ok(contact),
+            Ok(Attempt::Anew) => unreachable!("any master will do"),
         };
         let pause = pauses.next();
         if Instant::now() + pause >= deadline {
@@ -89,10 +91,23 @@ fn source_of(error: Error) -> io::Error {
     }
 }
 
-/// Connects and registers, within `limit` for each of the two.
-pub(super) fn attempt(config: &MemberConfig, limit: Duration) -> Result<Contact, Error> {
+/// What came of an attempt.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(super) enum Attempt {
+    /// Registered.
+    Contact(Contact),
+    /// Another master is there, which knows nothing of what the one before was told: not registered.
+    Anew,
+}
+
+/// Connects and registers, within `limit` for each of the two; with the master of the incarnation `known`, or any.
+pub(super) fn attempt(config: &MemberConfig, limit: Duration, known: Option<u64>) -> Result<Attempt, Error> {
     let hello = Hello { request: 1, token: config.token.clone(), role: Role::Member, lane: 0 };
-    let (mut sender, mut receiver, _) = open(&config.master, limit, &hello)?;
+    let (mut sender, mut receiver, welcome) = open(&config.master, limit, &hello)?;
+    if known.is_some_and(|known| known != welcome.incarnation) {
+        return Ok(Attempt::Anew);
+    }
     let body = ControlBody::Register {
         name: config.name.clone(),
         incarnation: config.incarnation,
@@ -107,7 +122,8 @@ pub(super) fn attempt(config: &MemberConfig, limit: Duration) -> Result<Contact,
             ..
         }) => {
             let (lease, heartbeat) = (Duration::from_millis(lease_ms), Duration::from_millis(heartbeat_ms));
-            Ok(Contact { sender, receiver, registered: Registered { id, lease, heartbeat, incarnation } })
+            let registered = Registered { id, lease, heartbeat, incarnation };
+            Ok(Attempt::Contact(Contact { sender, receiver, registered }))
         }
         Message::Fault(fault) => Err(Error::Refused(fault)),
         other => Err(Error::Unexpected { expected: "Registered", actual: other.kind_name() }),

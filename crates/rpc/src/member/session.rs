@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Events;
 use std::time::{Duration, Instant};
 
-use super::contact::{Contact, Pauses, Registered, attempt, may_pass};
+use super::contact::{Attempt, Contact, Pauses, Registered, attempt, may_pass};
 use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
 use crate::error::Error;
 use crate::kept::{Arrival, Kept};
@@ -17,6 +17,8 @@ enum End {
     Quiet,
     /// The master is gone for good.
     Lost(String),
+    /// Another master is in its place.
+    Anew,
 }
 
 pub(super) struct Session {
@@ -57,10 +59,12 @@ impl Session {
             }
         };
         self.disconnect();
-        if let End::Lost(reason) = end {
-            // Nobody may listen any more.
-            let _ = self.events.send(MemberEvent::Lost { reason });
-        }
+        // Nobody may listen any more.
+        let _ = match end {
+            End::Quiet => Ok(()),
+            End::Lost(reason) => self.events.send(MemberEvent::Lost { reason }),
+            End::Anew => self.events.send(MemberEvent::Anew),
+        };
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
     }
@@ -82,16 +86,12 @@ impl Session {
         self.heard_at = Instant::now();
         (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
         let mut link = self.shared.lock();
-        if (registered.id, registered.incarnation) != (self.id, self.master_incarnation) {
-            let reason = if registered.incarnation == self.master_incarnation {
-                "the master had taken this member for dead"
-            } else {
-                "the master was started anew"
-            };
-            let gone = ControlBody::Gone { member: self.config.member(self.id), reason: reason.into() };
+        if registered.id != self.id {
+            let reason = "the master had taken this member for dead".to_owned();
+            let gone = ControlBody::Gone { member: self.config.member(self.id), reason };
             // Nobody may listen any more.
             let _ = self.events.send(MemberEvent::Said(gone));
-            (self.id, self.master_incarnation) = (registered.id, registered.incarnation);
+            self.id = registered.id;
             link.id = registered.id;
             link.kept = Kept::default();
         }
@@ -213,8 +213,9 @@ impl Session {
                 )));
             }
             attempt_count += 1;
-            match attempt(&self.config, rest.min(self.lease)) {
-                Ok(contact) => {
+            match attempt(&self.config, rest.min(self.lease), Some(self.master_incarnation)) {
+                Ok(Attempt::Anew) => return Err(End::Anew),
+                Ok(Attempt::Contact(contact)) => {
                     let receiver = self.settle(contact);
                     // Nobody may listen any more.
                     let _ = self.events.send(MemberEvent::Back);

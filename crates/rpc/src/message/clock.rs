@@ -69,6 +69,8 @@ pub struct Barrier {
     pub task: u32,
     /// Its clock.
     pub clock: u64,
+    /// Milliseconds for which the task still waits, from the sending on; 0: as long as the job allows.
+    pub wait_ms: u32,
     /// Number of barriers that the task has passed before: a repeat of one that is over is answered at once.
     pub generation: u64,
     /// What the task brings to the sum, at the home lane; `None` elsewhere and when nothing is summed.
@@ -82,6 +84,8 @@ pub struct Released {
     pub request: RequestId,
     /// The clock of all tasks after the barrier, at this lane.
     pub clock: u64,
+    /// Nanoseconds that the lane held the barrier of this task, waiting for other tasks.
+    pub held_ns: u64,
     /// The sum of all parts in the order of tasks; empty when there was none.
     pub sum: Vec<f64>,
 }

@@ -24,7 +24,7 @@ pub use pull::{KeyList, Pull, Pulled, Run};
 pub use push::Push;
 pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
 pub use session::{Hello, Role, Welcome};
-pub use stats::{Stats, StatsReply};
+pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 
 /// Names a request on its connection. 0: no answer is wanted.
 pub type RequestId = u64;

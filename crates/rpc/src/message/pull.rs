@@ -1,5 +1,5 @@
 //! Reading parameters. A pull is held at the lane until the consistency of its matrix allows the answer, at most until
-//! the wait limit of the job. It changes nothing and may be repeated.
+//! the wait limit of the job or until who asks no longer waits. It changes nothing and may be repeated.
 
 use super::{JobId, Mark, RequestId};
 use crate::wire::{WireType, WireValues};
@@ -50,6 +50,8 @@ pub struct Pull {
     pub matrix: u32,
     /// By row: 0. By column: the row.
     pub table: u32,
+    /// Milliseconds for which the task still waits for the answer, from the sending on; 0: as long as the job allows.
+    pub wait_ms: u32,
     /// The partitions.
     pub runs: Vec<Run>,
     /// The keys.
@@ -65,6 +67,8 @@ pub struct Pulled {
     pub request: RequestId,
     /// m when the values were read.
     pub minimum: u64,
+    /// Nanoseconds that the lane held the pull, waiting for other tasks.
+    pub held_ns: u64,
     /// How far the pushes of the asking task have come.
     pub applied: Mark,
     /// In the order of the keys, all columns of a key together.

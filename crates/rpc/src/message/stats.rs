@@ -32,6 +32,56 @@ pub struct StatsReply {
     pub held_count: u64,
     /// Requests that were held, and nanoseconds that they were.
     pub waits: (u64, u64),
+    /// By task: what the lane knows of it.
+    pub tasks: Vec<TaskStats>,
     /// How many pulls were answered with staleness (clock of the asker minus m) 0, 1, 2 ...; the last counts all above.
     pub staleness: Vec<u64>,
+}
+
+/// Whether a task still takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// It holds back those who wait for m.
+    Live,
+    /// It waits for all others.
+    AtBarrier,
+    /// It has ended, or was taken out.
+    Left,
+}
+
+/// A task, as a lane sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStats {
+    /// Its clock; the last one when it has left.
+    pub clock: u64,
+    /// Whether it still takes part.
+    pub state: TaskState,
+    /// Whether it has a connection to this lane now.
+    pub connected: bool,
+    /// The request of it that has waited longest here, if one is held.
+    pub wait: Option<TaskWait>,
+}
+
+/// What a task waits for at a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWait {
+    /// What it has asked.
+    pub call: WaitingCall,
+    /// Milliseconds since then.
+    pub waited_ms: u64,
+    /// The slowest task, for which it waits; none when there is no such.
+    pub waits_for: Option<u32>,
+}
+
+/// What can be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitingCall {
+    /// Reading.
+    Pull,
+    /// Changing.
+    Push,
+    /// Meeting all others.
+    Barrier,
 }

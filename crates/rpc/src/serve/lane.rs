@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
@@ -16,8 +16,10 @@ use super::link::Link;
 use super::{Shared, first_of, runtime};
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::log_request;
 use crate::message::Message;
 use crate::service::{ConnectionId, Effect, Service};
+use crate::trace::{RequestIdentity, SLOW_REQUEST};
 
 /// Shortest time between two calls of `on_time`, whatever the service says.
 const TIMER_PAUSE: Duration = Duration::from_millis(1);
@@ -25,6 +27,8 @@ const TIMER_PAUSE: Duration = Duration::from_millis(1);
 /// What the tasks of the thread share.
 pub(super) struct Lane {
     shared: Shared,
+    /// Its place among the lanes of the process.
+    number: usize,
     state: RefCell<State>,
     /// The next time has changed.
     timer: Notify,
@@ -56,6 +60,7 @@ pub(super) fn run(
     let state = State { service, links: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
     let this = Rc::new(Lane {
         shared,
+        number: lane,
         state: RefCell::new(state),
         timer: Notify::new(),
         removed: Notify::new(),
@@ -117,7 +122,20 @@ impl Lane {
     }
 
     pub(super) fn message(&self, id: ConnectionId, message: Message) {
+        let (identity, start) = (RequestIdentity::of(&message), Instant::now());
         self.call(|service, now, out| service.on_message(now, id, message, out));
+        let spent = start.elapsed();
+        if spent >= SLOW_REQUEST
+            && let Some(identity) = identity
+        {
+            log_request!(
+                info,
+                identity,
+                lane = self.number,
+                served_ms = spent.as_millis() as u64,
+                "served slowly"
+            );
+        }
     }
 
     pub(super) fn wrote(&self, bytes: usize) {

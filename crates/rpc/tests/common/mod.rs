@@ -46,6 +46,7 @@ impl Service for Echo {
             Message::Pull(pull) => Message::Pulled(Pulled {
                 request: pull.request,
                 minimum: 0,
+                held_ns: 0,
                 applied: Mark::default(),
                 values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]).into(),
             }),
@@ -94,6 +95,7 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
         clock: 0,
         matrix: 0,
         table: 0,
+        wait_ms: 0,
         runs: vec![rpc::message::Run { partition: 0, count }],
         keys: KeyList::Range { start: 0, end: u64::from(count) },
         wire: rpc::WireType::F32,

@@ -8,7 +8,7 @@ use rpc::Message;
 use rpc::message::{
     Barrier, CloseJob, Control, ControlBody, Done, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
     Joined, KeepRows, KeyList, Leave, Mark, OpenJob, Pull, Pulled, Push, Released, RestoreRows, Role, Run,
-    Stats, StatsReply, Tick, Welcome,
+    Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -91,6 +91,7 @@ fn pull() -> Pull {
         job: 2,
         task: 3,
         clock: 4,
+        wait_ms: 500,
         matrix: 1,
         table: 6,
         runs: RUNS.to_vec(),
@@ -115,7 +116,7 @@ fn push(values: impl Into<WireValues>) -> Message {
 }
 
 fn pulled(values: impl Into<WireValues>) -> Message {
-    Message::Pulled(Pulled { request: 21, minimum: 10, applied: APPLIED, values: values.into() })
+    Message::Pulled(Pulled { request: 21, minimum: 10, held_ns: 11, applied: APPLIED, values: values.into() })
 }
 
 fn bulk() -> Vec<(&'static str, Message)> {
@@ -157,7 +158,7 @@ fn clocks() -> Vec<(&'static str, Message)> {
         ("joined_behind_barriers", Message::Joined(Joined { request: 23, clock: 10, generation: 3 })),
         ("barrier", Message::Barrier(barrier(Some(vec![1.0, 2.0])))),
         ("barrier_without_part", Message::Barrier(barrier(None))),
-        ("released", Message::Released(Released { request: 24, clock: 5, sum: vec![3.0] })),
+        ("released", Message::Released(Released { request: 24, clock: 5, held_ns: 6, sum: vec![3.0] })),
     ]
 }
 
@@ -205,6 +206,12 @@ fn others() -> Vec<(&'static str, Message)> {
                 duplicate_count: 3,
                 held_count: 4,
                 waits: (5, 6),
+                tasks: vec![TaskStats {
+                    clock: 5,
+                    state: TaskState::Live,
+                    connected: true,
+                    wait: Some(TaskWait { call: WaitingCall::Pull, waited_ms: 9, waits_for: Some(1) }),
+                }],
                 staleness: vec![7, 8],
             }),
         ),
@@ -223,7 +230,7 @@ fn others() -> Vec<(&'static str, Message)> {
 }
 
 pub(crate) fn barrier(part: Option<Vec<f64>>) -> Barrier {
-    Barrier { request: 24, job: 2, task: 3, clock: 5, generation: 1, part }
+    Barrier { request: 24, job: 2, task: 3, clock: 5, wait_ms: 600, generation: 1, part }
 }
 
 fn spec() -> MatrixSpec {

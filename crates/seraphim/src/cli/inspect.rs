@@ -124,6 +124,16 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
         trained.consistency,
         trained.seed
     );
+    if let Some(unfinished) = &trained.unfinished {
+        let clocks = &unfinished.clocks;
+        text += &format!(
+            "unfinished   saved in epoch {} of {} because the master was gone, at clocks {} to {}\n",
+            unfinished.epoch + 1,
+            unfinished.epoch_count.max(unfinished.epoch + 1),
+            clocks.iter().min().copied().unwrap_or(0),
+            clocks.iter().max().copied().unwrap_or(0)
+        );
+    }
     if let Some(from) = &trained.from {
         text += &format!("trained on from {from}\n");
     }

@@ -1,12 +1,16 @@
 //! `seraphim server --master ADDRESS`.
 
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgMatches, Command};
+use rpc::Message;
 use rpc::member::{MemberConfig, MemberEvent, join};
 use rpc::message::control::MemberKind;
+use rpc::message::{CloseJob, Hello, JobId, Role};
 use rpc::stop::Stop;
+use rpc::transport::{Address, open};
+use server::OpenJobs;
 
 use super::places::{
     host, incarnation, listen, listen_arg, log_args, master, master_arg, start_log, token, token_arg,
@@ -18,6 +22,11 @@ use crate::job::check::parse_bytes;
 
 /// Most lanes of one server.
 const LANE_LIMIT: i64 = 256;
+/// Longest wait for a lane of this very process.
+const OWN_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server stays when the last job was ended without a master, for all its workers to hear of it: they ask many
+/// times a second.
+const LINGER: Duration = Duration::from_secs(2);
 /// How often the flag of Ctrl-C is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -45,7 +54,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Flags of servers and workers.
-pub(super) fn member_args() -> [Arg; 2] {
+pub(super) fn member_args() -> [Arg; 3] {
     [
         Arg::new("name")
             .long("name")
@@ -57,7 +66,17 @@ pub(super) fn member_args() -> [Arg; 2] {
             .default_value("30")
             .value_parser(clap::value_parser!(u64).range(1..=86_400))
             .help("How long a master that is gone is waited for"),
+        Arg::new("save-limit")
+            .long("save-limit")
+            .value_name("SECONDS")
+            .default_value("300")
+            .value_parser(clap::value_parser!(u64).range(0..=86_400))
+            .help("How long servers stay for workers to save their jobs when the master is gone; 0: nothing is saved"),
     ]
+}
+
+pub(super) fn save_limit(matches: &ArgMatches) -> Duration {
+    Duration::from_secs(matches.get_one::<u64>("save-limit").copied().unwrap_or(300))
 }
 
 pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Result<MemberConfig, Error> {
@@ -89,9 +108,11 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
             expected: "a number of bytes, as in 512MiB or 2GiB".into(),
         })?,
     };
+    let open_jobs = OpenJobs::default();
     let config = server::ServerConfig {
+        open_jobs: open_jobs.clone(),
         listen: listen(matches, &token)?,
-        token,
+        token: token.clone(),
         lanes,
         memory_limit_bytes,
         ..server::ServerConfig::default()
@@ -108,14 +129,18 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
             })
         })
     };
-    let joined = is_ready.recv().map(|addresses| {
+    let joined = is_ready.recv().map(|addresses| -> Result<Attendance, Error> {
+        let own = addresses[0].clone();
         let addresses = addresses.iter().map(ToString::to_string).collect();
-        member(matches, "server", MemberKind::Server { addresses, lanes, memory_limit_bytes })
+        let kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
+        let save_limit = save_limit(matches);
+        let member = member(matches, "server", kind)?;
+        Ok(Attendance { member, open_jobs, save_limit, own, lanes, token, interrupt: interrupt.clone() })
     });
     let ended = match joined {
         // It has not come so far: the thread knows why.
         Err(_) => Ok(()),
-        Ok(member) => member.and_then(|member| attend(member, interrupt)),
+        Ok(attendance) => attendance.and_then(Attendance::run),
     };
     stop.raise();
     let served = serving
@@ -126,21 +151,94 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
 }
 
 /// Belongs to the cluster until it is told to stop, or the master is gone for good.
-fn attend(member: MemberConfig, interrupt: &Interrupt) -> Result<(), Error> {
-    let master = member.master.clone();
-    let (membership, events) = join(member).map_err(Error::server(&master))?;
-    tracing::info!(id = membership.id(), master = %master, "server joined");
-    while !interrupt.is_raised() {
-        match events.recv_timeout(LOOK_EVERY) {
-            Ok(MemberEvent::Lost { reason }) => {
-                let text = format!("the master at {master} is gone: {reason}");
-                return Err(Error::Cluster { text, exit: Exit::Io });
+struct Attendance {
+    member: MemberConfig,
+    open_jobs: OpenJobs,
+    save_limit: Duration,
+    /// Where this very process listens.
+    own: Address,
+    lanes: u16,
+    token: Vec<u8>,
+    interrupt: Interrupt,
+}
+
+impl Attendance {
+    fn run(mut self) -> Result<(), Error> {
+        let master = self.member.master.clone();
+        loop {
+            let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
+            tracing::info!(id = membership.id(), master = %master, "server joined");
+            while !self.interrupt.is_raised() {
+                match events.recv_timeout(LOOK_EVERY) {
+                    Ok(MemberEvent::Lost { reason }) => {
+                        let text = format!("the master at {master} is gone: {reason}; {}", self.stay());
+                        return Err(Error::Cluster { text, exit: Exit::Io });
+                    }
+                    Ok(MemberEvent::Anew) => {
+                        let jobs = self.stay();
+                        tracing::warn!(master = %master, jobs, "the master was started anew");
+                        self.close_jobs()?;
+                        self.member.connect_limit = self.member.lost_limit;
+                        break;
+                    }
+                    Ok(MemberEvent::Said(_) | MemberEvent::Back)
+                    | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                }
             }
-            Ok(MemberEvent::Said(_) | MemberEvent::Back)
-            | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+            if self.interrupt.is_raised() {
+                membership.leave();
+                return Ok(());
+            }
         }
     }
-    membership.leave();
-    Ok(())
+
+    /// Stays until the workers have saved what is here of their jobs; how that ended.
+    fn stay(&self) -> String {
+        let jobs = self.open_jobs.list();
+        if jobs.is_empty() {
+            return "no job was open here".into();
+        }
+        let limit = self.save_limit;
+        tracing::warn!(
+            ?jobs,
+            limit_s = limit.as_secs(),
+            "the master is gone: jobs may be saved before this server ends"
+        );
+        let start = Instant::now();
+        loop {
+            let open = self.open_jobs.list();
+            if open.is_empty() {
+                // The other workers still ask how it ended.
+                std::thread::sleep(LINGER.min(limit));
+                return format!("jobs {jobs:?} were open here, and their workers have ended them");
+            }
+            if start.elapsed() >= limit || self.interrupt.is_raised() {
+                let seconds = start.elapsed().as_secs();
+                return format!(
+                    "nobody has ended jobs {open:?} within {seconds} s (--save-limit): what was here of them is lost"
+                );
+            }
+            std::thread::sleep(LOOK_EVERY.min(limit.saturating_sub(start.elapsed())));
+        }
+    }
+
+    /// Closes what nobody has ended: the new master will use the same numbers.
+    fn close_jobs(&self) -> Result<(), Error> {
+        for job in self.open_jobs.list() {
+            for lane in 0..self.lanes {
+                self.close(job, lane).map_err(Error::server(&self.own))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&self, job: JobId, lane: u16) -> Result<(), rpc::Error> {
+        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
+        let (mut sender, mut receiver, _) = open(&self.own, OWN_LIMIT, &hello)?;
+        let reason = "the master was started anew, and nobody has saved the job in time".into();
+        sender.send(&Message::CloseJob(CloseJob { request: 2, job, reason }))?;
+        receiver.set_timeout(Some(OWN_LIMIT))?;
+        receiver.receive().map(drop)
+    }
 }

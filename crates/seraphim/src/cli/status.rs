@@ -1,11 +1,13 @@
 //! `seraphim status --master ADDRESS`.
 
+mod course;
+
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::ask::ask;
 use rpc::message::ControlBody;
-use rpc::message::control::{JobStatus, Member, MemberKind};
+use rpc::message::control::{JobState, JobStatus, Member, MemberKind};
 use serde_json::{Value, json};
 
 use super::places::{master, master_arg, token, token_arg};
@@ -44,28 +46,38 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
 }
 
 fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
-    let mut out = format!("{} members\n", members.len());
-    for (member, _) in members {
+    let mut out = course::counted(members.len() as u64, "member") + "\n";
+    for (member, report) in members {
         let what = match &member.kind {
             MemberKind::Server { addresses, lanes, memory_limit_bytes } => format!(
                 "server  {lanes} lanes, at most {}, at {}",
                 crate::progress::bytes(*memory_limit_bytes),
                 addresses.join(", ")
             ),
-            MemberKind::Worker { slots } => format!("worker  {slots} slots"),
+            MemberKind::Worker { slots } => {
+                let listens = report["listens"].as_array().map_or(&[][..], Vec::as_slice);
+                let listens: Vec<&str> = listens.iter().filter_map(Value::as_str).collect();
+                format!("worker  {slots} slots, at {}", listens.join(", "))
+            }
         };
         out += &format!("  {:<24} {what}  ({})\n", member.name, member.host);
     }
-    out += &format!("{} jobs\n", jobs.len());
+    out += &(course::counted(jobs.len() as u64, "job") + "\n");
     for job in jobs {
         out += &format!("  {:>4}  {:<9}  {}", job.id, state_name(job.state), job.title);
         if let Some(records) = job.progress["records"].as_u64() {
             out += &format!("  {} records", crate::progress::count(records as f64));
         }
+        if let Some(epochs) = job.progress["epochs"].as_u64().filter(|_| job.state == JobState::Running) {
+            out += &format!(", {}", course::counted(epochs, "whole epoch"));
+        }
         if let Some(error) = &job.error {
             out += &format!("\n        {error}");
         }
         out.push('\n');
+        if job.state == JobState::Running {
+            out += &course::lines(&job.progress);
+        }
     }
     out
 }

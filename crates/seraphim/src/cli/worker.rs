@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
-use super::places::{log_args, master_arg, start_log, token_arg};
-use super::server::{member, member_args};
+use super::places::{listen, listen_arg, log_args, master_arg, start_log, token, token_arg};
+use super::server::{member, member_args, save_limit};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
@@ -17,6 +17,7 @@ pub(super) fn command() -> Command {
     Command::new("worker")
         .about("Run tasks of a cluster's jobs")
         .arg(master_arg())
+        .arg(listen_arg("127.0.0.1:0"))
         .args(member_args())
         .arg(
             Arg::new("pause-ms")
@@ -45,7 +46,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots })?,
+        listen: listen(matches, &token(matches)?)?,
         slowness: Slowness { pause: Duration::from_millis(pause), every },
+        save_limit: save_limit(matches),
     };
     work(config, environment.formats, environment.interrupt)?;
     Ok(Exit::Done)

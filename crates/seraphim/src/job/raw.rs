@@ -52,6 +52,13 @@ impl RawJob {
         self.values.get(name).map(|(place, values)| (place, values.as_slice()))
     }
 
+    /// Every key with its texts.
+    pub fn texts(&self) -> BTreeMap<String, Vec<String>> {
+        let values = self.values.iter().map(|(name, (_, texts))| (name.clone(), texts.clone()));
+        let algorithm = self.algorithm.iter().map(|name| ("algorithm".to_owned(), vec![name.clone()]));
+        algorithm.chain(values).collect()
+    }
+
     /// Reads a job file: the keys of `train`, `algorithm`, and the table `[set]`.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;

@@ -94,6 +94,24 @@ pub struct Trained {
     pub metrics: BTreeMap<String, f64>,
     /// Metrics of the last epoch on the validation data.
     pub validation_metrics: BTreeMap<String, f64>,
+    /// How far a job had come that was saved because its master was gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
+}
+
+/// A job that was saved in its middle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// What was asked for: the keys of a job file with their texts.
+    pub job: BTreeMap<String, Vec<String>>,
+    /// The epoch in which it stopped, from 0. It may have been whole: only the master knows.
+    pub epoch: u64,
+    /// Epochs that were planned; 0 when that was not known yet.
+    pub epoch_count: u64,
+    /// Steps of each task.
+    pub clocks: Vec<u64>,
+    /// Tasks that did not come to the end: their last step may be missing, or be there in part.
+    pub lost_tasks: Vec<u32>,
 }
 
 /// A file of the directory.

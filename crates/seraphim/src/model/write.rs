@@ -121,7 +121,7 @@ pub fn write(
     let text = manifest.to_text();
     write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
     sync.folder(&folder)?;
-    unfinished.finish(replace)?;
+    unfinished.finish(if overwrite { replace } else { put_new })?;
     if let Some(parent) = path.parent() {
         sync.folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
     }
@@ -272,6 +272,15 @@ fn write_file(
     Ok(FileEntry { name: name.into(), size_bytes: out.size_bytes, crc32c: out.crc32c })
 }
 
+/// Puts the finished folder where nothing is, or an empty folder; whatever has come there meanwhile stays.
+fn put_new(folder: &Path, path: &Path) -> Result<(), Error> {
+    std::fs::rename(folder, path).map_err(|error| {
+        let is_taken =
+            path.is_file() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if is_taken { Error::ModelExists { path: path.into() } } else { Error::io("create", path)(error) }
+    })
+}
+
 /// Puts the finished folder in its place; what was there goes aside first and is deleted last.
 fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
     let aside = sibling(path, "old");
@@ -290,4 +299,28 @@ fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
         let _ = std::fs::remove_dir_all(&aside);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_to_the_place_while_a_model_is_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, place) = (folder.path().join("made"), folder.path().join("place"));
+        std::fs::create_dir(&made).unwrap();
+        std::fs::write(made.join("file"), "new").unwrap();
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(place.join("file"), "old").unwrap();
+        assert!(matches!(put_new(&made, &place), Err(Error::ModelExists { .. })));
+        assert_eq!(std::fs::read_to_string(place.join("file")).unwrap(), "old");
+        std::fs::remove_file(place.join("file")).unwrap();
+        put_new(&made, &place).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(place.join("file")).unwrap(),
+            "new",
+            "an empty folder is no obstacle"
+        );
+    }
 }

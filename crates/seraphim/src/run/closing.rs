@@ -96,6 +96,7 @@ impl Closing<'_> {
             consistency: consistency_name(self.job.consistency),
             metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
             validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
+            unfinished: None,
         }
     }
 

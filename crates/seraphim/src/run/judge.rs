@@ -145,6 +145,11 @@ impl Judge {
         Ok(Decision { verdict, keep, restore })
     }
 
+    /// The epoch that was judged last.
+    pub fn last(&self) -> Option<&EpochLine> {
+        self.epochs.last()
+    }
+
     /// What happened, once all tasks have ended.
     pub fn outcome(self, step_count: u64) -> Outcome {
         let Self { best_epoch, epochs, end, notices, .. } = self;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::Consistency;
 use rpc::message::*;
-use rpc::service::Service;
+use rpc::service::{Effect, Service};
 
 use super::world::*;
 
@@ -224,4 +224,95 @@ fn a_push_that_is_given_up_closes_its_connection_and_nothing_behind_it_is_applie
     assert_eq!(world.rows(), [0.0; 2]);
     assert_eq!(world.stats().clocks[0], Some(1), "the tick behind it is not known here");
     assert_eq!(world.lane.held_bytes, 0);
+}
+
+#[test]
+fn a_request_whose_task_no_longer_waits_is_dropped_and_told_for_whom_it_waited() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.tick(0, 1);
+    world.now = Duration::from_secs(7);
+    world.say(0, Message::Pull(Pull { wait_ms: 100, ..pull(4, 0, 1) }));
+    let end = Duration::from_millis(7100);
+    assert_eq!(world.lane.next_time(), Some(end), "from its coming on, not from a clock of the other side");
+    let mut out = Vec::new();
+    world.lane.on_time(Duration::from_millis(7099), &mut out);
+    assert!(out.is_empty(), "{out:?}");
+    world.lane.on_time(end, &mut out);
+    let fault = fault(&out);
+    assert_eq!((fault.request, fault.kind), (4, FaultKind::WaitedTooLong));
+    assert!(fault.text.contains("task 1"), "{}", fault.text);
+    assert_eq!(world.lane.next_time(), None);
+    assert!(answered(&world.tick(1, 1)).is_empty(), "nobody waits for the answer");
+}
+
+#[test]
+fn a_task_at_a_barrier_is_dropped_when_it_no_longer_waits() {
+    let mut world = World::new(2, Consistency::Bsp);
+    let Message::Barrier(meet) = barrier(5, 0, 0, None) else { panic!() };
+    world.say(0, Message::Barrier(Barrier { wait_ms: 250, ..meet }));
+    let mut out = Vec::new();
+    assert_eq!(world.lane.next_time(), Some(Duration::from_millis(250)));
+    world.lane.on_time(Duration::from_millis(250), &mut out);
+    assert_eq!((fault(&out).request, fault(&out).kind), (5, FaultKind::WaitedTooLong));
+}
+
+#[test]
+fn a_task_cannot_wait_longer_than_its_job_allows() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.tick(0, 1);
+    world.pull(3, 0, 1);
+    let limit = world.lane.next_time().expect("it waits");
+    let mut world = World::new(2, Consistency::Bsp);
+    world.tick(0, 1);
+    world.say(0, Message::Pull(Pull { wait_ms: u32::MAX, ..pull(3, 0, 1) }));
+    assert_eq!(world.lane.next_time(), Some(limit));
+}
+
+#[test]
+fn answers_say_how_long_they_were_held() {
+    let mut world = World::new(2, Consistency::Bsp);
+    let held = |effects: Vec<Effect>| match only(effects) {
+        Message::Pulled(pulled) => pulled.held_ns,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(held(world.pull(2, 0, 0)), 0);
+    world.tick(0, 1);
+    world.now = Duration::from_millis(30);
+    assert!(world.pull(3, 0, 1).is_empty());
+    world.now = Duration::from_millis(42);
+    assert_eq!(held(world.tick(1, 1)), 12_000_000);
+    assert!(world.say(0, barrier(4, 0, 0, None)).is_empty());
+    world.now = Duration::from_millis(47);
+    let released: Vec<u64> = world
+        .say(1, barrier(5, 1, 0, None))
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Send { message: Message::Released(released), .. } => Some(released.held_ns),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(released, [5_000_000, 0]);
+}
+
+#[test]
+fn the_stats_of_tasks_say_who_waits_for_whom() {
+    let mut world = World::new(3, Consistency::Bsp);
+    world.tick(0, 1);
+    world.pull(3, 0, 1);
+    world.say(2, barrier(4, 2, 0, None));
+    world.lane.on_closed(world.now, 1, &mut Vec::new());
+    world.now = Duration::from_millis(1500);
+    let tasks = world.stats().tasks;
+    let wait = |call| Some(TaskWait { call, waited_ms: 1500, waits_for: Some(1) });
+    let task = |clock, state, connected, wait| TaskStats { clock, state, connected, wait };
+    assert_eq!(
+        tasks,
+        [
+            task(1, TaskState::Live, true, wait(WaitingCall::Pull)),
+            task(0, TaskState::Live, false, None),
+            task(0, TaskState::AtBarrier, true, wait(WaitingCall::Barrier)),
+        ]
+    );
+    world.say(TOOL, leave(1));
+    assert_eq!(world.stats().tasks[1].state, TaskState::Left);
 }

@@ -70,7 +70,8 @@ pub(super) fn both() -> (Vec<Run>, KeyList) {
 
 pub(super) fn pull(request: RequestId, task: u32, clock: u64) -> Pull {
     let (runs, keys) = both();
-    Pull { request, job: JOB, task, clock, matrix: 0, table: 0, runs, keys, wire: rpc::WireType::F32 }
+    let wire = rpc::WireType::F32;
+    Pull { request, job: JOB, task, clock, matrix: 0, table: 0, wait_ms: 0, runs, keys, wire }
 }
 
 pub(super) fn push(task: u32, clock: u64, index: u32, value: f64) -> Push {
@@ -88,7 +89,7 @@ pub(super) fn leave(task: u32) -> Message {
 }
 
 pub(super) fn barrier(request: RequestId, task: u32, generation: u64, part: Option<Vec<f64>>) -> Message {
-    Message::Barrier(Barrier { request, job: JOB, task, clock: 0, generation, part })
+    Message::Barrier(Barrier { request, job: JOB, task, clock: 0, wait_ms: 0, generation, part })
 }
 
 impl World {

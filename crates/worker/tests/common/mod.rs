@@ -115,7 +115,12 @@ impl FakeLane {
                     self.generation += 1;
                 }
                 let sum = barrier.part.unwrap_or_default();
-                out.push(Message::Released(Released { request: barrier.request, clock: self.clock, sum }));
+                out.push(Message::Released(Released {
+                    request: barrier.request,
+                    clock: self.clock,
+                    held_ns: 0,
+                    sum,
+                }));
             }
             Message::Leave(leave) => {
                 self.has_left = true;
@@ -193,6 +198,7 @@ impl FakeLane {
             out.push(Message::Pulled(Pulled {
                 request,
                 minimum,
+                held_ns: 0,
                 applied,
                 values: i64::owned(values).into(),
             }));

@@ -14,6 +14,7 @@ use worker::JobLayout;
 use super::place::layout;
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
+use super::watch::Watch;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -82,6 +83,7 @@ struct Course<'a> {
     timings: Timings,
     cancelled: bool,
     servers: Option<Servers>,
+    watch: Option<Watch>,
     told: Instant,
 }
 
@@ -134,6 +136,7 @@ impl<'a> Course<'a> {
             timings: Timings::default(),
             cancelled: false,
             servers: None,
+            watch: None,
             told: start,
         })
     }
@@ -158,6 +161,7 @@ impl<'a> Course<'a> {
         if looked.previous.is_some() {
             notices.extend(self.import(&crews, &layout)?);
         }
+        self.watch = Some(Watch::start(&layout, &self.driver.token, self.workers_of_tasks(&crews)));
         let clock = Instant::now();
         let trained = self.train(&crews, &layout, &model, looked.previous.is_some())?;
         self.timings.train_s = clock.elapsed().as_secs_f64();
@@ -311,11 +315,11 @@ impl<'a> Course<'a> {
         model: &algo::Model,
         resumed: bool,
     ) -> Result<Trained, Error> {
+        let all: Vec<(u32, u32)> =
+            crews.iter().map(|crew| (crew.tasks.start, crew.tasks.len() as u32)).collect();
         for crew in crews {
-            self.send(
-                crew.worker,
-                &ToWorker::Train { layout: layout.clone(), model: model.clone(), resumed },
-            );
+            let (layout, model, crews) = (layout.clone(), model.clone(), all.clone());
+            self.send(crew.worker, &ToWorker::Train { layout, model, resumed, crews });
         }
         let count = layout.task_count as usize;
         let mut judge = Judge::new(self.algorithm.stopping());
@@ -331,12 +335,12 @@ impl<'a> Course<'a> {
                     self.send(crew.worker, &ToWorker::Stop);
                 }
             }
+            self.tell(&judge);
             match self.hear()? {
                 Some((_, FromWorker::Progress { steps, records, loss_sum, bytes })) => {
                     step_count += steps;
                     self.progress.add_bytes(bytes);
                     self.progress.step(records, loss_sum);
-                    self.tell();
                 }
                 Some((_, FromWorker::Epoch { report: Packed(report) })) => {
                     first_report.get_or_insert_with(Instant::now);
@@ -346,7 +350,8 @@ impl<'a> Course<'a> {
                         first_report = None;
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
                         let verdict = self.judge(&mut judge, &reports, told_stop)?;
-                        let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict };
+                        let line = Packed(judge.last().expect("an epoch was judged").clone());
+                        let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
                         for crew in crews {
                             self.send(crew.worker, &verdict);
                         }
@@ -393,12 +398,21 @@ impl<'a> Course<'a> {
     }
 
     /// What `status` and watchers see.
-    fn tell(&mut self) {
+    fn tell(&mut self, judge: &Judge) {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
-            let seconds = self.start.elapsed().as_secs_f64();
-            self.link.progress(json!({"records": self.progress.records(), "seconds": seconds}));
+            let seen = self.watch.as_ref().map(Watch::seen);
+            let mut progress = seen.filter(Value::is_object).unwrap_or_else(|| json!({}));
+            progress["records"] = json!(self.progress.records());
+            progress["seconds"] = json!(self.start.elapsed().as_secs_f64());
+            progress["epochs"] = json!(judge.last().map_or(0, |line| line.epoch + 1));
+            self.link.progress(progress);
         }
+    }
+
+    /// The name of the worker of each task.
+    fn workers_of_tasks(&self, crews: &[Crew]) -> Vec<String> {
+        crews.iter().flat_map(|crew| crew.tasks.clone().map(|_| self.name(crew.worker))).collect()
     }
 
     fn save(
@@ -439,6 +453,7 @@ impl<'a> Course<'a> {
     /// Frees servers and workers, whatever has happened.
     fn end(&mut self, error: Option<&Error>) {
         let reason = error.map(ToString::to_string);
+        self.watch = None;
         if let Some(servers) = &mut self.servers {
             // A server that is gone needs no closing.
             let _ = servers.close_job(reason.as_deref().unwrap_or("the job is over"));

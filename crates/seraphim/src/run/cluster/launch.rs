@@ -51,7 +51,8 @@ pub fn train(
         processes.start("server", i, &master, &["--listen", &listen, "--lanes", "1"])?;
     }
     for i in 0..size.workers {
-        processes.start("worker", i, &master, &[])?;
+        let listen = format!("unix:{}", folder.0.join(format!("worker-{i}")).display());
+        processes.start("worker", i, &master, &["--listen", &listen])?;
     }
     let result = submit(raw, size, &master, &mut processes);
     drop(processes);
@@ -168,6 +169,8 @@ impl Processes {
         let name = format!("{kind}-{number}");
         let child = Command::new(&program)
             .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
+            // They belong to this process, and end with it.
+            .args(["--save-limit", "0"])
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

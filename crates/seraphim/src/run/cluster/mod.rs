@@ -9,15 +9,22 @@
 //! | `place` | where the parameters of a job lie |
 //! | [`worker`] | a worker: what it does with what it hears |
 //! | [`tasks`] | the tasks of a job in one worker |
+//! | `watch` | what `status` shows of a job under way |
+//! | `face` | the metrics of a worker |
+//! | `orphan`, `meeting` | the end of a job whose master is gone |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod driver;
+mod face;
 pub mod launch;
+mod meeting;
+mod orphan;
 mod place;
 pub mod say;
 pub mod servers;
 pub mod tasks;
+mod watch;
 #[cfg(test)]
 mod wide_rows_tests;
 pub mod worker;

@@ -14,6 +14,7 @@ use worker::JobLayout;
 
 use crate::job::raw::RawJob;
 use crate::model::Manifest;
+use crate::report::EpochLine;
 use crate::run::totals::TaskSummary;
 
 /// A value as compact bytes in hexadecimal: numbers that are not finite come back, and long lists are cheap.
@@ -79,6 +80,8 @@ pub enum ToWorker {
         model: algo::Model,
         /// The matrices hold an earlier model.
         resumed: bool,
+        /// The workers of the job, each with its first task and the number of its tasks.
+        crews: Vec<(u32, u32)>,
     },
     /// What follows from an epoch.
     Verdict {
@@ -86,6 +89,8 @@ pub enum ToWorker {
         epoch: u64,
         /// For all tasks.
         verdict: Verdict,
+        /// How it went.
+        line: Packed<EpochLine>,
     },
     /// The tasks stop at their next step.
     Stop,

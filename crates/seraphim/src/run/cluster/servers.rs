@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use matrix::{Exported, MatrixSpec, OwnedValues};
 use rpc::Message;
 use rpc::message::{
-    CloseJob, Export, ExportPage, Hello, Import, KeepRows, OpenJob, RequestId, RestoreRows, Role, Stats,
-    StatsReply,
+    CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId, RestoreRows,
+    Role, Stats, StatsReply, TaskState, TaskStats,
 };
 use rpc::transport::{Address, Receiver, Sender, open};
 use worker::{JobLayout, LaneAddress};
@@ -126,6 +126,41 @@ impl Servers {
             .collect())
     }
 
+    /// The tasks, as all lanes together see them: one has left when it has left everywhere, and is connected when it is
+    /// wherever it has not left. Its wait is the longest, its clock the smallest.
+    pub fn tasks(&mut self) -> Result<Seen, Error> {
+        self.request += 1;
+        let (request, job) = (self.request, self.layout.job);
+        for (lane, (sender, _)) in self.lanes.iter_mut().enumerate() {
+            let sent = sender.send(&Message::Stats(Stats { request, job }));
+            sent.map_err(Error::server(&self.layout.lanes[lane]))?;
+        }
+        let (mut replies, mut closed) = (Vec::new(), None);
+        for (lane, (_, receiver)) in self.lanes.iter_mut().enumerate() {
+            let address = &self.layout.lanes[lane];
+            match receiver.receive().map_err(Error::server(address))? {
+                Message::StatsReply(reply) => replies.push(reply),
+                Message::Fault(fault) if fault.kind == FaultKind::Stopped => closed = Some(fault.text),
+                Message::Fault(fault) => {
+                    let text = format!("server {address}: {}", fault.text);
+                    return Err(Error::Cluster { text, exit: Exit::Io });
+                }
+                _ => {
+                    let text =
+                        format!("server {address} answered a question for its tasks with something else");
+                    return Err(Error::Cluster { text, exit: Exit::Internal });
+                }
+            }
+        }
+        Ok(closed.map_or_else(|| Seen::Tasks(tasks_of(&replies)), Seen::Closed))
+    }
+
+    /// Takes a task out on all lanes: nobody waits for it any more.
+    pub fn leave(&mut self, task: u32) -> Result<(), Error> {
+        let job = self.layout.job;
+        self.ask_all(|_, request| Message::Leave(Leave { request, job, task })).map(drop)
+    }
+
     /// All rows of a matrix, ascending.
     pub fn export(&mut self, matrix: u32) -> Result<Exported, Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
@@ -192,6 +227,42 @@ impl Servers {
             }
         }
         Ok(())
+    }
+}
+
+/// What [`Servers::tasks`] has found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// The tasks.
+    Tasks(Vec<TaskStats>),
+    /// The job was closed, and why.
+    Closed(String),
+}
+
+/// The tasks of a job as all its lanes together see them; see [`Servers::tasks`].
+pub fn tasks_of(replies: &[StatsReply]) -> Vec<TaskStats> {
+    let Some((first, others)) = replies.split_first() else { return Vec::new() };
+    let mut tasks = first.tasks.clone();
+    for other in others {
+        tasks.iter_mut().zip(&other.tasks).for_each(|(task, other)| merge_task(task, other));
+    }
+    tasks
+}
+
+fn merge_task(task: &mut TaskStats, other: &TaskStats) {
+    let left = TaskState::Left;
+    task.connected = match (task.state == left, other.state == left) {
+        (true, _) => other.connected,
+        (false, true) => task.connected,
+        (false, false) => task.connected && other.connected,
+    };
+    if task.state == left || (task.state == TaskState::AtBarrier && other.state != left) {
+        task.state = other.state;
+    }
+    task.clock = task.clock.min(other.clock);
+    let waited = |task: &TaskStats| task.wait.map(|wait| wait.waited_ms);
+    if waited(other) > waited(task) {
+        task.wait = other.wait;
     }
 }
 

@@ -9,12 +9,16 @@ use std::time::{Duration, Instant};
 use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
 use data::{BatchStream, ReadAhead, TaskData};
 use matrix::Agent;
+use rpc::message::JobId;
 use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
 
+use super::face::Gauges;
+use super::orphan::Reached;
 use super::say::{FromWorker, Packed};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::report::EpochLine;
 use crate::run::failure::Failure;
 use crate::run::input::Shares;
 use crate::run::share::Watched;
@@ -29,6 +33,8 @@ pub(super) type Say = Arc<dyn Fn(FromWorker) + Send + Sync>;
 /// Between the tasks of this worker and the driver.
 pub(super) struct RemoteCoordinator {
     say: Say,
+    job: JobId,
+    gauges: Gauges,
     wait_limit: Duration,
     stop: AtomicBool,
     state: Mutex<State>,
@@ -38,6 +44,9 @@ pub(super) struct RemoteCoordinator {
 #[derive(Default)]
 struct State {
     verdict: Option<(u64, Verdict)>,
+    /// The master is gone: nobody decides any more.
+    alone: bool,
+    reached: Reached,
     failure: Option<String>,
     steps: u64,
     records: u64,
@@ -47,15 +56,30 @@ struct State {
 }
 
 impl RemoteCoordinator {
-    pub(super) fn new(say: Say, wait_limit: Duration) -> Arc<Self> {
+    pub(super) fn new(say: Say, job: JobId, gauges: Gauges, wait_limit: Duration) -> Arc<Self> {
         let (stop, state) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { say, wait_limit, stop, state, decided: Condvar::new() })
+        Arc::new(Self { say, job, gauges, wait_limit, stop, state, decided: Condvar::new() })
     }
 
     /// The driver has decided.
-    pub(super) fn decide(&self, epoch: u64, verdict: Verdict) {
-        self.lock().verdict = Some((epoch, verdict));
+    pub(super) fn decide(&self, epoch: u64, verdict: Verdict, line: EpochLine) {
+        let mut state = self.lock();
+        state.verdict = Some((epoch, verdict));
+        state.reached.epochs.push(line);
+        drop(state);
         self.decided.notify_all();
+    }
+
+    /// The master is gone: the tasks stop at their next step, meet at the end of the epoch, and leave.
+    pub(super) fn go_alone(&self) {
+        self.stop();
+        self.lock().alone = true;
+        self.decided.notify_all();
+    }
+
+    /// How far the tasks here have come.
+    pub(super) fn reached(&self) -> Reached {
+        self.lock().reached.clone()
     }
 
     /// The tasks stop at their next step.
@@ -92,7 +116,8 @@ impl RemoteCoordinator {
 }
 
 impl Coordinator for RemoteCoordinator {
-    fn progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> Flow {
+    fn progress(&self, task: u32, record_count: u64, loss_sum: f64) -> Flow {
+        self.gauges.step(self.job, task, record_count);
         let mut state = self.lock();
         state.steps += 1;
         state.records += record_count;
@@ -107,6 +132,7 @@ impl Coordinator for RemoteCoordinator {
         let (task, epoch) = (report.task, report.epoch);
         let mut state = self.lock();
         self.tell(&mut state, true);
+        state.reached.last = Some((epoch, report.epoch_count));
         (self.say)(FromWorker::Epoch { report: Packed(report) });
         let deadline = Instant::now() + self.wait_limit;
         loop {
@@ -117,6 +143,9 @@ impl Coordinator for RemoteCoordinator {
                 && decided >= epoch
             {
                 return Ok(verdict);
+            }
+            if state.alone {
+                return Ok(Verdict::Stop);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -181,6 +210,8 @@ impl Work<'_> {
                     let run = || {
                         let agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
                             .map_err(Error::process)?;
+                        let gauges = &self.coordinator.gauges;
+                        gauges.begin(self.layout.job, task, agent.meter(), self.layout.lanes.len());
                         let mut paced = Paced {
                             stream: &mut data,
                             slowness: self.slowness,

@@ -1,15 +1,19 @@
 //! A worker: takes part in jobs on the word of their drivers, until it is told to stop or the master is gone for good.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use data::{FormatTable, Schema, TaskData};
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{ControlBody, JobId};
+use rpc::{Address, Limits, Listener, ServeConfig, Stop};
+use serde_json::json;
 
+use super::face::{Face, Gauges};
+use super::orphan::{self, Ordered, Orphan, Training};
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
 use super::tasks::{RemoteCoordinator, Say, Slowness, Work};
@@ -35,61 +39,227 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct WorkerConfig {
     /// How it joins.
     pub member: MemberConfig,
+    /// Where it answers those who ask for metrics.
+    pub listen: Vec<Address>,
     /// How slow it is made, for tests.
     pub slowness: Slowness,
+    /// How long jobs may take to be saved when the master is gone; 0: they are not saved.
+    pub save_limit: Duration,
 }
 
 /// A job under way here.
 struct Here {
     say: Sender<ToWorker>,
     coordinator: Arc<RemoteCoordinator>,
+    training: Arc<Mutex<Option<Training>>>,
+    ordered: Arc<Mutex<Ordered>>,
     thread: JoinHandle<()>,
 }
 
-/// Works until `interrupt` is raised or the master is gone for good.
+/// Why a worker no longer hears its master.
+enum End {
+    /// It is to stop.
+    Stopped,
+    /// The master is gone for good.
+    Lost(String),
+    /// Another master is in its place.
+    Anew,
+}
+
+/// Works until `interrupt` is raised or the master is gone for good. Jobs whose master is gone are saved first; with a
+/// master that was started anew the worker joins again.
 pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -> Result<(), Error> {
-    let WorkerConfig { member, slowness } = config;
-    let (token, address) = (member.token.clone(), member.master.clone());
-    let (membership, events) = join(member).map_err(Error::server(&address))?;
-    tracing::info!(id = membership.id(), master = %address, "worker joined");
+    let gauges = Gauges::default();
+    let face = FaceServer::start(&config, gauges.clone())?;
     let formats = Arc::new(formats.clone());
-    let mut jobs: BTreeMap<JobId, Here> = BTreeMap::new();
-    let ended = loop {
-        if interrupt.is_raised() {
-            break Ok(());
-        }
-        jobs.retain(|_, here| !here.thread.is_finished());
-        match events.recv_timeout(LOOK_EVERY) {
-            Ok(MemberEvent::Said(ControlBody::ToTask { job, body })) => {
-                let here =
-                    jobs.entry(job).or_insert_with(|| start(job, &membership, &token, slowness, &formats));
-                here.hear(job, body);
-            }
-            Ok(MemberEvent::Lost { reason }) => {
-                for here in jobs.values() {
-                    here.coordinator.fail(&format!("the master is gone: {reason}"));
+    let mut worker = Worker { formats, config, gauges, interrupt: interrupt.clone() };
+    loop {
+        let address = worker.config.member.master.to_string();
+        let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
+        membership.report(json!({"listens": face.addresses}));
+        tracing::info!(id = membership.id(), master = %address, listens = face.addresses.join(", "), "worker joined");
+        let mut jobs = BTreeMap::new();
+        match worker.attend(&membership, &events, &mut jobs) {
+            End::Stopped => {
+                for here in jobs.into_values() {
+                    here.fail("the worker is stopping");
                 }
-                let text = format!("the master at {address} is gone: {reason}");
-                break Err(Error::Cluster { text, exit: crate::exit::Exit::Io });
+                membership.leave();
+                return Ok(());
             }
-            Ok(MemberEvent::Said(_) | MemberEvent::Back) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            End::Lost(reason) => {
+                tracing::warn!(reason, jobs = jobs.len(), "the master is gone for good: jobs are saved");
+                let ends = worker.end_alone(jobs, "the master is gone");
+                return Err(orphan::lost(&address, &reason, &ends));
+            }
+            End::Anew => {
+                tracing::warn!(jobs = jobs.len(), "the master was started anew: jobs are saved");
+                worker.end_alone(jobs, "the master was started anew");
+                worker.config.member.connect_limit = worker.config.member.lost_limit;
+            }
         }
-    };
-    for (_, here) in jobs {
-        here.coordinator.fail("the worker is stopping");
-        drop(here.say);
-        // A thread that panicked has told its driver.
-        let _ = here.thread.join();
     }
-    membership.leave();
-    ended
+}
+
+struct Worker {
+    config: WorkerConfig,
+    formats: Arc<FormatTable>,
+    gauges: Gauges,
+    interrupt: Interrupt,
+}
+
+/// The port of a worker, while this lives.
+struct FaceServer {
+    addresses: Vec<String>,
+    stop: Stop,
+}
+
+impl FaceServer {
+    fn start(config: &WorkerConfig, gauges: Gauges) -> Result<Self, Error> {
+        let listeners = config
+            .listen
+            .iter()
+            .map(Listener::bind)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::process)?;
+        let addresses = listeners.iter().map(|listener| listener.address().to_string()).collect();
+        let serve = ServeConfig { token: config.member.token.clone(), limits: Limits::default() };
+        let stop = Stop::new();
+        let raised = stop.clone();
+        std::thread::spawn(move || {
+            if let Err(error) = rpc::serve(listeners, vec![Box::new(Face(gauges))], serve, raised) {
+                tracing::warn!(%error, "the metrics of this worker are not served any more");
+            }
+        });
+        Ok(Self { addresses, stop })
+    }
+}
+
+impl Drop for FaceServer {
+    fn drop(&mut self) {
+        self.stop.raise();
+    }
+}
+
+impl Worker {
+    fn attend(
+        &self,
+        membership: &Membership,
+        events: &Events<MemberEvent>,
+        jobs: &mut BTreeMap<JobId, Here>,
+    ) -> End {
+        loop {
+            if self.interrupt.is_raised() {
+                return End::Stopped;
+            }
+            jobs.retain(|_, here| !here.thread.is_finished());
+            match events.recv_timeout(LOOK_EVERY) {
+                Ok(MemberEvent::Said(ControlBody::ToTask { job, body })) => {
+                    let here = jobs.entry(job).or_insert_with(|| self.start(job, membership));
+                    here.hear(job, body);
+                }
+                Ok(MemberEvent::Lost { reason }) => return End::Lost(reason),
+                Ok(MemberEvent::Anew) => return End::Anew,
+                Ok(MemberEvent::Said(_) | MemberEvent::Back) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return End::Stopped,
+            }
+        }
+    }
+
+    /// Ends jobs without their master, all at once; how each ended.
+    fn end_alone(&self, jobs: BTreeMap<JobId, Here>, why: &str) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let ends: Vec<_> = jobs
+                .into_iter()
+                .map(|(job, here)| scope.spawn(move || here.end_alone(self, job, why)))
+                .collect();
+            ends.into_iter().filter_map(|end| end.join().ok()).collect()
+        })
+    }
+
+    fn start(&self, job: JobId, membership: &Membership) -> Here {
+        let membership = membership.clone();
+        let say: Say = Arc::new(move |message| {
+            let body = serde_json::to_value(message).expect("messages are strings, numbers and lists");
+            membership.say(ControlBody::FromTask { job, body });
+        });
+        // Until the job says another.
+        let wait_limit = Duration::from_hours(24);
+        let coordinator = RemoteCoordinator::new(Arc::clone(&say), job, self.gauges.clone(), wait_limit);
+        let (sender, receiver) = channel();
+        let (training, ordered) = (Arc::default(), Arc::new(Mutex::new(Ordered::Nothing)));
+        let part = Part {
+            say,
+            coordinator: Arc::clone(&coordinator),
+            token: self.config.member.token.clone(),
+            slowness: self.config.slowness,
+            formats: Arc::clone(&self.formats),
+            interrupt: Interrupt::new(),
+            opened: Mutex::default(),
+            training: Arc::clone(&training),
+            ordered: Arc::clone(&ordered),
+        };
+        let gauges = self.gauges.clone();
+        let thread = std::thread::spawn(move || {
+            let mut ready = None;
+            for message in receiver {
+                if matches!(message, ToWorker::End { .. }) {
+                    break;
+                }
+                if let Err(error) = part.obey(message, &mut ready) {
+                    *lock(&part.ordered) = Ordered::Nothing;
+                    tracing::warn!(job, %error, "the part of a job failed here");
+                    (part.say)(FromWorker::Failed { error: error.to_string(), exit: error.exit() as u8 });
+                }
+            }
+            gauges.end(job);
+        });
+        Here { say: sender, coordinator, training, ordered, thread }
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Here {
+    /// Nobody waits for it any longer.
+    fn fail(self, reason: &str) {
+        self.coordinator.fail(reason);
+        drop(self.say);
+        // A thread that panicked has told its driver.
+        let _ = self.thread.join();
+    }
+
+    /// Without the master: the state is saved, by this worker or another. How that ended.
+    fn end_alone(self, worker: &Worker, job: JobId, why: &str) -> String {
+        let training = lock(&self.training).clone();
+        let limit = worker.config.save_limit;
+        let Some(training) = training.filter(|_| !limit.is_zero()) else {
+            self.fail(why);
+            return format!("job {job} is not saved: it had not begun to train, or nothing is to be saved");
+        };
+        self.coordinator.go_alone();
+        let member = &worker.config.member;
+        let orphan = Orphan {
+            training: &training,
+            token: &member.token,
+            name: &member.name,
+            limit,
+            interrupt: &worker.interrupt,
+        };
+        let end = orphan.end(|| lock(&self.ordered).clone(), || self.coordinator.reached());
+        let text = end.unwrap_or_else(|error| format!("the state of job {job} could not be saved: {error}"));
+        tracing::warn!(job, "{text}");
+        self.fail(&text);
+        text
+    }
+
     fn hear(&self, job: JobId, body: serde_json::Value) {
         match serde_json::from_value(body) {
-            Ok(ToWorker::Verdict { epoch, verdict }) => self.coordinator.decide(epoch, verdict),
+            Ok(ToWorker::Verdict { epoch, verdict, line: Packed(line) }) => {
+                self.coordinator.decide(epoch, verdict, line);
+            }
             Ok(ToWorker::Stop) => self.coordinator.stop(),
             Ok(ToWorker::End { reason }) => {
                 if let Some(reason) = &reason {
@@ -98,50 +268,15 @@ impl Here {
                 // The thread may have ended by itself.
                 let _ = self.say.send(ToWorker::End { reason });
             }
-            Ok(message) => drop(self.say.send(message)),
+            Ok(message) => {
+                if matches!(message, ToWorker::Save { .. }) {
+                    *lock(&self.ordered) = Ordered::UnderWay;
+                }
+                drop(self.say.send(message));
+            }
             Err(error) => tracing::warn!(job, %error, "the driver says what this program does not know"),
         }
     }
-}
-
-fn start(
-    job: JobId,
-    membership: &Membership,
-    token: &[u8],
-    slowness: Slowness,
-    formats: &Arc<FormatTable>,
-) -> Here {
-    let membership = membership.clone();
-    let say: Say = Arc::new(move |message| {
-        let body = serde_json::to_value(message).expect("messages are strings, numbers and lists");
-        membership.say(ControlBody::FromTask { job, body });
-    });
-    // Until the job says another.
-    let wait_limit = Duration::from_hours(24);
-    let coordinator = RemoteCoordinator::new(Arc::clone(&say), wait_limit);
-    let (sender, receiver) = channel();
-    let part = Part {
-        say,
-        coordinator: Arc::clone(&coordinator),
-        token: token.to_vec(),
-        slowness,
-        formats: Arc::clone(formats),
-        interrupt: Interrupt::new(),
-        opened: Mutex::default(),
-    };
-    let thread = std::thread::spawn(move || {
-        let mut ready = None;
-        for message in receiver {
-            if matches!(message, ToWorker::End { .. }) {
-                break;
-            }
-            if let Err(error) = part.obey(message, &mut ready) {
-                tracing::warn!(job, %error, "the part of a job failed here");
-                (part.say)(FromWorker::Failed { error: error.to_string(), exit: error.exit() as u8 });
-            }
-        }
-    });
-    Here { say: sender, coordinator, thread }
 }
 
 /// The part of a job that is done here.
@@ -153,10 +288,13 @@ struct Part {
     formats: Arc<FormatTable>,
     interrupt: Interrupt,
     opened: Mutex<Option<TrainJob>>,
+    training: Arc<Mutex<Option<Training>>>,
+    ordered: Arc<Mutex<Ordered>>,
 }
 
 /// What `Prepare` has left for `Train`.
 struct Ready {
+    raw: RawJob,
     job: TrainJob,
     opened: Opened,
     task_count: u32,
@@ -178,8 +316,14 @@ impl Part {
                 Ok(())
             }
             ToWorker::Import { layout } => self.import(&layout),
-            ToWorker::Train { layout, model, resumed } => {
+            ToWorker::Train { layout, model, resumed, crews } => {
                 let Some(ready) = ready.take() else { return Ok(()) };
+                let crews: Vec<_> = crews.into_iter().map(|(first, count)| first..first + count).collect();
+                if let Some(own) = crews.iter().position(|crew| crew.start == ready.first) {
+                    let (schema, raw) = (ready.opened.source.schema().clone(), ready.raw.clone());
+                    let (layout, model) = (layout.clone(), model.clone());
+                    *lock(&self.training) = Some(Training { raw, schema, layout, model, crews, own });
+                }
                 self.train(ready, &layout, &model, resumed)
             }
             ToWorker::Save { layout, manifest, dictionary } => {
@@ -194,6 +338,7 @@ impl Part {
                 };
                 names.extend(dictionary);
                 let written = save(&job, *manifest, &layout.matrices, &rows, names, &self.interrupt)?;
+                *lock(&self.ordered) = Ordered::Done(job.model.clone());
                 let manifest = Box::new(written.manifest);
                 (self.say)(FromWorker::Saved { manifest, sync_s: written.sync_s });
                 Ok(())
@@ -203,7 +348,7 @@ impl Part {
     }
 
     fn job(&self) -> Result<TrainJob, Error> {
-        let job = self.opened.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let job = lock(&self.opened).clone();
         job.ok_or_else(|| Error::Cluster {
             text: "the driver has not said which job this is".into(),
             exit: crate::exit::Exit::Internal,
@@ -213,7 +358,7 @@ impl Part {
     fn check(&self, raw: &RawJob) -> Result<(TrainJob, Box<dyn algo::Job>), Error> {
         let job = TrainJob::check(raw)?;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone());
+        *lock(&self.opened) = Some(job.clone());
         Ok((job, algorithm))
     }
 
@@ -254,7 +399,7 @@ impl Part {
         }
         let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
         (self.say)(FromWorker::Prepared { scanned, summaries });
-        Ok(Ready { job, opened, task_count, first, count, shares })
+        Ok(Ready { raw: raw.clone(), job, opened, task_count, first, count, shares })
     }
 
     fn import(&self, layout: &worker::JobLayout) -> Result<(), Error> {
@@ -277,7 +422,7 @@ impl Part {
         model: &algo::Model,
         resumed: bool,
     ) -> Result<(), Error> {
-        let Ready { job, opened, task_count, first, count, shares } = ready;
+        let Ready { job, opened, task_count, first, count, shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
         let needs = algorithm.data_needs();
         let tasks = first..first + count;

@@ -1,0 +1,96 @@
+//! Where a job under way stands, in lines: its matrices, its tasks, who waits for whom.
+
+use serde_json::Value;
+
+use crate::progress::{bytes, count};
+
+/// The lines of a job's progress, indented; none when nothing is known.
+pub(super) fn lines(progress: &Value) -> String {
+    let mut out = String::new();
+    for matrix in list(progress, "matrices") {
+        let number = |key: &str| matrix[key].as_u64().unwrap_or(0);
+        out += &format!(
+            "        matrix {}: {}, {} in {}\n",
+            matrix["name"].as_str().unwrap_or("?"),
+            counted(number("rows"), "row"),
+            bytes(number("bytes")),
+            counted(number("partitions"), "partition")
+        );
+    }
+    let tasks = list(progress, "tasks");
+    for task in tasks {
+        out += &format!("        {}\n", line(task, tasks));
+    }
+    let hidden = progress["task_count"].as_u64().unwrap_or(0).saturating_sub(tasks.len() as u64);
+    if hidden > 0 {
+        out += &format!("        and {} with higher clocks\n", counted(hidden, "task"));
+    }
+    out
+}
+
+/// A number with its noun.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as f64))
+}
+
+fn list<'a>(progress: &'a Value, key: &str) -> &'a [Value] {
+    progress[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn line(task: &Value, tasks: &[Value]) -> String {
+    let worker = task["worker"].as_str().unwrap_or("?");
+    let doing = match (task["state"].as_str(), &task["wait"]) {
+        (Some("left"), _) => "has ended".to_owned(),
+        _ if task["connected"] == false => "is not connected".to_owned(),
+        (_, Value::Null) => "computes".to_owned(),
+        (_, wait) => waits(wait, tasks),
+    };
+    format!("task {} on {worker}: clock {}, {doing}", task["task"], task["clock"])
+}
+
+fn waits(wait: &Value, tasks: &[Value]) -> String {
+    let seconds = wait["waited_ms"].as_f64().unwrap_or(0.0) / 1000.0;
+    let call = match wait["call"].as_str() {
+        Some("barrier") => "at a barrier",
+        Some("push") => "to push",
+        _ => "to pull",
+    };
+    let whom = match &wait["waits_for"] {
+        Value::Null => "for what is on its way".to_owned(),
+        other => {
+            let on = tasks.iter().find(|task| task["task"] == *other);
+            let on = on.and_then(|task| task["worker"].as_str());
+            let on = on.map_or_else(String::new, |worker| format!(" on {worker}"));
+            format!("for task {other}{on}")
+        }
+    };
+    format!("waits {seconds:.1} s {call} {whom}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_for_whom_and_how_long() {
+        let progress = json!({
+            "task_count": 3,
+            "matrices": [{"name": "weights", "rows": 50, "bytes": 2048, "partitions": 8}],
+            "tasks": [
+                {"task": 0, "worker": "a", "clock": 8, "state": "live", "connected": true,
+                    "wait": {"call": "pull", "waited_ms": 1500, "waits_for": 1}},
+                {"task": 1, "worker": "b", "clock": 7, "state": "live", "connected": true, "wait": null},
+            ],
+        });
+        assert_eq!(
+            lines(&progress),
+            "        matrix weights: 50 rows, 2.0 KiB in 8 partitions\n        \
+             task 0 on a: clock 8, waits 1.5 s to pull for task 1 on b\n        \
+             task 1 on b: clock 7, computes\n        and 1 task with higher clocks\n"
+        );
+        assert_eq!(lines(&Value::Null), "");
+    }
+}

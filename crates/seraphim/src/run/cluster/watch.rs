@@ -1,0 +1,89 @@
+//! What people see of a job under way: where its tasks are, who waits for whom, how large its matrices are. A thread with
+//! connections of its own asks the lanes now and then, so that a server that hangs does not hold up the driver.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rpc::message::{StatsReply, TaskState, TaskStats};
+use rpc::stop::Stop;
+use serde_json::{Value, json};
+use worker::JobLayout;
+
+use super::servers::{Servers, tasks_of};
+
+/// How often the lanes are asked.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Tasks that are shown: those that are furthest behind, then those that wait longest.
+const SHOWN_TASKS: usize = 64;
+
+/// Asks until it is dropped.
+pub(super) struct Watch {
+    seen: Arc<Mutex<Value>>,
+    stop: Stop,
+}
+
+impl Watch {
+    /// Of a job whose task `i` runs on the worker `workers[i]`.
+    pub(super) fn start(layout: &JobLayout, token: &[u8], workers: Vec<String>) -> Self {
+        let (seen, stop) = (Arc::new(Mutex::new(Value::Null)), Stop::new());
+        let watch = Self { seen: Arc::clone(&seen), stop: stop.clone() };
+        let (layout, token) = (layout.clone(), token.to_vec());
+        std::thread::spawn(move || {
+            // A server that is gone ends the job elsewhere.
+            let Ok(mut servers) = Servers::connect(&layout, &token) else { return };
+            while let Ok(replies) = servers.stats() {
+                *lock(&seen) = picture(&layout, &replies, &workers);
+                if stop.wait(ASK_EVERY) {
+                    return;
+                }
+            }
+        });
+        watch
+    }
+
+    /// What was seen last, as the progress of a job shows it.
+    pub(super) fn seen(&self) -> Value {
+        lock(&self.seen).clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.raise();
+    }
+}
+
+fn lock(value: &Mutex<Value>) -> MutexGuard<'_, Value> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn picture(layout: &JobLayout, replies: &[StatsReply], workers: &[String]) -> Value {
+    let matrices: Vec<Value> = layout
+        .matrices
+        .iter()
+        .enumerate()
+        .map(|(id, spec)| {
+            let sizes = replies.iter().filter_map(|reply| reply.matrices.get(id));
+            let (rows, bytes) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+            let partitions = spec.partitioner.partition_count();
+            json!({"name": spec.name, "rows": rows, "bytes": bytes, "partitions": partitions})
+        })
+        .collect();
+    let mut tasks: Vec<(usize, TaskStats)> = tasks_of(replies).into_iter().enumerate().collect();
+    let count = tasks.len();
+    tasks.sort_by_key(|(task, stats)| {
+        let waited = stats.wait.map_or(0, |wait| wait.waited_ms);
+        (stats.state == TaskState::Left, stats.clock, std::cmp::Reverse(waited), *task)
+    });
+    tasks.truncate(SHOWN_TASKS);
+    tasks.sort_by_key(|(task, _)| *task);
+    let tasks: Vec<Value> = tasks
+        .into_iter()
+        .map(|(task, stats)| {
+            let worker = workers.get(task).map_or("?", String::as_str);
+            json!({"task": task, "worker": worker, "clock": stats.clock, "state": stats.state,
+                "connected": stats.connected, "wait": stats.wait})
+        })
+        .collect();
+    json!({"task_count": count, "matrices": matrices, "tasks": tasks})
+}
