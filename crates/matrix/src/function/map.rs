@@ -1,11 +1,14 @@
 //! Built-in push functions of one row and, some of them, of numbers: each value becomes `f(value)`, computed in doubles and
 //! rounded once to the element type.
 //!
+//! Where that gives the same bytes (the numbers of the argument are exact in the element type, and one operation rounds), the
+//! loop stays in the element type, which is twice as fast for singles.
+//!
 //! They read `from[0]` and write `into[0]`, which may be the same row.
 
 use multiversion::multiversion;
 
-use crate::element::{Element, ElementType};
+use crate::element::{Element, ElementType, Float};
 use crate::function::view::with_block;
 use crate::function::{
     Block, Count, FunctionFault, PushFunction, Shape, TypedBlock, check_real, no_integers,
@@ -108,9 +111,20 @@ impl PushFunction for Map {
             }
             return Ok(());
         }
+        match block {
+            Block::F32(block) => self.change_floats(block),
+            Block::F64(block) => self.change_floats(block),
+            Block::I64(_) => return Err(no_integers()),
+        }
+        Ok(())
+    }
+}
+
+impl Map {
+    fn change_floats<E: Float>(self, block: &mut TypedBlock<'_, E>) {
         let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
-        with_block!(block, block => match self {
-            Map::Abs => real(block, f64::abs),
+        match self {
+            Map::Abs => each_row(block, E::magnitude),
             Map::Ceil => real(block, f64::ceil),
             Map::Floor => real(block, f64::floor),
             Map::Round => real(block, f64::round),
@@ -120,9 +134,8 @@ impl PushFunction for Map {
             Map::Log1p => real(block, f64::ln_1p),
             Map::Sqrt => real(block, f64::sqrt),
             Map::Sign => real(block, sign),
-            Map::Negate => real(block, |x| -x),
-        });
-        Ok(())
+            Map::Negate => each_row(block, |x| -x),
+        }
     }
 }
 
@@ -199,8 +212,29 @@ impl PushFunction for Scalar {
     }
 
     fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
-        let a = *a;
-        with_block!(block, block => match self {
+        match block {
+            Block::F32(block) => self.change_floats(*a, block),
+            Block::F64(block) => self.change_floats(*a, block),
+            Block::I64(_) => return Err(no_integers()),
+        }
+        Ok(())
+    }
+}
+
+impl Scalar {
+    fn change_floats<E: Float>(self, a: f64, block: &mut TypedBlock<'_, E>) {
+        if let Some(a) = exact::<E>(a) {
+            // Doubles hold a sum, product or quotient of singles so well that rounding twice is rounding once.
+            match self {
+                Scalar::Add => return each_row(block, |x| x + a),
+                Scalar::Sub => return each_row(block, |x| x - a),
+                Scalar::Mul => return each_row(block, |x| a * x),
+                Scalar::Div => return each_row(block, |x| x / a),
+                Scalar::Compress => return each_row(block, |x| if x.magnitude() < a { E::ZERO } else { x }),
+                Scalar::Power | Scalar::SoftThreshold => {}
+            }
+        }
+        match self {
             Scalar::Add => real(block, |x| x + a),
             Scalar::Sub => real(block, |x| x - a),
             Scalar::Mul => real(block, |x| a * x),
@@ -208,9 +242,14 @@ impl PushFunction for Scalar {
             Scalar::Power => real(block, |x| x.powf(a)),
             Scalar::SoftThreshold => real(block, |x| shrink(x, a)),
             Scalar::Compress => real(block, |x| if x.abs() < a { 0.0 } else { x }),
-        });
-        Ok(())
+        }
     }
+}
+
+/// The number in the element type, if it is the same there.
+fn exact<E: Float>(a: f64) -> Option<E> {
+    let own = E::from_f64(a);
+    (own.to_f64() == a).then_some(own)
 }
 
 fn shrink(x: f64, a: f64) -> f64 {
@@ -249,7 +288,11 @@ impl PushFunction for Clip {
     }
 
     fn change(&self, (low, high): &(f64, f64), block: &mut Block<'_>) -> Result<(), FunctionFault> {
-        with_block!(block, block => real(block, |x| x.clamp(*low, *high)));
+        match block {
+            Block::F32(block) => clip(block, *low, *high),
+            Block::F64(block) => clip(block, *low, *high),
+            Block::I64(_) => return Err(no_integers()),
+        }
         Ok(())
     }
 }
@@ -285,6 +328,28 @@ impl PushFunction for Set {
             block.into.iter_mut().for_each(|row| row.fill(Element::from_f64(*value)));
         });
         Ok(())
+    }
+}
+
+fn clip<E: Float>(block: &mut TypedBlock<'_, E>, low: f64, high: f64) {
+    if let (Some(low), Some(high)) = (exact::<E>(low), exact::<E>(high)) {
+        return each_row(block, |x| {
+            let x = if x < low { low } else { x };
+            if x > high { high } else { x }
+        });
+    }
+    real(block, |x| x.clamp(low, high));
+}
+
+/// Each value by itself, in the element type.
+fn each_row<E: Float>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
+    float_rows(block.from[0], block.into[0], f);
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn float_rows<E: Float, F: Fn(E) -> E>(from: &[E], into: &mut [E], f: F) {
+    for (out, x) in into.iter_mut().zip(from) {
+        *out = f(*x);
     }
 }
 
