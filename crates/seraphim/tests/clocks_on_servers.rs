@@ -113,8 +113,13 @@ fn the_slowest_that_ends_or_is_removed_releases_all_whom_it_held_and_who_joins_s
             }
         });
         for lane in 0..SERVERS {
-            let joined = probe.ask(lane, &Message::Join(Join { request: 6, job: JOB, task: 3 }));
-            assert_eq!(joined, Message::Joined(Joined { request: 6, clock: 5 }), "m is the true minimum");
+            let joined =
+                probe.ask(lane, &Message::Join(Join { request: 6, job: JOB, task: 3, generation: 0 }));
+            assert_eq!(
+                joined,
+                Message::Joined(Joined { request: 6, clock: 5, generation: 0 }),
+                "m is the true minimum"
+            );
         }
         let [first, ..] = &mut agents;
         advance(&probe, first, 2);
