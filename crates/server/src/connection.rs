@@ -70,6 +70,9 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Push(push) => {
             listed(&push.keys) + push.runs.len() * 8 + push.values.len() * push.values.element_type().size()
         }
+        Message::PushStaged(push) => {
+            listed(&push.keys) + push.runs.len() * 8 + push.values.len() * push.values.element_type().size()
+        }
         Message::Import(import) => {
             import.keys.len() * 8 + import.values.len() * import.values.element_type().size()
         }

@@ -27,6 +27,9 @@ impl LaneState {
         pull: Pull,
         out: &mut Vec<Effect>,
     ) {
+        if self.is_of_session(at) {
+            return self.pull_of_session(at, pull, out);
+        }
         let request = pull.request;
         match self.pull_needs(at, &pull) {
             Err(refusal) => self.refuse(at, request, refusal, out),

@@ -8,5 +8,7 @@ mod connections;
 mod job_rows;
 mod limits;
 mod pushes;
+mod sessions;
+mod staged;
 mod waits;
 mod world;

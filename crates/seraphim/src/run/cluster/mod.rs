@@ -10,6 +10,7 @@
 //! | [`worker`] | a worker: what it does with what it hears |
 //! | [`tasks`] | the tasks of a job in one worker |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close |
+//! | [`service`], `session` | the parameter service: its processes, the runner of one session |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod driver;
@@ -17,5 +18,7 @@ pub mod launch;
 mod place;
 pub mod say;
 pub mod servers;
+pub mod service;
+mod session;
 pub mod tasks;
 pub mod worker;
