@@ -88,7 +88,8 @@ fn ended(text: String) -> Error {
 /// A connection to every lane of the session.
 struct Lanes {
     job: u32,
-    lanes: Vec<(String, Sender, Receiver)>,
+    /// Name, and the two ends.
+    lines: Vec<(String, Sender, Receiver)>,
     request: RequestId,
 }
 
@@ -102,8 +103,8 @@ impl Lanes {
             receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
             Ok((lane.to_string(), sender, receiver))
         };
-        let lanes = lanes_of(&link.servers).into_iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { job: link.job, lanes, request: 1 })
+        let lines = lanes_of(&link.servers).into_iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Self { job: link.job, lines, request: 1 })
     }
 
     /// Sends to all lanes, then takes all answers, so that lanes work at the same time and no answer is left behind. The
@@ -114,13 +115,13 @@ impl Lanes {
     ) -> Result<Result<(), Fault>, Error> {
         self.request += 1;
         let mut gone = None;
-        for (i, (name, sender, _)) in self.lanes.iter_mut().enumerate() {
+        for (i, (name, sender, _)) in self.lines.iter_mut().enumerate() {
             if let Err(error) = sender.send(&message(i, self.request)) {
                 gone.get_or_insert(Error::server(&*name)(error));
             }
         }
         let mut refused = None;
-        for (name, _, receiver) in &mut self.lanes {
+        for (name, _, receiver) in &mut self.lines {
             match receiver.receive() {
                 Ok(Message::Fault(fault)) => drop(refused.get_or_insert(fault)),
                 Ok(_) => {}
