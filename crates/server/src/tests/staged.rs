@@ -155,14 +155,12 @@ fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
 fn rows_and_what_is_staged_share_the_memory_and_a_commit_makes_room() {
     let mut world = World::session(LaneConfig { memory_limit_bytes: 3000, ..config() });
     let rows = world.lane.memory_bytes;
-    let mut chunks = 0;
-    let told = loop {
-        let out = world.stage(staged(0, 5, chunks, 1.0));
-        match &out[0] {
-            Effect::Send { message: Message::Fault(told), .. } => break told.clone(),
-            _ => chunks += 1,
-        }
-    };
+    let refused = (0..100).find_map(|chunk| {
+        let out = world.stage(staged(0, 5, chunk, 1.0));
+        let is_refused = matches!(out[0], Effect::Send { message: Message::Fault(_), .. });
+        is_refused.then(|| (chunk, fault(&out).clone()))
+    });
+    let (chunks, told) = refused.expect("a hundred chunks are more than three kilobytes");
     let left = format!("the limit is {}, what the rows leave of the memory limit", 3000 - rows);
     assert!(told.kind == FaultKind::TooLarge && told.text.contains(&left), "{}", told.text);
     let out = world.say(TOOL, add(1, spec("v", Consistency::Asp)));
