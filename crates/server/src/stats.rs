@@ -142,13 +142,11 @@ impl Job {
         line("pulls_total", &job, stats.pull_count as f64);
         line("pushes_total", &job, stats.push_count as f64);
         line("duplicates_total", &job, stats.duplicate_count as f64);
-        if self.table.task_count() == 0 {
-            let staged = self.staged.counts;
-            line("staged_tokens", &job, self.staged.token_count() as f64);
-            line("commits_total", &job, staged.commits as f64);
-            line("late_commits_total", &job, staged.late_commits as f64);
-            line("dropped_chunks_total", &job, staged.dropped_chunks as f64);
-        }
+        let staged = self.staged.counts;
+        line("staged_tokens", &job, self.staged.token_count() as f64);
+        line("commits_total", &job, staged.commits as f64);
+        line("late_commits_total", &job, staged.late_commits as f64);
+        line("dropped_chunks_total", &job, staged.dropped_chunks as f64);
         line("held_requests", &job, (self.held.len() as u64 + self.barriers.waiting_count()) as f64);
         line("waits_total", &job, stats.wait_count as f64);
         line("wait_seconds_total", &job, stats.wait_time.as_secs_f64());
