@@ -75,13 +75,16 @@ impl Desk {
     }
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
-        let JobStart { job, title, spec, servers, workers } = start;
+        let JobStart { job, title, spec, servers, workers, is_session } = start;
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
-        let link = JobLink { job, title, spec, servers, workers, events: heard, port: self.port.clone() };
+        let port = self.port.clone();
+        let link = JobLink { job, title, spec, servers, workers, is_session, events: heard, port };
         let (runner, port) = (Arc::clone(&self.runner), self.port.clone());
         let thread = std::thread::Builder::new().name(format!("job-{job}")).spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| runner.run(link)));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                if link.is_session { runner.serve_session(link) } else { runner.run(link) }
+            }));
             let result = result.unwrap_or_else(|panic| Err(panic_text(panic.as_ref())));
             port.say(job, RunnerWord::Ended(result));
         });

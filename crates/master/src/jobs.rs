@@ -16,6 +16,8 @@ pub(crate) struct Order {
     pub(crate) spec: Value,
     pub(crate) servers: u32,
     pub(crate) workers: u32,
+    /// A session of the parameter service.
+    pub(crate) is_session: bool,
 }
 
 /// A job and who is concerned.
@@ -65,6 +67,22 @@ impl Jobs {
         }
     }
 
+    /// A new job, which waits.
+    pub(crate) fn add(&mut self, order: Order) -> JobId {
+        self.last_id += 1;
+        let id = self.last_id;
+        let title = order.title.clone();
+        let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
+        let job = Job { status, order, members: Vec::new(), cancelled: false, watchers: Vec::new() };
+        self.all.insert(id, job);
+        id
+    }
+
+    /// Jobs that run and are no sessions.
+    pub(crate) fn working_count(&self) -> usize {
+        self.iter().filter(|job| job.status.state == JobState::Running && !job.order.is_session).count()
+    }
+
     fn forget_ended(&mut self, limit: usize) {
         let ended = self.ids(|job| is_over(job.status.state));
         for id in ended.iter().take(ended.len().saturating_sub(limit)) {
@@ -105,12 +123,7 @@ impl MasterState {
                 format!("{limit} jobs wait already, the limit (queued_job_limit): cancel one, or come later");
             return self.refuse(from, request, FaultKind::Busy, text, out);
         }
-        self.jobs.last_id += 1;
-        let id = self.jobs.last_id;
-        let title = order.title.clone();
-        let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
-        let job = Job { status, order, members: Vec::new(), cancelled: false, watchers: Vec::new() };
-        self.jobs.all.insert(id, job);
+        let id = self.jobs.add(order);
         out.push(say(from, request, ControlBody::Submitted { job: id }));
         self.start_what_can(out);
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`state`] | the state machine: who lives, which jobs wait and run, who watches |
 //! | [`runner`] | what runs a job: a trait, and the link that it has to the members of the job |
+//! | `sessions`, `session` | sessions of the parameter service: leases, matrices, where their partitions lie |
 //! | [`process`] | the process: sockets, one thread a job, the end |
 //! | [`settings`] | times and limits |
 
@@ -16,6 +17,8 @@ mod port;
 pub mod process;
 mod register;
 pub mod runner;
+mod session;
+mod sessions;
 pub mod settings;
 mod start;
 pub mod state;
@@ -28,6 +31,7 @@ mod tests;
 pub use broken::Broken;
 pub use error::Error;
 pub use process::{Checked, MasterConfig, run};
-pub use runner::{Event, JobLink, Runner};
+pub use runner::{Event, JobLink, Runner, SessionAsk};
+pub use session::lanes_of;
 pub use settings::Settings;
 pub use state::MasterState;

@@ -4,8 +4,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use rpc::message::JobId;
+use matrix::MatrixSpec;
 use rpc::message::control::Member;
+use rpc::message::{Fault, JobId};
 use serde_json::Value;
 
 use crate::port::Port;
@@ -14,6 +15,12 @@ use crate::port::Port;
 pub trait Runner: Send + Sync {
     /// From the start of a job to its end. The result stays as the progress of the job, the error is shown to people.
     fn run(&self, link: JobLink) -> Result<Value, String>;
+
+    /// The same for a session of the parameter service: opens it on all its lanes, says so as the answer to call 0, and does
+    /// what it is asked by [`Event::Session`] until it is told to close.
+    fn serve_session(&self, link: JobLink) -> Result<Value, String> {
+        Err(format!("{}: this master has no parameter service", link.title))
+    }
 }
 
 /// A running job, seen by its runner.
@@ -29,6 +36,7 @@ pub struct JobLink {
     pub servers: Vec<Member>,
     /// As many as were asked for, by number.
     pub workers: Vec<Member>,
+    pub(crate) is_session: bool,
     pub(crate) events: Receiver<Event>,
     pub(crate) port: Port,
 }
@@ -46,6 +54,11 @@ impl JobLink {
             Err(RecvTimeoutError::Timeout) => Event::Nothing,
             Err(RecvTimeoutError::Disconnected) => Event::Cancelled,
         }
+    }
+
+    /// Says what came of a call of a session.
+    pub fn answer(&self, call: u64, result: Result<(), Fault>) {
+        self.port.say(self.job, RunnerWord::Answered { call, result });
     }
 
     /// Says what people want to see.
@@ -81,6 +94,8 @@ pub struct JobStart {
     pub servers: Vec<Member>,
     /// As many as were asked for, by number.
     pub workers: Vec<Member>,
+    /// It is a session of the parameter service.
+    pub is_session: bool,
 }
 
 /// What a runner is told.
@@ -106,10 +121,41 @@ pub enum Event {
         /// Who.
         member: Member,
     },
+    /// Something to be done for a session.
+    Session {
+        /// To be named in the answer.
+        call: u64,
+        /// What.
+        ask: SessionAsk,
+    },
     /// The job is cancelled: the runner should end soon, with an error that says what was kept.
     Cancelled,
     /// Nothing came in time.
     Nothing,
+}
+
+/// What is to be done for a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionAsk {
+    /// A matrix is to be made on all lanes, or on none.
+    Add {
+        /// Its number.
+        matrix: u32,
+        /// Its structure.
+        spec: Box<MatrixSpec>,
+        /// By partition: the lane, by its place among [`crate::lanes_of`] the servers.
+        owners: Vec<u16>,
+    },
+    /// A matrix is to be freed.
+    Drop {
+        /// Its number.
+        matrix: u32,
+    },
+    /// All is to be freed, and the runner ends: well, or with this error.
+    Close {
+        /// Why, unless its host wants it so.
+        reason: Option<String>,
+    },
 }
 
 /// What a runner says.
@@ -121,6 +167,13 @@ pub enum RunnerWord {
         worker: u32,
         /// The contents.
         body: Value,
+    },
+    /// What came of a call of a session.
+    Answered {
+        /// Which.
+        call: u64,
+        /// Done, or why not.
+        result: Result<(), Fault>,
     },
     /// What people want to see.
     Progress(Value),

@@ -22,6 +22,11 @@ pub struct Settings {
     pub member_limit: usize,
     /// Most messages to one member that it has not confirmed; above that it is gone. Default 4096.
     pub unconfirmed_limit: usize,
+    /// Most sessions of the parameter service at once. Default 64.
+    pub session_limit: usize,
+    /// How long a session lives after its host has last said something of it, unless the host asks for another. Default
+    /// 60 s: longer than a pause of a large garbage-collected driver.
+    pub session_lease: Duration,
     /// Most connections that watch one job. Default 256.
     pub watcher_limit: usize,
     /// The rule that is taken out.
@@ -39,6 +44,8 @@ impl Default for Settings {
             ended_job_limit: 100,
             member_limit: 4096,
             unconfirmed_limit: 4096,
+            session_limit: 64,
+            session_lease: Duration::from_mins(1),
             watcher_limit: 256,
             #[cfg(feature = "broken")]
             broken: None,
@@ -77,6 +84,7 @@ impl Settings {
             ("queued_job_limit", self.queued_job_limit),
             ("member_limit", self.member_limit),
             ("unconfirmed_limit", self.unconfirmed_limit),
+            ("session_limit", self.session_limit),
             ("watcher_limit", self.watcher_limit),
         ] {
             if value == 0 {

@@ -20,7 +20,7 @@ impl MasterState {
         for id in queued {
             let Some(job) = self.jobs.all.get(&id) else { continue };
             let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
-            let running_count = self.jobs.count(JobState::Running);
+            let running_count = self.jobs.working_count();
             let servers = self.idlest(is_server, wanted_servers);
             let workers = self.idlest(is_worker, wanted_workers);
             let waits_for = match (&servers, &workers) {
@@ -47,7 +47,7 @@ impl MasterState {
     }
 
     /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
-    fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
+    pub(crate) fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
         let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
         let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
         if found.len() < count as usize {
@@ -59,7 +59,13 @@ impl MasterState {
         Ok(found.into_iter().cloned().collect())
     }
 
-    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>, out: &mut Vec<Effect>) {
+    pub(crate) fn start(
+        &mut self,
+        id: JobId,
+        servers: Vec<Member>,
+        workers: Vec<Member>,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         job.status.state = JobState::Running;
         job.status.progress = Value::Null;
@@ -67,12 +73,14 @@ impl MasterState {
         let title = job.order.title.clone();
         // Only the runner needs it from here on.
         let spec = job.order.spec.take();
+        let is_session = job.order.is_session;
         job.tell_watchers(out);
-        self.orders.push(RunnerOrder::StartJob(JobStart { job: id, title, spec, servers, workers }));
+        let start = JobStart { job: id, title, spec, servers, workers, is_session };
+        self.orders.push(RunnerOrder::StartJob(start));
     }
 }
 
-fn is_server(living: &Living) -> bool {
+pub(crate) fn is_server(living: &Living) -> bool {
     matches!(living.member.kind, MemberKind::Server { .. })
 }
 

@@ -4,10 +4,11 @@
 //! Invariants: names of members are unique among the living; a connection belongs to at most one member and a member has at
 //! most one connection; a job that runs has exactly one runner, from `StartJob` until the runner's `Ended`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rpc::Message;
-use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, Mark, RequestId, Role, Welcome};
+use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, JobId, Mark, RequestId, Role, Welcome};
 use rpc::service::{ConnectionId, Effect, Service};
 
 use crate::broken::Broken;
@@ -15,6 +16,7 @@ use crate::jobs::{Jobs, Order};
 use crate::members::Members;
 use crate::register::Registration;
 use crate::runner::RunnerOrder;
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::status::Counts;
 
@@ -28,6 +30,7 @@ pub struct MasterState {
     pub(crate) incarnation: u64,
     pub(crate) members: Members,
     pub(crate) jobs: Jobs,
+    pub(crate) sessions: BTreeMap<JobId, Session>,
     pub(crate) orders: Vec<RunnerOrder>,
     pub(crate) counts: Counts,
 }
@@ -44,6 +47,7 @@ impl MasterState {
             incarnation,
             members: Members::default(),
             jobs: Jobs::default(),
+            sessions: BTreeMap::new(),
             orders: Vec::new(),
             counts: Counts::default(),
         }
@@ -68,10 +72,12 @@ impl MasterState {
                 };
                 out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
             }
-            Role::Task { job, task } => {
-                let text = format!(
-                    "task {task} of job {job} called a master, which holds no parameters: call a server"
-                );
+            Role::Task { .. } | Role::Session { .. } => {
+                let who = match hello.role {
+                    Role::Task { job, task } => format!("task {task} of job {job}"),
+                    _ => "somebody who pulls and pushes for a session".to_owned(),
+                };
+                let text = format!("{who} called a master, which holds no parameters: call a server");
                 self.refuse(connection, hello.request, FaultKind::Invalid, text, out);
                 out.push(Effect::Close { connection });
             }
@@ -91,7 +97,12 @@ impl MasterState {
             ControlBody::Heard { count } => self.on_heard(from, count),
             ControlBody::FromTask { job, body } => self.on_from_task(from, request, job, body, out),
             ControlBody::Submit { title, job, servers, workers } => {
-                self.on_submit(from, request, Order { title, spec: job, servers, workers }, out);
+                self.on_submit(
+                    from,
+                    request,
+                    Order { title, spec: job, servers, workers, is_session: false },
+                    out,
+                );
             }
             ControlBody::Cancel { job } => self.on_cancel(from, request, job, out),
             ControlBody::AskStatus => self.on_ask_status(from, request, out),
@@ -142,6 +153,20 @@ impl Service for MasterState {
         match message {
             Message::Hello(hello) => self.on_hello(connection, &hello, out),
             Message::Control(control) => self.on_control(now, connection, control, out),
+            Message::OpenSession(open) => self.on_open_session(now, connection, &open, out),
+            Message::CreateMatrix(create) => {
+                self.on_create_matrix(now, create.job, (connection, create.request), *create.spec, out);
+            }
+            Message::DropMatrix(drop) => {
+                self.on_drop_matrix(now, drop.job, (connection, drop.request), drop.matrix, out);
+            }
+            Message::AskMap(ask) => self.on_ask_map(now, ask.job, (connection, ask.request), out),
+            Message::RenewSession(renew) => {
+                self.on_renew_session(now, renew.job, (connection, renew.request), out);
+            }
+            Message::CloseSession(close) => {
+                self.on_close_session(now, close.job, (connection, close.request), out);
+            }
             // A fault needs no answer: the connection is closed by whoever said it, if it has to be.
             Message::Fault(_) => {}
             Message::Welcome(_)
@@ -163,7 +188,14 @@ impl Service for MasterState {
             | Message::RestoreRows(_)
             | Message::Stats(_)
             | Message::StatsReply(_)
-            | Message::Done(_) => {
+            | Message::Done(_)
+            | Message::SessionMap(_)
+            | Message::AddMatrix(_)
+            | Message::PushStaged(_)
+            | Message::Commit(_)
+            | Message::Committed(_)
+            | Message::CloseToken(_)
+            | Message::Batch(_) => {
                 let text =
                     "this is for servers, and here is a master: its status says where the servers are".into();
                 self.refuse(connection, 0, FaultKind::BadFrame, text, out);
@@ -180,13 +212,14 @@ impl Service for MasterState {
 
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
         self.expire(now, out);
+        self.expire_sessions(now);
     }
 
     fn next_time(&self) -> Option<Duration> {
         if self.settings.lacks(Broken::LeaseNeverEnds) {
             return None;
         }
-        self.members.first_due(&self.settings)
+        self.members.first_due(&self.settings).into_iter().chain(self.first_session_due()).min()
     }
 
     fn metrics(&self, out: &mut String) {

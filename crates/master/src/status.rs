@@ -43,6 +43,8 @@ impl MasterState {
         ] {
             line(out, &format!("seraphim_master_jobs{{state=\"{name}\"}}"), self.jobs.count(state) as u64);
         }
+        head(out, "seraphim_master_sessions", "gauge", "Sessions of the parameter service that are open.");
+        line(out, "seraphim_master_sessions", self.sessions.len() as u64);
         let counts = &self.counts;
         for (name, help, value) in [
             ("control_messages", "Messages that came.", counts.messages),

@@ -87,14 +87,17 @@ impl MasterState {
             }
             RunnerWord::ToTask { .. } => self.counts.dropped += 1,
             RunnerWord::Progress(progress) => self.set_progress(id, progress, out),
+            RunnerWord::Answered { call, result } => self.on_session_answer(id, call, &result, out),
             RunnerWord::Ended(Ok(result)) => {
                 job.status.progress = result;
                 self.end(id, JobState::Done, out);
+                self.session_ended(id, out);
             }
             RunnerWord::Ended(Err(error)) => {
                 let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
                 job.status.error = Some(error);
                 self.end(id, state, out);
+                self.session_ended(id, out);
             }
         }
     }

@@ -2,4 +2,5 @@
 
 mod jobs;
 mod members;
+mod sessions;
 mod world;

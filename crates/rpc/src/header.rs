@@ -19,6 +19,7 @@
 //! | 60 | CRC-32C of bytes 0..60 | u32 |
 
 use crate::error::Error;
+use crate::frame::ALIGN;
 use crate::kind::{Kind, Uses};
 use crate::limits::FrameLimits;
 use crate::wire::ValueType;
@@ -176,10 +177,23 @@ impl Header {
         Ok(())
     }
 
+    /// Bytes behind the header, padding included.
+    pub(crate) fn body_len(&self) -> usize {
+        let padded = |bytes: usize| bytes.next_multiple_of(ALIGN);
+        let values = self.value_type.section_bytes(u64::from(self.values_len)) as usize;
+        padded(self.meta_len as usize) + self.keys_len as usize * 8 + padded(values)
+    }
+
     /// Nothing is longer than its limit; to be asked before anything is allocated or sent.
     pub fn check_lengths(&self, limits: &FrameLimits) -> Result<(), Error> {
         let uses = self.kind.uses();
-        let meta = if uses.has(Uses::JSON) { limits.control_bytes } else { limits.meta_bytes };
+        let meta = if uses.has(Uses::JSON) {
+            limits.control_bytes
+        } else if uses.has(Uses::FRAMES) {
+            limits.batch_bytes
+        } else {
+            limits.meta_bytes
+        };
         let values = if uses.has(Uses::SUM) { limits.sum_bytes } else { limits.values_bytes };
         let lengths = [
             ("meta", u64::from(self.meta_len), meta),

@@ -23,6 +23,8 @@ impl Uses {
     pub const SUM: Self = Self(1 << 9);
     /// Values may be rounded, or rounded ones be asked for.
     pub const ROUNDED: Self = Self(1 << 10);
+    /// Meta is frames one behind the other, and their limit that of a batch.
+    pub const FRAMES: Self = Self(1 << 11);
 
     /// Whether all of `part` are among these.
     pub fn has(self, part: Self) -> bool {
@@ -101,6 +103,19 @@ kinds! {
     Done = 21 [CLOCK INDEX META],
     Fault = 22 [META JSON],
     Control = 23 [META JSON],
+    OpenSession = 24 [META JSON],
+    SessionMap = 25 [JOB META JSON],
+    CreateMatrix = 26 [JOB META JSON],
+    DropMatrix = 27 [JOB MATRIX],
+    AskMap = 28 [JOB],
+    RenewSession = 29 [JOB],
+    CloseSession = 30 [JOB],
+    AddMatrix = 31 [JOB META JSON],
+    PushStaged = 32 [JOB CLOCK TASK MATRIX INDEX META KEYS VALUES],
+    Commit = 33 [JOB CLOCK TASK MATRIX INDEX META],
+    Committed = 34 [META],
+    CloseToken = 35 [JOB CLOCK MATRIX],
+    Batch = 36 [META FRAMES],
 }
 
 impl Kind {

@@ -10,6 +10,11 @@ pub const ROW_BYTES: usize = 64 << 20;
 /// What a receiver allows on top, so that a cut needs not be exact.
 const SLACK_BYTES: u64 = 64 << 10;
 
+/// The same in a batch, where values of the answers may take [`CHUNK_BYTES`]: headers, and refusals with their texts.
+const BATCH_SLACK_BYTES: u64 = 1 << 20;
+/// Most messages in a batch.
+pub const BATCH_COUNT_LIMIT: usize = 256;
+
 /// Longest sections of a frame that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimits {
@@ -23,6 +28,8 @@ pub struct FrameLimits {
     pub sum_bytes: u64,
     /// A readable (JSON) section, in bytes.
     pub control_bytes: u64,
+    /// The frames in a batch, in bytes.
+    pub batch_bytes: u64,
 }
 
 impl Default for FrameLimits {
@@ -33,6 +40,7 @@ impl Default for FrameLimits {
             meta_bytes: 1 << 20,
             sum_bytes: 64 << 20,
             control_bytes: 256 << 20,
+            batch_bytes: CHUNK_BYTES as u64 + BATCH_SLACK_BYTES,
         }
     }
 }
@@ -40,7 +48,14 @@ impl Default for FrameLimits {
 impl FrameLimits {
     /// Of one who has not said hello: nothing long.
     pub fn stranger() -> Self {
-        Self { keys_bytes: 0, values_bytes: 0, meta_bytes: 4 << 10, sum_bytes: 0, control_bytes: 4 << 10 }
+        Self {
+            keys_bytes: 0,
+            values_bytes: 0,
+            meta_bytes: 4 << 10,
+            sum_bytes: 0,
+            control_bytes: 4 << 10,
+            batch_bytes: 0,
+        }
     }
 }
 

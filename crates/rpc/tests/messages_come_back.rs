@@ -76,7 +76,18 @@ fn messages() -> impl Strategy<Value = Message> {
                 let values = WireValues::round(values, wire);
                 Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
             }
-            1 => Message::Pull(Pull { request, job, task, clock, matrix, table, wait_ms: index, runs, keys, wire }),
+            1 => Message::Pull(Pull {
+                request,
+                job,
+                task,
+                clock,
+                matrix,
+                table,
+                wait_ms: index,
+                runs,
+                keys,
+                wire,
+            }),
             2 => {
                 let values = WireValues::round(values, wire);
                 Message::Pulled(Pulled { request, minimum: clock, held_ns: request, applied, values })
@@ -193,7 +204,8 @@ fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
 fn a_message_that_is_too_long_is_not_written() {
     let values = OwnedValues::F64(vec![0.0; (9 << 20) as usize]);
     let values = values.into();
-    let message = Message::Pulled(Pulled { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), values });
+    let message =
+        Message::Pulled(Pulled { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), values });
     let mut bytes = vec![1];
     let result = rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes);
     assert!(matches!(result, Err(Error::TooLong { section: "values", .. })), "{result:?}");
@@ -211,7 +223,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         read(&bytes, &[1000], 1000).unwrap_err().to_string()
     };
     for (sample, at, value, expected) in [
-        ("tick", 6, 24, "frame kind 24 is unknown, kinds are 1 to 23"),
+        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 36"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 2, "protocol version 2, this end speaks 1"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
@@ -234,7 +246,9 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("pull_listed", 68, 1, "frame Pull: reserved is 1, expected 0"),
         ("pull_listed", 80, 3, "frame Pull: meta has 40 bytes, runs ends at 48"),
         ("pull_listed", 92, 9, "frame Pull: sum of the runs is 10, expected 3, the number of keys"),
-        ("hello_tool", 64, 3, "frame Hello: role is 3"),
+        ("hello_tool", 64, 4, "frame Hello: role is 4"),
+        ("hello_session", 32, 1, "frame Hello: task is 1, expected 0: a session has no tasks"),
+        ("committed", 32, 1, "frame Committed: task is 1, expected 0"),
         ("import", 64, 4, "frame Import: bits is 4"),
         ("pulled_f32", 92, 1, "frame Pulled: padding is not zero"),
         ("fault", 64, b'!', "frame Fault: its JSON cannot be read"),
@@ -242,4 +256,48 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         let error = change(sample, at, value);
         assert!(error.contains(expected), "{sample} at {at}: {error}");
     }
+}
+
+/// A batch of these bytes.
+fn batch_of(frames: &[u8]) -> Result<Vec<Message>, Error> {
+    let mut header = rpc::header::Header::new(rpc::kind::Kind::Batch);
+    header.meta_len = frames.len() as u32;
+    let bytes = [&header.to_bytes(), frames].concat();
+    read(&bytes, &[1000], 1000)
+}
+
+#[test]
+fn a_batch_holds_no_batch_no_half_and_not_too_much() {
+    let error = |frames: &[u8]| batch_of(frames).unwrap_err().to_string();
+    let renew = Message::RenewSession(rpc::message::RenewSession { request: 1, job: 2 });
+    let one = bytes_of(&renew, true);
+    assert!(
+        matches!(&batch_of(&one).unwrap()[..], [Message::Batch(batch)] if batch.messages == [renew.clone()])
+    );
+
+    let inner = bytes_of(&Message::Batch(rpc::message::Batch { request: 1, messages: vec![] }), false);
+    let text = error(&inner);
+    assert!(text.contains("frame Batch: kind of a frame in it is Batch"), "{text}");
+    let hello = samples::samples().into_iter().find(|(name, _)| *name == "hello_tool").unwrap().1;
+    let text = error(&bytes_of(&hello, false));
+    assert!(text.contains("kind of a frame in it is Hello"), "{text}");
+
+    let text = error(&[&one[..], &one[..40]].concat());
+    assert!(text.contains("frame Batch: meta has 40 bytes, a frame in it ends at 64"), "{text}");
+    let pull = samples::samples().into_iter().find(|(name, _)| *name == "pull_listed").unwrap().1;
+    let cut = bytes_of(&pull, false);
+    assert!(error(&cut[..cut.len() - 8]).contains("a frame in it ends at"));
+    let mut damaged = bytes_of(&pull, true);
+    *damaged.last_mut().unwrap() ^= 1;
+    assert!(matches!(batch_of(&damaged), Err(Error::Checksum { part: "the body", .. })));
+
+    assert!(
+        matches!(&batch_of(&one.repeat(256)).unwrap()[..], [Message::Batch(batch)] if batch.messages.len() == 256)
+    );
+    let text = error(&one.repeat(257));
+    assert!(text.contains("number of frames in it is 257, expected at most 256"), "{text}");
+    let limits = FrameLimits::default();
+    let mut header = rpc::header::Header::new(rpc::kind::Kind::Batch);
+    header.meta_len = limits.batch_bytes as u32 + 8;
+    assert!(matches!(header.check_lengths(&limits), Err(Error::TooLong { kind: "Batch", .. })));
 }

@@ -43,6 +43,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         memory_limit_bytes: 8 << 30,
         window_bytes: 64 << 20,
         held_limit_bytes: 64 << 20,
+        staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 256 << 20,
         #[cfg(feature = "broken")]
         broken: None,

@@ -22,6 +22,8 @@ pub struct LaneConfig {
     pub window_bytes: u64,
     /// Most bytes of held requests of all connections; beyond it, pulls that would have to wait are sent away.
     pub held_limit_bytes: u64,
+    /// Most bytes that attempts of foreign hosts have staged and not committed, on this lane.
+    pub staged_limit_bytes: u64,
     /// Most bytes of key lists that are remembered for one connection.
     pub key_list_limit_bytes: u64,
     /// The rule that is taken out.

@@ -68,6 +68,9 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
     let bytes = match message {
         Message::Pull(pull) => listed(&pull.keys) + pull.runs.len() * 8,
         Message::Push(push) => listed(&push.keys) + push.runs.len() * 8 + push.values.byte_count(),
+        Message::PushStaged(push) => {
+            listed(&push.keys) + push.runs.len() * 8 + push.values.len() * push.values.element_type().size()
+        }
         Message::Import(import) => {
             import.keys.len() * 8 + import.values.len() * import.values.element_type().size()
         }

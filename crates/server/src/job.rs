@@ -1,6 +1,6 @@
 //! A job on a lane: its matrices, the clocks and marks of its tasks, and who waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
@@ -10,6 +10,7 @@ use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, Request
 use crate::barrier::Barriers;
 use crate::broken::Broken;
 use crate::refusal::Refusal;
+use crate::staged::Staged;
 use crate::state::LaneState;
 use crate::stats::JobStats;
 use rpc::service::{ConnectionId, Effect};
@@ -20,6 +21,10 @@ pub(crate) struct Job {
     /// What it was opened with, request 0.
     pub(crate) opened: OpenJob,
     pub(crate) matrices: Vec<HeldMatrix>,
+    /// Numbers of matrices that are not there any more; what stands in their places is empty.
+    pub(crate) dropped: BTreeSet<u32>,
+    /// What attempts of a foreign host have not committed.
+    pub(crate) staged: Staged,
     pub(crate) table: ClockTable,
     /// By task: the connection on which it speaks now, how far its pushes have come.
     pub(crate) connections: Vec<Option<ConnectionId>>,
@@ -71,6 +76,8 @@ impl Job {
         let count = opened.task_count as usize;
         Self {
             matrices,
+            dropped: BTreeSet::new(),
+            staged: Staged::default(),
             table: ClockTable::new(opened.task_count),
             connections: vec![None; count],
             marks: vec![Mark::default(); count],
@@ -88,6 +95,10 @@ impl Job {
     }
 
     pub(crate) fn matrix(&mut self, id: u32) -> Result<&mut HeldMatrix, Refusal> {
+        if self.dropped.contains(&id) {
+            let text = format!("matrix {id} ({:?}) was dropped", self.name_of(id));
+            return Err(Refusal::new(FaultKind::NotFound, text));
+        }
         let count = self.matrices.len();
         self.matrices.get_mut(id as usize).ok_or_else(|| matrix::Error::NoSuchMatrix { id, count }.into())
     }

@@ -5,15 +5,19 @@
 //! | [`config`] | the settings of a lane |
 //! | [`state`] | [`LaneState`], which takes a time and a message and returns effects |
 //! | `session`, `open`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
+//! | `foreign`, `staged`, `commit`, `batch` | sessions of foreign hosts: matrices that come and go, staged pushes |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | what it remembers of a connection |
 
 mod barrier;
+mod batch;
 mod broken;
 mod clocks;
+mod commit;
 pub mod config;
 mod connection;
 pub mod error;
+mod foreign;
 mod job;
 mod key_lists;
 mod log;
@@ -24,6 +28,7 @@ mod push;
 mod refusal;
 mod rows;
 mod session;
+mod staged;
 pub mod state;
 mod stats;
 

@@ -58,7 +58,9 @@ impl LaneState {
                 return Err(Refusal::new(FaultKind::TooLarge, text));
             }
         }
-        self.check_memory_of(&open)?;
+        let (specs, held): (Vec<_>, Vec<_>) =
+            open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
+        self.check_room_for(&specs, &held)?;
         let matrices = open.matrices.iter().zip(&open.held);
         let matrices = matrices.map(|(spec, held)| HeldMatrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
@@ -69,18 +71,18 @@ impl LaneState {
         Ok(())
     }
 
-    /// Refuses a job whose dense partitions do not fit beside what is here; the text has the sum.
-    fn check_memory_of(&mut self, open: &OpenJob) -> Result<(), Refusal> {
+    /// Refuses matrices whose dense partitions do not fit beside what is here; the text has the sum.
+    pub(crate) fn check_room_for(&mut self, specs: &[&MatrixSpec], held: &[&[u32]]) -> Result<(), Refusal> {
         self.count_memory();
-        let first: Vec<u64> =
-            open.matrices.iter().zip(&open.held).map(|(spec, held)| spec.first_bytes(held)).collect();
+        let first: Vec<u64> = specs.iter().zip(held).map(|(spec, held)| spec.first_bytes(held)).collect();
         let sum = first.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
+        let used = self.memory_bytes.saturating_add(self.staged_bytes());
+        let limit = self.config.memory_limit_bytes;
         if used.saturating_add(sum) <= limit {
             return Ok(());
         }
-        let part = |(spec, bytes): (&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
-        let parts: Vec<String> = open.matrices.iter().zip(&first).map(part).collect();
+        let part = |(spec, bytes): (&&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
+        let parts: Vec<String> = specs.iter().zip(&first).map(part).collect();
         let text = format!(
             "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
              Use more servers, a larger memory limit, or sparse storage",

@@ -30,6 +30,8 @@ pub struct ServerConfig {
     pub window_bytes: u64,
     /// Most bytes of held requests.
     pub held_limit_bytes: u64,
+    /// Most bytes that attempts of foreign hosts have staged and not committed.
+    pub staged_limit_bytes: u64,
     /// Most bytes of key lists that are remembered, of one connection.
     pub key_list_limit_bytes: u64,
     /// Limits of frames and connections.
@@ -48,6 +50,7 @@ impl Default for ServerConfig {
             // A pull and a push of a large batch, keys and values, while those before them wait.
             window_bytes: 64 << 20,
             held_limit_bytes: 1 << 30,
+            staged_limit_bytes: 1 << 30,
             // The lists of a dozen batches of 100 thousand keys with their positions.
             key_list_limit_bytes: 64 << 20,
             limits: Limits::default(),
@@ -95,6 +98,7 @@ impl ServerConfig {
             memory_limit_bytes: self.memory_limit_bytes / lanes,
             window_bytes: self.window_bytes,
             held_limit_bytes: (self.held_limit_bytes / lanes).max(self.window_bytes),
+            staged_limit_bytes: self.staged_limit_bytes / lanes,
             key_list_limit_bytes: self.key_list_limit_bytes,
             #[cfg(feature = "broken")]
             broken: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use matrix::clock::Clock;
-use matrix::{ElementType, HeldMatrix, KeyRun, OwnedValues};
+use matrix::{ElementType, HeldMatrix, KeyRun, MatrixSpec, OwnedValues};
 use rpc::message::{FaultKind, Message, Pull, Pulled};
 
 use crate::connection::message_bytes;
@@ -28,6 +28,9 @@ impl LaneState {
         pull: Pull,
         out: &mut Vec<Effect>,
     ) {
+        if self.is_of_session(at) {
+            return self.pull_of_session(at, pull, out);
+        }
         let request = pull.request;
         match self.pull_needs(at, &pull) {
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -66,14 +69,7 @@ impl LaneState {
         let open = self.job(job)?;
         open.table.clock(task).map_err(|fault| Refusal::of_task(task, "pull", fault))?;
         let spec = open.matrix(pull.matrix)?.spec();
-        if pull.wire != WireType::F32 && spec.element != ElementType::F32 {
-            let (name, element, wire) = (&spec.name, spec.element, pull.wire.name());
-            let text = format!(
-                "values of matrix {name:?} are asked for as {wire}, its elements are {element:?}: only f32 is rounded, \
-                 ask for them as they are"
-            );
-            return Err(Refusal::new(FaultKind::Invalid, text));
-        }
+        check_wire(spec, pull.wire)?;
         let needed = spec.consistency.pull_needs(clock);
         let job = &self.jobs[&job];
         Ok((!self.has_come(job, needed)).then_some(needed))
@@ -104,6 +100,19 @@ impl LaneState {
             }
         }
     }
+}
+
+/// Only f32 is rounded.
+pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusal> {
+    if wire == WireType::F32 || spec.element == ElementType::F32 {
+        return Ok(());
+    }
+    let (name, element, wire) = (&spec.name, spec.element, wire.name());
+    let text = format!(
+        "values of matrix {name:?} are asked for as {wire}, its elements are {element:?}: only f32 is rounded, ask for \
+         them as they are"
+    );
+    Err(Refusal::new(FaultKind::Invalid, text))
 }
 
 /// When who asked no longer waits. Only lengths of time travel: the clocks of two machines need not agree.

@@ -44,6 +44,9 @@ impl LaneState {
         push: Push,
         out: &mut Vec<Effect>,
     ) {
+        if self.is_of_session(at) {
+            return self.push_of_session(at, push, out);
+        }
         let Push { request, job, task, clock, matrix, .. } = push;
         let turn = match self.turn(at, &push) {
             Ok(turn) => turn,
@@ -139,7 +142,7 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         let Push { request, job, task, clock, index, .. } = push;
-        let room = self.check_room(&push);
+        let room = self.check_room(push.values.len());
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
         };
@@ -175,8 +178,8 @@ impl LaneState {
     }
 
     /// Refuses what would need more memory than there is. Counted now and then: a bound, not a promise to the byte.
-    fn check_room(&mut self, push: &Push) -> Result<(), Refusal> {
-        if self.pushed_since_count + push.values.len() >= COUNT_EVERY {
+    pub(crate) fn check_room(&mut self, element_count: usize) -> Result<(), Refusal> {
+        if self.pushed_since_count + element_count >= COUNT_EVERY {
             self.count_memory();
         }
         let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
@@ -208,11 +211,11 @@ impl LaneState {
 }
 
 /// What is left of a push whose keys and values were taken.
-const NO_KEYS: rpc::message::KeyList = rpc::message::KeyList::Listed(Vec::new());
-const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec::new()));
+pub(crate) const NO_KEYS: rpc::message::KeyList = rpc::message::KeyList::Listed(Vec::new());
+pub(crate) const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec::new()));
 
 /// Merges all of it, or nothing.
-fn merge(
+pub(crate) fn merge(
     matrix: &mut HeldMatrix,
     place: Place,
     list: &mut List,

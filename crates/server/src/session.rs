@@ -52,6 +52,7 @@ impl LaneState {
     fn check_role(&mut self, role: Role) -> Result<(), Refusal> {
         match role {
             Role::Tool => Ok(()),
+            Role::Session { job } => self.check_session_is_open(job),
             Role::Member => {
                 Err(Refusal::new(FaultKind::Invalid, "members join at the master; this is a server"))
             }
@@ -101,7 +102,7 @@ impl LaneState {
     pub(crate) fn task_at(&self, at: ConnectionId) -> Option<(JobId, u32)> {
         match self.connections.get(&at)?.role {
             Role::Task { job, task } => Some((job, task)),
-            Role::Tool | Role::Member => None,
+            Role::Tool | Role::Session { .. } | Role::Member => None,
         }
     }
 

@@ -107,7 +107,7 @@ impl LaneState {
         }
     }
 
-    fn handle(
+    pub(crate) fn handle(
         &mut self,
         now: Duration,
         at: ConnectionId,
@@ -129,6 +129,12 @@ impl LaneState {
             Message::KeepRows(keep) => self.keep_rows(at, keep, out),
             Message::RestoreRows(restore) => self.restore_rows(at, restore, out),
             Message::Stats(stats) => self.report(now, at, stats, out),
+            Message::AddMatrix(add) => self.add_matrix(at, add, out),
+            Message::DropMatrix(drop) => self.drop_matrix(at, drop, out),
+            Message::PushStaged(push) => self.push_staged(at, push, out),
+            Message::Commit(commit) => self.commit(at, commit, out),
+            Message::CloseToken(close) => self.close_token(at, close, out),
+            Message::Batch(batch) => self.batch(now, at, arrival, batch, out),
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::Pulled(_)
@@ -138,8 +144,15 @@ impl LaneState {
             | Message::StatsReply(_)
             | Message::Done(_)
             | Message::Fault(_)
-            | Message::Control(_) => {
-                let text = "a message that nobody sends to a server: answers and control come from it";
+            | Message::Control(_)
+            | Message::OpenSession(_)
+            | Message::SessionMap(_)
+            | Message::CreateMatrix(_)
+            | Message::AskMap(_)
+            | Message::RenewSession(_)
+            | Message::CloseSession(_)
+            | Message::Committed(_) => {
+                let text = "a message that nobody sends to a server: answers come from it, and sessions are opened at the master";
                 self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), out);
                 self.close(now, at, out);
             }

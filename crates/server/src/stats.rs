@@ -41,7 +41,7 @@ impl JobStats {
 }
 
 /// The kinds of requests that are counted one by one.
-const KINDS: [&str; 6] = ["pull", "push", "tick", "barrier", "hello", "other"];
+const KINDS: [&str; 9] = ["pull", "push", "tick", "barrier", "hello", "staged", "commit", "batch", "other"];
 
 /// Counts of a lane.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,10 @@ impl LaneStats {
             Message::Tick(_) => 2,
             Message::Barrier(_) => 3,
             Message::Hello(_) => 4,
-            _ => 5,
+            Message::PushStaged(_) => 5,
+            Message::Commit(_) => 6,
+            Message::Batch(_) => 7,
+            _ => 8,
         };
         self.requests[kind] += 1;
         self.request_bytes += message_bytes(message);
@@ -102,6 +105,7 @@ impl LaneState {
         line("connections", "", self.connections.len() as f64);
         line("held_bytes", "", self.held_bytes as f64);
         line("memory_bytes", "", self.memory_bytes as f64);
+        line("staged_bytes", "", self.staged_bytes() as f64);
         let lists = self.connections.values().map(|connection| &connection.lists);
         line("key_list_bytes", "", lists.map(KeyLists::bytes).sum::<u64>() as f64);
         let queued = self.connections.values().map(|connection| connection.queue.len()).sum::<usize>();
@@ -163,6 +167,11 @@ impl Job {
         line("pulls_total", &job, stats.pull_count as f64);
         line("pushes_total", &job, stats.push_count as f64);
         line("duplicates_total", &job, stats.duplicate_count as f64);
+        let staged = self.staged.counts;
+        line("staged_tokens", &job, self.staged.token_count() as f64);
+        line("commits_total", &job, staged.commits as f64);
+        line("late_commits_total", &job, staged.late_commits as f64);
+        line("dropped_chunks_total", &job, staged.dropped_chunks as f64);
         line("held_requests", &job, (self.held.len() as u64 + self.barriers.waiting_count()) as f64);
         line("waits_total", &job, stats.wait_count as f64);
         line("wait_seconds_total", &job, stats.wait_time.as_secs_f64());

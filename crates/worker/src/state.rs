@@ -19,8 +19,8 @@ use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
-use crate::rest::{REST_LIMIT_BYTES, Rests};
 use crate::prefetch::AheadCounts;
+use crate::rest::{REST_LIMIT_BYTES, Rests};
 use crate::route::Route;
 
 /// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.

@@ -8,7 +8,9 @@ use super::Out;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
-use crate::message::{CloseJob, Control, Fault, OpenJob, StatsReply};
+use crate::message::{
+    AddMatrix, CloseJob, Control, CreateMatrix, Fault, OpenJob, OpenSession, SessionMap, StatsReply,
+};
 
 /// What is said of itself in the header too.
 pub(super) trait Named: Serialize + DeserializeOwned {
@@ -35,6 +37,10 @@ named!(OpenJob, message => message.job);
 named!(CloseJob, message => message.job);
 named!(StatsReply, _message => 0);
 named!(Fault, _message => 0);
+named!(OpenSession, _message => 0);
+named!(SessionMap, message => message.job);
+named!(CreateMatrix, message => message.job);
+named!(AddMatrix, message => message.job);
 
 pub(super) fn put<T: Named>(message: &T, out: &mut Out<'_>) -> Result<(), Error> {
     (out.header.request, out.header.job) = (message.request(), message.job());

@@ -3,14 +3,17 @@
 //! A frame is written as head (header and padded meta), keys, values, padding. Keys and values are never copied: they are
 //! written from where the message has them, and the vectors of a received frame become those of the message.
 
+mod batch;
 mod bytes;
 mod clock;
 mod json;
 mod keys;
+mod parameters;
 mod pull;
 mod push;
 mod rows;
 mod session;
+mod staged;
 
 use matrix::Values;
 
@@ -20,8 +23,9 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
-    Barrier, Control, Done, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message,
-    Pull, Pulled, Push, Released, RestoreRows, Stats, Tick, Welcome,
+    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
+    ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, Pulled, Push, PushStaged,
+    Released, RenewSession, RestoreRows, Stats, Tick, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -69,6 +73,9 @@ impl<'a> Body<'a> {
             Message::Push(push) => {
                 (keys, values) = (keys::section(&push.keys), Section::of(&push.values));
             }
+            Message::PushStaged(push) => {
+                (keys, values) = (keys::section(&push.keys), Section::exact(push.values.as_values()));
+            }
             Message::Pulled(pulled) => values = Section::of(&pulled.values),
             Message::ExportPage(page) => {
                 (keys, values) = (&page.keys, Section::exact(page.values.as_values()));
@@ -95,7 +102,19 @@ impl<'a> Body<'a> {
             | Message::StatsReply(_)
             | Message::Done(_)
             | Message::Fault(_)
-            | Message::Control(_) => {}
+            | Message::Control(_)
+            | Message::OpenSession(_)
+            | Message::SessionMap(_)
+            | Message::CreateMatrix(_)
+            | Message::DropMatrix(_)
+            | Message::AskMap(_)
+            | Message::RenewSession(_)
+            | Message::CloseSession(_)
+            | Message::AddMatrix(_)
+            | Message::Commit(_)
+            | Message::Committed(_)
+            | Message::CloseToken(_)
+            | Message::Batch(_) => {}
         }
         Self { keys, values }
     }
@@ -204,6 +223,19 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::Done(message) => message.put(out),
         Message::Fault(message) => json::put(message, out)?,
         Message::Control(message) => message.put(out)?,
+        Message::OpenSession(message) => json::put(message, out)?,
+        Message::SessionMap(message) => json::put(message, out)?,
+        Message::CreateMatrix(message) => json::put(message, out)?,
+        Message::DropMatrix(message) => message.put(out),
+        Message::AskMap(message) => message.put(out),
+        Message::RenewSession(message) => message.put(out),
+        Message::CloseSession(message) => message.put(out),
+        Message::AddMatrix(message) => json::put(message, out)?,
+        Message::PushStaged(message) => message.put(out),
+        Message::Commit(message) => message.put(out),
+        Message::Committed(message) => message.put(out),
+        Message::CloseToken(message) => message.put(out),
+        Message::Batch(message) => message.put(out)?,
     }
     Ok(())
 }
@@ -235,6 +267,19 @@ impl Message {
             Kind::Done => Message::Done(Done::get(&frame)?),
             Kind::Fault => Message::Fault(json::get(&frame)?),
             Kind::Control => Message::Control(Control::get(&frame)?),
+            Kind::OpenSession => Message::OpenSession(json::get(&frame)?),
+            Kind::SessionMap => Message::SessionMap(json::get(&frame)?),
+            Kind::CreateMatrix => Message::CreateMatrix(json::get(&frame)?),
+            Kind::DropMatrix => Message::DropMatrix(DropMatrix::get(&frame)),
+            Kind::AskMap => Message::AskMap(AskMap::get(&frame)),
+            Kind::RenewSession => Message::RenewSession(RenewSession::get(&frame)),
+            Kind::CloseSession => Message::CloseSession(CloseSession::get(&frame)),
+            Kind::AddMatrix => Message::AddMatrix(json::get(&frame)?),
+            Kind::PushStaged => Message::PushStaged(PushStaged::get(frame)?),
+            Kind::Commit => Message::Commit(Commit::get(&frame)?),
+            Kind::Committed => Message::Committed(Committed::get(&frame)?),
+            Kind::CloseToken => Message::CloseToken(CloseToken::get(&frame)),
+            Kind::Batch => Message::Batch(Batch::get(&frame)?),
         })
     }
 

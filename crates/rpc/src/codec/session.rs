@@ -1,4 +1,4 @@
-//! Meta of [`Hello`]: role (u16: 0 task, 1 tool, 2 member), lane (u16), length of the token (u32), the token. Of
+//! Meta of [`Hello`]: role (u16: 0 task, 1 tool, 2 member, 3 session), lane (u16), length of the token (u32), the token. Of
 //! [`Welcome`]: incarnation, window, clock, minimum (u64 each), lanes (u32), 0 (u32).
 
 use super::bytes::MetaReader;
@@ -11,6 +11,7 @@ use crate::message::{Hello, Role, Welcome};
 const TASK: u16 = 0;
 const TOOL: u16 = 1;
 const MEMBER: u16 = 2;
+const SESSION: u16 = 3;
 
 impl Hello {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -19,6 +20,10 @@ impl Hello {
             Role::Task { job, task } => {
                 (out.header.job, out.header.task) = (job, task);
                 TASK
+            }
+            Role::Session { job } => {
+                out.header.job = job;
+                SESSION
             }
             Role::Tool => TOOL,
             Role::Member => MEMBER,
@@ -38,6 +43,8 @@ impl Hello {
         meta.end("token")?;
         let role = match role {
             TASK => Role::Task { job: header.job, task: header.task },
+            SESSION if header.task == 0 => Role::Session { job: header.job },
+            SESSION => return Err(field(header.kind, "task", header.task, "0: a session has no tasks")),
             TOOL | MEMBER if header.job != 0 || header.task != 0 => {
                 return Err(field(
                     header.kind,
@@ -48,7 +55,7 @@ impl Hello {
             }
             TOOL => Role::Tool,
             MEMBER => Role::Member,
-            _ => return Err(field(header.kind, "role", role, "0 task, 1 tool, 2 member")),
+            _ => return Err(field(header.kind, "role", role, "0 task, 1 tool, 2 member, 3 session")),
         };
         Ok(Self { request: header.request, token, role, lane })
     }

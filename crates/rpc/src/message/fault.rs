@@ -34,6 +34,8 @@ pub enum FaultKind {
     Invalid,
     /// The job was ended.
     Stopped,
+    /// The token of a staged push is closed: the driver has gone on without this attempt.
+    TokenClosed,
     /// A fault of the program.
     Internal,
 }
@@ -54,6 +56,7 @@ impl FaultKind {
             | FaultKind::NonFinite
             | FaultKind::Invalid
             | FaultKind::Stopped
+            | FaultKind::TokenClosed
             | FaultKind::Internal => false,
         }
     }

@@ -4,26 +4,35 @@
 //! connection; the answer repeats it. A **lane** is one thread of a server with the partitions that it owns and a clock
 //! table of its own; a connection speaks with one lane.
 
+pub mod batch;
 pub mod clock;
 pub mod control;
 pub mod fault;
 pub mod job;
+pub mod parameters;
 pub mod pull;
 pub mod push;
 pub mod rows;
 pub mod session;
+pub mod staged;
 pub mod stats;
 
 use serde::{Deserialize, Serialize};
 
+pub use batch::Batch;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, JobState, JobStatus, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
 pub use job::{CloseJob, OpenJob};
+pub use parameters::{
+    AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
+    SessionMap, SessionMatrix,
+};
 pub use pull::{KeyList, Pull, Pulled, Run};
 pub use push::Push;
 pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
 pub use session::{Hello, Role, Welcome};
+pub use staged::{CloseToken, Commit, Committed, PushStaged};
 pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 
 /// Names a request on its connection. 0: no answer is wanted.
@@ -67,6 +76,19 @@ pub enum Message {
     Done(Done),
     Fault(Fault),
     Control(Control),
+    OpenSession(OpenSession),
+    SessionMap(SessionMap),
+    CreateMatrix(CreateMatrix),
+    DropMatrix(DropMatrix),
+    AskMap(AskMap),
+    RenewSession(RenewSession),
+    CloseSession(CloseSession),
+    AddMatrix(AddMatrix),
+    PushStaged(PushStaged),
+    Commit(Commit),
+    Committed(Committed),
+    CloseToken(CloseToken),
+    Batch(Batch),
 }
 
 /// The answer to a request that has no other: it was done.

@@ -17,8 +17,14 @@ pub enum Role {
         /// The task.
         task: u32,
     },
-    /// Whoever opens and closes jobs, reads and writes whole matrices, asks for statistics.
+    /// Whoever opens and closes jobs, reads and writes whole matrices, asks for statistics; at a master also the host of
+    /// a session.
     Tool,
+    /// A foreign host that pulls and pushes. Any number of connections may be of one session.
+    Session {
+        /// The session.
+        job: JobId,
+    },
     /// A process that joins the cluster, or a client of the master.
     Member,
 }

@@ -6,9 +6,11 @@ use matrix::{
 };
 use rpc::Message;
 use rpc::message::{
-    Barrier, CloseJob, Control, ControlBody, Done, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
-    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, Pull, Pulled, Push, Released, RestoreRows, Role, Run,
-    Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
+    AddMatrix, AskMap, Barrier, Batch, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
+    ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
+    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, Pulled, Push, PushStaged, Released,
+    RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply,
+    TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -18,7 +20,7 @@ pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
 const FLOATS: [f32; 3] = [1.5, -2.0, 0.25];
 const APPLIED: Mark = Mark { clock: 11, index: 12 };
 
-pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
+pub(crate) const FAULT_KINDS: [FaultKind; 15] = [
     FaultKind::BadToken,
     FaultKind::BadVersion,
     FaultKind::BadFrame,
@@ -32,12 +34,13 @@ pub(crate) const FAULT_KINDS: [FaultKind; 14] = [
     FaultKind::NonFinite,
     FaultKind::Invalid,
     FaultKind::Stopped,
+    FaultKind::TokenClosed,
     FaultKind::Internal,
 ];
 
 /// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
-    [sessions(), bulk(), rounded(), clocks(), rows(), others()].concat()
+    [sessions(), bulk(), rounded(), clocks(), rows(), others(), parameters(), staged()].concat()
 }
 
 fn sessions() -> Vec<(&'static str, Message)> {
@@ -226,6 +229,78 @@ fn others() -> Vec<(&'static str, Message)> {
             }),
         ),
         ("control", Message::Control(Control { request: 32, body: ControlBody::Submitted { job: 2 } })),
+    ]
+}
+
+fn parameters() -> Vec<(&'static str, Message)> {
+    let spec = MatrixSpec { consistency: Consistency::Asp, ..spec() };
+    let lanes = vec![SessionLane { addresses: vec!["tcp:127.0.0.1:9".to_owned()], lane: 1 }];
+    let matrices = vec![SessionMatrix { matrix: 1, spec: spec.clone(), owners: vec![0; 4] }];
+    let hello = Hello { request: 1, token: vec![], role: Role::Session { job: 2 }, lane: 1 };
+    vec![
+        ("hello_session", Message::Hello(hello)),
+        (
+            "open_session",
+            Message::OpenSession(OpenSession {
+                request: 33,
+                name: "fit".to_owned(),
+                lease_ms: 60_000,
+                servers: 2,
+            }),
+        ),
+        (
+            "session_map",
+            Message::SessionMap(SessionMap { request: 33, job: 2, lease_ms: 60_000, lanes, matrices }),
+        ),
+        (
+            "create_matrix",
+            Message::CreateMatrix(CreateMatrix { request: 34, job: 2, spec: Box::new(spec.clone()) }),
+        ),
+        ("drop_matrix", Message::DropMatrix(DropMatrix { request: 35, job: 2, matrix: 1 })),
+        ("ask_map", Message::AskMap(AskMap { request: 36, job: 2 })),
+        ("renew_session", Message::RenewSession(RenewSession { request: 37, job: 2 })),
+        ("close_session", Message::CloseSession(CloseSession { request: 38, job: 2 })),
+        (
+            "add_matrix",
+            Message::AddMatrix(AddMatrix {
+                request: 39,
+                job: 2,
+                matrix: 1,
+                spec: Box::new(spec),
+                held: vec![0, 3],
+            }),
+        ),
+    ]
+}
+
+fn staged() -> Vec<(&'static str, Message)> {
+    let push = PushStaged {
+        request: 0,
+        job: 2,
+        token: 51,
+        part: 52,
+        attempt: 53,
+        chunk: 1,
+        matrix: 1,
+        table: 0,
+        runs: RUNS.to_vec(),
+        keys: KeyList::Listed(KEYS.to_vec()),
+        values: OwnedValues::F32(FLOATS.to_vec()),
+    };
+    let commit = Commit { request: 40, job: 2, matrix: 1, token: 51, part: 52, attempt: 53, chunks: 2 };
+    let closed = CloseToken { request: 41, job: 2, matrix: 1, token: 51 };
+    let requests = vec![
+        Message::PushStaged(push.clone()),
+        Message::Commit(commit),
+        Message::RenewSession(RenewSession { request: 37, job: 2 }),
+    ];
+    vec![
+        ("push_staged", Message::PushStaged(push)),
+        ("commit", Message::Commit(commit)),
+        ("committed", Message::Committed(Committed { request: 40, attempt: 53 })),
+        ("close_token", Message::CloseToken(closed)),
+        ("batch", Message::Batch(Batch { request: 42, messages: requests })),
+        ("batch_of_nothing", Message::Batch(Batch { request: 43, messages: vec![] })),
     ]
 }
 

@@ -11,6 +11,7 @@ mod inspect;
 mod master;
 mod places;
 mod predict;
+mod serve_parameters;
 mod server;
 mod status;
 mod submit;
@@ -69,6 +70,7 @@ fn command() -> Command {
         .subcommand(master::command())
         .subcommand(server::command())
         .subcommand(worker::command())
+        .subcommand(serve_parameters::command())
         .subcommand(submit::command())
         .subcommand(status::command())
         .subcommand(cancel::command())
@@ -86,6 +88,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("master", matches)) => master::run(matches, environment.interrupt),
         Some(("server", matches)) => server::run(matches, environment.interrupt),
         Some(("worker", matches)) => worker::run(matches, environment),
+        Some(("serve-parameters", matches)) => serve_parameters::run(matches, environment.interrupt),
         Some(("submit", matches)) => submit::run(matches),
         Some(("status", matches)) => status::run(matches),
         Some(("cancel", matches)) => cancel::run(matches),

@@ -54,6 +54,14 @@ impl Process {
         }
     }
 
+    /// Its first line on standard output.
+    pub(crate) fn first_line(&mut self) -> String {
+        let out = self.child.stdout.take().expect("it is piped, and nobody has read it");
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).expect("output is text");
+        line
+    }
+
     /// Waits for the end; exit code, standard output, standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let deadline = Instant::now() + PATIENCE;

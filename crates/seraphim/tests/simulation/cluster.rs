@@ -107,6 +107,7 @@ impl Cluster {
             memory_limit_bytes: 1 << 40,
             window_bytes: self.scenario.lane_window,
             held_limit_bytes: self.scenario.held_limit,
+            staged_limit_bytes: 1 << 20,
             key_list_limit_bytes: self.scenario.key_list_limit,
             broken: self.broken,
         })

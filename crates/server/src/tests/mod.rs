@@ -9,5 +9,7 @@ mod job_rows;
 mod limits;
 mod pushes;
 mod rounded;
+mod sessions;
+mod staged;
 mod waits;
 mod world;

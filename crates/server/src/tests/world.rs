@@ -30,6 +30,7 @@ pub(super) fn config() -> LaneConfig {
         memory_limit_bytes: 1 << 30,
         window_bytes: 1 << 20,
         held_limit_bytes: 1 << 20,
+        staged_limit_bytes: 1 << 20,
         key_list_limit_bytes: 1 << 20,
         #[cfg(feature = "broken")]
         broken: None,

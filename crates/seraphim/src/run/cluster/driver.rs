@@ -68,6 +68,10 @@ impl Runner for Driver {
             text
         })
     }
+
+    fn serve_session(&self, link: JobLink) -> Result<Value, String> {
+        super::session::serve(&link, &self.token).map_err(|error| error.to_string())
+    }
 }
 
 /// One job.
@@ -217,7 +221,8 @@ impl<'a> Course<'a> {
                 self.cancelled = true;
                 Ok(None)
             }
-            Event::Back { .. } | Event::Nothing => Ok(None),
+            // Of the service, not of a job.
+            Event::Session { .. } | Event::Back { .. } | Event::Nothing => Ok(None),
         }
     }
 

@@ -4,10 +4,11 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rpc::ask::{ask, watch};
@@ -44,7 +45,9 @@ pub fn train(
     let folder = Folder::new()?;
     let driver = Arc::new(Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone()));
     let stop = Stop::new();
-    let master = start_master(&folder.0.join("master"), Arc::clone(&driver), stop.clone())?;
+    let listen = vec![Address::Unix(folder.0.join("master"))];
+    let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
+    let (master, _) = start_master(config, Arc::clone(&driver), stop.clone())?;
     let mut processes = Processes { children: Vec::new() };
     for i in 0..size.servers {
         let listen = format!("unix:{}", folder.0.join(format!("server-{i}")).display());
@@ -68,14 +71,17 @@ pub fn train(
     Ok(report)
 }
 
-fn start_master(socket: &Path, driver: Arc<Driver>, stop: Stop) -> Result<Address, Error> {
-    let address = Address::Unix(socket.to_owned());
-    let config = master::MasterConfig { listen: vec![address.clone()], ..master::MasterConfig::default() };
+/// A master in this process: its first address, with the real port, and its thread.
+pub(super) fn start_master(
+    config: master::MasterConfig,
+    driver: Arc<Driver>,
+    stop: Stop,
+) -> Result<(Address, JoinHandle<()>), Error> {
     let (ready, is_ready) = channel();
     let failed = ready.clone();
-    std::thread::spawn(move || {
+    let thread = std::thread::spawn(move || {
         let said = config.check().map_err(|error| error.to_string()).and_then(|config| {
-            master::run(config, driver, stop, move |_| drop(ready.send(Ok(()))))
+            master::run(config, driver, stop, move |addresses| drop(ready.send(Ok(addresses[0].clone()))))
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = said {
@@ -84,7 +90,7 @@ fn start_master(socket: &Path, driver: Arc<Driver>, stop: Stop) -> Result<Addres
         }
     });
     match is_ready.recv_timeout(START_LIMIT) {
-        Ok(Ok(())) => Ok(address),
+        Ok(Ok(address)) => Ok((address, thread)),
         Ok(Err(text)) => Err(Error::Cluster { text, exit: Exit::Io }),
         Err(_) => {
             let text = format!("the master did not start within {} s", START_LIMIT.as_secs());
@@ -159,12 +165,18 @@ impl Drop for Folder {
 }
 
 /// Processes that end with this value.
-struct Processes {
-    children: Vec<(String, Child)>,
+pub(super) struct Processes {
+    pub(super) children: Vec<(String, Child)>,
 }
 
 impl Processes {
-    fn start(&mut self, kind: &str, number: u32, master: &Address, more: &[&str]) -> Result<(), Error> {
+    pub(super) fn start(
+        &mut self,
+        kind: &str,
+        number: u32,
+        master: &Address,
+        more: &[&str],
+    ) -> Result<(), Error> {
         let program = std::env::current_exe().map_err(Error::io("find", "this program"))?;
         let name = format!("{kind}-{number}");
         let child = Command::new(&program)
@@ -183,11 +195,10 @@ impl Processes {
     }
 
     /// Whether all are there.
-    fn check(&mut self) -> Result<(), Error> {
+    pub(super) fn check(&mut self) -> Result<(), Error> {
         for (name, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
-                let text =
-                    format!("{name} ended in the middle of the job ({status}); what it said stands above");
+                let text = format!("{name} ended before its time ({status}); what it said stands above");
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             }
         }

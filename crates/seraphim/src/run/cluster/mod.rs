@@ -13,6 +13,7 @@
 //! | `face` | the metrics of a worker |
 //! | `orphan`, `meeting` | the end of a job whose master is gone |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close |
+//! | [`service`], `session` | the parameter service: its processes, the runner of one session |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod driver;
@@ -23,6 +24,8 @@ mod orphan;
 mod place;
 pub mod say;
 pub mod servers;
+pub mod service;
+mod session;
 pub mod tasks;
 mod watch;
 #[cfg(test)]

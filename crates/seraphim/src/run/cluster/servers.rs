@@ -267,7 +267,7 @@ fn merge_task(task: &mut TaskStats, other: &TaskStats) {
 }
 
 /// The best address of a lane: a socket of this machine, if it is here.
-fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
+pub(super) fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
     let addresses = lane.addresses.iter().map(|text| text.parse());
     let addresses = addresses.collect::<Result<Vec<Address>, _>>().map_err(Error::server(lane))?;
     let here = |address: &&Address| matches!(address, Address::Unix(path) if path.exists());
@@ -389,7 +389,7 @@ fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
 
 /// A connection to a server. One whose places are all taken, be it by strangers, is asked again for a while: they go when
 /// they do not say hello in time.
-fn enter(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
+pub(super) fn enter(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
     loop {

@@ -48,7 +48,8 @@ impl Served {
             lanes: (0..LANES).map(lane).collect(),
             owners,
             home: 0,
-            prefetch_ignores_own_pushes: false,
+            prefetch: worker::Prefetch::default(),
+            cache_bytes: 0,
             wire,
         };
         Self { layout, stop, serving: Some(serving) }

@@ -110,6 +110,7 @@ impl World {
                 runner.problem = Some("cancelled");
                 What::ToldCancelled { job }
             }
+            Told::Session { .. } => return self.history.seen.push("a runner was asked for a session".into()),
             Told::Nothing => return self.history.seen.push("a runner was told nothing".into()),
         };
         self.note(what);

@@ -1,0 +1,283 @@
+//! Sessions of the parameter service at the master: opened on what is there, kept by what their hosts say, ended once.
+
+use std::time::Duration;
+
+use matrix::{Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, PushRule, Storage};
+use rpc::Message;
+use rpc::message::*;
+use rpc::service::{Effect, Service};
+
+use super::world::{World, server};
+use crate::runner::{Event, RunnerOrder, RunnerWord, SessionAsk};
+use crate::{MasterState, Settings};
+
+/// The host's connection.
+const HOST: u64 = 50;
+
+fn spec(name: &str) -> MatrixSpec {
+    MatrixSpec {
+        name: name.into(),
+        element: ElementType::F32,
+        rows: 1 << 40,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Sparse,
+        partitioner: Partitioner::Hash { partition_count: 6 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
+
+fn open_session(request: u64) -> Message {
+    Message::OpenSession(OpenSession { request, name: "fit".into(), lease_ms: 10_000, servers: 0 })
+}
+
+fn create(job: u32, request: u64, spec: MatrixSpec) -> Message {
+    Message::CreateMatrix(CreateMatrix { request, job, spec: Box::new(spec) })
+}
+
+fn close(job: u32, request: u64) -> Message {
+    Message::CloseSession(CloseSession { request, job })
+}
+
+fn renew(job: u32) -> Message {
+    Message::RenewSession(RenewSession { request: 77, job })
+}
+
+/// What the host was told, and what the runners were.
+struct Told {
+    answers: Vec<Message>,
+    orders: Vec<RunnerOrder>,
+}
+
+impl World {
+    fn say(&mut self, message: Message) -> Told {
+        self.master.on_message(self.now, HOST, message, &mut self.effects);
+        self.told_now()
+    }
+
+    fn runner_says(&mut self, job: u32, word: RunnerWord) -> Told {
+        self.runner(job, word);
+        self.told_now()
+    }
+
+    fn told_now(&mut self) -> Told {
+        let sent = self.effects.drain(..).filter_map(|effect| match effect {
+            Effect::Send { connection: HOST, message } => Some(message),
+            _ => None,
+        });
+        let answers = sent.collect();
+        Told { answers, orders: self.master.take_orders() }
+    }
+
+    /// Two servers of two lanes, and a session on them.
+    fn with_session() -> (Self, u32) {
+        let mut world = Self::new();
+        for i in 1..=2 {
+            world.register(i, &format!("server-{i}"), 1, server()).expect("it may join");
+        }
+        let told = world.say(open_session(1));
+        let [RunnerOrder::StartJob(start)] = &told.orders[..] else { panic!("{:?}", told.orders) };
+        assert!(start.is_session && start.servers.len() == 2 && start.workers.is_empty());
+        assert_eq!(told.answers, [], "not before its lanes have opened it");
+        let job = start.job;
+        let told = world.runner_says(job, RunnerWord::Answered { call: 0, result: Ok(()) });
+        let map = map(&told.answers[0]);
+        assert_eq!((map.request, map.job, map.lease_ms, map.lanes.len()), (1, job, 10_000, 4));
+        (world, job)
+    }
+
+    fn beats_until(&mut self, end: Duration) {
+        while self.now < end {
+            self.at(self.now + Duration::from_secs(1));
+            self.beat(1, 1);
+            self.beat(2, 2);
+        }
+        self.effects.clear();
+    }
+}
+
+fn map(message: &Message) -> &SessionMap {
+    match message {
+        Message::SessionMap(map) => map,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(told: &Told) -> &Fault {
+    match &told.answers[..] {
+        [Message::Fault(fault)] => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn asked(told: &Told) -> (u64, SessionAsk) {
+    match &told.orders[..] {
+        [RunnerOrder::ToRunner { event: Event::Session { call, ask }, .. }] => (*call, ask.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_matrix_is_in_the_map_when_all_lanes_have_it() {
+    let (mut world, job) = World::with_session();
+    let told = world.say(create(job, 2, spec("w")));
+    let (call, ask) = asked(&told);
+    let SessionAsk::Add { matrix: 0, owners, .. } = ask else { panic!("{ask:?}") };
+    assert_eq!(owners, [0, 0, 1, 2, 2, 3], "even blocks over the lanes");
+    let told = world.say(create(job, 3, spec("w")));
+    assert!(told.orders.is_empty() && told.answers.is_empty(), "the same again waits with the first");
+    let told = world.say(Message::AskMap(AskMap { request: 4, job }));
+    assert!(map(&told.answers[0]).matrices.is_empty());
+    let told = world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    let requests: Vec<u64> = told.answers.iter().map(|answer| map(answer).request).collect();
+    assert_eq!(requests, [2, 3]);
+    assert_eq!(map(&told.answers[0]).matrices[0].owners, owners);
+    let told = world.say(create(job, 5, spec("w")));
+    assert_eq!(map(&told.answers[0]).matrices.len(), 1, "made before: answered at once");
+}
+
+#[test]
+fn a_name_with_another_spec_is_refused() {
+    let (mut world, job) = World::with_session();
+    let (call, _) = asked(&world.say(create(job, 2, spec("w"))));
+    world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    let told = world.say(create(job, 3, MatrixSpec { columns: 2, ..spec("w") }));
+    assert_eq!(refused(&told).kind, FaultKind::Invalid);
+    assert!(refused(&told).text.contains("\"w\" is there with another spec"), "{}", refused(&told).text);
+}
+
+#[test]
+fn a_spec_that_cannot_be_in_a_session_is_refused_with_its_reason() {
+    let (mut world, job) = World::with_session();
+    let bsp = MatrixSpec { consistency: Consistency::Bsp, ..spec("w") };
+    let none = MatrixSpec { rows: 0, ..spec("w") };
+    for (spec, text) in [
+        (bsp, "consistency is Bsp, expected \"asp\""),
+        (none, "rows is 0"),
+        (spec(&"x".repeat(201)), "has 201 bytes, expected 1 to 200"),
+    ] {
+        let told = world.say(create(job, 2, spec));
+        assert_eq!(refused(&told).kind, FaultKind::Invalid);
+        assert!(refused(&told).text.contains(text), "{}", refused(&told).text);
+        assert!(told.orders.is_empty());
+    }
+}
+
+#[test]
+fn what_lanes_refuse_is_said_and_leaves_no_matrix() {
+    let (mut world, job) = World::with_session();
+    let (call, _) = asked(&world.say(create(job, 2, spec("large"))));
+    let text = "its matrices take large 8000 = 8000 bytes; the limit is 3000".to_owned();
+    let fault = Fault { request: 9, kind: FaultKind::TooLarge, text, retry_after_ms: 0 };
+    let told = world.runner_says(job, RunnerWord::Answered { call, result: Err(fault) });
+    assert_eq!((refused(&told).request, refused(&told).kind), (2, FaultKind::TooLarge));
+    assert!(refused(&told).text.contains("large 8000"));
+    let told = world.say(Message::AskMap(AskMap { request: 4, job }));
+    assert!(map(&told.answers[0]).matrices.is_empty());
+    let (_, ask) = asked(&world.say(create(job, 5, spec("large"))));
+    assert!(matches!(ask, SessionAsk::Add { matrix: 1, .. }), "its number is not used again");
+}
+
+#[test]
+fn a_matrix_is_dropped_once_and_a_number_that_never_was_is_not_found() {
+    let (mut world, job) = World::with_session();
+    let (call, _) = asked(&world.say(create(job, 2, spec("w"))));
+    let drop = |request, matrix| Message::DropMatrix(DropMatrix { request, job, matrix });
+    let told = world.say(drop(3, 0));
+    assert_eq!(refused(&told).kind, FaultKind::Busy, "it is being made");
+    world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    let (call, ask) = asked(&world.say(drop(4, 0)));
+    assert_eq!(ask, SessionAsk::Drop { matrix: 0 });
+    assert!(world.say(drop(5, 0)).answers.is_empty(), "a repeat waits for the same");
+    let told = world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    assert_eq!(told.answers.len(), 2);
+    assert!(matches!(world.say(drop(6, 0)).answers[..], [Message::Done(_)]));
+    assert_eq!(refused(&world.say(drop(7, 1))).kind, FaultKind::NotFound);
+}
+
+#[test]
+fn a_session_ends_with_its_lease_and_whatever_is_said_renews_it() {
+    let (mut world, job) = World::with_session();
+    world.beats_until(Duration::from_secs(9));
+    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]));
+    world.beats_until(Duration::from_secs(18));
+    assert!(world.master.take_orders().is_empty(), "ten seconds after the last word");
+    world.beats_until(Duration::from_secs(19));
+    let (_, ask) = asked(&world.told_now());
+    let SessionAsk::Close { reason: Some(reason) } = ask else { panic!("{ask:?}") };
+    assert!(reason.contains("said nothing for 10000 ms"), "{reason}");
+    assert_eq!(refused(&world.say(renew(job))).kind, FaultKind::Stopped, "too late");
+    world.beats_until(Duration::from_secs(25));
+    assert!(world.master.take_orders().is_empty(), "told once");
+    world.runner_says(job, RunnerWord::Ended(Err(reason)));
+    let told = world.say(renew(job));
+    assert_eq!(refused(&told).kind, FaultKind::Stopped);
+    assert!(refused(&told).text.contains("said nothing for 10000 ms"), "{}", refused(&told).text);
+}
+
+#[test]
+fn closing_is_answered_when_the_memory_is_free_and_may_be_repeated() {
+    let (mut world, job) = World::with_session();
+    let told = world.say(create(job, 2, spec("w")));
+    assert_eq!(told.orders.len(), 1);
+    let (_, ask) = asked(&world.say(close(job, 3)));
+    assert_eq!(ask, SessionAsk::Close { reason: None });
+    assert!(world.say(close(job, 4)).orders.is_empty());
+    let told = world.runner_says(job, RunnerWord::Ended(Ok(serde_json::Value::Null)));
+    assert!(
+        matches!(&told.answers[..], [Message::Fault(fault), Message::Done(one), Message::Done(two)]
+            if fault.request == 2 && one.request == 3 && two.request == 4),
+        "{:?}",
+        told.answers
+    );
+    assert!(matches!(world.say(close(job, 5)).answers[..], [Message::Done(_)]));
+}
+
+#[test]
+fn a_session_that_is_not_there_is_told_from_a_job() {
+    let (mut world, _) = World::with_session();
+    assert_eq!(refused(&world.say(renew(99))).kind, FaultKind::NoSuchJob);
+    let job = world.submit("a job", 1, 1);
+    let told = world.say(renew(job));
+    assert!(refused(&told).text.contains("is no session"), "{}", refused(&told).text);
+    assert_eq!(refused(&world.say(close(99, 2))).kind, FaultKind::NoSuchJob);
+}
+
+#[test]
+fn without_servers_or_beyond_the_limit_a_session_is_sent_away_for_a_while() {
+    let mut world = World::new();
+    let told = world.say(open_session(1));
+    assert_eq!(refused(&told).kind, FaultKind::Busy);
+    assert!(refused(&told).text.contains("0 of 1 servers") && refused(&told).retry_after_ms > 0);
+    let settings = Settings { session_limit: 1, running_job_limit: 1, ..Settings::default() };
+    let mut world = World { master: MasterState::new(settings, 77), ..World::new() };
+    world.register(1, "server-1", 1, server()).expect("it may join");
+    assert_eq!(world.say(open_session(1)).orders.len(), 1);
+    let told = world.say(open_session(2));
+    assert!(refused(&told).text.contains("1 sessions are open, the limit (session_limit)"));
+    let short = OpenSession { request: 3, name: "fit".into(), lease_ms: 5, servers: 0 };
+    let told = world.say(Message::OpenSession(short));
+    assert!(refused(&told).text.contains("lease_ms is 5, expected 0 or 1000 to"), "{}", refused(&told).text);
+    world.submit("a job", 1, 0);
+    assert_eq!(world.started().len(), 1, "sessions take no place of a job");
+}
+
+#[test]
+fn a_session_hears_of_the_end_of_its_server_and_is_seen_as_a_job() {
+    let (mut world, job) = World::with_session();
+    assert_eq!(world.job(job).title, "session fit");
+    world.hear(1, 9, ControlBody::Leave);
+    let told = world.told(job);
+    assert!(matches!(&told[..], [Event::Gone { member, .. }] if member.name == "server-1"), "{told:?}");
+    let error = "server server-1 is gone: it has left".to_owned();
+    world.runner_says(job, RunnerWord::Ended(Err(error)));
+    let told = world.say(create(job, 2, spec("w")));
+    assert_eq!(refused(&told).kind, FaultKind::Stopped);
+    assert!(refused(&told).text.contains("server-1 is gone"), "{}", refused(&told).text);
+    let mut text = String::new();
+    world.master.metrics(&mut text);
+    assert!(text.contains("seraphim_master_sessions 0\n"), "{text}");
+}

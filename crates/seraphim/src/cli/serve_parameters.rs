@@ -1,0 +1,137 @@
+//! `seraphim serve-parameters`: a parameter service for foreign hosts.
+
+use std::net::IpAddr;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use rpc::transport::Address;
+use serde_json::json;
+
+use super::places::{MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::job::check::parse_bytes;
+use crate::run::cluster::service::{Service, serve};
+
+/// Most servers of one machine, and threads of each.
+const SERVER_LIMIT: i64 = 256;
+const LANE_LIMIT: i64 = 256;
+
+pub(super) fn command() -> Command {
+    Command::new("serve-parameters")
+        .about("Keep parameters for programs that are no jobs of ours: a master and servers on this machine")
+        .after_help(
+            "See docs/parameter-service.md; examples/foreign_client.py is a client. Ends with Ctrl-C.",
+        )
+        .arg(listen_arg(MASTER).action(ArgAction::Set))
+        .arg(
+            Arg::new("servers")
+                .long("servers")
+                .value_name("N")
+                .default_value("1")
+                .value_parser(clap::value_parser!(u32).range(1..=SERVER_LIMIT))
+                .help("Server processes"),
+        )
+        .arg(
+            Arg::new("lanes")
+                .long("lanes")
+                .value_name("N")
+                .default_value("1")
+                .value_parser(clap::value_parser!(u16).range(1..=LANE_LIMIT))
+                .help("Threads of each server, each with partitions of its own"),
+        )
+        .arg(
+            Arg::new("memory-limit")
+                .long("memory-limit")
+                .value_name("BYTES")
+                .help("Most memory of all servers together, as in 2GiB [default: half of the machine's]"),
+        )
+        .arg(
+            Arg::new("max-sessions")
+                .long("max-sessions")
+                .value_name("N")
+                .value_parser(clap::value_parser!(u32).range(1..=1024))
+                .help("Most sessions at once; others are told to come again [default: 64]"),
+        )
+        .arg(token_arg())
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Say where it is as JSON"))
+        .args(log_args())
+}
+
+pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+    start_log(matches)?;
+    let token = token(matches)?;
+    let service = Service {
+        listen: place(listen(matches, &token)?)?,
+        token,
+        token_file: matches.get_one::<String>("token-file").cloned(),
+        servers: matches.get_one::<u32>("servers").copied().unwrap_or(1),
+        lanes: matches.get_one::<u16>("lanes").copied().unwrap_or(1),
+        memory_limit_bytes: 0,
+        session_limit: matches.get_one::<u32>("max-sessions").map(|count| *count as usize),
+    };
+    let all = memory(matches)?;
+    let service = Service { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
+    let is_json = matches.get_flag("json");
+    serve(&service, interrupt, |master| tell(&service, master, is_json))?;
+    Ok(Exit::Done)
+}
+
+/// Host and port that clients can be told: they learn those of the servers from the master.
+fn place(addresses: Vec<Address>) -> Result<String, Error> {
+    let bad = |actual: &str, expected: &str| Error::BadValue {
+        place: "--listen".into(),
+        actual: actual.to_owned(),
+        expected: expected.to_owned(),
+    };
+    match addresses.into_iter().next() {
+        Some(Address::Tcp(place)) => {
+            let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            if host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified()) {
+                return Err(bad(&place, "an address that clients can be told, such as this machine's own"));
+            }
+            Ok(place)
+        }
+        Some(other) => Err(bad(&other.to_string(), "HOST:PORT: foreign hosts come over TCP")),
+        None => Err(bad("empty", "HOST:PORT")),
+    }
+}
+
+fn memory(matches: &ArgMatches) -> Result<u64, Error> {
+    match matches.get_one::<String>("memory-limit") {
+        None => Ok(crate::machine::memory_share() * 2),
+        Some(text) => parse_bytes(text).ok_or_else(|| Error::BadValue {
+            place: "--memory-limit".into(),
+            actual: text.clone(),
+            expected: "a number of bytes, as in 512MiB or 2GiB".into(),
+        }),
+    }
+}
+
+fn tell(service: &Service, master: &Address, is_json: bool) -> Result<(), Error> {
+    let address = master.to_string();
+    let address = address.trim_start_matches("tcp:");
+    let lanes = u64::from(service.servers) * u64::from(service.lanes);
+    if is_json {
+        return print_json(&json!({
+            "address": address,
+            "servers": service.servers,
+            "lanes": lanes,
+            "memory_limit_bytes": service.memory_limit_bytes * u64::from(service.servers),
+            "needs_token": !service.token.is_empty(),
+        }));
+    }
+    let secret = match &service.token_file {
+        Some(file) => format!(", with the token in {file}"),
+        None => ", from this machine, without a token".to_owned(),
+    };
+    print_text(&format!(
+        "parameter service at {address}: {} servers, {lanes} lanes, at most {}\n\
+         clients open their sessions at {address}{secret}\n\
+         what it does: seraphim status --master {address}, or http://{address}/metrics; Ctrl-C ends it\n",
+        service.servers,
+        crate::progress::bytes(service.memory_limit_bytes * u64::from(service.servers)),
+    ))
+}

@@ -1,0 +1,175 @@
+//! The runner of a session of the parameter service: it carries out on all lanes what the master has decided, and frees all
+//! of it when the session ends, however it ends.
+
+use std::time::Duration;
+
+use master::{Event, JobLink, SessionAsk, lanes_of};
+use rpc::Message;
+use rpc::message::{
+    AddMatrix, CloseJob, DropMatrix, Fault, FaultKind, Hello, OpenJob, RequestId, Role, SessionLane,
+};
+use rpc::transport::{Receiver, Sender};
+use serde_json::{Value, json};
+use worker::LaneAddress;
+
+use super::servers::{enter, nearest};
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Longest wait for an answer: a lane may have to lay out gigabytes.
+const ANSWER_LIMIT: Duration = Duration::from_mins(1);
+/// How long nothing is heard before it is listened again.
+const LISTEN: Duration = Duration::from_mins(1);
+/// Nothing waits in a session, but a job has a limit.
+const WAIT_LIMIT_MS: u64 = 60_000;
+
+/// From the opening of a session to its end.
+pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
+    let mut lanes = Lanes::connect(link, token)?;
+    let job = link.job;
+    let opened = lanes.ask_all(|_, request| {
+        Message::OpenJob(OpenJob {
+            request,
+            job,
+            task_count: 0,
+            wait_limit_ms: WAIT_LIMIT_MS,
+            matrices: Vec::new(),
+            held: Vec::new(),
+            home: false,
+        })
+    });
+    let result = match opened {
+        Ok(Ok(())) => {
+            link.answer(0, Ok(()));
+            listen(link, &mut lanes)
+        }
+        Ok(Err(fault)) => Err(ended(format!("it cannot be opened: {}", fault.text))),
+        Err(error) => Err(error),
+    };
+    let reason = result.as_ref().err().map_or("its host has closed it".to_owned(), Error::to_string);
+    // A lane that is gone holds nothing any more.
+    let freed = lanes.ask_all(|_, request| {
+        Message::CloseJob(CloseJob { request, job, reason: format!("session {job} has ended: {reason}") })
+    });
+    if let Err(error) = freed {
+        tracing::warn!(session = job, %error, "a lane was not told that a session has ended");
+    }
+    result.map(|()| json!({ "ended": reason }))
+}
+
+/// Does what it is asked until it is told to end.
+fn listen(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
+    loop {
+        match link.receive(LISTEN) {
+            Event::Session { call, ask } => match ask {
+                SessionAsk::Add { matrix, spec, owners } => {
+                    let result = lanes.add(matrix, &spec, &owners)?;
+                    link.answer(call, result);
+                }
+                SessionAsk::Drop { matrix } => {
+                    let result = lanes.drop_matrix(matrix)?;
+                    link.answer(call, result);
+                }
+                SessionAsk::Close { reason } => return reason.map_or(Ok(()), |reason| Err(ended(reason))),
+            },
+            Event::Gone { member, reason } => {
+                return Err(ended(format!("server {} is gone: {reason}", member.name)));
+            }
+            Event::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
+            Event::FromTask { .. } | Event::Back { .. } | Event::Nothing => {}
+        }
+    }
+}
+
+fn ended(text: String) -> Error {
+    Error::Cluster { text, exit: Exit::Io }
+}
+
+/// A connection to every lane of the session.
+struct Lanes {
+    job: u32,
+    /// Name, and the two ends.
+    lines: Vec<(String, Sender, Receiver)>,
+    request: RequestId,
+}
+
+impl Lanes {
+    fn connect(link: &JobLink, token: &[u8]) -> Result<Self, Error> {
+        let connect = |lane: SessionLane| {
+            let hello = Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane };
+            let lane = LaneAddress { addresses: lane.addresses, lane: lane.lane };
+            let address = nearest(&lane)?;
+            let (sender, receiver) = enter(&address, &hello).map_err(Error::server(&address))?;
+            receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
+            Ok((lane.to_string(), sender, receiver))
+        };
+        let lines = lanes_of(&link.servers).into_iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Self { job: link.job, lines, request: 1 })
+    }
+
+    /// Sends to all lanes, then takes all answers, so that lanes work at the same time and no answer is left behind. The
+    /// first refusal, or a connection that is gone.
+    fn ask_all(
+        &mut self,
+        mut message: impl FnMut(usize, RequestId) -> Message,
+    ) -> Result<Result<(), Fault>, Error> {
+        self.request += 1;
+        let mut gone = None;
+        for (i, (name, sender, _)) in self.lines.iter_mut().enumerate() {
+            if let Err(error) = sender.send(&message(i, self.request)) {
+                gone.get_or_insert(Error::server(&*name)(error));
+            }
+        }
+        let mut refused = None;
+        for (name, _, receiver) in &mut self.lines {
+            match receiver.receive() {
+                Ok(Message::Fault(fault)) => drop(refused.get_or_insert(fault)),
+                Ok(_) => {}
+                Err(error) => drop(gone.get_or_insert(Error::server(&*name)(error))),
+            }
+        }
+        match gone {
+            Some(error) => Err(error),
+            None => Ok(refused.map_or(Ok(()), Err)),
+        }
+    }
+
+    /// On all lanes, or on none.
+    fn add(
+        &mut self,
+        matrix: u32,
+        spec: &matrix::MatrixSpec,
+        owners: &[u16],
+    ) -> Result<Result<(), Fault>, Error> {
+        let job = self.job;
+        let held_by = |lane: usize| {
+            let held = owners.iter().enumerate().filter(|(_, owner)| usize::from(**owner) == lane);
+            held.map(|(partition, _)| partition as u32).collect()
+        };
+        let added = self.ask_all(|lane, request| {
+            Message::AddMatrix(AddMatrix {
+                request,
+                job,
+                matrix,
+                spec: Box::new(spec.clone()),
+                held: held_by(lane),
+            })
+        })?;
+        if let Err(fault) = added {
+            return match self.drop_matrix(matrix)? {
+                Ok(()) => Ok(Err(fault)),
+                Err(other) => Ok(Err(Fault {
+                    kind: FaultKind::Internal,
+                    text: format!("{}; and then: {}", fault.text, other.text),
+                    ..fault
+                })),
+            };
+        }
+        Ok(Ok(()))
+    }
+
+    fn drop_matrix(&mut self, matrix: u32) -> Result<Result<(), Fault>, Error> {
+        let job = self.job;
+        self.ask_all(|_, request| Message::DropMatrix(DropMatrix { request, job, matrix }))
+    }
+}

@@ -1,0 +1,259 @@
+//! Promise: `serve-parameters` gives a program that is no job of ours matrices to pull from and push to, and outlives it. How:
+//! real processes, the client of `examples/` in plain Python, and plain frames for what it must refuse.
+#![cfg(unix)]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use common::cluster::Process;
+use common::{Folder, fail, succeed};
+use matrix::{
+    Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
+};
+use rpc::message::*;
+use rpc::transport::{Receiver, Sender, open};
+use rpc::{Address, Message};
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+const USAGE: i32 = 2;
+const IO: i32 = 5;
+
+struct Service {
+    process: Process,
+    address: String,
+}
+
+impl Service {
+    fn start(more: &[&str]) -> Self {
+        let fixed = ["serve-parameters", "--listen", "127.0.0.1:0", "--memory-limit", "64MiB"];
+        let mut process = Process::start(&[&fixed[..], more].concat());
+        let line = process.first_line();
+        let address = line.strip_prefix("parameter service at ").and_then(|rest| rest.split_once(": "));
+        let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).0.to_owned();
+        Self { process, address }
+    }
+
+    fn line(&self, address: &str, role: Role, lane: u16) -> Result<Line, rpc::Error> {
+        let address: Address = if address.is_empty() { &self.address } else { address }.parse()?;
+        let hello = Hello { request: 1, token: Vec::new(), role, lane };
+        let (sender, receiver, _) = open(&address, PATIENCE, &hello)?;
+        receiver.set_timeout(Some(PATIENCE))?;
+        Ok(Line { sender, receiver })
+    }
+
+    /// Ends it as Ctrl-C does; it must end well.
+    fn end(self) -> String {
+        let id = self.process.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill is everywhere").success());
+        let (code, _, said) = self.process.end();
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+}
+
+struct Line {
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl Line {
+    fn ask(&mut self, message: &Message) -> Message {
+        self.sender.send(message).expect("it is connected");
+        self.receiver.receive().expect("it is answered")
+    }
+
+    fn map(&mut self, message: &Message) -> SessionMap {
+        match self.ask(message) {
+            Message::SessionMap(map) => map,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn fault(&mut self, message: &Message) -> Fault {
+        match self.ask(message) {
+            Message::Fault(fault) => fault,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn open_session(name: &str) -> Message {
+    Message::OpenSession(OpenSession { request: 2, name: name.into(), lease_ms: 0, servers: 0 })
+}
+
+fn spec(name: &str, rows: u64) -> MatrixSpec {
+    MatrixSpec {
+        name: name.into(),
+        element: ElementType::F64,
+        rows,
+        columns: 1,
+        axis: Axis::Row,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count: 2 },
+        initializer: Initializer::Zero,
+        rule: PushRule::Add,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
+
+fn create(job: u32, spec: MatrixSpec) -> Message {
+    Message::CreateMatrix(CreateMatrix { request: 3, job, spec: Box::new(spec) })
+}
+
+fn python(arguments: &[&str]) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/foreign_client.py");
+    Command::new("python3").arg(script).args(arguments).output().expect("python3 is there, as for the docs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_client_in_plain_python_has_every_value_right_with_a_token() {
+    let folder = Folder::new();
+    let (token, wrong) = (folder.write("token", "a shared secret\n"), folder.write("wrong", "another"));
+    let service = Service::start(&["--servers", "2", "--lanes", "2", "--token-file", &token]);
+    let output = python(&[&service.address, "--token-file", &token]);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{error}");
+    for line in [
+        "on 4 lanes",
+        "ok: a sparse matrix sums what needs no answer",
+        "ok: each part counts once",
+        "ok: a closed session is over at the servers",
+        "all is as it should be",
+    ] {
+        assert!(out.contains(line), "{line} in {out}");
+    }
+    for arguments in [&[&service.address[..]][..], &[&service.address, "--token-file", &wrong]] {
+        let output = python(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("error: refused (bad_token)"), "{}", text(&output.stderr));
+    }
+    let status = succeed(&["status", "--master", &service.address, "--token-file", &token]);
+    assert!(status.contains("session tour") && status.contains("done"), "{status}");
+    service.end();
+}
+
+#[test]
+fn the_service_outlives_its_clients_and_ends_at_ctrl_c_with_sessions_open() {
+    let service = Service::start(&["--servers", "2"]);
+    let mut host = service.line("", Role::Tool, 0).expect("it is welcome");
+    let map = host.map(&open_session("first"));
+    let map = host.map(&create(map.job, spec("w", 100)));
+    drop(host);
+    let mut host = service.line("", Role::Tool, 0).expect("it is welcome again");
+    let again = host.map(&Message::AskMap(AskMap { request: 4, job: map.job }));
+    assert_eq!(again.matrices, map.matrices, "another connection goes on with the session");
+    let owner = usize::from(again.matrices[0].owners[0]);
+    let lane = &again.lanes[owner];
+    let mut line =
+        service.line(&lane.addresses[0], Role::Session { job: map.job }, lane.lane).expect("it is welcome");
+    let (runs, keys) = (vec![Run { partition: 0, count: 1 }], KeyList::Listed(vec![3]));
+    let push = Push {
+        request: 5,
+        job: map.job,
+        task: 0,
+        clock: 0,
+        index: 0,
+        matrix: 0,
+        table: 0,
+        runs,
+        keys,
+        values: OwnedValues::F64(vec![2.5]),
+    };
+    assert!(matches!(line.ask(&Message::Push(push)), Message::Done(_)));
+    drop((host, line));
+    let status = succeed(&["status", "--master", &service.address]);
+    assert!(status.contains("running    session first"), "{status}");
+    service.end();
+}
+
+#[test]
+fn what_a_session_may_not_do_is_refused_with_what_to_do() {
+    let service = Service::start(&["--max-sessions", "1"]);
+    let mut host = service.line("", Role::Tool, 0).expect("it is welcome");
+    let job = host.map(&open_session("only")).job;
+    let fault = host.fault(&open_session("one more"));
+    assert!(fault.kind == FaultKind::Busy && fault.text.contains("session_limit"), "{fault:?}");
+    host.map(&create(job, spec("w", 100)));
+    let fault = host.fault(&create(job, spec("w", 200)));
+    assert!(fault.kind == FaultKind::Invalid && fault.text.contains("with another spec"), "{fault:?}");
+    let fault = host.fault(&create(job, spec("large", 1 << 24)));
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    let sum = "large 134217728 = 134217728 bytes on lane 0";
+    assert!(fault.text.contains(sum) && fault.text.contains("the limit is 67108864"), "{fault:?}");
+    let map = host.map(&create(job, spec("small", 100)));
+    assert_eq!(map.matrices.len(), 2, "what was refused left nothing behind");
+
+    let lane = &map.lanes[0];
+    let refused = service.line(&lane.addresses[0], Role::Session { job: 99 }, 0).err().map(|e| e.to_string());
+    assert!(refused.is_some_and(|text| text.contains("job 99 is not open here")));
+    let refused = service.line("", Role::Session { job }, 0).err().map(|e| e.to_string());
+    assert!(refused.is_some_and(|text| text.contains("a master, which holds no parameters")));
+
+    let mut line = service.line(&lane.addresses[0], Role::Session { job }, 0).expect("it is welcome");
+    assert!(matches!(host.ask(&Message::CloseSession(CloseSession { request: 9, job })), Message::Done(_)));
+    let stats = line.fault(&Message::Stats(Stats { request: 6, job }));
+    assert!(stats.kind == FaultKind::Stopped && stats.text.contains("its host has closed it"), "{stats:?}");
+    let fault = host.fault(&Message::RenewSession(RenewSession { request: 10, job }));
+    assert!(fault.kind == FaultKind::Stopped && fault.text.contains("it was closed"), "{fault:?}");
+    assert!(host.map(&open_session("the next")).job > job, "its place is free");
+    service.end();
+}
+
+#[test]
+fn a_session_can_be_cancelled_and_ends_with_its_server() {
+    let mut service = Service::start(&["--log", "info"]);
+    let mut host = service.line("", Role::Tool, 0).expect("it is welcome");
+    let job = host.map(&open_session("first")).job;
+    succeed(&["cancel", &job.to_string(), "--master", &service.address]);
+    let fault = loop {
+        match host.ask(&Message::RenewSession(RenewSession { request: 10, job })) {
+            // Its runner is told at once, and has freed it a moment later.
+            Message::Done(_) => {}
+            Message::Fault(fault) => break fault,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(fault.kind == FaultKind::Stopped && fault.text.contains("cancelled"), "{fault:?}");
+    let status: serde_json::Value =
+        serde_json::from_str(&succeed(&["status", "--json", "--master", &service.address])).expect("JSON");
+    let place = status["members"][0]["member"]["host"].as_str().expect("a host with its process");
+    let id = place.rsplit_once(':').expect("host and process").1;
+    assert!(Command::new("kill").args(["-KILL", id]).status().expect("kill is everywhere").success());
+    service.process.wait_for("server-0 ended before its time");
+    assert_eq!(service.process.end().0, Some(1));
+}
+
+#[test]
+fn an_address_that_clients_cannot_use_is_refused_before_anything_starts() {
+    let folder = Folder::new();
+    let token = folder.write("token", "a shared secret");
+    let serve = |more: &[&'static str]| -> Vec<String> {
+        [&["serve-parameters"][..], more].concat().into_iter().map(str::to_owned).collect()
+    };
+    let told = |code: i32, arguments: Vec<String>| {
+        fail(code, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let text = told(USAGE, serve(&["--listen", "10.1.2.3:7070"]));
+    assert!(text.contains("there is no token") && text.contains("--token-file"), "{text}");
+    let mut open = serve(&["--listen", "0.0.0.0:0", "--token-file"]);
+    open.push(token);
+    let text = told(USAGE, open);
+    assert!(text.contains("an address that clients can be told"), "{text}");
+    let text = told(USAGE, serve(&["--listen", "unix:/tmp/none"]));
+    assert!(text.contains("foreign hosts come over TCP"), "{text}");
+    let text = told(USAGE, serve(&["--memory-limit", "much"]));
+    assert!(text.contains("a number of bytes"), "{text}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let place = taken.local_addr().expect("it is bound").to_string();
+    let text = fail(IO, &["serve-parameters", "--listen", &place]);
+    assert!(text.contains(&place), "{text}");
+}

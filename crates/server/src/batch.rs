@@ -1,0 +1,86 @@
+//! Several requests of a session in one frame.
+
+use std::time::Duration;
+
+use rpc::message::{Batch, FaultKind, Message};
+use rpc::service::{ConnectionId, Effect};
+
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+
+/// Most bytes of values in the answers of a batch.
+const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64;
+
+/// What may be in a batch: what has a small answer, or one that is counted.
+const SMALL: &str = "pulls, pushes, staged pushes, commits and closings of tokens";
+
+fn is_small(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Pull(_)
+            | Message::Push(_)
+            | Message::PushStaged(_)
+            | Message::Commit(_)
+            | Message::CloseToken(_)
+    )
+}
+
+impl LaneState {
+    /// Does them in order. Nothing waits for a session, so that every answer is there at once.
+    pub(crate) fn batch(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        batch: Batch,
+        out: &mut Vec<Effect>,
+    ) {
+        let request = batch.request;
+        if !self.is_of_session(at) {
+            let text = "only a session may send batches: requests of tasks may have to wait for one another";
+            return self.refuse(at, request, Refusal::new(FaultKind::Invalid, text), out);
+        }
+        let (mut answers, mut others, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for message in batch.messages {
+            self.stats.received(&message);
+            let mut done = Vec::new();
+            if is_small(&message) {
+                self.handle(now, at, arrival, message, &mut done);
+            } else {
+                let text = format!("{} in a batch, which holds {SMALL}", message.kind_name());
+                self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), &mut done);
+                self.close(now, at, &mut done);
+            }
+            for effect in done {
+                match effect {
+                    Effect::Send { connection, message } if connection == at => {
+                        answers.push(self.within_limit(message, &mut bytes));
+                    }
+                    other => others.push(other),
+                }
+            }
+            // It was none that may come here: nothing behind it counts.
+            if !self.connections.contains_key(&at) {
+                break;
+            }
+        }
+        let message = Message::Batch(Batch { request, messages: answers });
+        out.push(Effect::Send { connection: at, message });
+        out.extend(others);
+    }
+
+    /// An answer, or in its place the refusal of one that is too much.
+    fn within_limit(&mut self, answer: Message, bytes: &mut u64) -> Message {
+        let Message::Pulled(pulled) = &answer else { return answer };
+        let size = pulled.values.byte_count() as u64;
+        if *bytes + size <= ANSWER_LIMIT_BYTES {
+            *bytes += size;
+            return answer;
+        }
+        let text = format!(
+            "{size} bytes of values behind {bytes} in one batch, the limit is {ANSWER_LIMIT_BYTES}: pull in another"
+        );
+        self.stats.refused(FaultKind::TooLarge);
+        Message::Fault(Refusal::new(FaultKind::TooLarge, text).fault(pulled.request))
+    }
+}

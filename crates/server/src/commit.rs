@@ -1,0 +1,193 @@
+//! Staged pushes of foreign hosts: chunks are checked and kept, the first commit of a part merges its own.
+
+use matrix::{Found, HeldMatrix, KeyRun, PushName, Values};
+use rpc::message::{CloseToken, Commit, Committed, FaultKind, Message, PushStaged, Run};
+use rpc::service::{ConnectionId, Effect};
+
+use crate::job::Job;
+use crate::key_lists::Place;
+use crate::push::NO_KEYS;
+use crate::refusal::Refusal;
+use crate::staged::{ATTEMPT_BYTES, Chunk, Outcome, Staged, Turn};
+use crate::state::LaneState;
+
+impl LaneState {
+    pub(crate) fn push_staged(&mut self, at: ConnectionId, mut push: PushStaged, out: &mut Vec<Effect>) {
+        match self.stage(at, &mut push) {
+            Ok(()) => self.done(at, push.request, push.job, out),
+            Err(refusal) => {
+                let PushStaged { matrix, token, part, attempt, chunk, .. } = push;
+                let name = format!(
+                    "staged push (matrix {matrix}, token {token}, part {part}, attempt {attempt}, chunk {chunk})"
+                );
+                self.refuse(at, push.request, refusal.of(name), out);
+            }
+        }
+    }
+
+    fn stage(&mut self, at: ConnectionId, push: &mut PushStaged) -> Result<(), Refusal> {
+        self.check_session(at, push.job)?;
+        let open = self.job(push.job)?;
+        open.matrix(push.matrix)?;
+        match open.staged.turn(push)? {
+            Turn::Stage => {}
+            Turn::Repeat | Turn::Late => {
+                open.staged.counts.dropped_chunks += 1;
+                return Ok(());
+            }
+        }
+        let chunk = self.checked_chunk(at, push)?;
+        self.check_room_to_stage(chunk.bytes())?;
+        self.job(push.job)?.staged.stage(push, chunk);
+        Ok(())
+    }
+
+    /// The chunk of a push that can be merged.
+    fn checked_chunk(&mut self, at: ConnectionId, push: &mut PushStaged) -> Result<Chunk, Refusal> {
+        let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
+        let place = Place { job: push.job, matrix: push.matrix, table: push.table };
+        let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&push.job))
+        else {
+            return Err(Refusal::new(FaultKind::NoSuchJob, "the session has ended"));
+        };
+        let mut list = connection.lists.take(runs, keys)?;
+        let (runs, keys, _) = list.at(place);
+        let values = std::mem::replace(&mut push.values, matrix::OwnedValues::F32(Vec::new()));
+        let mut chunk = Chunk {
+            table: push.table,
+            runs: runs.to_vec(),
+            keys: keys.to_vec(),
+            found: vec![Found::default(); runs.len()],
+            values,
+        };
+        connection.lists.put(list);
+        chunk.check(open.matrix(push.matrix)?)?;
+        Ok(chunk)
+    }
+
+    /// Refuses what would keep more than a lane may, rows included. The rows are counted now and then: a bound, not a promise
+    /// to the byte.
+    fn check_room_to_stage(&self, bytes: u64) -> Result<(), Refusal> {
+        let left = self.config.memory_limit_bytes.saturating_sub(self.memory_bytes);
+        let (used, limit) = (self.staged_bytes(), self.config.staged_limit_bytes.min(left));
+        if used.saturating_add(bytes) <= limit {
+            return Ok(());
+        }
+        let of = |(id, job): (&u32, &Job)| {
+            let bytes = job.staged.bytes();
+            (bytes > 0).then(|| format!("session {id} {bytes} under {} tokens", job.staged.token_count()))
+        };
+        let parts: Vec<String> = self.jobs.iter().filter_map(of).collect();
+        let parts = if parts.is_empty() { "none".to_owned() } else { parts.join(" + ") };
+        let why = if limit == left { ", what the rows leave of the memory limit" } else { "" };
+        let text = format!(
+            "{bytes} bytes more than the {used} bytes that are staged on lane {} ({parts}); the limit is \
+             {limit}{why}: commit, close tokens that are over, or use a larger limit",
+            self.config.lane,
+        );
+        Err(Refusal::new(FaultKind::TooLarge, text))
+    }
+
+    /// What is staged, of all sessions.
+    pub(crate) fn staged_bytes(&self) -> u64 {
+        self.jobs.values().map(|job| Staged::bytes(&job.staged)).sum()
+    }
+
+    pub(crate) fn commit(&mut self, at: ConnectionId, commit: Commit, out: &mut Vec<Effect>) {
+        let Commit { request, matrix, token, part, attempt, .. } = commit;
+        match self.decide(at, &commit) {
+            Ok(winner) => {
+                let message = Message::Committed(Committed { request, attempt: winner });
+                out.push(Effect::Send { connection: at, message });
+            }
+            Err(refusal) => {
+                let name = format!("commit (matrix {matrix}, token {token}, part {part}, attempt {attempt})");
+                self.refuse(at, request, refusal.of(name), out);
+            }
+        }
+    }
+
+    /// Merges the chunks of the first commit. The attempt that counts.
+    fn decide(&mut self, at: ConnectionId, commit: &Commit) -> Result<u64, Refusal> {
+        self.check_session(at, commit.job)?;
+        self.check_room(0)?;
+        if commit.chunks == 0 {
+            // It frees nothing, and that it counts is remembered.
+            self.check_room_to_stage(ATTEMPT_BYTES)?;
+        }
+        let open = self.job(commit.job)?;
+        open.matrix(commit.matrix)?;
+        let chunks = match open.staged.commit(commit)? {
+            Outcome::Already(winner) => return Ok(winner),
+            Outcome::First(chunks) => chunks,
+        };
+        let mut count = 0;
+        for (index, mut chunk) in chunks.into_iter().enumerate() {
+            chunk.merge(open.matrix(commit.matrix)?, index as u32);
+            count += chunk.values.len();
+        }
+        open.stats.push_count += 1;
+        open.changes(commit.matrix);
+        self.pushed_since_count += count;
+        Ok(commit.attempt)
+    }
+
+    pub(crate) fn close_token(&mut self, at: ConnectionId, close: CloseToken, out: &mut Vec<Effect>) {
+        let CloseToken { request, job, matrix, token } = close;
+        let result = self.check_session(at, job).and_then(|()| {
+            let open = self.job(job)?;
+            open.matrix(matrix)?;
+            open.staged.close_token(matrix, token);
+            Ok(())
+        });
+        match result {
+            Ok(()) => self.done(at, request, job, out),
+            Err(refusal) => self.refuse(at, request, refusal, out),
+        }
+    }
+}
+
+impl Chunk {
+    /// Each run with its values.
+    fn parts<'a>(
+        table: u32,
+        runs: &'a [Run],
+        keys: &'a [u64],
+        values: Values<'a>,
+        columns: usize,
+    ) -> impl Iterator<Item = (KeyRun<'a>, Values<'a>)> {
+        runs.iter().scan(0, move |start, run| {
+            let range = *start..*start + run.count as usize;
+            *start = range.end;
+            let part = KeyRun { partition: run.partition, table, keys: &keys[range.clone()] };
+            Some((part, values.part(range.start * columns..range.end * columns)))
+        })
+    }
+
+    /// Whether all of it can be merged.
+    fn check(&mut self, matrix: &HeldMatrix) -> Result<(), Refusal> {
+        let columns = matrix.spec().columns_of_table();
+        let (expected, actual) = (self.keys.len() * columns, self.values.len());
+        if actual != expected {
+            let matrix = matrix.spec().name.clone();
+            return Err(matrix::Error::ValueCount { matrix, expected, actual }.into());
+        }
+        let Self { table, runs, keys, found, values } = self;
+        let parts = Self::parts(*table, runs, keys, values.as_values(), columns);
+        for ((part, values), found) in parts.zip(found) {
+            matrix.check_push(part, found, values)?;
+        }
+        Ok(())
+    }
+
+    /// Merges a chunk that was checked.
+    fn merge(&mut self, matrix: &mut HeldMatrix, index: u32) {
+        let columns = matrix.spec().columns_of_table();
+        let name = PushName { clock: 0, task: 0, index };
+        let Self { table, runs, keys, found, values } = self;
+        let parts = Self::parts(*table, runs, keys, values.as_values(), columns);
+        for ((part, values), found) in parts.zip(found) {
+            matrix.push_checked(part, found, name, values);
+        }
+    }
+}
