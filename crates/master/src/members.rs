@@ -159,6 +159,6 @@ impl MasterState {
                 out,
             );
         }
-        self.start_what_can(out);
+        self.start_what_can();
     }
 }

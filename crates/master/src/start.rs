@@ -1,7 +1,7 @@
 //! Which job starts when, and on which members.
 
-use rpc::message::{JobId, JobState, Member, MemberKind};
-use rpc::service::Effect;
+use control::JobState;
+use rpc::message::{JobId, Member, MemberKind};
 use serde_json::{Value, json};
 
 use crate::members::Living;
@@ -11,7 +11,7 @@ use crate::state::MasterState;
 impl MasterState {
     /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
     /// members does not hold up those behind it.
-    pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
+    pub(crate) fn start_what_can(&mut self) {
         for id in self.jobs.ids(|job| job.status.state == JobState::Queued) {
             let Some(job) = self.jobs.all.get(&id) else { continue };
             let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
@@ -23,7 +23,7 @@ impl MasterState {
                     format!("one of {running_count} running jobs to end (running_job_limit)")
                 }
                 (Ok(servers), Ok(workers)) => {
-                    self.start(id, servers.clone(), workers.clone(), out);
+                    self.start(id, servers.clone(), workers.clone());
                     continue;
                 }
                 (servers, workers) => {
@@ -37,7 +37,7 @@ impl MasterState {
                     )
                 }
             };
-            self.set_progress(id, json!({ "waits_for": waits_for }), out);
+            self.set_progress(id, json!({ "waits_for": waits_for }));
         }
     }
 
@@ -54,7 +54,7 @@ impl MasterState {
         Ok(found.into_iter().cloned().collect())
     }
 
-    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>, out: &mut Vec<Effect>) {
+    fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         job.status.state = JobState::Running;
         job.status.progress = Value::Null;
@@ -62,7 +62,7 @@ impl MasterState {
         let title = job.order.title.clone();
         // Only the runner needs it from here on.
         let spec = job.order.spec.take();
-        job.tell_watchers(out);
+        job.tell_watchers(&mut self.answers);
         self.orders.push(RunnerOrder::StartJob(JobStart { job: id, title, spec, servers, workers }));
     }
 }

@@ -1,7 +1,8 @@
 //! What travels between members and the runners of their jobs.
 
+use control::JobState;
 use rpc::kept::Arrival;
-use rpc::message::{ControlBody, FaultKind, JobId, JobState, RequestId};
+use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
@@ -79,15 +80,15 @@ impl MasterState {
                 self.tell_member(worker, ControlBody::ToTask { job: id, body }, out);
             }
             RunnerWord::ToTask { .. } => self.counts.dropped += 1,
-            RunnerWord::Progress(progress) => self.set_progress(id, progress, out),
+            RunnerWord::Progress(progress) => self.set_progress(id, progress),
             RunnerWord::Ended(Ok(result)) => {
                 job.status.progress = result;
-                self.end(id, JobState::Done, out);
+                self.end(id, JobState::Done);
             }
             RunnerWord::Ended(Err(error)) => {
                 let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
                 job.status.error = Some(error);
-                self.end(id, state, out);
+                self.end(id, state);
             }
         }
     }
