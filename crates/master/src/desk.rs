@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use control::{Call, ClientId, ClientWord, Given, Reply};
 use rpc::message::{JobId, Message};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::stop::Stop;
 
-use crate::port::{Bell, Port, is_ring};
+use crate::port::{Bell, Port, Word};
 use crate::runner::{Event, JobLink, JobStart, Runner, RunnerOrder, RunnerWord};
 use crate::state::MasterState;
 
 /// Most events that wait for one runner; above that the job has failed.
 const EVENT_LIMIT: usize = 1 << 16;
-/// How often the words of runners are looked for when they cannot wake the thread.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The service of a master process.
 pub(crate) struct Desk {
     state: MasterState,
     runner: Arc<dyn Runner>,
     port: Port,
-    words: Queue<(JobId, RunnerWord)>,
+    words: Queue<Word>,
     bell: Arc<Bell>,
     events: BTreeMap<JobId, SyncSender<Event>>,
+    /// Clients that wait for an answer, or for news.
+    clients: BTreeMap<ClientId, Reply>,
     ending: Ending,
-    looked_at: Duration,
 }
 
 /// How a master ends: no job lives any more, then the sockets are closed.
@@ -42,18 +42,22 @@ pub(crate) struct Ending {
 }
 
 impl Desk {
-    pub(crate) fn new(state: MasterState, runner: Arc<dyn Runner>, bell: Arc<Bell>, ending: Ending) -> Self {
-        let (port, words) = Port::new(Arc::clone(&bell));
-        let looked_at = Duration::ZERO;
-        Self { state, runner, port, words, bell, events: BTreeMap::new(), ending, looked_at }
+    pub(crate) fn new(
+        state: MasterState,
+        runner: Arc<dyn Runner>,
+        (port, words): (Port, Queue<Word>),
+        bell: Arc<Bell>,
+        ending: Ending,
+    ) -> Self {
+        let (events, clients) = (BTreeMap::new(), BTreeMap::new());
+        Self { state, runner, port, words, bell, events, clients, ending }
     }
 
     /// Carries out orders and takes words until there are none.
-    fn settle(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        self.looked_at = now;
+    fn settle(&mut self, out: &mut Vec<Effect>) {
         self.bell.heard();
         if self.ending.is_wanted.load(Ordering::SeqCst) {
-            self.state.cancel_all(out);
+            self.state.cancel_all();
         }
         loop {
             for order in self.state.take_orders() {
@@ -62,15 +66,42 @@ impl Desk {
                     RunnerOrder::ToRunner { job, event } => self.tell(job, event, out),
                 }
             }
-            let Ok((job, word)) = self.words.try_recv() else { break };
-            if let RunnerWord::Ended(result) = &word {
-                tracing::info!(job, error = result.as_ref().err(), "job ended");
-                self.events.remove(&job);
+            for (client, given) in self.state.take_answers() {
+                self.answer(client, given);
             }
-            self.state.on_runner(job, word, out);
+            match self.words.try_recv() {
+                Ok(Word::Client(call)) => self.hear(call),
+                Ok(Word::Runner(job, word)) => {
+                    if let RunnerWord::Ended(result) = &word {
+                        tracing::info!(job, error = result.as_ref().err(), "job ended");
+                        self.events.remove(&job);
+                    }
+                    self.state.on_runner(job, word, out);
+                }
+                Err(_) => break,
+            }
         }
         if self.ending.is_wanted.load(Ordering::SeqCst) && self.state.running_count() == 0 {
             self.ending.sockets.raise();
+        }
+    }
+
+    fn hear(&mut self, call: Call) {
+        let Call { client, word, reply } = call;
+        match reply {
+            Reply::Nobody => drop(self.clients.remove(&client)),
+            Reply::Once(_) | Reply::Latest(_) => drop(self.clients.insert(client, reply)),
+        }
+        self.state.on_client(client, word);
+    }
+
+    fn answer(&mut self, client: ClientId, given: Given) {
+        let Some(reply) = self.clients.remove(&client) else { return };
+        let is_watcher = matches!(reply, Reply::Latest(_));
+        match reply.give(given) {
+            Some(reply) => drop(self.clients.insert(client, reply)),
+            None if is_watcher => self.state.on_client(client, ClientWord::Left),
+            None => {}
         }
     }
 
@@ -126,27 +157,24 @@ impl Service for Desk {
         message: Message,
         out: &mut Vec<Effect>,
     ) {
-        if !is_ring(&message) {
-            self.state.on_message(now, connection, message, out);
-        }
-        self.settle(now, out);
+        self.state.on_message(now, connection, message, out);
+        self.settle(out);
     }
 
     fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
         self.state.on_closed(now, connection, out);
-        self.settle(now, out);
+        self.settle(out);
     }
 
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
         if self.state.next_time().is_some_and(|due| due <= now) {
             self.state.on_time(now, out);
         }
-        self.settle(now, out);
+        self.settle(out);
     }
 
     fn next_time(&self) -> Option<Duration> {
-        let look_at = self.bell.is_broken().then(|| self.looked_at + LOOK_EVERY);
-        self.state.next_time().into_iter().chain(look_at).min()
+        self.state.next_time()
     }
 
     fn metrics(&self, out: &mut String) {

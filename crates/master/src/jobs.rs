@@ -2,23 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rpc::message::{ControlBody, FaultKind, JobId, JobState, JobStatus, RequestId};
-use rpc::service::{ConnectionId, Effect};
+use control::{Answer, ClientId, Given, JobState, JobStatus, Order, SubmissionId};
+use rpc::message::{FaultKind, JobId};
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::runner::Event;
-use crate::state::{MasterState, say};
-
-/// What is asked for.
-#[derive(Debug)]
-pub(crate) struct Order {
-    pub(crate) title: String,
-    pub(crate) spec: Value,
-    pub(crate) servers: u32,
-    pub(crate) workers: u32,
-    /// A session of the parameter service.
-    pub(crate) is_session: bool,
-}
+use crate::state::MasterState;
 
 /// A job and who is concerned.
 #[derive(Debug)]
@@ -28,7 +18,16 @@ pub(crate) struct Job {
     /// Numbers of its members, while it runs.
     pub(crate) members: Vec<u32>,
     pub(crate) cancelled: bool,
-    watchers: Vec<(ConnectionId, RequestId)>,
+    /// None: a session of the parameter service.
+    submission: Option<Submission>,
+    watchers: Vec<ClientId>,
+}
+
+/// By which a repeat of a submission is known, and that it asks for the same.
+#[derive(Debug)]
+struct Submission {
+    id: SubmissionId,
+    digest: u128,
 }
 
 /// All jobs that are remembered, by number.
@@ -61,94 +60,109 @@ impl Jobs {
         self.all.get(&job).is_some_and(runs)
     }
 
-    pub(crate) fn unwatch(&mut self, connection: ConnectionId) {
+    pub(crate) fn unwatch(&mut self, client: ClientId) {
         for job in self.all.values_mut() {
-            job.watchers.retain(|(watcher, _)| *watcher != connection);
+            job.watchers.retain(|watcher| *watcher != client);
         }
     }
 
-    /// A new job, which waits.
-    pub(crate) fn add(&mut self, order: Order) -> JobId {
+    /// A new session, which waits.
+    pub(crate) fn add_session(&mut self, order: Order) -> JobId {
+        self.add(order, None)
+    }
+
+    fn add(&mut self, order: Order, submission: Option<Submission>) -> JobId {
         self.last_id += 1;
         let id = self.last_id;
         let title = order.title.clone();
         let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
-        let job = Job { status, order, members: Vec::new(), cancelled: false, watchers: Vec::new() };
+        let (members, watchers) = (Vec::new(), Vec::new());
+        let job = Job { status, order, members, cancelled: false, submission, watchers };
         self.all.insert(id, job);
         id
     }
 
     /// Jobs that run and are no sessions.
     pub(crate) fn working_count(&self) -> usize {
-        self.iter().filter(|job| job.status.state == JobState::Running && !job.order.is_session).count()
+        self.iter().filter(|job| job.status.state == JobState::Running && !job.is_session()).count()
     }
 
     fn forget_ended(&mut self, limit: usize) {
-        let ended = self.ids(|job| is_over(job.status.state));
+        let ended = self.ids(|job| job.status.state.is_over());
         for id in ended.iter().take(ended.len().saturating_sub(limit)) {
             self.all.remove(id);
         }
     }
 }
 
-fn is_over(state: JobState) -> bool {
-    match state {
-        JobState::Queued | JobState::Running => false,
-        JobState::Done | JobState::Failed | JobState::Cancelled => true,
-    }
-}
-
 impl Job {
-    pub(crate) fn tell_watchers(&mut self, out: &mut Vec<Effect>) {
-        for (connection, request) in &self.watchers {
-            out.push(say(*connection, *request, ControlBody::JobNews { status: self.status.clone() }));
+    pub(crate) fn is_session(&self) -> bool {
+        self.submission.is_none()
+    }
+
+    pub(crate) fn tell_watchers(&mut self, answers: &mut Vec<(ClientId, Given)>) {
+        for client in &self.watchers {
+            answers.push((*client, Ok(Answer::News(self.status.clone()))));
         }
-        if is_over(self.status.state) {
+        if self.status.state.is_over() {
             self.watchers.clear();
         }
     }
 }
 
+/// The same for equal orders, and for no others that a person will ever see.
+fn digest(order: &Order) -> u128 {
+    let Order { title, spec, servers, workers } = order;
+    let mut bytes = spec.to_string().into_bytes();
+    for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()] {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    xxh3_128(&bytes)
+}
+
 impl MasterState {
-    pub(crate) fn on_submit(
-        &mut self,
-        from: ConnectionId,
-        request: RequestId,
-        order: Order,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn on_submit(&mut self, client: ClientId, submission: SubmissionId, order: Order) {
+        let digest = digest(&order);
+        let known = self.jobs.iter().find_map(|job| {
+            let known = job.submission.as_ref().filter(|known| known.id == submission)?;
+            Some((job.status.id, known.digest == digest))
+        });
+        if let Some((id, is_same)) = known {
+            if is_same {
+                return self.answer(client, Answer::Submitted { job: id });
+            }
+            let text = format!(
+                "this submission id was used for job {id}, which is another job: make a new one for each job"
+            );
+            return self.refuse_client(client, FaultKind::Invalid, text);
+        }
         let limit = self.settings.queued_job_limit;
         if self.jobs.count(JobState::Queued) >= limit {
             let text =
                 format!("{limit} jobs wait already, the limit (queued_job_limit): cancel one, or come later");
-            return self.refuse(from, request, FaultKind::Busy, text, out);
+            return self.refuse_client(client, FaultKind::Busy, text);
         }
-        let id = self.jobs.add(order);
-        out.push(say(from, request, ControlBody::Submitted { job: id }));
-        self.start_what_can(out);
+        let id = self.jobs.add(order, Some(Submission { id: submission, digest }));
+        self.answer(client, Answer::Submitted { job: id });
+        self.start_what_can();
     }
 
-    pub(crate) fn on_cancel(
-        &mut self,
-        from: ConnectionId,
-        request: RequestId,
-        id: JobId,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn on_cancel(&mut self, client: ClientId, id: JobId) {
         let Some(job) = self.jobs.all.get(&id) else {
-            return self.refuse_job(from, request, id, out);
+            return self.refuse_job(client, id);
         };
-        let was_live = !is_over(job.status.state);
-        out.push(say(from, request, ControlBody::Cancelled { was_live }));
-        self.cancel(id, out);
+        let was_live = !job.status.state.is_over();
+        self.answer(client, Answer::Cancelled { was_live });
+        self.cancel(id);
     }
 
-    fn cancel(&mut self, id: JobId, out: &mut Vec<Effect>) {
+    fn cancel(&mut self, id: JobId) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         match job.status.state {
             JobState::Queued => {
                 job.status.progress = Value::Null;
-                self.end(id, JobState::Cancelled, out);
+                self.end(id, JobState::Cancelled);
             }
             JobState::Running if !job.cancelled => {
                 job.cancelled = true;
@@ -159,9 +173,9 @@ impl MasterState {
     }
 
     /// Cancels all that lives.
-    pub(crate) fn cancel_all(&mut self, out: &mut Vec<Effect>) {
-        for id in self.jobs.ids(|job| !is_over(job.status.state)) {
-            self.cancel(id, out);
+    pub(crate) fn cancel_all(&mut self) {
+        for id in self.jobs.ids(|job| !job.status.state.is_over()) {
+            self.cancel(id);
         }
     }
 
@@ -169,51 +183,46 @@ impl MasterState {
         self.jobs.count(JobState::Running)
     }
 
-    pub(crate) fn on_watch(
-        &mut self,
-        from: ConnectionId,
-        request: RequestId,
-        id: JobId,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn on_watch(&mut self, client: ClientId, id: JobId) {
         let limit = self.settings.watcher_limit;
         let Some(job) = self.jobs.all.get_mut(&id) else {
-            return self.refuse_job(from, request, id, out);
+            return self.refuse_job(client, id);
         };
         if job.watchers.len() >= limit {
-            let text = format!("{limit} connections watch job {id}, the limit (watcher_limit)");
-            return self.refuse(from, request, FaultKind::Busy, text, out);
+            let text = format!("{limit} clients watch job {id}, the limit (watcher_limit)");
+            return self.refuse_client(client, FaultKind::Busy, text);
         }
-        out.push(say(from, request, ControlBody::JobNews { status: job.status.clone() }));
-        if !is_over(job.status.state) {
-            job.watchers.push((from, request));
+        if !job.status.state.is_over() {
+            job.watchers.push(client);
         }
+        let status = job.status.clone();
+        self.answer(client, Answer::News(status));
     }
 
-    fn refuse_job(&mut self, from: ConnectionId, request: RequestId, id: JobId, out: &mut Vec<Effect>) {
+    fn refuse_job(&mut self, client: ClientId, id: JobId) {
         let last = self.jobs.last_id;
         let text = format!(
             "no job {id} is known here: the last one is {last}, and ended ones are forgotten after a while"
         );
-        self.refuse(from, request, FaultKind::NoSuchJob, text, out);
+        self.refuse_client(client, FaultKind::NoSuchJob, text);
     }
 
-    pub(crate) fn set_progress(&mut self, id: JobId, progress: Value, out: &mut Vec<Effect>) {
+    pub(crate) fn set_progress(&mut self, id: JobId, progress: Value) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         if job.status.progress != progress {
             job.status.progress = progress;
-            job.tell_watchers(out);
+            job.tell_watchers(&mut self.answers);
         }
     }
 
-    pub(crate) fn end(&mut self, id: JobId, state: JobState, out: &mut Vec<Effect>) {
+    pub(crate) fn end(&mut self, id: JobId, state: JobState) {
         if let Some(job) = self.jobs.all.get_mut(&id) {
             job.status.state = state;
             job.members.clear();
             job.order.spec = Value::Null;
-            job.tell_watchers(out);
+            job.tell_watchers(&mut self.answers);
         }
         self.jobs.forget_ended(self.settings.ended_job_limit);
-        self.start_what_can(out);
+        self.start_what_can();
     }
 }

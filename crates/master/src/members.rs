@@ -179,6 +179,6 @@ impl MasterState {
                 out,
             );
         }
-        self.start_what_can(out);
+        self.start_what_can();
     }
 }

@@ -1,79 +1,92 @@
-//! How runners reach the thread of the state machine: words in a queue, and a nudge over a connection of the process to
-//! itself, because frames are what wakes that thread.
+//! How runners and clients reach the thread of the state machine: words in a queue, and a bell that wakes it.
 
+use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver as Queue, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel};
 
-use rpc::Message;
-use rpc::message::{Control, ControlBody, Hello, JobId, Role};
-use rpc::transport::{Address, Receiver, Sender, open};
+use control::{Call, Clerk};
+use rpc::message::{Fault, FaultKind, JobId};
+use rpc::serve::Lanes;
 
 use crate::runner::RunnerWord;
 
-/// Most words that wait; a runner that says more waits too.
+/// Most words that wait; a runner that says more waits too, a client is told to come later.
 const WORD_LIMIT: usize = 4096;
-/// Longest wait for the own address.
-const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+/// When a client may come again.
+const RETRY_MS: u32 = 100;
+/// The only lane of a master.
+const LANE: u16 = 0;
 
-/// The runners' end.
+/// What comes past the connections.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// The runner of a job says something.
+    Runner(JobId, RunnerWord),
+    /// A client calls.
+    Client(Call),
+}
+
+/// The end of those who speak.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
-    words: SyncSender<(JobId, RunnerWord)>,
+    words: SyncSender<Word>,
     bell: Arc<Bell>,
 }
 
 /// Wakes the thread of the state machine.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Bell {
-    address: Address,
-    token: Vec<u8>,
     /// It has been rung and not been heard yet.
     is_rung: AtomicBool,
-    /// The last ring could not be sent: the thread has to look by itself.
-    is_broken: AtomicBool,
-    line: Mutex<Option<(Sender, Receiver)>>,
-}
-
-/// What a ring is on the wire: something that nobody else says to a master, and that does nothing.
-pub(crate) fn is_ring(message: &Message) -> bool {
-    matches!(message, Message::Control(Control { request: 0, body: ControlBody::Alive }))
+    /// Known when the process begins to serve, which rings for all that came before.
+    lanes: OnceLock<Lanes>,
 }
 
 impl Port {
-    pub(crate) fn new(bell: Arc<Bell>) -> (Self, Queue<(JobId, RunnerWord)>) {
+    pub(crate) fn new(bell: Arc<Bell>) -> (Self, Queue<Word>) {
         let (words, queue) = sync_channel(WORD_LIMIT);
         (Self { words, bell }, queue)
     }
 
     pub(crate) fn say(&self, job: JobId, word: RunnerWord) {
         // The queue is closed when the master has ended; then nobody wants to know.
-        if self.words.send((job, word)).is_ok() {
+        if self.words.send(Word::Runner(job, word)).is_ok() {
             self.bell.ring();
         }
     }
 }
 
-impl Bell {
-    pub(crate) fn new(address: Address, token: Vec<u8>) -> Self {
-        let (is_rung, is_broken) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { address, token, is_rung, is_broken, line: Mutex::new(None) }
+impl Clerk for Port {
+    fn begin(&self, lanes: Lanes) {
+        self.bell.hang(lanes);
     }
 
+    fn hear(&self, call: Call) -> Result<(), Fault> {
+        let refusal = |kind, text: String, retry_after_ms| Fault { request: 0, kind, text, retry_after_ms };
+        match self.words.try_send(Word::Client(call)) {
+            Ok(()) => {
+                self.bell.ring();
+                Ok(())
+            }
+            Err(TrySendError::Full(_)) => {
+                let text = format!("{WORD_LIMIT} calls and words of jobs wait already: come again later");
+                Err(refusal(FaultKind::Busy, text, RETRY_MS))
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                Err(refusal(FaultKind::Stopped, "the master has ended".into(), 0))
+            }
+        }
+    }
+}
+
+impl Bell {
     /// Wakes the thread, unless it has been woken and has not looked yet.
     pub(crate) fn ring(&self) {
-        if self.is_rung.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_sent = Self::send(&mut line) || {
-            *line = self.connect();
-            Self::send(&mut line)
-        };
-        self.is_broken.store(!is_sent, Ordering::SeqCst);
-        if !is_sent {
-            self.is_rung.store(false, Ordering::SeqCst);
+        if !self.is_rung.swap(true, Ordering::SeqCst)
+            && let Some(lanes) = self.lanes.get()
+        {
+            lanes.wake(LANE);
         }
     }
 
@@ -82,23 +95,9 @@ impl Bell {
         self.is_rung.store(false, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::SeqCst)
-    }
-
-    fn send(line: &mut Option<(Sender, Receiver)>) -> bool {
-        let ring = Message::Control(Control { request: 0, body: ControlBody::Alive });
-        line.as_mut().is_some_and(|(sender, _)| sender.send(&ring).is_ok())
-    }
-
-    fn connect(&self) -> Option<(Sender, Receiver)> {
-        let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane: 0 };
-        match open(&self.address, CONNECT_LIMIT, &hello) {
-            Ok((sender, receiver, _)) => Some((sender, receiver)),
-            Err(error) => {
-                tracing::warn!(address = %self.address, %error, "a runner cannot reach its own master");
-                None
-            }
-        }
+    fn hang(&self, lanes: Lanes) {
+        lanes.wake(LANE);
+        // A process serves once; a second call would bring the same lanes.
+        let _ = self.lanes.set(lanes);
     }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use control::Door;
 use rpc::stop::Stop;
 use rpc::transport::Address;
-use rpc::{Limits, Listener, ServeConfig, serve};
+use rpc::{Limits, Listener, ServeConfig, serve_with};
 
 use crate::desk::{Desk, Ending};
 use crate::error::Error;
-use crate::port::Bell;
+use crate::port::{Bell, Port};
 use crate::runner::Runner;
 use crate::settings::Settings;
 use crate::state::MasterState;
@@ -92,17 +93,20 @@ pub fn run(
     let Checked(MasterConfig { listen, token, settings, hold_for, limits }) = config;
     let listeners = listen.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
-    let bell = Arc::new(Bell::new(nearest(&addresses), token.clone()));
+    let bell = Arc::new(Bell::default());
+    let (port, words) = Port::new(Arc::clone(&bell));
+    let door = Arc::new(Door::of_master(Arc::new(port.clone())));
     let ending = Ending { is_wanted: Arc::new(AtomicBool::new(false)), sockets: Stop::new() };
     let state = MasterState::new(settings, incarnation());
-    let desk = Desk::new(state, runner, Arc::clone(&bell), ending.clone());
+    let desk = Desk::new(state, runner, (port, words), Arc::clone(&bell), ending.clone());
     let sockets = ending.sockets.clone();
     let watch = std::thread::Builder::new()
         .name("master-end".into())
         .spawn(move || wait_for_end(&stop, &ending, &bell, hold_for))
         .map_err(|source| rpc::Error::Io { what: "start a thread of the master".into(), source })?;
     on_ready(&addresses);
-    let served = serve(listeners, vec![Box::new(desk)], ServeConfig { token, limits }, sockets.clone());
+    let config = ServeConfig { token, limits };
+    let served = serve_with(listeners, vec![Box::new(desk)], config, door, sockets.clone());
     sockets.raise();
     // It has nothing that can panic; the result of serving counts.
     let _ = watch.join();
@@ -124,20 +128,6 @@ fn wait_for_end(stop: &Stop, ending: &Ending, bell: &Bell, hold_for: Duration) {
     }
     tracing::warn!(waited_ms = since.elapsed().as_millis() as u64, "ends although jobs run");
     ending.sockets.raise();
-}
-
-/// Where the process reaches itself best.
-fn nearest(addresses: &[Address]) -> Address {
-    let unix = addresses.iter().find(|address| matches!(address, Address::Unix(_)));
-    match unix.unwrap_or(&addresses[0]) {
-        Address::Unix(path) => Address::Unix(path.clone()),
-        // "Any address" is not one to call.
-        Address::Tcp(place) => match place.rsplit_once(':') {
-            Some(("0.0.0.0", port)) => Address::Tcp(format!("127.0.0.1:{port}")),
-            Some(("[::]", port)) => Address::Tcp(format!("[::1]:{port}")),
-            _ => Address::Tcp(place.clone()),
-        },
-    }
 }
 
 /// Differs from that of any earlier process here: the clock does not go back by as much as a process takes to start.
@@ -178,13 +168,5 @@ mod tests {
         assert!(config.check().unwrap_err().to_string().contains("running_job_limit"));
         let config = MasterConfig { listen: Vec::new(), ..MasterConfig::default() };
         assert!(config.check().is_err());
-    }
-
-    #[test]
-    fn the_process_calls_itself_where_it_listens() {
-        let address = |text: &str| text.parse::<Address>().unwrap();
-        assert_eq!(nearest(&[address("0.0.0.0:5")]), address("127.0.0.1:5"));
-        assert_eq!(nearest(&[address("[::]:5")]), address("[::1]:5"));
-        assert_eq!(nearest(&[address("10.0.0.1:5"), address("unix:/a")]), address("unix:/a"));
     }
 }

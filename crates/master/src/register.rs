@@ -60,7 +60,7 @@ impl MasterState {
                 out.extend(living.kept.unconfirmed().map(|c| say(from, c.request, c.body.clone())));
             }
         }
-        self.start_what_can(out);
+        self.start_what_can();
     }
 
     fn why_not_here(&self, from: ConnectionId, known: Option<u32>) -> Option<String> {

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use control::Order;
 use matrix::MatrixSpec;
 use rpc::message::{Done, Fault, FaultKind, JobId, Mark, Message, OpenSession};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
-use crate::jobs::Order;
 use crate::session::{Asker, Call, No, Session, What, Wish, check_name, lanes_of};
 use crate::start::is_server;
 use crate::state::MasterState;
@@ -29,18 +29,12 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let asker = (from, open.request);
-        if let Err(no) = self.open_session(now, asker, open, out) {
+        if let Err(no) = self.open_session(now, asker, open) {
             self.say_no(asker, no, out);
         }
     }
 
-    fn open_session(
-        &mut self,
-        now: Duration,
-        asker: Asker,
-        open: &OpenSession,
-        out: &mut Vec<Effect>,
-    ) -> Result<(), No> {
+    fn open_session(&mut self, now: Duration, asker: Asker, open: &OpenSession) -> Result<(), No> {
         check_name("the session", &open.name)?;
         let lease = match open.lease_ms {
             0 => self.settings.session_lease,
@@ -61,10 +55,10 @@ impl MasterState {
             .map_err(|found| No(FaultKind::Busy, format!("{found} of {wanted} servers are there")))?;
         let lanes = lanes_of(&servers);
         let title = format!("session {}", open.name);
-        let order = Order { title, spec: Value::Null, servers: wanted, workers: 0, is_session: true };
-        let id = self.jobs.add(order);
+        let order = Order { title, spec: Value::Null, servers: wanted, workers: 0 };
+        let id = self.jobs.add_session(order);
         self.sessions.insert(id, Session::new(now, lease, lanes, asker));
-        self.start(id, servers, Vec::new(), out);
+        self.start(id, servers, Vec::new());
         Ok(())
     }
 
@@ -72,7 +66,7 @@ impl MasterState {
     fn session(&mut self, now: Duration, id: JobId) -> Result<&mut Session, No> {
         let ended = match self.jobs.all.get(&id) {
             None => No(FaultKind::NoSuchJob, format!("no session {id} is known here: open one")),
-            Some(job) if !job.order.is_session => {
+            Some(job) if !job.is_session() => {
                 No(FaultKind::Invalid, format!("job {id} is no session: it was submitted"))
             }
             Some(job) => {

@@ -1,7 +1,7 @@
 //! Which job starts when, and on which members.
 
-use rpc::message::{JobId, JobState, Member, MemberKind};
-use rpc::service::Effect;
+use control::JobState;
+use rpc::message::{JobId, Member, MemberKind};
 use serde_json::{Value, json};
 
 use crate::broken::Broken;
@@ -12,7 +12,7 @@ use crate::state::MasterState;
 impl MasterState {
     /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
     /// members does not hold up those behind it.
-    pub(crate) fn start_what_can(&mut self, out: &mut Vec<Effect>) {
+    pub(crate) fn start_what_can(&mut self) {
         let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
         if self.settings.lacks(Broken::QueueFromBehind) {
             queued.reverse();
@@ -28,7 +28,7 @@ impl MasterState {
                     format!("one of {running_count} running jobs to end (running_job_limit)")
                 }
                 (Ok(servers), Ok(workers)) => {
-                    self.start(id, servers.clone(), workers.clone(), out);
+                    self.start(id, servers.clone(), workers.clone());
                     continue;
                 }
                 (servers, workers) => {
@@ -42,7 +42,7 @@ impl MasterState {
                     )
                 }
             };
-            self.set_progress(id, json!({ "waits_for": waits_for }), out);
+            self.set_progress(id, json!({ "waits_for": waits_for }));
         }
     }
 
@@ -59,13 +59,7 @@ impl MasterState {
         Ok(found.into_iter().cloned().collect())
     }
 
-    pub(crate) fn start(
-        &mut self,
-        id: JobId,
-        servers: Vec<Member>,
-        workers: Vec<Member>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn start(&mut self, id: JobId, servers: Vec<Member>, workers: Vec<Member>) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
         job.status.state = JobState::Running;
         job.status.progress = Value::Null;
@@ -73,8 +67,8 @@ impl MasterState {
         let title = job.order.title.clone();
         // Only the runner needs it from here on.
         let spec = job.order.spec.take();
-        let is_session = job.order.is_session;
-        job.tell_watchers(out);
+        let is_session = job.is_session();
+        job.tell_watchers(&mut self.answers);
         let start = JobStart { job: id, title, spec, servers, workers, is_session };
         self.orders.push(RunnerOrder::StartJob(start));
     }

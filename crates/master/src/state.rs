@@ -1,5 +1,5 @@
-//! The master as a pure state machine: messages of members and clients, words of runners and the time come in, frames and
-//! orders to runners go out. Each message is one call into the file of its concern.
+//! The master as a pure state machine: messages of members, words of clients and runners and the time come in; frames,
+//! answers to clients and orders to runners go out. Each message is one call into the file of its concern.
 //!
 //! Invariants: names of members are unique among the living; a connection belongs to at most one member and a member has at
 //! most one connection; a job that runs has exactly one runner, from `StartJob` until the runner's `Ended`.
@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use control::words::Status;
+use control::{Answer, ClientId, ClientWord, Given};
 use rpc::Message;
 use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, JobId, Mark, RequestId, Role, Welcome};
 use rpc::service::{ConnectionId, Effect, Service};
 
 use crate::broken::Broken;
-use crate::jobs::{Jobs, Order};
+use crate::jobs::Jobs;
 use crate::members::Members;
 use crate::register::Registration;
 use crate::runner::RunnerOrder;
@@ -32,6 +34,7 @@ pub struct MasterState {
     pub(crate) jobs: Jobs,
     pub(crate) sessions: BTreeMap<JobId, Session>,
     pub(crate) orders: Vec<RunnerOrder>,
+    pub(crate) answers: Vec<(ClientId, Given)>,
     pub(crate) counts: Counts,
 }
 
@@ -49,6 +52,7 @@ impl MasterState {
             jobs: Jobs::default(),
             sessions: BTreeMap::new(),
             orders: Vec::new(),
+            answers: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -56,6 +60,36 @@ impl MasterState {
     /// What runners are told since the last call, in order.
     pub fn take_orders(&mut self) -> Vec<RunnerOrder> {
         std::mem::take(&mut self.orders)
+    }
+
+    /// What clients are answered since the last call, in order.
+    pub fn take_answers(&mut self) -> Vec<(ClientId, Given)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// A client says something. Each call of one has a number of its own; its answers are taken with [`Self::take_answers`].
+    pub fn on_client(&mut self, client: ClientId, word: ClientWord) {
+        self.counts.messages += 1;
+        match word {
+            ClientWord::Submit { id, order } => self.on_submit(client, id, order),
+            ClientWord::Status => {
+                let status = Status { members: self.members_seen(), jobs: self.jobs_seen() };
+                self.answer(client, Answer::Status(status));
+            }
+            ClientWord::Cancel { job } => self.on_cancel(client, job),
+            ClientWord::Watch { job } => self.on_watch(client, job),
+            ClientWord::Left => self.jobs.unwatch(client),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, client: ClientId, answer: Answer) {
+        self.answers.push((client, Ok(answer)));
+    }
+
+    /// Answers a client with a fault.
+    pub(crate) fn refuse_client(&mut self, client: ClientId, kind: FaultKind, text: String) {
+        self.counts.refused += 1;
+        self.answers.push((client, Err(Fault { request: 0, kind, text, retry_after_ms: 0 })));
     }
 
     fn on_hello(&mut self, connection: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
@@ -96,23 +130,8 @@ impl MasterState {
             ControlBody::Heartbeat { id, report } => self.on_heartbeat(from, request, id, report, out),
             ControlBody::Heard { count } => self.on_heard(from, count),
             ControlBody::FromTask { job, body } => self.on_from_task(from, request, job, body, out),
-            ControlBody::Submit { title, job, servers, workers } => {
-                self.on_submit(
-                    from,
-                    request,
-                    Order { title, spec: job, servers, workers, is_session: false },
-                    out,
-                );
-            }
-            ControlBody::Cancel { job } => self.on_cancel(from, request, job, out),
-            ControlBody::AskStatus => self.on_ask_status(from, request, out),
-            ControlBody::Watch { job } => self.on_watch(from, request, job, out),
             ControlBody::Registered { .. }
             | ControlBody::Alive
-            | ControlBody::Submitted { .. }
-            | ControlBody::Cancelled { .. }
-            | ControlBody::Status { .. }
-            | ControlBody::JobNews { .. }
             | ControlBody::ToTask { .. }
             | ControlBody::Gone { .. } => {
                 let text = "a master says this, nobody says it to a master".to_string();
@@ -204,10 +223,9 @@ impl Service for MasterState {
         }
     }
 
-    fn on_closed(&mut self, _now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
+    fn on_closed(&mut self, _now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
         self.members.disconnect(connection);
-        self.jobs.unwatch(connection);
-        self.start_what_can(out);
+        self.start_what_can();
     }
 
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use rpc::message::control::{JobState, MemberKind};
-use rpc::message::{ControlBody, RequestId};
-use rpc::service::{ConnectionId, Effect};
+use control::{JobState, JobStatus};
+use rpc::message::{Member, MemberKind};
+use serde_json::Value;
 
-use crate::state::{MasterState, say};
+use crate::state::MasterState;
 
 /// What was counted since the start.
 #[derive(Debug, Default)]
@@ -24,11 +24,13 @@ pub(crate) struct Counts {
 }
 
 impl MasterState {
-    pub(crate) fn on_ask_status(&mut self, from: ConnectionId, request: RequestId, out: &mut Vec<Effect>) {
-        let members =
-            self.members.iter().map(|living| (living.member.clone(), living.report.clone())).collect();
-        let jobs = self.jobs.iter().map(|job| job.status.clone()).collect();
-        out.push(say(from, request, ControlBody::Status { members, jobs }));
+    /// The living, each with what it last said of itself.
+    pub(crate) fn members_seen(&self) -> Vec<(Member, Value)> {
+        self.members.iter().map(|living| (living.member.clone(), living.report.clone())).collect()
+    }
+
+    pub(crate) fn jobs_seen(&self) -> Vec<JobStatus> {
+        self.jobs.iter().map(|job| job.status.clone()).collect()
     }
 
     pub(crate) fn write_metrics(&self, out: &mut String) {

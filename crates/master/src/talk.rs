@@ -1,7 +1,8 @@
 //! What travels between members and the runners of their jobs.
 
+use control::JobState;
 use rpc::kept::Arrival;
-use rpc::message::{ControlBody, FaultKind, JobId, JobState, RequestId};
+use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
@@ -86,17 +87,17 @@ impl MasterState {
                 self.tell_member(worker, ControlBody::ToTask { job: id, body }, out);
             }
             RunnerWord::ToTask { .. } => self.counts.dropped += 1,
-            RunnerWord::Progress(progress) => self.set_progress(id, progress, out),
+            RunnerWord::Progress(progress) => self.set_progress(id, progress),
             RunnerWord::Answered { call, result } => self.on_session_answer(id, call, &result, out),
             RunnerWord::Ended(Ok(result)) => {
                 job.status.progress = result;
-                self.end(id, JobState::Done, out);
+                self.end(id, JobState::Done);
                 self.session_ended(id, out);
             }
             RunnerWord::Ended(Err(error)) => {
                 let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
                 job.status.error = Some(error);
-                self.end(id, state, out);
+                self.end(id, state);
                 self.session_ended(id, out);
             }
         }

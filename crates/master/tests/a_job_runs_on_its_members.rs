@@ -8,11 +8,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use common::{Cluster, Does, LIMIT, Proxy, config, next, quick, server, worker};
+use control::{Error, JobState, JobStatus};
 use master::{Event, JobLink};
-use rpc::Error;
-use rpc::ask::{ask, watch};
 use rpc::member::{MemberEvent, Membership, join};
-use rpc::message::{ControlBody, FaultKind, JobState, JobStatus};
+use rpc::message::ControlBody;
 use serde_json::{Value, json};
 
 /// Answers every number with its square, until it hears "end".
@@ -55,11 +54,11 @@ fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
 
 fn end_of(cluster: &Cluster, job: u32) -> JobStatus {
     let mut last = None;
-    watch(&cluster.address, b"", job, |status| {
+    let watched = cluster.client().watch(job, |status| {
         last = Some(status.clone());
         true
-    })
-    .unwrap();
+    });
+    watched.unwrap();
     last.unwrap()
 }
 
@@ -97,7 +96,7 @@ fn nothing_is_lost_or_said_twice_when_connections_are_cut_in_the_middle() {
     let job = cluster.submit(0, 2, json!(NUMBERS));
     let mut cut_at = 0;
     let mut last = None;
-    watch(&cluster.address, b"", job, |status| {
+    let watched = cluster.client().watch(job, |status| {
         let heard = status.progress["heard"].as_u64().unwrap_or(0);
         if status.state == JobState::Running && heard >= cut_at && heard > 0 {
             cut_at = heard + NUMBERS / 5;
@@ -105,8 +104,8 @@ fn nothing_is_lost_or_said_twice_when_connections_are_cut_in_the_middle() {
         }
         last = Some(status.clone());
         true
-    })
-    .unwrap();
+    });
+    watched.unwrap();
     let last = last.unwrap();
     assert_eq!((last.state, last.error, last.progress), (JobState::Done, None, expected(NUMBERS)));
     assert!(cut_at > NUMBERS / 5, "it was cut at least once");
@@ -149,12 +148,12 @@ fn a_running_job_is_cancelled() {
     let cluster = Cluster::start(quick(), b"", patient());
     let job = cluster.submit(0, 0, Value::Null);
     cluster.until(|_, jobs| jobs[0].progress == json!("waiting"));
-    assert_eq!(cluster.ask(ControlBody::Cancel { job }), ControlBody::Cancelled { was_live: true });
+    assert!(cluster.client().cancel(job, LIMIT).unwrap(), "it is still under way");
     let status = end_of(&cluster, job);
     assert_eq!(status.state, JobState::Cancelled);
     assert_eq!(status.error.as_deref(), Some("stopped, nothing was saved"));
-    match ask(&cluster.address, b"", ControlBody::Cancel { job: 77 }, LIMIT) {
-        Err(Error::Refused(fault)) => assert_eq!(fault.kind, FaultKind::NoSuchJob),
+    match cluster.client().cancel(77, LIMIT) {
+        Err(Error::Refused { text, .. }) => assert!(text.contains("no job 77 is known here"), "{text}"),
         other => panic!("{other:?}"),
     }
 }
@@ -178,18 +177,17 @@ fn a_master_that_is_stopped_cancels_its_jobs_and_says_so_before_it_ends() {
     let mut cluster = Cluster::start(quick(), b"", patient());
     let job = cluster.submit(0, 0, Value::Null);
     let waiting = cluster.submit(5, 5, Value::Null);
-    let address = cluster.address.clone();
     let watchers = [job, waiting].map(|job| {
-        let (address, (tell, told)) = (address.clone(), channel());
+        let (client, (tell, told)) = (cluster.client(), channel());
         let thread = std::thread::spawn(move || {
             let mut last = None;
-            watch(&address, b"", job, |status| {
+            let watched = client.watch(job, |status| {
                 // The test listens to the first news only.
                 let _ = tell.send(());
                 last = Some(status.state);
                 true
-            })
-            .unwrap();
+            });
+            watched.unwrap();
             last
         });
         told.recv_timeout(LIMIT).unwrap();

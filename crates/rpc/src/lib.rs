@@ -7,13 +7,12 @@
 //! | [`wire`] | values as they are, or rounded to fewer bytes |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
-//! | [`member`], [`ask`] | the ends of a talk with the master: of a member, of a tool |
+//! | [`member`] | the end of a member that talks with the master |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`trace`] | the identity of a request in the logs |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 
-pub mod ask;
 pub mod buffers;
 pub mod codec;
 pub mod error;
@@ -38,7 +37,7 @@ pub use tracing;
 pub use error::Error;
 pub use limits::{CHUNK_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
-pub use serve::{Listener, ServeConfig, serve};
+pub use serve::{Listener, ServeConfig, serve, serve_with};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
 pub use transport::{Address, ConnectOptions, Receiver, Sender, connect, open};

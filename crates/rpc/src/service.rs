@@ -46,7 +46,7 @@ pub trait Service: Send {
     );
     /// A connection is gone. Called once for each that said hello, those that the service closed included.
     fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>);
-    /// The time of [`Self::next_time`] has come.
+    /// The time of [`Self::next_time`] has come, or the lane was woken before ([`crate::serve::Lanes::wake`]).
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>);
     /// When it wants to be called next; asked after each call.
     fn next_time(&self) -> Option<Duration>;

@@ -200,6 +200,12 @@ impl Error {
         move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
     }
 
+    /// What went wrong with a call of the master at an address, for `map_err`.
+    pub fn master(address: &impl std::fmt::Display) -> impl FnOnce(control::Error) -> Self {
+        let address = address.to_string();
+        move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
+    }
+
     /// What went wrong in a process of a cluster, for `map_err`.
     pub fn process(error: impl std::fmt::Display) -> Self {
         Self::Cluster { text: error.to_string(), exit: Exit::Io }

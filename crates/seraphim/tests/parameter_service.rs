@@ -166,7 +166,7 @@ fn the_service_outlives_its_clients_and_ends_at_ctrl_c_with_sessions_open() {
         table: 0,
         runs,
         keys,
-        values: OwnedValues::F64(vec![2.5]),
+        values: OwnedValues::F64(vec![2.5]).into(),
     };
     assert!(matches!(line.ask(&Message::Push(push)), Message::Done(_)));
     drop((host, line));

@@ -1,8 +1,10 @@
 //! The process around the lanes: it binds, says where, and serves until it is stopped. It knows no master.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use control::Door;
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
 use crate::config::{LaneConfig, OpenJobs};
@@ -135,7 +137,8 @@ pub fn run<E: From<Error>>(
     tracing::info!(?addresses, lanes = config.lanes, incarnation, "the server listens");
     listening(&addresses)?;
     let serve = ServeConfig { token: config.token, limits: config.limits };
-    rpc::serve(listeners, lanes, serve, stop).map_err(Error::from)?;
+    let door = Arc::new(Door::of_member());
+    rpc::serve_with(listeners, lanes, serve, door, stop).map_err(Error::from)?;
     tracing::info!("the server has stopped");
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Jobs from submission to their end, and who hears of it.
 
-use rpc::message::control::JobState;
+use control::{Answer, ClientWord, JobState, SubmissionId};
 use rpc::message::{ControlBody, FaultKind};
 use rpc::service::Service;
 use serde_json::{Value, json};
 
-use super::world::{LEASE, World, server, worker};
+use super::world::{LEASE, World, order, server, worker};
 use crate::Settings;
 use crate::runner::{Event, RunnerWord};
 
@@ -85,27 +85,64 @@ fn a_job_that_lacks_members_does_not_hold_up_the_next() {
 fn too_many_waiting_jobs_are_refused() {
     let mut world = World::with(Settings { queued_job_limit: 1, ..Settings::default() });
     world.submit("a", 1, 1);
-    let (title, job) = ("b".to_string(), Value::Null);
-    world.hear(9, 5, ControlBody::Submit { title, job, servers: 1, workers: 1 });
-    let (kind, text) = world.fault_to(9).unwrap();
+    let repeat = ClientWord::Submit { id: SubmissionId([1; 16]), order: order("a", 1, 1) };
+    world.call(9, ClientWord::Submit { id: SubmissionId([9; 16]), order: order("b", 1, 1) });
+    let (kind, text) = world.refusal_of(9);
     assert_eq!(kind, FaultKind::Busy);
     assert!(text.contains("queued_job_limit"), "{text}");
+    world.call(9, repeat);
+    assert_eq!(world.answers_to(9), [Ok(Answer::Submitted { job: 1 })], "a repeat is no job more");
+}
+
+#[test]
+fn a_submission_that_is_repeated_is_answered_with_the_same_job_at_any_time_of_its_life() {
+    let mut world = World::new();
+    let job = world.submit("a", 1, 1);
+    let repeat = ClientWord::Submit { id: SubmissionId([1; 16]), order: order("a", 1, 1) };
+    let again = |world: &mut World| {
+        world.call(9, repeat.clone());
+        assert_eq!(world.answers_to(9), [Ok(Answer::Submitted { job })]);
+        assert_eq!(world.status().1.len(), 1);
+    };
+    again(&mut world);
+    world.register(1, "s", 10, server());
+    world.register(2, "w", 20, worker());
+    assert_eq!((world.state(job), world.started().len()), (JobState::Running, 1));
+    again(&mut world);
+    world.runner(job, done(json!(1)));
+    again(&mut world);
+    assert_eq!(world.state(job), JobState::Done);
+    assert!(world.started().is_empty(), "nothing is started again");
+}
+
+#[test]
+fn a_submission_id_that_comes_with_another_job_is_refused() {
+    let mut world = World::new();
+    let job = world.submit("a", 1, 1);
+    let id = SubmissionId([1; 16]);
+    for other in [order("b", 1, 1), order("a", 2, 1), order("a", 1, 2)] {
+        world.call(9, ClientWord::Submit { id, order: other });
+        let (kind, text) = world.refusal_of(9);
+        assert_eq!(kind, FaultKind::Invalid);
+        assert!(text.contains(&format!("job {job}")) && text.contains("new one"), "{text}");
+    }
+    assert_eq!(world.status().1.len(), 1);
 }
 
 #[test]
 fn a_queued_job_is_cancelled_at_once() {
     let mut world = World::new();
     let job = world.submit("a", 1, 1);
-    world.hear(9, 5, ControlBody::Cancel { job });
-    assert_eq!(world.bodies_to(9), [ControlBody::Cancelled { was_live: true }]);
+    world.call(9, ClientWord::Cancel { job });
+    assert_eq!(world.answers_to(9), [Ok(Answer::Cancelled { was_live: true })]);
     assert_eq!(world.state(job), JobState::Cancelled);
     world.register(1, "s", 10, server());
     world.register(2, "w", 20, worker());
     assert!(world.started().is_empty());
-    world.hear(9, 5, ControlBody::Cancel { job });
-    assert_eq!(world.bodies_to(9), [ControlBody::Cancelled { was_live: false }]);
-    world.hear(9, 5, ControlBody::Cancel { job: 55 });
-    assert_eq!(world.fault_to(9).unwrap().0, FaultKind::NoSuchJob);
+    world.call(9, ClientWord::Cancel { job });
+    assert_eq!(world.answers_to(9), [Ok(Answer::Cancelled { was_live: false })]);
+    world.call(9, ClientWord::Cancel { job: 55 });
+    assert_eq!(world.refusal_of(9).0, FaultKind::NoSuchJob);
 }
 
 #[test]
@@ -114,7 +151,7 @@ fn a_running_job_is_cancelled_when_its_runner_has_ended() {
     let job = world.submit("a", 1, 1);
     world.started();
     for _ in 0..2 {
-        world.hear(9, 5, ControlBody::Cancel { job });
+        world.call(9, ClientWord::Cancel { job });
     }
     assert_eq!(world.told(job), [Event::Cancelled], "the runner is told once");
     assert_eq!(world.state(job), JobState::Running);
@@ -201,29 +238,43 @@ fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
 fn a_watcher_hears_every_change_until_the_end() {
     let mut world = World::new();
     let job = world.submit("a", 0, 1);
-    world.hear(7, 42, ControlBody::Watch { job });
-    world.hear(8, 43, ControlBody::Watch { job });
-    world.close(8);
+    world.call(7, ClientWord::Watch { job });
+    world.call(8, ClientWord::Watch { job });
+    world.call(8, ClientWord::Left);
     world.register_quietly(1, "w", 10);
     world.runner(job, RunnerWord::Progress(json!(1)));
     world.runner(job, RunnerWord::Progress(json!(1)));
     world.runner(job, done(json!(2)));
     let news: Vec<(JobState, Value)> = world
-        .said_to(7)
+        .answers_to(7)
         .into_iter()
-        .map(|control| match control.body {
-            ControlBody::JobNews { status } if control.request == 42 => (status.state, status.progress),
+        .map(|answer| match answer {
+            Ok(Answer::News(status)) => (status.state, status.progress),
             other => panic!("{other:?}"),
         })
         .collect();
     let states: Vec<JobState> = news.iter().map(|(state, _)| *state).collect();
     assert_eq!(states, [JobState::Queued, JobState::Running, JobState::Running, JobState::Done]);
     assert_eq!(news[3].1, json!(2));
-    assert_eq!(world.said_to(8).len(), 1, "whoever has gone hears nothing more");
-    world.hear(7, 44, ControlBody::Watch { job });
-    assert_eq!(world.said_to(7).len(), 1, "a job that has ended: its end, once");
-    world.hear(7, 45, ControlBody::Watch { job: 99 });
-    assert_eq!(world.fault_to(7).unwrap().0, FaultKind::NoSuchJob);
+    assert_eq!(world.answers_to(8).len(), 1, "whoever has left hears nothing more");
+    world.call(7, ClientWord::Watch { job });
+    assert_eq!(world.answers_to(7).len(), 1, "a job that has ended: its end, once");
+    world.call(7, ClientWord::Watch { job: 99 });
+    assert_eq!(world.refusal_of(7).0, FaultKind::NoSuchJob);
+}
+
+#[test]
+fn too_many_watchers_are_refused_and_places_come_back() {
+    let mut world = World::with(Settings { watcher_limit: 1, ..Settings::default() });
+    let job = world.submit("a", 0, 1);
+    world.call(7, ClientWord::Watch { job });
+    world.call(8, ClientWord::Watch { job });
+    let (kind, text) = world.refusal_of(8);
+    assert_eq!(kind, FaultKind::Busy);
+    assert!(text.contains("watcher_limit"), "{text}");
+    world.call(7, ClientWord::Left);
+    world.call(8, ClientWord::Watch { job });
+    assert!(matches!(world.answers_to(8).as_slice(), [Ok(Answer::News(_))]));
 }
 
 #[test]

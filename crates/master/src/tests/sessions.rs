@@ -8,8 +8,8 @@ use rpc::message::*;
 use rpc::service::{Effect, Service};
 
 use super::world::{World, server};
+use crate::Settings;
 use crate::runner::{Event, RunnerOrder, RunnerWord, SessionAsk};
-use crate::{MasterState, Settings};
 
 /// The host's connection.
 const HOST: u64 = 50;
@@ -253,7 +253,7 @@ fn without_servers_or_beyond_the_limit_a_session_is_sent_away_for_a_while() {
     assert_eq!(refused(&told).kind, FaultKind::Busy);
     assert!(refused(&told).text.contains("0 of 1 servers") && refused(&told).retry_after_ms > 0);
     let settings = Settings { session_limit: 1, running_job_limit: 1, ..Settings::default() };
-    let mut world = World { master: MasterState::new(settings, 77), ..World::new() };
+    let mut world = World::with(settings);
     world.register(1, "server-1", 1, server()).expect("it may join");
     assert_eq!(world.say(open_session(1)).orders.len(), 1);
     let told = world.say(open_session(2));

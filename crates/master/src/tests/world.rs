@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use control::{Answer, ClientId, ClientWord, JobState, JobStatus, Order, SubmissionId};
 use rpc::Message;
-use rpc::message::control::{JobState, JobStatus, MemberKind};
+use rpc::message::control::MemberKind;
 use rpc::message::{Control, ControlBody, Fault, FaultKind};
 use rpc::service::{ConnectionId, Effect, Service};
 use serde_json::{Value, json};
@@ -19,6 +20,14 @@ pub(crate) struct World {
     pub(crate) master: MasterState,
     pub(crate) now: Duration,
     pub(crate) effects: Vec<Effect>,
+    /// Answers to clients that were not looked at yet.
+    answers: Vec<(ClientId, control::Given)>,
+    submission_count: u8,
+}
+
+/// A job with its submission id.
+pub(crate) fn order(title: &str, servers: u32, workers: u32) -> Order {
+    Order { title: title.into(), spec: json!({ "what": title }), servers, workers }
 }
 
 pub(crate) fn server() -> MemberKind {
@@ -35,7 +44,39 @@ impl World {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        Self { master: MasterState::new(settings, 77), now: Duration::ZERO, effects: Vec::new() }
+        Self {
+            master: MasterState::new(settings, 77),
+            now: Duration::ZERO,
+            effects: Vec::new(),
+            answers: Vec::new(),
+            submission_count: 0,
+        }
+    }
+
+    /// A client says something.
+    pub(crate) fn call(&mut self, client: ClientId, word: ClientWord) {
+        self.master.on_client(client, word);
+    }
+
+    /// What a client was answered since the last look; the rest stays.
+    pub(crate) fn answers_to(&mut self, to: ClientId) -> Vec<Result<Answer, (FaultKind, String)>> {
+        self.answers.extend(self.master.take_answers());
+        let mut given = Vec::new();
+        self.answers.retain(|(client, answer)| {
+            if *client == to {
+                given.push(answer.clone().map_err(|fault| (fault.kind, fault.text)));
+            }
+            *client != to
+        });
+        given
+    }
+
+    /// The one refusal that a client got.
+    pub(crate) fn refusal_of(&mut self, client: ClientId) -> (FaultKind, String) {
+        match self.answers_to(client).as_slice() {
+            [Err(refusal)] => refusal.clone(),
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn hear(&mut self, from: ConnectionId, request: u64, body: ControlBody) {
@@ -105,12 +146,13 @@ impl World {
     }
 
     pub(crate) fn submit(&mut self, title: &str, servers: u32, workers: u32) -> u32 {
-        let job = json!({ "what": title });
-        self.hear(900, 3, ControlBody::Submit { title: title.into(), job, servers, workers });
-        self.said_to(900)
-            .into_iter()
-            .find_map(|c| if let ControlBody::Submitted { job } = c.body { Some(job) } else { None })
-            .expect("the job is taken")
+        self.submission_count += 1;
+        let id = SubmissionId([self.submission_count; 16]);
+        self.call(900, ClientWord::Submit { id, order: order(title, servers, workers) });
+        match self.answers_to(900).as_slice() {
+            [Ok(Answer::Submitted { job })] => *job,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What was said to a connection since the last look; the rest stays.
@@ -160,14 +202,14 @@ impl World {
     }
 
     pub(crate) fn status(&mut self) -> (Vec<(u32, Value)>, Vec<JobStatus>) {
-        self.hear(901, 4, ControlBody::AskStatus);
-        let status = |body| match body {
-            ControlBody::Status { members, jobs } => {
-                Some((members.into_iter().map(|(member, report)| (member.id, report)).collect(), jobs))
+        self.call(901, ClientWord::Status);
+        match self.answers_to(901).as_slice() {
+            [Ok(Answer::Status(status))] => {
+                let members = status.members.iter().map(|(member, report)| (member.id, report.clone()));
+                (members.collect(), status.jobs.clone())
             }
-            _ => None,
-        };
-        self.bodies_to(901).into_iter().find_map(status).expect("asking is answered")
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn job(&mut self, id: u32) -> JobStatus {

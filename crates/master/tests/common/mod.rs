@@ -4,15 +4,16 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use control::{Client, JobStatus, Order, SubmissionId};
 use master::{JobLink, MasterConfig, Runner, Settings};
-use rpc::ask::ask;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
-use rpc::message::{ControlBody, JobStatus, Member, MemberKind};
+use rpc::message::{Member, MemberKind};
 use rpc::stop::Stop;
 use rpc::transport::Address;
 use serde_json::Value;
@@ -40,6 +41,12 @@ pub(crate) struct Cluster {
 pub(crate) fn quick() -> Settings {
     let (heartbeat, lease) = (Duration::from_millis(20), Duration::from_secs(1));
     Settings { heartbeat, lease, ..Settings::default() }
+}
+
+/// Another one each time.
+pub(crate) fn new_id() -> SubmissionId {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    SubmissionId(u128::from(COUNT.fetch_add(1, Ordering::Relaxed)).to_le_bytes())
 }
 
 impl Cluster {
@@ -77,23 +84,18 @@ impl Cluster {
         join(config(&self.address, name, kind)).unwrap()
     }
 
-    pub(crate) fn ask(&self, question: ControlBody) -> ControlBody {
-        ask(&self.address, b"", question, LIMIT).unwrap()
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address.clone(), b"")
     }
 
     pub(crate) fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
-        let title = "a test".to_string();
-        match self.ask(ControlBody::Submit { title, job, servers, workers }) {
-            ControlBody::Submitted { job } => job,
-            other => panic!("{other:?}"),
-        }
+        let order = Order { title: "a test".into(), spec: job, servers, workers };
+        self.client().submit(new_id(), &order, LIMIT).unwrap()
     }
 
     pub(crate) fn status(&self) -> (Vec<(Member, Value)>, Vec<JobStatus>) {
-        match self.ask(ControlBody::AskStatus) {
-            ControlBody::Status { members, jobs } => (members, jobs),
-            other => panic!("{other:?}"),
-        }
+        let status = self.client().status(LIMIT).unwrap();
+        (status.members, status.jobs)
     }
 
     /// Asks until the status is as wanted.

@@ -1,6 +1,7 @@
-//! Members, clients and the master. Bodies are readable (JSON), rare and small. A member keeps one connection to the
+//! Members and the master. Bodies are readable (JSON), rare and small. A member keeps one connection to the
 //! master; both sides may speak at any time. What concerns the work of a job travels as [`ControlBody::ToTask`] and
-//! [`ControlBody::FromTask`], whose contents only the two ends know.
+//! [`ControlBody::FromTask`], whose contents only the two ends know. What clients say is not here: they call the
+//! master over gRPC (the crate `control`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,37 +53,6 @@ pub struct Member {
     pub host: String,
 }
 
-/// State of a job, as people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// Waits for members, or for another job to end.
-    Queued,
-    /// Is being worked on.
-    Running,
-    /// Ended well.
-    Done,
-    /// Ended with an error.
-    Failed,
-    /// Was cancelled.
-    Cancelled,
-}
-
-/// A job, as people see it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobStatus {
-    /// Its number.
-    pub id: JobId,
-    /// What is asked for, in one line.
-    pub title: String,
-    /// Where it stands.
-    pub state: JobState,
-    /// What its runner last said: progress, metrics.
-    pub progress: Value,
-    /// The error, when it failed.
-    pub error: Option<String>,
-}
-
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
@@ -127,51 +97,6 @@ pub enum ControlBody {
     Heard {
         /// All up to this one have arrived.
         count: u64,
-    },
-    /// Client -> master: runs a job. Answered by `Submitted`, or a fault.
-    Submit {
-        /// In one line, for people.
-        title: String,
-        /// The job, as its runner knows it.
-        job: Value,
-        /// Servers and workers that must be there before it starts.
-        servers: u32,
-        /// Workers.
-        workers: u32,
-    },
-    /// Master -> client.
-    Submitted {
-        /// The number of the job.
-        job: JobId,
-    },
-    /// Client -> master. Answered by `Cancelled`, or a fault.
-    Cancel {
-        /// The job.
-        job: JobId,
-    },
-    /// Master -> client.
-    Cancelled {
-        /// Whether it was still under way.
-        was_live: bool,
-    },
-    /// Client -> master. Answered by `Status`.
-    AskStatus,
-    /// Master -> client.
-    Status {
-        /// The living.
-        members: Vec<(Member, Value)>,
-        /// Jobs, the latest last.
-        jobs: Vec<JobStatus>,
-    },
-    /// Client -> master: wants to hear of a job until it ends. Answered by a `JobNews` for every change.
-    Watch {
-        /// The job.
-        job: JobId,
-    },
-    /// Master -> client.
-    JobNews {
-        /// The job as it is now.
-        status: JobStatus,
     },
     /// Master -> worker: something for a task, or for the worker itself, of a job.
     ToTask {

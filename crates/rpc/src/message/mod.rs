@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use batch::Batch;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
-pub use control::{Control, ControlBody, JobState, JobStatus, Member, MemberKind};
+pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
 pub use job::{CloseJob, OpenJob};
 pub use parameters::{

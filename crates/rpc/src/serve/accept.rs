@@ -1,13 +1,17 @@
 //! Takes connections, hears what they want, and hands them on.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
+use tokio::time::timeout;
 
 use super::counters::{Place, count};
 use super::greet::greet;
+use super::guest::Visit;
+use super::lanes::Lanes;
 use super::listener::{Accepting, Listener};
 use super::socket::{Detached, Socket};
 use super::{Shared, runtime};
@@ -28,6 +32,8 @@ pub(super) enum Incoming {
     Connection(Box<Greeted>),
     /// Its metrics are wanted.
     Metrics(oneshot::Sender<String>),
+    /// Something has come past its connections.
+    Wake,
 }
 
 /// A connection that said hello.
@@ -42,13 +48,16 @@ pub(super) struct Greeted {
 
 /// The accepting thread.
 pub(super) struct Acceptor {
-    pub(super) lanes: Vec<mpsc::UnboundedSender<Incoming>>,
+    pub(super) lanes: Lanes,
     pub(super) shared: Shared,
+    /// Guests that are there.
+    guests: Cell<usize>,
+    guest_left: Notify,
 }
 
 impl Acceptor {
-    pub(super) fn new(lanes: Vec<mpsc::UnboundedSender<Incoming>>, shared: Shared) -> Self {
-        Self { lanes, shared }
+    pub(super) fn new(lanes: Lanes, shared: Shared) -> Self {
+        Self { lanes, shared, guests: Cell::new(0), guest_left: Notify::new() }
     }
 
     /// Until the stop is raised.
@@ -65,8 +74,26 @@ impl Acceptor {
             tasks.spawn_local(Rc::clone(&acceptor).accept(accepting));
         }
         let stop = acceptor.shared.stop.clone();
-        tasks.block_on(&runtime, stop.raised());
+        tasks.block_on(&runtime, async {
+            stop.raised().await;
+            // What was said last is still written.
+            let _ = timeout(acceptor.shared.config.limits.close_time, acceptor.guests_left()).await;
+        });
         Ok(())
+    }
+
+    /// Speaks with a guest until it has left.
+    pub(super) async fn receive(&self, visit: Visit) {
+        self.guests.set(self.guests.get() + 1);
+        visit.await;
+        self.guests.set(self.guests.get() - 1);
+        self.guest_left.notify_one();
+    }
+
+    async fn guests_left(&self) {
+        while self.guests.get() > 0 {
+            self.guest_left.notified().await;
+        }
     }
 
     async fn accept(self: Rc<Self>, listener: Accepting) {

@@ -1,13 +1,15 @@
-//! The first bytes of a connection: a hello, which is checked, or an HTTP request for metrics or health.
+//! The first bytes of a connection: a hello, which is checked, an HTTP request for metrics or health, or a guest.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 
-use super::accept::{Acceptor, Greeted, Incoming, fault_bytes, fault_of};
+use super::accept::{Acceptor, Greeted, fault_bytes, fault_of};
 use super::counters::{Place, count};
+use super::guest::{Guests, Line};
 use super::http;
 use super::socket::Socket;
 use crate::error::Error;
@@ -23,13 +25,14 @@ const DISCARDED_BYTES: usize = 64 << 10;
 enum First {
     Hello { hello: Hello, checksum: bool },
     Http,
+    Guest(Arc<dyn Guests>),
 }
 
 /// Until the connection is handed on or closed.
 pub(super) async fn greet(acceptor: Rc<Acceptor>, mut socket: Socket, place: Place) {
     let limits = &acceptor.shared.config.limits;
     let mut reader = FrameReader::new(FrameLimits::stranger(), STRANGER_BUFFER_BYTES);
-    let Ok(first) = timeout(limits.hello_time, first(&mut socket, &mut reader)).await else {
+    let Ok(first) = timeout(limits.hello_time, first(&acceptor, &mut socket, &mut reader)).await else {
         let text = format!("no hello came in {:.1} s", limits.hello_time.as_secs_f64());
         let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
         return refuse(&acceptor, socket, fault).await;
@@ -41,6 +44,11 @@ pub(super) async fn greet(acceptor: Rc<Acceptor>, mut socket: Socket, place: Pla
             let _ = timeout(limits.hello_time, answered).await;
             close_gently(socket, limits.close_time).await;
         }
+        Ok(First::Guest(guests)) => {
+            let begun = reader.waiting().to_vec();
+            let (line, house) = Line::new(socket, begun, acceptor.shared.clone(), place);
+            acceptor.receive(guests.visit(line, house)).await;
+        }
         Ok(First::Hello { hello, checksum }) => match check(&acceptor, &hello) {
             Ok(()) => hand_on(&acceptor, socket, reader, hello, checksum, place),
             Err(fault) => refuse(&acceptor, socket, fault).await,
@@ -50,15 +58,27 @@ pub(super) async fn greet(acceptor: Rc<Acceptor>, mut socket: Socket, place: Pla
     }
 }
 
-/// The first frame, or that it is none but HTTP. Errors come with the number of the request, if it is known.
-async fn first(socket: &mut Socket, reader: &mut FrameReader) -> Result<First, (u64, Error)> {
+/// The first frame, or that it is none but HTTP or a guest. Errors come with the number of the request, if it is known.
+async fn first(
+    acceptor: &Acceptor,
+    socket: &mut Socket,
+    reader: &mut FrameReader,
+) -> Result<First, (u64, Error)> {
+    let guests = acceptor.shared.guests.as_ref();
+    let of_guests = guests.map(|guests| guests.beginning());
     loop {
         let waiting = reader.waiting();
         if waiting.starts_with(http::GET) {
             return Ok(First::Http);
         }
-        let may_be_http = !waiting.is_empty() && http::GET.starts_with(waiting);
-        if !may_be_http && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
+        if let (Some(guests), Some(beginning)) = (guests, of_guests)
+            && waiting.starts_with(beginning)
+        {
+            return Ok(First::Guest(Arc::clone(guests)));
+        }
+        let may_begin = |beginning: &[u8]| !waiting.is_empty() && beginning.starts_with(waiting);
+        let may_be_other = may_begin(http::GET) || of_guests.is_some_and(may_begin);
+        if !may_be_other && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
             let (request, checksum) = (frame.header.request, frame.header.checksum);
             return match Message::from_frame(frame).map_err(|error| (request, error))? {
                 Message::Hello(hello) => Ok(First::Hello { hello, checksum }),
@@ -81,7 +101,7 @@ fn check(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
     if !bool::from(hello.token.ct_eq(&acceptor.shared.config.token)) {
         return fault(FaultKind::BadToken, "the token is not the one of this cluster".to_owned());
     }
-    let lanes = acceptor.lanes.len();
+    let lanes = acceptor.lanes.count();
     if usize::from(hello.lane) >= lanes {
         let text = format!("lane {} is wanted, this process has {lanes}, counted from 0", hello.lane);
         return fault(FaultKind::NotFound, text);
@@ -97,13 +117,12 @@ fn hand_on(
     checksum: bool,
     place: Place,
 ) {
-    let lane = &acceptor.lanes[usize::from(hello.lane)];
+    let lane = hello.lane;
     match socket.detach() {
         Ok(socket) => {
             let hello = Message::Hello(hello);
             let greeted = Greeted { socket, reader, hello, checksum, place };
-            // A lane that is gone is stopping, and closes all connections.
-            let _ = lane.send(Incoming::Connection(Box::new(greeted)));
+            acceptor.lanes.hand_on(lane, greeted);
         }
         Err(error) => tracing::warn!(%error, "cannot hand a connection to its lane"),
     }

@@ -1,11 +1,6 @@
 //! The two questions that are answered to HTTP: `/metrics` and `/health`.
 
-use std::time::Duration;
-
-use tokio::sync::oneshot;
-use tokio::time::timeout;
-
-use super::accept::{Acceptor, Incoming};
+use super::accept::Acceptor;
 use super::socket::Socket;
 
 /// How such a request begins.
@@ -13,8 +8,6 @@ pub(super) const GET: &[u8] = b"GET ";
 
 /// Most bytes of a request.
 const REQUEST_BYTES: usize = 8 << 10;
-/// A lane that does not answer for so long is not well.
-const LANE_TIME: Duration = Duration::from_secs(2);
 
 /// Answers one request, whose first bytes have come.
 pub(super) async fn answer(
@@ -36,34 +29,21 @@ pub(super) async fn answer(
     match path.unwrap_or_default() {
         b"/metrics" => match metrics(acceptor).await {
             Ok(text) => respond(socket, "200 OK", &text).await,
-            Err(lane) => respond(socket, "503 Service Unavailable", &unwell(lane)).await,
+            Err(text) => respond(socket, "503 Service Unavailable", &(text + "\n")).await,
         },
-        b"/health" => match metrics(acceptor).await {
-            Ok(_) => respond(socket, "200 OK", "ok\n").await,
-            Err(lane) => respond(socket, "503 Service Unavailable", &unwell(lane)).await,
+        b"/health" => match acceptor.lanes.check().await {
+            Ok(()) => respond(socket, "200 OK", "ok\n").await,
+            Err(text) => respond(socket, "503 Service Unavailable", &(text + "\n")).await,
         },
         _ => respond(socket, "404 Not Found", "there are /metrics and /health\n").await,
     }
 }
 
-fn unwell(lane: usize) -> String {
-    format!("lane {lane} did not answer in {} s\n", LANE_TIME.as_secs())
-}
-
-/// Of all lanes, or the one that did not answer.
-async fn metrics(acceptor: &Acceptor) -> Result<String, usize> {
+/// Of the connections and all lanes, or which lane did not answer.
+async fn metrics(acceptor: &Acceptor) -> Result<String, String> {
     let mut text = String::new();
     acceptor.shared.counters.text(&mut text);
-    let mut replies = Vec::new();
-    for (lane, sender) in acceptor.lanes.iter().enumerate() {
-        let (reply, answered) = oneshot::channel();
-        sender.send(Incoming::Metrics(reply)).map_err(|_| lane)?;
-        replies.push(answered);
-    }
-    for (lane, answered) in replies.into_iter().enumerate() {
-        let Ok(Ok(of_lane)) = timeout(LANE_TIME, answered).await else { return Err(lane) };
-        text.push_str(&of_lane);
-    }
+    text += &acceptor.lanes.metrics().await?;
     Ok(text)
 }
 

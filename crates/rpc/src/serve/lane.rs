@@ -82,6 +82,7 @@ pub(super) fn run(
                     tokio::task::spawn_local(connection::run(Rc::clone(&this), next_id, *greeted));
                     next_id += 1;
                 }
+                Some(Incoming::Wake) => this.on_time(),
                 Some(Incoming::Metrics(reply)) => {
                     let mut text = String::new();
                     this.state.borrow().service.metrics(&mut text);
@@ -154,6 +155,11 @@ impl Lane {
                 link.close();
             }
         }
+    }
+
+    fn on_time(&self) {
+        self.call(|service, now, out| service.on_time(now, out));
+        self.flush();
     }
 
     fn now(&self) -> Duration {
@@ -241,8 +247,7 @@ impl Lane {
                     first_of(tokio::time::sleep_until(due), self.timer.notified()).await;
                 }
                 Some(_) => {
-                    self.call(|service, now, out| service.on_time(now, out));
-                    self.flush();
+                    self.on_time();
                     tokio::time::sleep(TIMER_PAUSE).await;
                 }
             }

@@ -5,8 +5,10 @@ mod accept;
 mod connection;
 mod counters;
 mod greet;
+mod guest;
 mod http;
 mod lane;
+mod lanes;
 mod link;
 mod listener;
 mod socket;
@@ -14,6 +16,8 @@ mod socket;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use guest::{Guests, House, Line, Visit};
+pub use lanes::Lanes;
 pub use listener::Listener;
 
 use crate::error::Error;
@@ -38,6 +42,7 @@ pub struct ServeConfig {
 struct Shared {
     config: Arc<ServeConfig>,
     counters: Arc<Counters>,
+    guests: Option<Arc<dyn Guests>>,
     stop: Stop,
     /// The 0 of all times.
     started: Instant,
@@ -50,9 +55,31 @@ pub fn serve(
     config: ServeConfig,
     stop: Stop,
 ) -> Result<(), Error> {
+    run(listeners, services, config, None, stop)
+}
+
+/// The same, with guests at the same listeners.
+pub fn serve_with(
+    listeners: Vec<Listener>,
+    services: Vec<Box<dyn Service>>,
+    config: ServeConfig,
+    guests: Arc<dyn Guests>,
+    stop: Stop,
+) -> Result<(), Error> {
+    run(listeners, services, config, Some(guests), stop)
+}
+
+fn run(
+    listeners: Vec<Listener>,
+    services: Vec<Box<dyn Service>>,
+    config: ServeConfig,
+    guests: Option<Arc<dyn Guests>>,
+    stop: Stop,
+) -> Result<(), Error> {
     let shared = Shared {
         config: Arc::new(config),
         counters: Arc::new(Counters::default()),
+        guests,
         stop,
         started: Instant::now(),
     };
@@ -76,7 +103,10 @@ pub fn serve(
         }
         lanes.push(sender);
     }
-    let stop = shared.stop.clone();
+    let (stop, lanes) = (shared.stop.clone(), Lanes::new(lanes));
+    if let Some(guests) = &shared.guests {
+        guests.begin(lanes.clone());
+    }
     let accepted = Acceptor::new(lanes, shared).run(&listeners);
     drop(listeners);
     stop.raise();

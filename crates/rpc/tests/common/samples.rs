@@ -228,7 +228,7 @@ fn others() -> Vec<(&'static str, Message)> {
                 retry_after_ms: 50,
             }),
         ),
-        ("control", Message::Control(Control { request: 32, body: ControlBody::Submitted { job: 2 } })),
+        ("control", Message::Control(Control { request: 32, body: ControlBody::Heard { count: 2 } })),
     ]
 }
 

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use rpc::ask::ask;
-use rpc::message::ControlBody;
+use control::Client;
 
 use super::places::{master, master_arg, token, token_arg};
 use super::print_text;
@@ -31,12 +30,8 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master(matches)?, token(matches)?);
     let job = matches.get_one::<u32>("job").copied().expect("clap asks for it");
-    let answer =
-        ask(&address, &token, ControlBody::Cancel { job }, ANSWER_LIMIT).map_err(Error::server(&address))?;
-    let ControlBody::Cancelled { was_live } = answer else {
-        let text = format!("the master answered with {answer:?}");
-        return Err(Error::Cluster { text, exit: Exit::Internal });
-    };
+    let client = Client::new(address.clone(), &token);
+    let was_live = client.cancel(job, ANSWER_LIMIT).map_err(Error::master(&address))?;
     print_text(&if was_live {
         format!("job {job} is told to stop\n")
     } else {

@@ -5,9 +5,9 @@ mod course;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use rpc::ask::ask;
-use rpc::message::ControlBody;
-use rpc::message::control::{JobState, JobStatus, Member, MemberKind};
+use control::words::Status;
+use control::{Client, JobState, JobStatus};
+use rpc::message::control::{Member, MemberKind};
 use serde_json::{Value, json};
 
 use super::places::{master, master_arg, token, token_arg};
@@ -29,12 +29,8 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master(matches)?, token(matches)?);
-    let answer =
-        ask(&address, &token, ControlBody::AskStatus, ANSWER_LIMIT).map_err(Error::server(&address))?;
-    let ControlBody::Status { members, jobs } = answer else {
-        let text = format!("the master answered a question for its status with {answer:?}");
-        return Err(Error::Cluster { text, exit: Exit::Internal });
-    };
+    let client = Client::new(address.clone(), &token);
+    let Status { members, jobs } = client.status(ANSWER_LIMIT).map_err(Error::master(&address))?;
     if matches.get_flag("json") {
         let members: Vec<Value> =
             members.iter().map(|(member, report)| json!({"member": member, "report": report})).collect();

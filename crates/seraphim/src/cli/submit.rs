@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use rpc::ask::{ask, watch};
-use rpc::message::ControlBody;
-use rpc::message::control::{JobState, JobStatus};
+use control::{Client, JobState, JobStatus, Order, SubmissionId};
 
 use super::flags::with_flags;
 use super::places::{master, master_arg, token, token_arg};
@@ -18,7 +16,7 @@ use crate::job::keys;
 use crate::job::raw::RawJob;
 use crate::report::Report;
 
-/// Longest wait for an answer of the master.
+/// Longest wait for an answer of the master, all attempts included.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) fn command() -> Command {
@@ -45,30 +43,28 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let job = TrainJob::check(&raw)?;
     (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let (address, token) = (master(matches)?, token(matches)?);
-    let body = ControlBody::Submit {
+    let order = Order {
         title: format!("{} on {}", job.algorithm, job.input.data.join(", ")),
-        job: serde_json::to_value(&raw).expect("texts are always JSON"),
+        spec: serde_json::to_value(&raw).expect("texts are always JSON"),
         servers: job.size.map_or(1, |size| size.servers),
         workers: job.size.map_or(1, |size| size.workers),
     };
-    let answer = ask(&address, &token, body, ANSWER_LIMIT).map_err(Error::server(&address))?;
-    let ControlBody::Submitted { job: number } = answer else {
-        let text = format!("the master answered a job with {answer:?}");
-        return Err(Error::Cluster { text, exit: Exit::Internal });
-    };
+    let client = Client::new(address.clone(), &token);
+    let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
+    let number = submitted.map_err(Error::master(&address))?;
     if matches.get_flag("detach") {
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
     }
     let mut last: Option<JobStatus> = None;
-    watch(&address, &token, number, |status| {
+    let watched = client.watch(number, |status| {
         if !job.manner.quiet {
             tell(last.as_ref(), status);
         }
         last = Some(status.clone());
-        matches!(status.state, JobState::Queued | JobState::Running)
-    })
-    .map_err(Error::server(&address))?;
+        true
+    });
+    watched.map_err(Error::master(&address))?;
     finish(last, &job)
 }
 

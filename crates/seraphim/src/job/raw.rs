@@ -71,9 +71,30 @@ impl RawJob {
             path: path.into(),
             message: e.to_string().trim_end().to_owned(),
         })?;
+        Self::from_table(table, &path.display().to_string())
+    }
+
+    /// Reads a submitted job: what `submit` sends, or an object with the keys of a job file, as other clients send it.
+    pub fn from_submitted(job: &serde_json::Value) -> Result<Self, Error> {
+        /// What messages call it.
+        const PLACE: &str = "the submitted job";
+        let unreadable = |error: &dyn std::fmt::Display| Error::Request {
+            what: format!("{PLACE} cannot be read: {error}"),
+            advice: "send an object with the keys of a job file, or use the same release at both ends".into(),
+        };
+        // No key of a job file has this name.
+        if job.get("values").is_some() {
+            return Self::deserialize(job).map_err(|error| unreadable(&error));
+        }
+        let table = toml::Table::deserialize(job).map_err(|error| unreadable(&error))?;
+        Self::from_table(table, PLACE)
+    }
+
+    /// `origin` is for messages.
+    fn from_table(table: toml::Table, origin: &str) -> Result<Self, Error> {
         let mut job = Self::new();
         for (name, value) in table {
-            let place = format!("{}, key {name}", path.display());
+            let place = format!("{origin}, key {name}");
             if name == "algorithm" {
                 job.algorithm = Some(text_of(&value, &place)?);
                 continue;
@@ -81,7 +102,7 @@ impl RawJob {
             let Some(key) = find(Command::Train, &name) else {
                 let names = keys_of(Command::Train).map(|key| key.name).chain(["algorithm"]);
                 let nearest = nearest(&name.replace('-', "_"), names);
-                return Err(Error::UnknownKey { key: name, place: path.display().to_string(), nearest });
+                return Err(Error::UnknownKey { key: name, place: origin.to_owned(), nearest });
             };
             let values = match key.kind {
                 Kind::Pairs => pairs_of(&value, &place)?,

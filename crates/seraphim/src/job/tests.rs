@@ -65,6 +65,34 @@ fn values_out_of_their_range_say_the_range() {
 }
 
 #[test]
+fn a_submitted_job_is_what_submit_sends_or_the_keys_of_a_job_file() {
+    let raw = file(SMALL).unwrap();
+    let sent = serde_json::to_value(&raw).unwrap();
+    let keys: toml::Table = SMALL.parse().unwrap();
+    let written = serde_json::to_value(&keys).unwrap();
+    let wanted = format!("{:?}", TrainJob::check(&raw).unwrap());
+    for submitted in [sent, written] {
+        let job = TrainJob::check(&RawJob::from_submitted(&submitted).unwrap()).unwrap();
+        assert_eq!(format!("{job:?}"), wanted, "{submitted}");
+    }
+}
+
+#[test]
+fn a_submitted_job_that_cannot_be_read_is_refused_with_what_is_wrong() {
+    for (submitted, part) in [
+        (serde_json::json!(null), "cannot be read"),
+        (serde_json::json!([1]), "cannot be read"),
+        (serde_json::json!({ "values": 3 }), "cannot be read"),
+        (serde_json::json!({ "algorithm": "lr", "dta": "x" }), "dta"),
+        (serde_json::json!({ "algorithm": { "a": 1 } }), "algorithm"),
+    ] {
+        let error = RawJob::from_submitted(&submitted).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert_eq!(error.exit(), crate::exit::Exit::Usage);
+    }
+}
+
+#[test]
 fn consistency_is_spelled_as_it_is_read() {
     for text in ["bsp", "asp", "ssp:0", "ssp:4"] {
         assert_eq!(consistency_name(parse_consistency(text).unwrap()), text);

@@ -135,7 +135,7 @@ fn a_batch_is_done_and_answered_in_order() {
     assert_eq!((first.request, refused.request, last.request), (11, 12, 13));
     assert_eq!(refused.kind, FaultKind::NotFound);
     let values = [&first.values, &last.values].map(Clone::clone);
-    assert_eq!(values, [OwnedValues::F64(vec![0.0; 2]), OwnedValues::F64(vec![2.0; 2])]);
+    assert_eq!(values, [0.0, 2.0].map(|value| OwnedValues::F64(vec![value; 2]).into()));
 }
 
 #[test]

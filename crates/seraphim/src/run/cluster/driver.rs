@@ -114,10 +114,7 @@ struct Trained {
 
 impl<'a> Course<'a> {
     fn start(driver: &'a Driver, link: &'a JobLink) -> Result<Self, Error> {
-        let raw: RawJob = serde_json::from_value(link.spec.clone()).map_err(|error| Error::Request {
-            what: format!("the job cannot be read: {error}"),
-            advice: "submit it with a client of this version".into(),
-        })?;
+        let raw = RawJob::from_submitted(&link.spec)?;
         let job = TrainJob::check(&raw)?;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
         if job.input.data.iter().any(|data| data == "-") {

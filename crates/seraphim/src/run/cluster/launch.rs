@@ -11,9 +11,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rpc::ask::{ask, watch};
-use rpc::message::ControlBody;
-use rpc::message::control::JobState;
+use control::{Client, Order, SubmissionId};
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
@@ -106,24 +104,19 @@ fn submit(
     master: &Address,
     processes: &mut Processes,
 ) -> Result<serde_json::Value, Error> {
-    let body = ControlBody::Submit {
+    let order = Order {
         title: raw.algorithm.clone().unwrap_or_default(),
-        job: serde_json::to_value(raw).expect("texts are always JSON"),
+        spec: serde_json::to_value(raw).expect("texts are always JSON"),
         servers: size.servers,
         workers: size.workers,
     };
-    let answer = ask(master, &[], body, START_LIMIT).map_err(Error::server(master))?;
-    let ControlBody::Submitted { job } = answer else {
-        let text = format!("the master answered a job with {answer:?}");
-        return Err(Error::Cluster { text, exit: Exit::Internal });
-    };
+    let client = Client::new(master.clone(), &[]);
+    let job = client.submit(SubmissionId::random(), &order, START_LIMIT).map_err(Error::master(master))?;
     let (news, heard) = channel();
-    let address = master.clone();
     std::thread::spawn(move || {
-        let ended = watch(&address, &[], job, |status| {
-            let live = matches!(status.state, JobState::Queued | JobState::Running);
+        let ended = client.watch(job, |status| {
             // Nobody listens any more when a process has died.
-            live || news.send(status.clone()).is_err()
+            !status.state.is_over() || news.send(status.clone()).is_ok()
         });
         drop(ended);
     });

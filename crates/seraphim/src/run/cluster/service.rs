@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rpc::ask::ask;
-use rpc::message::ControlBody;
+use control::Client;
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
@@ -91,12 +90,9 @@ fn wait_for_servers(
     interrupt: &Interrupt,
 ) -> Result<bool, Error> {
     let deadline = Instant::now() + START_LIMIT;
+    let client = Client::new(master.clone(), &service.token);
     while !interrupt.is_raised() {
-        let answer = ask(master, &service.token, ControlBody::AskStatus, START_LIMIT);
-        let count = match answer.map_err(Error::server(master))? {
-            ControlBody::Status { members, .. } => members.len(),
-            _ => 0,
-        };
+        let count = client.status(START_LIMIT).map_err(Error::master(master))?.members.len();
         if count >= service.servers as usize {
             return Ok(true);
         }

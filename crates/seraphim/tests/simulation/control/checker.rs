@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rpc::message::{JobId, JobState};
+use control::JobState;
+use rpc::message::JobId;
 
 use super::door::is_over;
 use super::history::{Entry, Facts, History, Process, Seen, What, Word};

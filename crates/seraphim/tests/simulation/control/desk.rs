@@ -159,8 +159,7 @@ impl World {
     }
 
     fn look_at_members(&mut self) {
-        let now = self.time();
-        let (members, _) = self.door.status(now);
+        let (members, _) = self.door.status();
         let members: Vec<Seen> = members
             .into_iter()
             .map(|member| Seen {
@@ -183,8 +182,7 @@ impl World {
     }
 
     fn look_at_jobs(&mut self) {
-        let now = self.time();
-        let (_, jobs) = self.door.status(now);
+        let (_, jobs) = self.door.status();
         let states: BTreeMap<_, _> = jobs.into_iter().map(|job| (job.id, job.state)).collect();
         for (job, state) in &states {
             if self.states.get(job) != Some(state) {

@@ -3,20 +3,22 @@
 
 use std::time::Duration;
 
+use control::{Answer, ClientId, ClientWord, JobState, JobStatus, Order, SubmissionId};
 use master::runner::{RunnerOrder, RunnerWord};
 use master::{MasterState, Settings};
 use rpc::Message;
-use rpc::message::{Control, ControlBody, JobId, JobState, JobStatus, Member};
+use rpc::message::{JobId, Member};
 use rpc::service::{ConnectionId, Effect, Service};
 use serde_json::Value;
 
-/// The connection of the client, beyond those of members.
-const CLIENT: ConnectionId = u64::MAX;
+/// The one client.
+const CLIENT: ClientId = 1;
 
 /// The master.
 #[derive(Debug)]
 pub(crate) struct Door {
     state: MasterState,
+    submission_count: u128,
 }
 
 /// What a client asks for.
@@ -28,52 +30,44 @@ pub(crate) struct Wish {
 
 impl Door {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { state: MasterState::new(settings, 1) }
+        Self { state: MasterState::new(settings, 1), submission_count: 0 }
     }
 
     /// The number of the job, or `None` when the master refuses it.
-    pub(crate) fn submit(&mut self, now: Duration, wish: Wish, out: &mut Vec<Effect>) -> Option<JobId> {
+    pub(crate) fn submit(&mut self, wish: Wish) -> Option<JobId> {
         let Wish { servers, workers } = wish;
-        let body = ControlBody::Submit { title: "a job".into(), job: Value::Null, servers, workers };
-        match self.ask(now, body, out)? {
-            ControlBody::Submitted { job } => Some(job),
+        self.submission_count += 1;
+        let id = SubmissionId(self.submission_count.to_le_bytes());
+        let order = Order { title: "a job".into(), spec: Value::Null, servers, workers };
+        match self.ask(ClientWord::Submit { id, order })? {
+            Answer::Submitted { job } => Some(job),
             _ => None,
         }
     }
 
     /// Whether the job was still under way; `None` when the master does not know it.
-    pub(crate) fn cancel(&mut self, now: Duration, job: JobId, out: &mut Vec<Effect>) -> Option<bool> {
-        match self.ask(now, ControlBody::Cancel { job }, out)? {
-            ControlBody::Cancelled { was_live } => Some(was_live),
+    pub(crate) fn cancel(&mut self, job: JobId) -> Option<bool> {
+        match self.ask(ClientWord::Cancel { job })? {
+            Answer::Cancelled { was_live } => Some(was_live),
             _ => None,
         }
     }
 
     /// Who lives, and the jobs that are remembered.
-    pub(crate) fn status(&mut self, now: Duration) -> (Vec<Member>, Vec<JobStatus>) {
-        match self.ask(now, ControlBody::AskStatus, &mut Vec::new()) {
-            Some(ControlBody::Status { members, jobs }) => {
-                (members.into_iter().map(|(member, _)| member).collect(), jobs)
+    pub(crate) fn status(&mut self) -> (Vec<Member>, Vec<JobStatus>) {
+        match self.ask(ClientWord::Status) {
+            Some(Answer::Status(status)) => {
+                (status.members.into_iter().map(|(member, _)| member).collect(), status.jobs)
             }
             other => panic!("asking for the status is answered with it, not with {other:?}"),
         }
     }
 
-    /// What the master says to the client, if it is no fault; everything else that it does is left in `out`.
-    fn ask(&mut self, now: Duration, body: ControlBody, out: &mut Vec<Effect>) -> Option<ControlBody> {
-        let mut effects = Vec::new();
-        self.state.on_message(now, CLIENT, Message::Control(Control { request: 1, body }), &mut effects);
-        let mut answer = None;
-        for effect in effects {
-            match effect {
-                Effect::Send { connection: CLIENT, message: Message::Control(control) } => {
-                    answer = answer.or(Some(control.body));
-                }
-                Effect::Send { connection: CLIENT, .. } => {}
-                other => out.push(other),
-            }
-        }
-        answer
+    /// What the master says to the client, if it is no fault.
+    fn ask(&mut self, word: ClientWord) -> Option<Answer> {
+        self.state.on_client(CLIENT, word);
+        let given = self.state.take_answers().into_iter().find(|(client, _)| *client == CLIENT);
+        given.and_then(|(_, given)| given.ok())
     }
 
     pub(crate) fn hear(
@@ -107,8 +101,8 @@ impl Door {
     }
 
     /// What is left when nobody is there any more: jobs that are remembered, and a text if it still knows a connection.
-    pub(crate) fn rest(&mut self, now: Duration) -> (usize, Option<String>) {
-        let count = self.status(now).1.len();
+    pub(crate) fn rest(&mut self) -> (usize, Option<String>) {
+        let count = self.status().1.len();
         let text = format!("{:?}", self.state);
         let is_empty = text.contains("living: {}") && text.contains("by_connection: {}");
         (count, (!is_empty).then(|| text.chars().take(2_000).collect()))

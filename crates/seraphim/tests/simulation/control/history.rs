@@ -1,6 +1,7 @@
 //! What went into the master, what came out, and what its members and runners heard: all that the checker knows.
 
-use rpc::message::{JobId, JobState};
+use control::JobState;
+use rpc::message::JobId;
 
 /// A process that fills a seat, one of many in a run.
 pub(crate) type Process = usize;

@@ -36,11 +36,10 @@ impl World {
             return self.schedule.put(self.master_stands_until, Event::Submit);
         }
         let wish = Wish { servers: self.random.below(3) as u32, workers: self.random.below(3) as u32 };
-        let (now, mut effects) = (self.time(), Vec::new());
-        let job = self.door.submit(now, wish, &mut effects);
+        let job = self.door.submit(wish);
         self.submitted.extend(job);
         self.note(What::Submitted { job, servers: wish.servers, workers: wish.workers });
-        self.master_did(effects, false);
+        self.master_did(Vec::new(), false);
     }
 
     pub(crate) fn cancel_any(&mut self) {
@@ -61,10 +60,9 @@ impl World {
     }
 
     fn cancel(&mut self, job: JobId) {
-        let (now, mut effects) = (self.time(), Vec::new());
-        let was_live = self.door.cancel(now, job, &mut effects);
+        let was_live = self.door.cancel(job);
         self.note(What::Cancelled { job, was_live });
-        self.master_did(effects, false);
+        self.master_did(Vec::new(), false);
     }
 
     /// An order of the master to the process around it.

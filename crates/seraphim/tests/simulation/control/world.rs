@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use control::JobState;
 use master::{Broken, Settings};
 use math::random::Stream;
-use rpc::message::{JobId, JobState};
+use rpc::message::JobId;
 
 use super::door::Door;
 use super::history::{Entry, History, Process, Seen, What};
@@ -257,8 +258,7 @@ impl World {
     /// Nothing may be left but jobs that have ended, as many as are to be shown.
     fn end(&mut self) {
         self.is_over = true;
-        let now = self.time();
-        let (job_count, rest) = self.door.rest(now);
+        let (job_count, rest) = self.door.rest();
         if job_count > self.scenario.settings.ended_job_limit {
             self.history.seen.push(format!("at the end {job_count} jobs are remembered"));
         }

@@ -1,0 +1,202 @@
+//! The end that calls: blocking, one connection a call. Every wait has a limit, which the other end is told as the deadline
+//! of the call.
+
+use std::error::Error as _;
+use std::time::{Duration, Instant};
+
+use rpc::Address;
+use rpc::message::{FaultKind, JobId};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use tonic::{Code, Request};
+
+use crate::codes;
+use crate::convert;
+use crate::error::Error;
+use crate::limits::{ANSWER_BYTES, REQUEST_BYTES};
+use crate::line::{Line, Other};
+use crate::pb;
+use crate::pb::health::health_check_response::ServingStatus;
+use crate::pb::health::health_client::HealthClient;
+use crate::pb::jobs_client::JobsClient;
+use crate::words::{JobStatus, Order, Status, SubmissionId};
+
+/// Longest wait for a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+/// A submission that is not answered for so long is sent again on another connection.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(3);
+/// Time between two attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A master that has no news for so long is asked whether it is well.
+const SIGN_EVERY: Duration = Duration::from_secs(5);
+
+/// Calls a master.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: Address,
+    token: Vec<u8>,
+}
+
+impl Client {
+    /// `token`: the shared secret; empty: none.
+    pub fn new(address: Address, token: &[u8]) -> Self {
+        Self { address, token: token.to_vec() }
+    }
+
+    /// Submits a job, again and again until it is answered or `limit` has passed; the id sees to it that it runs once. When
+    /// nobody takes the first connection, that is said at once.
+    pub fn submit(&self, id: SubmissionId, order: &Order, limit: Duration) -> Result<JobId, Error> {
+        let request = convert::request(id, order);
+        let deadline = Instant::now() + limit;
+        let runtime = runtime()?;
+        let mut was_connected = false;
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now()).min(ATTEMPT_LIMIT);
+            let attempt = self
+                .call(rest, async |mut jobs, limit| jobs.submit(with_deadline(request.clone(), limit)).await);
+            let error = match runtime.block_on(attempt) {
+                Ok(reply) => return Ok(reply.job),
+                Err(error) => error,
+            };
+            was_connected |= !matches!(error, Error::Connect { .. });
+            let goes_on = was_connected && error.is_unanswered();
+            if !goes_on || deadline.saturating_duration_since(Instant::now()) < RETRY_PAUSE {
+                return Err(error);
+            }
+            tracing::debug!(%error, "a submission was not answered and is sent again");
+            std::thread::sleep(RETRY_PAUSE);
+        }
+    }
+
+    /// Who is there, and which jobs.
+    pub fn status(&self, limit: Duration) -> Result<Status, Error> {
+        let call = self.call(limit, async |mut jobs, limit| {
+            jobs.status(with_deadline(pb::StatusRequest {}, limit)).await
+        });
+        convert::status(runtime()?.block_on(call)?).map_err(|problem| Error::Answer { problem })
+    }
+
+    /// Ends a job at its next step; whether it was still under way.
+    pub fn cancel(&self, job: JobId, limit: Duration) -> Result<bool, Error> {
+        let call = self.call(limit, async |mut jobs, limit| {
+            jobs.cancel(with_deadline(pb::CancelRequest { job }, limit)).await
+        });
+        Ok(runtime()?.block_on(call)?.was_live)
+    }
+
+    /// Whether the process is well, a master or a server.
+    pub fn is_well(&self, limit: Duration) -> Result<bool, Error> {
+        runtime()?.block_on(async {
+            let line = self.open(limit).await?;
+            is_well(&line, limit).await
+        })
+    }
+
+    /// Calls `see` with the job as it is, and after changes, until it has ended or `see` says `false`. A master that is
+    /// quiet is asked now and then whether it is well.
+    pub fn watch(&self, job: JobId, mut see: impl FnMut(&JobStatus) -> bool) -> Result<(), Error> {
+        runtime()?.block_on(async {
+            let line = self.open(CONNECT_LIMIT).await?;
+            let mut jobs = jobs(&line);
+            let asked = jobs.watch(pb::WatchRequest { job });
+            let mut news = within(SIGN_EVERY, &line, asked).await?.into_inner();
+            loop {
+                let Ok(next) = timeout(SIGN_EVERY, news.message()).await else {
+                    is_well(&line, SIGN_EVERY).await?;
+                    continue;
+                };
+                let Some(status) = next.map_err(|status| error_of(&line, &status))? else {
+                    return Err(Error::Lost { problem: "the master said no more of the job".into() });
+                };
+                let status = convert::job(status).map_err(|problem| Error::Answer { problem })?;
+                let goes_on = see(&status);
+                if status.state.is_over() || !goes_on {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// Connects and calls, all of it within the limit.
+    async fn call<T>(
+        &self,
+        limit: Duration,
+        call: impl AsyncFnOnce(JobsClient<Line>, Duration) -> Result<tonic::Response<T>, tonic::Status>,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + limit;
+        let line = self.open(limit).await?;
+        let rest = deadline.saturating_duration_since(Instant::now());
+        Ok(within(rest, &line, call(jobs(&line), rest)).await?.into_inner())
+    }
+
+    async fn open(&self, limit: Duration) -> Result<Line, Error> {
+        let limit = limit.min(CONNECT_LIMIT);
+        match timeout(limit, Line::open(&self.address, &self.token)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(Error::TimedOut { during: "to the wish to connect", limit }),
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| Error::System { what: "cannot start a runtime", source })
+}
+
+/// The place has no name: the connection is there already.
+fn origin() -> http::Uri {
+    http::Uri::from_static("http://seraphim")
+}
+
+fn jobs(line: &Line) -> JobsClient<Line> {
+    JobsClient::with_origin(line.clone(), origin())
+        .max_encoding_message_size(REQUEST_BYTES)
+        .max_decoding_message_size(ANSWER_BYTES)
+}
+
+async fn is_well(line: &Line, limit: Duration) -> Result<bool, Error> {
+    let mut health = HealthClient::with_origin(line.clone(), origin());
+    let asked = health.check(with_deadline(pb::health::HealthCheckRequest::default(), limit));
+    let reply = within(limit, line, asked).await?.into_inner();
+    Ok(reply.status() == ServingStatus::Serving)
+}
+
+fn with_deadline<T>(message: T, limit: Duration) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(limit);
+    request
+}
+
+async fn within<T>(
+    limit: Duration,
+    line: &Line,
+    call: impl Future<Output = Result<T, tonic::Status>>,
+) -> Result<T, Error> {
+    match timeout(limit, call).await {
+        Ok(answered) => answered.map_err(|status| error_of(line, &status)),
+        Err(_) => Err(Error::TimedOut { during: "to a call", limit }),
+    }
+}
+
+/// A status without a cause was said by the other end.
+fn error_of(line: &Line, status: &tonic::Status) -> Error {
+    match line.other() {
+        // Frames are spoken there, and nothing else.
+        Some(Other::Fault(fault)) if fault.kind == FaultKind::BadFrame => return Error::Language,
+        Some(Other::Fault(fault)) => {
+            return Error::Refused { code: codes::code(fault.kind), text: fault.text.clone() };
+        }
+        Some(Other::Unknown) => return Error::Language,
+        None => {}
+    }
+    let mut cause = status.source();
+    if cause.is_none() && status.code() != Code::Unknown {
+        return Error::Refused { code: status.code(), text: status.message().to_owned() };
+    }
+    let mut problem = status.message().to_owned();
+    while let Some(error) = cause {
+        problem = error.to_string();
+        cause = error.source();
+    }
+    Error::Lost { problem }
+}

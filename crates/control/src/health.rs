@@ -1,0 +1,49 @@
+//! The service `grpc.health.v1.Health`: the question that every tool knows, answered like `GET /health`.
+
+use rpc::serve::Lanes;
+use tonic::{Request, Response, Status};
+
+use crate::pb::health::health_check_response::ServingStatus;
+use crate::pb::health::health_server::Health;
+use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};
+
+/// Asks all lanes.
+#[derive(Clone, Debug)]
+pub(crate) struct Pulse {
+    /// `None` before the process serves.
+    pub(crate) lanes: Option<Lanes>,
+    /// Names of the services that are here.
+    pub(crate) services: &'static [&'static str],
+}
+
+#[tonic::async_trait]
+impl Health for Pulse {
+    type WatchStream = tokio_stream::Empty<Result<HealthCheckResponse, Status>>;
+
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        let service = request.into_inner().service;
+        if !service.is_empty() && !self.services.contains(&service.as_str()) {
+            let text = format!("no service {service:?} is here, there are {:?}", self.services);
+            return Err(Status::not_found(text));
+        }
+        let answered = match &self.lanes {
+            Some(lanes) => lanes.check().await,
+            None => Err("the process has not begun to serve".to_owned()),
+        };
+        if let Err(text) = &answered {
+            tracing::warn!(text, "not well");
+        }
+        let status = if answered.is_ok() { ServingStatus::Serving } else { ServingStatus::NotServing };
+        Ok(Response::new(HealthCheckResponse { status: status.into() }))
+    }
+
+    async fn watch(
+        &self,
+        _request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        Err(Status::unimplemented("health is not watched here: call Check now and then"))
+    }
+}

@@ -1,0 +1,197 @@
+//! A process with one lane that answers frames, and a clerk of the test's own; calls made by hand.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use control::{Answer, Call, Clerk, Client, Door, Reply};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rpc::message::{Done, Fault, Mark, Welcome};
+use rpc::serve::Lanes;
+use rpc::{Address, ConnectionId, Effect, Limits, Listener, Message, ServeConfig, Service, Stop, serve_with};
+
+/// Longest wait for anything that must come.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+/// The secret of the process.
+pub(crate) const TOKEN: &[u8] = b"secret";
+
+/// Welcomes everybody and answers every tick.
+struct Echo;
+
+impl Service for Echo {
+    fn on_message(
+        &mut self,
+        _now: Duration,
+        connection: ConnectionId,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        let applied = Mark::default();
+        let message = match message {
+            Message::Hello(hello) => Message::Welcome(Welcome {
+                request: hello.request,
+                incarnation: 1,
+                lanes: 1,
+                window_bytes: 1 << 20,
+                applied,
+                clock: 0,
+                minimum: 0,
+            }),
+            Message::Tick(tick) => Message::Done(Done { request: tick.request, minimum: 0, applied }),
+            other => panic!("not expected: {}", other.kind_name()),
+        };
+        out.push(Effect::Send { connection, message });
+    }
+
+    fn on_closed(&mut self, _now: Duration, _connection: ConnectionId, _out: &mut Vec<Effect>) {}
+
+    fn on_time(&mut self, _now: Duration, _out: &mut Vec<Effect>) {}
+
+    fn next_time(&self) -> Option<Duration> {
+        None
+    }
+
+    fn metrics(&self, _out: &mut String) {}
+}
+
+/// What becomes of a call.
+pub(crate) enum Does {
+    Gives(Answer),
+    Refuses(Fault),
+    /// The way back is kept.
+    Waits,
+}
+
+/// Does with a call what the test wants.
+pub(crate) struct TestClerk {
+    answer: Box<dyn Fn(&Call) -> Does + Send + Sync>,
+    pub(crate) kept: Mutex<Vec<Reply>>,
+}
+
+impl std::fmt::Debug for TestClerk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TestClerk")
+    }
+}
+
+impl Clerk for TestClerk {
+    fn begin(&self, _lanes: Lanes) {}
+
+    fn hear(&self, call: Call) -> Result<(), Fault> {
+        let reply = match (self.answer)(&call) {
+            Does::Gives(answer) => call.reply.give(Ok(answer)),
+            Does::Refuses(fault) => return Err(fault),
+            Does::Waits => Some(call.reply),
+        };
+        self.kept.lock().unwrap().extend(reply);
+        Ok(())
+    }
+}
+
+/// Served until it is dropped.
+pub(crate) struct Served {
+    pub(crate) address: Address,
+    pub(crate) clerk: Arc<TestClerk>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A frame connection that says nothing is closed after so long, and so is a call that shows no token.
+pub(crate) fn impatient() -> Limits {
+    Limits { hello_time: Duration::from_millis(300), ..Limits::default() }
+}
+
+impl Served {
+    pub(crate) fn master(limits: Limits, answer: impl Fn(&Call) -> Does + Send + Sync + 'static) -> Self {
+        let clerk = Arc::new(TestClerk { answer: Box::new(answer), kept: Mutex::default() });
+        Self::start(limits, Door::of_master(Arc::clone(&clerk) as Arc<dyn Clerk>), clerk)
+    }
+
+    pub(crate) fn member() -> Self {
+        let clerk = Arc::new(TestClerk { answer: Box::new(|_| Does::Waits), kept: Mutex::default() });
+        Self::start(Limits::default(), Door::of_member(), clerk)
+    }
+
+    fn start(limits: Limits, door: Door, clerk: Arc<TestClerk>) -> Self {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let (address, stop) = (listener.address().clone(), Stop::new());
+        let config = ServeConfig { token: TOKEN.to_vec(), limits };
+        let raised = stop.clone();
+        let thread = std::thread::spawn(move || {
+            serve_with(vec![listener], vec![Box::new(Echo)], config, Arc::new(door), raised).unwrap();
+        });
+        Self { address, clerk, stop, thread: Some(thread) }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.address.clone(), TOKEN)
+    }
+
+    pub(crate) fn place(&self) -> String {
+        let Address::Tcp(place) = &self.address else { panic!("{}", self.address) };
+        place.clone()
+    }
+
+    /// Sends bytes and waits for the close; what came, and how long it took.
+    pub(crate) fn say(&self, bytes: &[u8]) -> (Vec<u8>, Duration) {
+        let start = Instant::now();
+        let mut stream = TcpStream::connect(self.place()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        (answer, start.elapsed())
+    }
+
+    /// The value of a counter of connections.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let (text, _) = self.say(b"GET /metrics HTTP/1.1\r\n\r\n");
+        let text = String::from_utf8(text).unwrap();
+        let name = format!("seraphim_rpc_{name} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&name));
+        value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.stop.raise();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    /// A call made by hand; code and text of its end.
+    pub(crate) fn call(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u32, String) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stream = tokio::net::TcpStream::connect(self.place()).await.unwrap();
+            let opened = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+            let (mut sender, connection) = opened.await.unwrap();
+            tokio::spawn(connection);
+            let mut request = http::Request::post(format!("http://test{path}"))
+                .header("content-type", "application/grpc")
+                .header("te", "trailers");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(Full::new(bytes::Bytes::from(body))).unwrap();
+            let response = sender.send_request(request).await.unwrap();
+            let (head, body) = response.into_parts();
+            let trailers = body.collect().await.unwrap().trailers().cloned().unwrap_or_default();
+            let find = |name| head.headers.get(name).or_else(|| trailers.get(name)).cloned();
+            let code = find("grpc-status").unwrap().to_str().unwrap().parse().unwrap();
+            let text = find("grpc-message").map(|text| text.to_str().unwrap().to_owned());
+            (code, text.unwrap_or_default().replace("%20", " "))
+        })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,93 @@
+//! What clients of a cluster of processes are promised over gRPC: the commands with a token, health of masters and servers,
+//! and jobs of clients in other languages.
+#![cfg(unix)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::cluster::{Cluster, Process};
+use common::{Folder, bytes_of, clicks, fail, succeed};
+use control::{Client, JobState, Order, SubmissionId};
+use serde_json::json;
+
+/// Longest wait for an answer.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn client(place: &str) -> Client {
+    Client::new(place.parse().expect("it is an address"), b"")
+}
+
+#[test]
+fn the_commands_need_the_token_of_the_master_and_say_so() {
+    let folder = Folder::new();
+    let (right, wrong) = (folder.write("right", "secret\n"), folder.write("wrong", "sesame\n"));
+    let mut master = Process::start(&["master", "--listen", "127.0.0.1:0", "--token-file", &right]);
+    let line = master.wait_for("master is ready");
+    let at = line.find("127.0.0.1:").unwrap_or_else(|| panic!("no address in {line}"));
+    let place: String = line[at..].chars().take_while(|c| c.is_ascii_digit() || ".:".contains(*c)).collect();
+    let data = folder.write("train.libsvm", clicks(50, 1));
+    let model = folder.path("model");
+    let submit = ["submit", "lr", "--data", &data, "--model", &model];
+    for command in [&["status"][..], &["cancel", "1"], &submit] {
+        let there = [command, &["--master", &place]].concat();
+        let error = fail(5, &there);
+        assert!(error.contains("a token is needed here") && error.contains(&place), "{error}");
+        let error = fail(5, &[&there[..], &["--token-file", &wrong]].concat());
+        assert!(error.contains("not the one of this cluster"), "{error}");
+    }
+    let with = ["--master", &place, "--token-file", &right];
+    assert!(succeed(&[&["status"][..], &with].concat()).contains("0 jobs"), "nothing was submitted");
+    let number = succeed(&[&submit[..], &with, &["--detach"]].concat());
+    assert_eq!(number, "1\n");
+    assert!(succeed(&[&["cancel", "1"][..], &with].concat()).contains("told to stop"));
+    let error = fail(5, &[&["cancel", "9"][..], &with].concat());
+    assert!(error.contains("no job 9 is known here"), "{error}");
+}
+
+#[test]
+fn masters_and_servers_answer_for_their_health() {
+    let cluster = Cluster::start(1, 0, 0);
+    let status = cluster.wait_until(|_| true);
+    let server = status["members"][0]["member"]["addresses"][0].as_str().expect("it says where it is");
+    for place in [server, &cluster.address] {
+        assert!(client(place).is_well(LIMIT).expect("health is answered"), "{place}");
+    }
+    let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();
+    assert!(error.contains("this is no master"), "{error}");
+}
+
+#[test]
+fn a_job_of_a_client_in_another_language_gives_the_same_model() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let (alone, model) = (folder.path("alone"), folder.path("model"));
+    succeed(&["train", "lr", "--data", &data, "--model", &alone, "--tasks", "2", "--set", "epochs=2"]);
+    let cluster = Cluster::start(1, 2, 0);
+    let spec =
+        json!({ "algorithm": "lr", "data": [data], "model": model, "tasks": 2, "set": { "epochs": 2 } });
+    let order = Order { title: "from elsewhere".into(), spec, servers: 1, workers: 2 };
+    let client = client(&cluster.address);
+    let job = client.submit(SubmissionId::random(), &order, LIMIT).expect("the job is taken");
+    let mut last = None;
+    let see = |status: &control::JobStatus| {
+        last = Some((status.state, status.error.clone()));
+        true
+    };
+    client.watch(job, see).expect("the job ends");
+    assert_eq!(last, Some((JobState::Done, None)));
+    assert!(bytes_of(&model) == bytes_of(&alone), "the model has other bytes");
+    let unknown = Order { spec: json!({ "algorithm": "lr", "dta": "x" }), ..order };
+    let job = client
+        .submit(SubmissionId::random(), &unknown, LIMIT)
+        .expect("the runner looks at it, not the master");
+    let mut error = None;
+    client
+        .watch(job, |status| {
+            error = status.error.clone();
+            true
+        })
+        .expect("the job ends");
+    let error = error.expect("it failed");
+    assert!(error.contains("dta") && error.contains("did you mean"), "{error}");
+}
