@@ -39,7 +39,8 @@ fn layout(wire: WireType) -> JobLayout {
         lanes: (0..LANES).map(lane).collect(),
         owners: vec![spread(4, LANES)],
         home: 0,
-        prefetch_ignores_own_pushes: false,
+        prefetch: crate::Prefetch::default(),
+        cache_bytes: 0,
         wire: vec![wire],
     }
 }
