@@ -188,17 +188,17 @@ fn frames_and_calls_come_to_one_port_at_once_and_share_its_places() {
             break second;
         }
     };
-    let (all, lost): (Vec<_>, Vec<_>) = (0..20)
-        .map(|_| served.client().status(LIMIT).unwrap_err())
-        // The refusal may be lost with the reset of a connection whose bytes nobody read.
-        .partition(|error| !matches!(error, Error::Lost { .. }));
-    for error in &all {
-        assert_eq!(
-            refused(error),
-            "Unavailable: all 2 connections are taken: close some, or come again later"
-        );
-    }
-    assert!(!all.is_empty(), "{lost:?}");
+    // The refusal may be lost with the reset of a connection whose bytes nobody read: how often, the machine decides.
+    let refusal = loop {
+        match served.client().status(LIMIT).unwrap_err() {
+            Error::Lost { .. } => {}
+            error => break error,
+        }
+    };
+    assert_eq!(
+        refused(&refusal),
+        "Unavailable: all 2 connections are taken: close some, or come again later"
+    );
 }
 
 #[test]

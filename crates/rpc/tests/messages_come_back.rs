@@ -237,7 +237,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
             "frame Import: type of values is 3, expected 0 to 2: this kind has exact values only",
         ),
         ("released", 8, 64, "frame Released: type of values is 4, expected 0 to 2"),
-        ("pulled_bf16", 78, 1, "frame Pulled: padding is not zero"),
+        ("pulled_bf16", 86, 1, "frame Pulled: padding is not zero"),
         ("push_int8", 127, 1, "frame Push: padding is not zero"),
         ("tick", 36, 1, "frame Tick: matrix is 1, expected 0"),
         ("tick", 40, 8, "frame Tick: length of meta is 8, expected 0"),

@@ -221,7 +221,7 @@ fn reads_do_not_go_back_behind_an_answer_for_a_later_clock() {
     settle(&mut world);
     tick(&mut world);
     world.lanes[0].rows.insert((0, 0, 5), 7);
-    world.lanes[0].other = 1;
+    other_comes_to(&mut world, 1);
     assert_eq!(pull(&mut world, &KEYS), [0, 7, 0]);
     assert_eq!(pull(&mut world, &[5]), [7]);
 }
