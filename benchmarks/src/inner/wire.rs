@@ -14,7 +14,7 @@ use matrix::{
 use rpc::message::{CloseJob, Hello, OpenJob, Role};
 use rpc::{Address, Message};
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Upcoming, spread};
 
 const DENSE_LEN: u64 = 1 << 20;
 const SPARSE_ROWS: u64 = 10_000_000;
@@ -407,8 +407,12 @@ fn steps(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
                     .map(|task| {
                         let layout = layout.clone();
                         scope.spawn(move || -> Result<()> {
-                            let mut agent = RemoteAgent::new(layout, task, Vec::new())?;
+                            // As a worker does it: the pull of the next step goes out with the tick of this one.
+                            let upcoming = Upcoming::default();
+                            let agent = RemoteAgent::new(layout, task, Vec::new())?;
+                            let mut agent = AheadAgent::new(agent, upcoming.clone());
                             for _ in 0..STEPS {
+                                upcoming.set(&[0], &[0]);
                                 let part = Part::Rows(Keys::Sorted(&[0]));
                                 agent.pull(MatrixId(0), part, ValuesMut::F32(&mut [0.0]))?;
                                 agent.tick()?;

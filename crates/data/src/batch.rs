@@ -123,6 +123,7 @@ impl BatchBuilder {
     }
 
     /// As [`Self::extend_ones`], of keys of 32 bits.
+    #[cfg(feature = "parquet")]
     #[inline]
     pub(crate) fn extend_short_ones(&mut self, keys: &[u32]) {
         self.keys.extend_short(keys);

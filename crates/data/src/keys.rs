@@ -44,6 +44,7 @@ impl Keys {
         }
     }
 
+    #[cfg(any(feature = "parquet", test))]
     #[inline]
     pub(crate) fn extend_short(&mut self, keys: &[u32]) {
         if u64::from(keys.iter().fold(0, |bits, key| bits | key)) >= SMALL_KEY_END {

@@ -1,4 +1,4 @@
-//! What clients of a cluster of processes are promised over gRPC: the commands with a token, health of masters and servers,
+//! What clients of a cluster of processes are promised over gRPC: the commands with a token, health of all processes,
 //! and jobs of clients in other languages.
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::cluster::{Cluster, Process};
 use common::{Folder, bytes_of, clicks, fail, succeed};
 use control::{Client, JobState, Order, SubmissionId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -46,11 +46,13 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
 }
 
 #[test]
-fn masters_and_servers_answer_for_their_health() {
-    let cluster = Cluster::start(1, 0, 0);
-    let status = cluster.wait_until(|_| true);
+fn masters_servers_and_workers_answer_for_their_health() {
+    let cluster = Cluster::start(1, 1, 0);
+    let listens = |status: &Value| status["members"][1]["report"]["listens"][0].is_string();
+    let status = cluster.wait_until(listens);
+    let worker = status["members"][1]["report"]["listens"][0].as_str().expect("it says where it is");
     let server = status["members"][0]["member"]["addresses"][0].as_str().expect("it says where it is");
-    for place in [server, &cluster.address] {
+    for place in [server, worker, &cluster.address] {
         assert!(client(place).is_well(LIMIT).expect("health is answered"), "{place}");
     }
     let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();

@@ -39,13 +39,15 @@ pub struct RemoteAgent {
     connections: Vec<Option<Connection>>,
     stats: AgentStats,
     meter: Meter,
+    /// Whether small messages of any kind wait for company.
+    gathers: bool,
 }
 
 #[derive(Debug)]
 struct Connection {
     sender: Sender,
     receiver: Receiver,
-    /// Small pushes that wait for company.
+    /// Small messages that wait for company.
     gathered: Vec<Arc<Message>>,
     gathered_bytes: u64,
     /// When it last said something, or was looked at.
@@ -53,11 +55,15 @@ struct Connection {
 }
 
 impl Connection {
-    fn send(&mut self, message: &Arc<Message>) -> Result<(), rpc::Error> {
-        let waits = matches!(**message, Message::Push(Push { request: 0, .. }));
+    fn send(&mut self, message: &Arc<Message>, gathers: bool) -> Result<(), rpc::Error> {
+        let waits = gathers || matches!(**message, Message::Push(Push { request: 0, .. }));
         self.gathered.push(Arc::clone(message));
         self.gathered_bytes += size(message);
-        if waits && self.gathered_bytes < GATHERED_BYTES {
+        if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), rpc::Error> {
+        if self.gathered.is_empty() {
             return Ok(());
         }
         let sent = self.sender.send_all(&self.gathered);
@@ -87,6 +93,7 @@ impl RemoteAgent {
             connections,
             stats: AgentStats::default(),
             meter: Meter::default(),
+            gathers: false,
         })
     }
 
@@ -121,6 +128,31 @@ impl RemoteAgent {
         let asked = self.state.prefetch_next(self.now(), matrix, part)?;
         self.carry_out();
         Ok(asked)
+    }
+
+    /// Ends a step as [`Agent::tick`] does, and lets `ask` ask for what the next one reads: both go out together.
+    pub(crate) fn tick_and_ask(&mut self, ask: impl FnOnce(&mut Self)) -> Result<(), Error> {
+        self.gathers = true;
+        let ticked = self.tick();
+        if ticked.is_ok() {
+            ask(self);
+        }
+        self.gathers = false;
+        let mut is_lost = false;
+        for lane in 0..self.connections.len() {
+            let start = Instant::now();
+            let flushed = self.connections[lane].as_mut().map_or(Ok(()), Connection::flush);
+            self.stats.send_ns += start.elapsed().as_nanos() as u64;
+            is_lost |= flushed.is_err();
+            self.sent(lane as u16, flushed, || false);
+        }
+        ticked?;
+        if is_lost {
+            // The step has ended when its tick is out.
+            self.state.deliver(self.now());
+            self.run()?;
+        }
+        Ok(())
     }
 
     /// What became of what was asked ahead so far.
@@ -190,9 +222,13 @@ impl RemoteAgent {
             log_request!(debug, identity, lane = place.lane, server = %place, "request sent");
         }
         let start = Instant::now();
-        let result = connection.send(message);
+        let result = connection.send(message, self.gathers);
         self.stats.send_ns += start.elapsed().as_nanos() as u64;
         self.stats.sent(message);
+        self.sent(lane, result, is_over);
+    }
+
+    fn sent(&mut self, lane: u16, result: Result<(), rpc::Error>, is_over: impl Fn() -> bool) {
         match result {
             Ok(()) => {}
             Err(error @ rpc::Error::TooLong { .. }) => self.state.give_up(lane, &error.to_string()),

@@ -95,14 +95,14 @@ impl Agent for AheadAgent {
     }
 
     fn tick(&mut self) -> Result<(), Error> {
-        self.agent.tick()?;
-        self.habit.ticked();
-        let columns = self.upcoming.columns();
-        if !columns.next.is_empty() {
-            self.habit.ask(&columns.next, |matrix, part| self.agent.prefetch(matrix, part).is_ok());
-        }
-        self.habit.begins();
-        Ok(())
+        let (habit, columns) = (&mut self.habit, self.upcoming.columns());
+        self.agent.tick_and_ask(|agent| {
+            habit.ticked();
+            if !columns.next.is_empty() {
+                habit.ask(&columns.next, |matrix, part| agent.prefetch(matrix, part).is_ok());
+            }
+            habit.begins();
+        })
     }
 
     fn barrier(&mut self) -> Result<(), Error> {

@@ -54,6 +54,14 @@ impl AgentState {
         self.settle(now);
     }
 
+    /// A call that ends when all that was ticked has gone out to every lane.
+    pub fn deliver(&mut self, now: Duration) {
+        if self.begin(now, "tick") {
+            self.call = Some(Call::Tick);
+            self.settle(now);
+        }
+    }
+
     /// Begins a barrier, and a sum over all tasks when `part` is given. An open step is ended first.
     pub fn barrier(&mut self, now: Duration, mut part: Option<Vec<f64>>) {
         if !self.begin(now, "barrier") {

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use control::Door;
 use data::{FormatTable, Schema, TaskData};
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{ControlBody, JobId};
+use rpc::service::Service;
 use rpc::{Address, Limits, Listener, ServeConfig, Stop};
 use serde_json::json;
 
@@ -127,7 +129,9 @@ impl FaceServer {
         let stop = Stop::new();
         let raised = stop.clone();
         std::thread::spawn(move || {
-            if let Err(error) = rpc::serve(listeners, vec![Box::new(Face(gauges))], serve, raised) {
+            let (lanes, door) =
+                (vec![Box::new(Face(gauges)) as Box<dyn Service>], Arc::new(Door::of_member()));
+            if let Err(error) = rpc::serve_with(listeners, lanes, serve, door, raised) {
                 tracing::warn!(%error, "the metrics of this worker are not served any more");
             }
         });
