@@ -207,10 +207,14 @@ fn comes(server: &Server, is_true: impl Fn(&FakeLane) -> bool) -> bool {
 /// A tick that is written while the news of the break is still under way is lost with it, so that it is tried some times.
 #[test]
 fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
-    let gets_out = || {
+    let gets_out = |asks_ahead: bool| {
         let mut layout = a_layout(1);
         let server = start(&mut layout, 2, b"");
-        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let plain = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let upcoming = Upcoming::default();
+        upcoming.set(&[1], &[1]);
+        let mut agent: Box<dyn Agent> =
+            if asks_ahead { Box::new(AheadAgent::new(plain, upcoming)) } else { Box::new(plain) };
         let mut out = [0i64; 2];
         for _ in 0..2 {
             agent.pull(W, Part::Rows(Keys::Sorted(&[1])), ValuesMut::I64(&mut out)).unwrap();
@@ -221,7 +225,8 @@ fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
         // The task computes on, and calls nothing.
         comes(&server, |lane| lane.clock == 1)
     };
-    assert!((0..5).any(|_| gets_out()));
+    assert!((0..5).any(|_| gets_out(false)));
+    assert!((0..5).any(|_| gets_out(true)), "with the pull of the next step behind it");
 }
 
 #[test]
