@@ -143,6 +143,7 @@ impl LaneState {
 impl Job {
     /// A new task takes part in all barriers from the one that is open at the home lane. Where an earlier one is open,
     /// all that wait there would wait for a task that does not come: it has to be over first, as it is at the home lane.
+    /// Where that one is over, the others wait at the home lane for the new task: it must not wait for their clocks here.
     fn let_in(&mut self, task: u32, generation: u32) -> Result<(), Refusal> {
         let open = self.table.generation();
         let generation = if self.opened.home { open } else { u64::from(generation) };
@@ -152,7 +153,11 @@ impl Job {
             );
             return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_PAUSE));
         }
-        self.table.join();
+        if open > generation {
+            self.table.join_late();
+        } else {
+            self.table.join();
+        }
         self.marks.push(Mark::default());
         self.connections.push(None);
         self.barriers.join(generation);
