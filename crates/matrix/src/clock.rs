@@ -2,6 +2,8 @@
 //!
 //! [`ClockTable`] is pure: no thread, no time, no lock. Calls that come early, late or twice have defined results.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Number of ticks that a task has made.
@@ -102,12 +104,17 @@ enum TaskState {
 pub struct ClockTable {
     tasks: Vec<(TaskState, Clock)>,
     generation: u64,
+    /// Live tasks that have not come to a barrier that is over here: [`Self::join_late`].
+    late: BTreeSet<u32>,
+    /// m when the last of them came or left: the clocks of the others may be told only later.
+    floor: Clock,
 }
 
 impl ClockTable {
     /// `task_count` live tasks at clock 0.
     pub fn new(task_count: u32) -> Self {
-        Self { tasks: vec![(TaskState::Live, 0); task_count as usize], generation: 0 }
+        let tasks = vec![(TaskState::Live, 0); task_count as usize];
+        Self { tasks, generation: 0, late: BTreeSet::new(), floor: 0 }
     }
 
     /// Ends a step of `task`; its new clock.
@@ -131,11 +138,11 @@ impl ClockTable {
 
     /// `task` has ended: from now on it holds nobody back. False when it had left before.
     pub fn finish(&mut self, task: u32) -> bool {
-        let Some(entry) = self.tasks.get_mut(task as usize) else { return false };
-        if entry.0 == TaskState::Left {
+        if self.tasks.get(task as usize).is_none_or(|entry| entry.0 == TaskState::Left) {
             return false;
         }
-        entry.0 = TaskState::Left;
+        self.is_no_longer_late(task);
+        self.tasks[task as usize].0 = TaskState::Left;
         self.release_if_all_came();
         true
     }
@@ -152,10 +159,27 @@ impl ClockTable {
         self.tasks.len() as u32 - 1
     }
 
+    /// A new task, as [`Self::join`], for which the others wait elsewhere at the barrier that is over here. They do not
+    /// hold back the minimum before it has come to that one, as if they still waited for it here, or has left.
+    pub fn join_late(&mut self) -> u32 {
+        let task = self.join();
+        self.late.insert(task);
+        task
+    }
+
+    /// Whether a task has joined by [`Self::join_late`], and has neither come nor left since.
+    pub fn is_late(&self, task: u32) -> bool {
+        self.late.contains(&task)
+    }
+
     /// `task` comes to the barrier. While it waits it does not hold back the minimum. When all live tasks have come,
-    /// all their clocks become the largest of all tasks, those that have left included.
+    /// all their clocks become the largest of all tasks, those that have left included. Who is late comes to one that is
+    /// over, and goes on at once.
     pub fn barrier(&mut self, task: u32) -> Result<Arrival, ClockFault> {
         self.live_clock(task)?;
+        if self.is_no_longer_late(task) {
+            return Ok(Arrival::Released);
+        }
         self.tasks[task as usize].0 = TaskState::AtBarrier;
         let generation = self.generation;
         self.release_if_all_came();
@@ -167,9 +191,11 @@ impl ClockTable {
         self.generation
     }
 
-    /// m: the smallest clock of the live tasks that are not at the barrier; `None` when there is none left.
+    /// m: the smallest clock of the live tasks that are not at the barrier, here or elsewhere; `None` when there is none
+    /// left.
     pub fn minimum(&self) -> Option<Clock> {
-        self.tasks.iter().filter(|task| task.0 == TaskState::Live).map(|task| task.1).min()
+        let clocks = self.who_counts().map(|(_, clock)| clock);
+        Some(clocks.min()?.max(self.floor))
     }
 
     /// The clock of a task that has not left.
@@ -198,8 +224,24 @@ impl ClockTable {
 
     /// The slowest live task that is not at the barrier, and its clock; of several the first.
     pub fn who_holds_back(&self) -> Option<(u32, Clock)> {
+        self.who_counts().min_by_key(|(_, clock)| *clock)
+    }
+
+    /// The live tasks that are not at the barrier, here or elsewhere, with their clocks.
+    fn who_counts(&self) -> impl Iterator<Item = (u32, Clock)> {
         let live = self.tasks.iter().zip(0u32..).filter(|(entry, _)| entry.0 == TaskState::Live);
-        live.map(|(entry, task)| (task, entry.1)).min_by_key(|(_, clock)| *clock)
+        let counts = |task: &u32| self.late.is_empty() || self.late.contains(task);
+        live.map(|(entry, task)| (task, entry.1)).filter(move |(task, _)| counts(task))
+    }
+
+    /// False when it was not late.
+    fn is_no_longer_late(&mut self, task: u32) -> bool {
+        let floor = self.minimum();
+        let was_late = self.late.remove(&task);
+        if was_late && self.late.is_empty() {
+            self.floor = floor.map_or(self.floor, |floor| floor.max(self.floor));
+        }
+        was_late
     }
 
     fn live_clock(&self, task: u32) -> Result<Clock, ClockFault> {

@@ -33,8 +33,11 @@ mod seeds;
 mod task;
 
 use history::Facts;
-use scenario::Scenario;
+use scenario::{Drama, Scenario};
 use server::Broken;
+
+/// Where seeds of which there are few are looked for.
+const FAR_OUT: u64 = 6_000;
 
 /// What is wrong with a run, and what it reached.
 fn run(seed: u64, broken: Option<Broken>, broken_agent: Option<worker::Broken>) -> (Vec<String>, Facts) {
@@ -113,6 +116,31 @@ fn a_minimum_counted_by_commits_is_found() {
 #[test]
 fn waiters_kept_by_a_removed_task_are_found() {
     found(Broken::RemovedTaskKeepsWaiters);
+}
+
+/// Seeds under which a task joins a job with barriers. There are few, so that they are looked for far out.
+fn seeds_with_joins_and_barriers() -> impl Iterator<Item = u64> {
+    (0..FAR_OUT).filter(|seed| {
+        let scenario = Scenario::of(*seed);
+        scenario.drama == Drama::Join && scenario.stretch_count > 1
+    })
+}
+
+#[test]
+fn a_task_that_joins_between_barriers_keeps_every_promise() {
+    let mut join_count = 0;
+    for seed in seeds_with_joins_and_barriers() {
+        let (faults, facts) = seeds::caught(|| run(seed, None, None));
+        assert!(faults.is_empty(), "seed {seed}: {faults:?}");
+        join_count += facts.joins;
+    }
+    assert!(join_count > 0, "no task has joined");
+}
+
+#[test]
+fn late_tasks_that_wait_for_those_who_wait_for_them_are_found() {
+    let broken = Broken::LateTasksWait;
+    seeds::find_among(seeds_with_joins_and_barriers(), broken, |seed| run(seed, Some(broken), None));
 }
 
 #[test]

@@ -126,8 +126,8 @@ impl LaneState {
             open.arrive(now, at, barrier)
         });
         match arrived {
-            Ok(Some(released)) => out.push(Effect::Send { connection: at, message: released }),
-            Ok(None) => {
+            Ok(released) => {
+                out.extend(released.map(|message| Effect::Send { connection: at, message }));
                 self.changed.insert(job);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -149,6 +149,10 @@ impl Job {
         let entry = &mut self.barriers.tasks[task as usize];
         let (asked, open) = (entry.joined_at + generation, self.table.generation());
         if asked < open {
+            if self.table.is_late(task) {
+                self.table.advance(task, clock).map_err(fault)?;
+                self.table.barrier(task).map_err(fault)?;
+            }
             return self.released(task, request, Duration::ZERO).map(Some);
         }
         if asked > open {

@@ -14,6 +14,8 @@ pub enum Broken {
     MinimumByCommits,
     /// When a task leaves, nobody is released.
     RemovedTaskKeepsWaiters,
+    /// A task that joins waits for the clocks of tasks that wait for it at the home lane.
+    LateTasksWait,
     /// The first page of an import does not replace what was there.
     ImportKeepsOldRows,
 }

@@ -57,6 +57,7 @@ impl LaneState {
 
     pub(crate) fn join(&mut self, at: ConnectionId, join: Join, out: &mut Vec<Effect>) {
         let Join { request, job, task, generation } = join;
+        let lates_wait = self.config.lacks(Broken::LateTasksWait);
         let result = self.job(job).and_then(|open| {
             let count = open.table.task_count();
             if task > count {
@@ -64,7 +65,7 @@ impl LaneState {
                 return Err(Refusal::new(FaultKind::Invalid, text));
             }
             if task == count {
-                open.let_in(task, generation)?;
+                open.let_in(task, generation, lates_wait)?;
             }
             let clock = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "join", fault))?;
             Ok((clock, open.barriers.joined_at(task)))
@@ -143,7 +144,8 @@ impl LaneState {
 impl Job {
     /// A new task takes part in all barriers from the one that is open at the home lane. Where an earlier one is open,
     /// all that wait there would wait for a task that does not come: it has to be over first, as it is at the home lane.
-    fn let_in(&mut self, task: u32, generation: u32) -> Result<(), Refusal> {
+    /// Where that one is over, the others wait at the home lane for the new task: it must not wait for their clocks here.
+    fn let_in(&mut self, task: u32, generation: u32, lates_wait: bool) -> Result<(), Refusal> {
         let open = self.table.generation();
         let generation = if self.opened.home { open } else { u64::from(generation) };
         if open < generation {
@@ -152,7 +154,11 @@ impl Job {
             );
             return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_PAUSE));
         }
-        self.table.join();
+        if open > generation && !lates_wait {
+            self.table.join_late();
+        } else {
+            self.table.join();
+        }
         self.marks.push(Mark::default());
         self.connections.push(None);
         self.barriers.join(generation);

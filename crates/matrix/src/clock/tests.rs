@@ -124,10 +124,60 @@ fn a_new_task_starts_at_the_minimum() {
     assert_eq!(table.clock(last), Ok(5), "with nobody live, at the largest clock ever");
 }
 
+/// Two tasks that have passed a barrier at clock 3, and one that joined late.
+fn with_a_late_task() -> ClockTable {
+    let mut table = ClockTable::new(2);
+    for task in 0..2 {
+        table.advance(task, 3).unwrap();
+        table.barrier(task).unwrap();
+    }
+    assert_eq!((table.join_late(), table.generation()), (2, 1));
+    table
+}
+
+#[test]
+fn a_late_task_does_not_wait_for_those_who_wait_for_it_elsewhere() {
+    let mut table = with_a_late_task();
+    assert_eq!(table.clock(2), Ok(3));
+    table.advance(2, 5).unwrap();
+    assert_eq!((table.minimum(), table.who_holds_back()), (Some(5), Some((2, 5))));
+    assert_eq!(table.barrier(2), Ok(Arrival::Released), "the barrier is over here");
+    assert!(!table.is_late(2) && !table.is_at_barrier(2));
+    assert_eq!((table.generation(), table.minimum()), (1, Some(5)), "the others are told to go on at 5");
+    table.advance(2, 6).unwrap();
+    table.advance(0, 6).unwrap();
+    assert_eq!((table.minimum(), table.who_holds_back()), (Some(5), Some((1, 3))), "task 1 counts again");
+    table.advance(1, 6).unwrap();
+    assert_eq!(table.minimum(), Some(6));
+}
+
+#[test]
+fn those_who_go_on_before_a_late_task_has_come_wait_for_it() {
+    let mut table = with_a_late_task();
+    table.advance(0, 7).unwrap();
+    assert!(!may_pull(&table, 0, Consistency::Bsp));
+    assert_eq!(table.barrier(0), Ok(Arrival::Wait { generation: 1 }));
+    assert_eq!(table.barrier(1), Ok(Arrival::Wait { generation: 1 }), "the next one is for all");
+    table.barrier(2).unwrap();
+    assert_eq!((table.generation(), table.barrier(2)), (1, Ok(Arrival::Released)));
+    assert_eq!((table.generation(), table.minimum()), (2, Some(7)));
+}
+
+#[test]
+fn a_late_task_that_leaves_holds_nobody_back() {
+    let mut table = with_a_late_task();
+    table.advance(2, 4).unwrap();
+    assert!(table.finish(2) && !table.is_late(2));
+    table.advance(0, 5).unwrap();
+    assert_eq!(table.who_holds_back(), Some((1, 3)));
+    table.advance(1, 5).unwrap();
+    assert_eq!(table.minimum(), Some(5));
+}
+
 proptest! {
     /// Any sequence of calls: the minimum never falls while somebody is live, and no barrier waits for nobody.
     #[test]
-    fn the_minimum_never_falls(calls in prop::collection::vec((0u8..4, 0u32..5), 0..200)) {
+    fn the_minimum_never_falls(calls in prop::collection::vec((0u8..5, 0u32..7), 0..200)) {
         let mut table = ClockTable::new(4);
         let mut last = 0;
         for (call, task) in calls {
@@ -135,6 +185,7 @@ proptest! {
                 0 => drop(table.tick(task)),
                 1 => drop(table.barrier(task)),
                 2 => drop(table.finish(task)),
+                3 => if table.tasks.len() < 10 { table.join_late(); },
                 _ => if table.tasks.len() < 10 { table.join(); },
             }
             let m = table.minimum();

@@ -122,6 +122,23 @@ fn a_task_that_joins_passes_at_once_what_is_over_here_and_open_at_the_home_lane(
 }
 
 #[test]
+fn a_task_for_which_others_wait_at_the_home_lane_does_not_wait_for_them() {
+    let matrices = vec![spec("w", Consistency::Bsp)];
+    let mut world = World::with(config(), OpenJob { home: false, ..open(1, matrices) });
+    world.say(0, barrier(1, 0, 0, None));
+    world.say(TOOL, join(0));
+    world.say(1, hello(JOB, 1));
+    world.tick(1, 1);
+    assert_eq!(answered(&world.pull(8, 1, 1)), [8], "task 0 waits for task 1, not task 1 for task 0");
+    // The home lane has let both go on, and here that is heard of task 0 first.
+    world.tick(0, 2);
+    assert!(world.pull(9, 0, 2).is_empty(), "task 1 is at clock 1");
+    assert_eq!(released(&world.say(1, barrier(1, 1, 0, None))), [(1, 1, vec![])]);
+    assert_eq!(answered(&world.tick(1, 3)), [9]);
+    assert!(world.pull(11, 1, 3).is_empty(), "task 0 counts again");
+}
+
+#[test]
 fn parts_of_different_lengths_are_refused_to_all() {
     let mut world = World::new(2, Consistency::Bsp);
     world.say(0, barrier(1, 0, 0, Some(vec![1.0])));
