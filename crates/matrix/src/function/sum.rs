@@ -1,7 +1,7 @@
 //! Sums that do not hang on where the columns are cut into partitions.
 //!
 //! The sum of n terms is defined by a tree over the absolute numbers of the columns. A leaf is [`LEAF`] columns, from a
-//! multiple of it on, added in [`LANES`] interleaved sums that are folded by halves; a column beyond the last counts as 0.
+//! multiple of it on, added in `LANES` interleaved sums that are folded by halves; a column beyond the last counts as 0.
 //! Two leaves, the first of even number, make a node, two such nodes the next, and so on. What is left of an incomplete tree
 //! is added from the left.
 //!
