@@ -113,9 +113,9 @@ impl Keys {
 
 #[inline]
 fn duplicate<K: Copy + Ord + Into<u64>>(keys: &[K]) -> Option<u64> {
-    // Counted, not left at the first: then several pairs are compared at once.
+    // Gathered, not left at the first: then several pairs are compared at once.
     let next = keys.get(1..).unwrap_or_default();
-    let ascending = keys.iter().zip(next).filter(|(key, next)| key >= next).count() == 0;
+    let ascending = keys.iter().zip(next).fold(0, |any, (key, next)| any | u32::from(key >= next)) == 0;
     if ascending || surely_distinct(keys) {
         return None;
     }

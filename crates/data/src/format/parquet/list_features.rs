@@ -1,5 +1,7 @@
 //! Features as a list of indices a record, with or without a list of values.
 
+use std::ops::BitOr;
+
 use parquet::errors::ParquetError;
 
 use super::lists::{ListColumn, Lists};
@@ -30,7 +32,7 @@ struct ListChunk<T> {
 }
 
 /// A key as it stands in lists.
-trait Key: Copy + Into<u64> {
+trait Key: Copy + Into<u64> + Default + BitOr<Output = Self> {
     fn extend(builder: &mut BatchBuilder, keys: &[Self]);
     /// As it stands in the file.
     fn written(self) -> i64;
@@ -116,7 +118,8 @@ impl ListFeatures {
                 }
             }
         }
-        if keys.iter().fold(0, |bits, &key| bits | key.into()) >= end
+        // No key is larger than all bits of all keys together.
+        if keys.iter().fold(K::default(), |bits, &key| bits | key).into() >= end
             && let Some(key) = keys.iter().find(|&&key| key.into() >= end)
         {
             let expected = "an index from 0 to 2^63 - 1".to_owned();
