@@ -118,6 +118,7 @@ pub(crate) const WORKS: &[Work] = &[
             Bar::at_least("small_pushes_per_s", "", 250e3, 500e3),
             Bar::at_most("cpu_s_per_gb", "s", 0.5, 0.3),
             Bar::ratio("bsp_step", 4.0, 2.0),
+            Bar::ratio("bsp_step_socket", 4.0, 2.0),
         ],
         run: cluster::wire,
     },

@@ -34,8 +34,9 @@ const WINDOW_BYTES: u64 = 64 << 20;
 
 /// A server process: says its address on the first line, serves until its input ends.
 pub(super) fn serve() -> Result<()> {
+    let socket = std::env::temp_dir().join(format!("seraphim-benchmarks-{}.socket", std::process::id()));
     let config = server::ServerConfig {
-        listen: vec!["tcp:127.0.0.1:0".parse()?],
+        listen: vec!["tcp:127.0.0.1:0".parse()?, Address::Unix(socket)],
         lanes: 1,
         memory_limit_bytes: 8 << 30,
         ..server::ServerConfig::default()
@@ -47,7 +48,7 @@ pub(super) fn serve() -> Result<()> {
         ended.raise();
     });
     let say = |addresses: &[Address]| {
-        println!("{}", addresses[0]);
+        println!("{} {}", addresses[0], addresses[1]);
         // Whoever started this process reads the line, or has ended.
         let _ = std::io::stdout().flush();
         Ok::<(), server::Error>(())
@@ -79,6 +80,8 @@ pub(super) fn raw() -> Result<()> {
 pub(super) struct Other {
     child: Child,
     pub(super) address: String,
+    /// Its Unix socket, if it has one.
+    socket: Option<String>,
 }
 
 impl Other {
@@ -92,7 +95,9 @@ impl Other {
             .context("cannot start this program again")?;
         let mut address = String::new();
         BufReader::new(child.stdout.take().context("it is piped")?).read_line(&mut address)?;
-        Ok(Self { child, address: address.trim().to_owned() })
+        let mut addresses = address.split_whitespace().map(str::to_owned);
+        let address = addresses.next().context("it says where it is")?;
+        Ok(Self { child, address, socket: addresses.next() })
     }
 
     /// Seconds of user and system time.
@@ -225,7 +230,8 @@ pub(super) fn run() -> Result<Value> {
     dense(&servers, &mut raw_bytes, &mut figures)?;
     sparse(&servers, &mut raw_bytes, &mut figures)?;
     small(&servers, &mut raw_bytes, &mut figures)?;
-    steps(&servers, &mut raw_bytes, &mut figures)?;
+    steps(&servers, &mut raw_bytes, ("bsp_step", 10, false), &mut figures)?;
+    steps(&servers, &mut raw_bytes, ("bsp_step_socket", 20, true), &mut figures)?;
     Ok(Value::Object(figures))
 }
 
@@ -392,15 +398,23 @@ fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
 }
 
 /// BSP steps of four tasks that touch next to nothing.
-fn steps(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+fn steps(
+    servers: &[Other],
+    raw: &mut Raw<'_>,
+    (name, first_job, by_socket): (&str, u32, bool),
+    figures: &mut Figures,
+) -> Result<()> {
     let one = &servers[..1];
     let mut matrix = spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row);
     matrix.consistency = Consistency::Bsp;
     let mut ratios = Vec::new();
     let (mut step_times, mut pings) = (Vec::new(), Vec::new());
     for round in 0..5u32 {
-        let job = 10 + round;
-        let layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
+        let job = first_job + round;
+        let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
+        if by_socket {
+            layout.lanes[0].addresses.extend(one[0].socket.clone());
+        }
         let seconds = timed(|| {
             std::thread::scope(|scope| {
                 let tasks: Vec<_> = (0..STEP_TASKS)
@@ -437,6 +451,6 @@ fn steps(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
         pings.push(ping);
         close(job, one)?;
     }
-    figures.insert("bsp_step".into(), json!([median(step_times), median(pings), median(ratios)]));
+    figures.insert(name.into(), json!([median(step_times), median(pings), median(ratios)]));
     Ok(())
 }

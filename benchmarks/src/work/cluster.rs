@@ -18,7 +18,7 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
         anyhow::Ok(Figure { ours: part(0)?, peer: Some(part(1)?), ratio: Some(part(2)?) })
     };
     let mut figures = Figures::new();
-    for name in ["dense_pull", "dense_push", "pull_p50", "pull_p99", "bsp_step"] {
+    for name in ["dense_pull", "dense_push", "pull_p50", "pull_p99", "bsp_step", "bsp_step_socket"] {
         figures.insert(name, beside(name)?);
     }
     for name in ["cpu_s_per_gb", "sparse_pull_ms", "sparse_push_ms", "bytes_again", "small_pushes_per_s"] {

@@ -52,7 +52,10 @@ fn masters_servers_and_workers_answer_for_their_health() {
     let status = cluster.wait_until(listens);
     let worker = status["members"][1]["report"]["listens"][0].as_str().expect("it says where it is");
     let server = status["members"][0]["member"]["addresses"][0].as_str().expect("it says where it is");
-    for place in [server, worker, &cluster.address] {
+    // Processes of this machine find a Unix socket beside it.
+    let socket = status["members"][0]["member"]["addresses"][1].as_str().expect("it offers a second place");
+    assert!(socket.starts_with("unix:"), "{socket}");
+    for place in [server, socket, worker, &cluster.address] {
         assert!(client(place).is_well(LIMIT).expect("health is answered"), "{place}");
     }
     let error = client(server).status(LIMIT).expect_err("a server has no jobs").to_string();

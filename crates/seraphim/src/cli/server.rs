@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
+use crate::run::cluster::sockets::SocketFolder;
 
 /// Most lanes of one server.
 const LANE_LIMIT: i64 = 256;
@@ -109,9 +110,10 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         })?,
     };
     let open_jobs = OpenJobs::default();
+    let (listen, _folder) = with_socket(listen(matches, &token)?);
     let config = server::ServerConfig {
         open_jobs: open_jobs.clone(),
-        listen: listen(matches, &token)?,
+        listen,
         token: token.clone(),
         lanes,
         memory_limit_bytes,
@@ -148,6 +150,24 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         .map_err(|_| Error::Cluster { text: "the server panicked".into(), exit: Exit::Internal })?;
     served.map_err(Error::process)?;
     ended.map(|()| Exit::Done)
+}
+
+/// Agents of this machine reach a server faster by a Unix socket, and choose it by themselves where there is one. Without a
+/// place for it the server does as well.
+fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolder>) {
+    if addresses.iter().any(|address| matches!(address, Address::Unix(_))) {
+        return (addresses, None);
+    }
+    match SocketFolder::new() {
+        Ok(folder) => {
+            addresses.push(folder.socket("server"));
+            (addresses, Some(folder))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "no Unix socket can be offered: processes of this machine use the network");
+            (addresses, None)
+        }
+    }
 }
 
 /// Belongs to the cluster until it is told to stop, or the master is gone for good.

@@ -1,10 +1,7 @@
 //! Master, servers and workers as processes of this machine, for one job: they talk through sockets in a private folder and
 //! end with it.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -16,6 +13,7 @@ use rpc::stop::Stop;
 use rpc::transport::Address;
 
 use super::driver::Driver;
+use super::sockets::SocketFolder;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::raw::RawJob;
@@ -40,19 +38,19 @@ pub fn train(
         check_writable(path)?;
     }
     crate::model::check_place(&job.model, job.overwrite)?;
-    let folder = Folder::new()?;
+    let folder = SocketFolder::new()?;
     let driver = Arc::new(Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone()));
     let stop = Stop::new();
-    let listen = vec![Address::Unix(folder.0.join("master"))];
+    let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let (master, _) = start_master(config, Arc::clone(&driver), stop.clone())?;
     let mut processes = Processes { children: Vec::new() };
     for i in 0..size.servers {
-        let listen = format!("unix:{}", folder.0.join(format!("server-{i}")).display());
+        let listen = folder.socket(&format!("server-{i}")).to_string();
         processes.start("server", i, &master, &["--listen", &listen, "--lanes", "1"])?;
     }
     for i in 0..size.workers {
-        let listen = format!("unix:{}", folder.0.join(format!("worker-{i}")).display());
+        let listen = folder.socket(&format!("worker-{i}")).to_string();
         processes.start("worker", i, &master, &["--listen", &listen])?;
     }
     let result = submit(raw, size, &master, &mut processes);
@@ -134,26 +132,6 @@ fn submit(
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             }
         }
-    }
-}
-
-/// A folder that only this user can enter, for sockets.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, Error> {
-        let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let name = format!("seraphim-{}-{:x}", std::process::id(), start.as_nanos());
-        let path = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&path).map_err(Error::io("create", &path))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left in the system's temporary folder harms nobody.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -26,6 +26,7 @@ pub mod say;
 pub mod servers;
 pub mod service;
 mod session;
+pub mod sockets;
 pub mod tasks;
 mod watch;
 #[cfg(test)]
