@@ -22,14 +22,65 @@ pub(crate) struct Route {
     order: Vec<u32>,
     /// Partition `p` has the keys `bounds[p]..bounds[p + 1]` of `run_keys`; empty before the first route.
     bounds: Vec<u32>,
-    /// In the order of runs.
+    /// In the order of runs; mean nothing where the generation is not that of the partition.
     positions: Vec<u32>,
     /// For each partition, the generation of its positions.
     generations: Vec<u64>,
-    /// Scratch: the partition of each key.
-    partitions: Vec<u32>,
+    /// Scratch: the partition of each key, in one byte or two where that is enough.
+    partitions: Partitions,
     /// Scratch: partitions that were locked by another task.
     pub(crate) busy: Vec<usize>,
+}
+
+/// The generation of positions that were never found.
+const NO_GENERATION: u64 = u64::MAX;
+
+/// Partitions of keys, in the fewest bytes: what is written and read again should stay near.
+#[derive(Debug, Default)]
+struct Partitions {
+    bytes: Vec<u8>,
+    words: Vec<u32>,
+}
+
+/// Where the runs are put together.
+struct Runs<'a> {
+    keys: &'a [u64],
+    run_keys: &'a mut [u64],
+    order: &'a mut [u32],
+    bounds: &'a mut [u32],
+}
+
+impl Runs<'_> {
+    /// Counting sort by partition; keys stay ascending in each run.
+    fn sort<P: Copy>(
+        self,
+        partition_count: u64,
+        scratch: &mut Vec<P>,
+        narrow: impl Fn(usize) -> P,
+        wide: impl Fn(P) -> usize,
+    ) {
+        let Self { keys, run_keys, order, bounds } = self;
+        scratch.clear();
+        scratch.extend(keys.iter().map(|key| narrow(hash_partition(mix64(*key), partition_count))));
+        for partition in scratch.iter() {
+            bounds[wide(*partition) + 1] += 1;
+        }
+        let mut sum = 0;
+        for bound in bounds.iter_mut() {
+            sum += *bound;
+            *bound = sum;
+        }
+        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards.
+        for ((partition, key), i) in scratch.iter().zip(keys).zip(0u32..) {
+            let next = &mut bounds[wide(*partition)];
+            let at = *next as usize;
+            run_keys[at] = *key;
+            order[at] = i;
+            *next += 1;
+        }
+        bounds.rotate_right(1);
+        bounds[0] = 0;
+    }
 }
 
 impl Route {
@@ -50,50 +101,38 @@ impl Route {
         self.keys.clear();
         self.keys.extend_from_slice(keys);
         self.table = table;
-        self.positions.clear();
+        // Whoever uses positions first fills those of his run: the generation is none that a partition has.
         self.positions.resize(keys.len(), ABSENT);
         self.generations.clear();
-        self.generations.resize(placement.partition_count(), 0);
-        self.run_keys.clear();
-        self.order.clear();
+        self.generations.resize(placement.partition_count(), NO_GENERATION);
         match placement {
             Placement::Ranges { starts, .. } => {
                 let ends = starts[1..].iter().map(|start| keys.partition_point(|key| key < start) as u32);
+                self.order.clear();
                 self.bounds.push(0);
                 self.bounds.extend(ends);
                 self.bounds.push(keys.len() as u32);
             }
-            Placement::Hash { partition_count: 1 } => self.bounds.extend([0, keys.len() as u32]),
+            Placement::Hash { partition_count: 1 } => {
+                self.order.clear();
+                self.bounds.extend([0, keys.len() as u32]);
+            }
             Placement::Hash { partition_count } => self.sort_into_runs(*partition_count),
         }
         Ok(())
     }
 
-    /// Counting sort by partition; keys stay ascending in each run.
     fn sort_into_runs(&mut self, partition_count: u64) {
         let Self { keys, run_keys, order, bounds, partitions, .. } = self;
-        partitions.clear();
-        partitions.extend(keys.iter().map(|key| hash_partition(mix64(*key), partition_count) as u32));
         bounds.resize(partition_count as usize + 1, 0);
-        for partition in partitions.iter() {
-            bounds[*partition as usize + 1] += 1;
-        }
-        let mut sum = 0;
-        for bound in bounds.iter_mut() {
-            sum += *bound;
-            *bound = sum;
-        }
         run_keys.resize(keys.len(), 0);
         order.resize(keys.len(), 0);
-        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards.
-        for ((partition, key), i) in partitions.iter().zip(keys.iter()).zip(0u32..) {
-            let next = &mut bounds[*partition as usize];
-            run_keys[*next as usize] = *key;
-            order[*next as usize] = i;
-            *next += 1;
+        let runs = Runs { keys, run_keys, order, bounds };
+        if partition_count <= 1 << u8::BITS {
+            runs.sort(partition_count, &mut partitions.bytes, |p| p as u8, usize::from);
+        } else {
+            runs.sort(partition_count, &mut partitions.words, |p| p as u32, |p| p as usize);
         }
-        bounds.rotate_right(1);
-        bounds[0] = 0;
     }
 
     /// The keys of a partition, and their places among all: a list of them, or the first of those that lie together.
