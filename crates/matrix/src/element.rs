@@ -109,6 +109,15 @@ impl Values<'_> {
 }
 
 impl ValuesMut<'_> {
+    /// The elements of a range. Panics when they are not all there.
+    pub fn part_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
+        match self {
+            ValuesMut::F32(values) => ValuesMut::F32(&mut values[range]),
+            ValuesMut::F64(values) => ValuesMut::F64(&mut values[range]),
+            ValuesMut::I64(values) => ValuesMut::I64(&mut values[range]),
+        }
+    }
+
     /// The type of the elements.
     pub fn element_type(&self) -> ElementType {
         self.as_values().element_type()

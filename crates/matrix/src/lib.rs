@@ -54,7 +54,7 @@ pub use initializer::Initializer;
 pub use local::{LocalConfig, LocalStore};
 pub use local_agent::LocalAgent;
 pub use partitioner::{Partitioner, Placement};
-pub use router::{Routed, Router};
+pub use router::{Routed, Router, check_part};
 pub use rule::PushRule;
 pub use schedule::Schedule;
 pub use spec::{Axis, MatrixSpec, Storage};

@@ -32,6 +32,8 @@ pub(crate) struct Route {
     pub(crate) busy: Vec<usize>,
 }
 
+/// Keys whose places are counted together.
+const PLACE_BLOCK: usize = 256;
 /// The generation of positions that were never found.
 const NO_GENERATION: u64 = u64::MAX;
 
@@ -70,13 +72,21 @@ impl Runs<'_> {
             sum += *bound;
             *bound = sum;
         }
-        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards.
-        for ((partition, key), i) in scratch.iter().zip(keys).zip(0u32..) {
-            let next = &mut bounds[wide(*partition)];
-            let at = *next as usize;
-            run_keys[at] = *key;
-            order[at] = i;
-            *next += 1;
+        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards. Places are
+        // counted for a block before they are written to: a write whose place hangs on a counter holds up the counters
+        // that are read after it.
+        let mut places = [0u32; PLACE_BLOCK];
+        let blocks = scratch.chunks(PLACE_BLOCK).zip(keys.chunks(PLACE_BLOCK));
+        for ((partitions, keys), first) in blocks.zip((0u32..).step_by(PLACE_BLOCK)) {
+            for (place, partition) in places.iter_mut().zip(partitions) {
+                let next = &mut bounds[wide(*partition)];
+                *place = *next;
+                *next += 1;
+            }
+            for ((place, key), i) in places.iter().zip(keys).zip(first..) {
+                run_keys[*place as usize] = *key;
+                order[*place as usize] = i;
+            }
         }
         bounds.rotate_right(1);
         bounds[0] = 0;

@@ -3,7 +3,7 @@
 use crate::agent::{Keys, Part};
 use crate::error::Error;
 use crate::partitioner::Placement;
-use crate::route::{Route, table_and_keys};
+use crate::route::{Route, check_keys, table_and_keys};
 use crate::spec::MatrixSpec;
 
 /// The keys of the last pull or push of a matrix, in runs by partition.
@@ -23,6 +23,16 @@ pub struct Routed<'a> {
     pub order: &'a [u32],
     /// As said.
     pub first: usize,
+}
+
+/// The keys of `part`, if they fit the matrix.
+pub fn check_part<'a>(spec: &MatrixSpec, part: Part<'a>) -> Result<Keys<'a>, Error> {
+    let (_, keys) = table_and_keys(spec, part)?;
+    match keys {
+        Keys::Sorted(listed) => check_keys(&spec.name, spec.key_bound(), listed)?,
+        Keys::Range(_, _) => {}
+    }
+    Ok(keys)
 }
 
 impl Router {

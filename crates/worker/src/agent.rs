@@ -9,7 +9,7 @@ use rpc::Message;
 use rpc::log_request;
 use rpc::message::{Hello, Push, Role, Welcome};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
-use rpc::{Address, Receiver, Sender};
+use rpc::{Address, Receiver, Sender, WireType};
 
 use crate::cache::CacheCounts;
 use crate::known::size;
@@ -32,7 +32,7 @@ const LISTEN_LIMIT: Duration = Duration::from_secs(1);
 /// An [`Agent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
 #[derive(Debug)]
 pub struct RemoteAgent {
-    state: AgentState,
+    pub(crate) state: AgentState,
     token: Vec<u8>,
     start: Instant,
     /// By lane.
@@ -165,7 +165,7 @@ impl RemoteAgent {
         self.state.cache_counts()
     }
 
-    fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
@@ -187,7 +187,7 @@ impl RemoteAgent {
         }
     }
 
-    fn carry_out(&mut self) {
+    pub(crate) fn carry_out(&mut self) {
         loop {
             let effects = self.state.effects();
             if effects.is_empty() {
@@ -361,6 +361,27 @@ impl RemoteAgent {
         }
     }
 
+    pub(crate) fn pull_whole(
+        &mut self,
+        matrix: MatrixId,
+        part: Part<'_>,
+        out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        self.state.pull(self.now(), matrix, part);
+        self.run()?;
+        self.state.read_pulled(out)
+    }
+
+    pub(crate) fn push_whole(
+        &mut self,
+        matrix: MatrixId,
+        part: Part<'_>,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        self.state.push(self.now(), matrix, part, values);
+        self.run().map(drop)
+    }
+
     fn pass_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
         self.state.barrier(self.now(), part);
         match self.run()? {
@@ -415,14 +436,20 @@ impl Agent for RemoteAgent {
             let (expected, actual) = (spec.element, out.element_type());
             return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
         }
-        self.state.pull(self.now(), matrix, part);
-        self.run()?;
-        self.state.read_pulled(out)
+        match self.state.in_parts(matrix, part) {
+            Some(list) if !self.state.is_asked(matrix, part) => self.pull_in_parts(matrix, part, list, out),
+            _ => self.pull_whole(matrix, part, out),
+        }
     }
 
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
-        self.state.push(self.now(), matrix, part, values);
-        self.run().map(drop)
+        match self.state.in_parts(matrix, part) {
+            // What rounding leaves is kept of whole pushes.
+            Some(list) if self.state.layout().wire_of(matrix.0 as usize) == WireType::F32 => {
+                self.push_in_parts(matrix, part, list, values)
+            }
+            _ => self.push_whole(matrix, part, values),
+        }
     }
 
     fn tick(&mut self) -> Result<(), Error> {

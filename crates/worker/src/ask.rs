@@ -27,8 +27,17 @@ pub(crate) struct Ask {
     pub(crate) held_ns: u64,
     /// Pushes of this task to the matrix before it was asked.
     pub(crate) push_count: u64,
-    /// Asked ahead, and not yet checked.
-    pub(crate) is_ahead: bool,
+    /// Why it was asked ahead, if it was; what it answers is not yet checked.
+    pub(crate) ahead: Option<Ahead>,
+}
+
+/// Why a pull was asked ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// For a later step.
+    Counted,
+    /// It is a part of a long pull that follows at once.
+    Part,
 }
 
 /// What the cache had of a pull: only the rest is asked for.

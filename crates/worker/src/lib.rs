@@ -24,6 +24,7 @@ mod known;
 mod lane;
 pub mod layout;
 mod log;
+mod long;
 pub mod meter;
 mod plan;
 mod prefetch;

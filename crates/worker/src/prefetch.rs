@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use matrix::{Clock, Consistency, Error, MatrixId, Part};
 
-use crate::ask::Ask;
+use crate::ask::{Ahead, Ask};
 use crate::lane::Owner;
 use crate::layout::Prefetch;
 use crate::state::AgentState;
@@ -34,7 +34,7 @@ pub struct AheadCounts {
 impl AgentState {
     /// Asks ahead for a pull at the clock that is. May be called between two calls only; it is no call itself.
     pub fn prefetch(&mut self, now: Duration, id: MatrixId, part: Part<'_>) -> Result<(), Error> {
-        self.ask_ahead(now, id, part, self.clock)
+        self.ask_counted(now, id, part, self.clock)
     }
 
     /// Asks ahead for a pull at the next clock, before the pushes and the tick of the open step. Only where the layout
@@ -45,7 +45,7 @@ impl AgentState {
         if self.layout.prefetch != Prefetch::Stale || consistency == Consistency::Bsp {
             return Ok(false);
         }
-        self.ask_ahead(now, id, part, self.clock + 1).map(|()| true)
+        self.ask_counted(now, id, part, self.clock + 1).map(|()| true)
     }
 
     /// What became of what was asked ahead so far.
@@ -53,26 +53,51 @@ impl AgentState {
         self.ahead_counts
     }
 
-    fn ask_ahead(&mut self, now: Duration, id: MatrixId, part: Part<'_>, clock: Clock) -> Result<(), Error> {
-        let matrix = self.matrix_index(id)?;
-        if self.failed.is_some() || self.left || self.layout.prefetch == Prefetch::Off {
+    /// Asks, if the layout lets anything be asked ahead.
+    fn ask_counted(
+        &mut self,
+        now: Duration,
+        id: MatrixId,
+        part: Part<'_>,
+        clock: Clock,
+    ) -> Result<(), Error> {
+        if self.layout.prefetch == Prefetch::Off {
+            return self.matrix_index(id).map(drop);
+        }
+        if !self.ask_ahead(now, id, part, clock, Ahead::Counted)? {
             return Ok(());
+        }
+        self.ahead_counts.asked += 1;
+        if self.ahead.len() > AHEAD_LIMIT {
+            self.drop_ahead(0);
+        }
+        Ok(())
+    }
+
+    /// Whether it was asked.
+    pub(crate) fn ask_ahead(
+        &mut self,
+        now: Duration,
+        id: MatrixId,
+        part: Part<'_>,
+        clock: Clock,
+        ahead: Ahead,
+    ) -> Result<bool, Error> {
+        let matrix = self.matrix_index(id)?;
+        if self.failed.is_some() || self.left {
+            return Ok(false);
         }
         let mut route = std::mem::take(&mut self.matrices[matrix].route);
         let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part);
         if set.is_err() || route.key_count() == 0 {
             self.matrices[matrix].route = route;
-            return set;
+            return set.map(|()| false);
         }
         let mut ask = self.ask_rest(matrix, route, part, clock)?;
-        ask.is_ahead = true;
+        ask.ahead = Some(ahead);
         self.ahead.push(ask);
-        self.ahead_counts.asked += 1;
-        if self.ahead.len() > AHEAD_LIMIT {
-            self.drop_ahead(0);
-        }
         self.pump(now);
-        Ok(())
+        Ok(true)
     }
 
     /// The pull of exactly this part that was asked ahead, if it may still be of use.
@@ -100,8 +125,9 @@ impl AgentState {
 
     /// Throws a pull asked ahead away; its answers mean nothing any more.
     pub(crate) fn drop_ahead(&mut self, at: usize) {
-        self.ahead_counts.unused += 1;
-        let dropped = self.ahead.remove(at).id;
+        let dropped = self.ahead.remove(at);
+        self.ahead_counts.unused += u64::from(dropped.ahead == Some(Ahead::Counted));
+        let dropped = dropped.id;
         for lane in &mut self.lanes {
             lane.requests
                 .retain(|_, request| !matches!(request.owner, Owner::Ask { ask, .. } if ask == dropped));

@@ -6,7 +6,7 @@ use matrix::{Clock, Consistency, Error, Keys, MatrixId, OwnedValues, Part, Value
 use rpc::Message;
 use rpc::message::Pull;
 
-use crate::ask::Ask;
+use crate::ask::{Ahead, Ask};
 use crate::broken::Broken;
 use crate::cache::copy;
 use crate::known::Parcel;
@@ -157,7 +157,7 @@ impl AgentState {
             last_sent: self.sendings,
             held_ns: 0,
             push_count: state.push_count,
-            is_ahead: false,
+            ahead: None,
         };
         for (i, piece) in pieces.into_iter().enumerate() {
             self.request_piece(&ask, i, &piece);
@@ -195,14 +195,15 @@ impl AgentState {
     pub(crate) fn end_pull(&mut self, now: Duration) {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
         let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);
-        if ask.is_ahead && (ask.minimum < needs || !self.is_current(&ask)) {
-            self.ahead_counts.unused += 1;
+        let was_counted = u64::from(ask.ahead == Some(Ahead::Counted));
+        if ask.ahead.is_some() && (ask.minimum < needs || !self.is_current(&ask)) {
+            self.ahead_counts.unused += was_counted;
             let matrix = ask.matrix;
             let ask = self.ask_route(matrix, ask.into_whole(), self.clock);
             self.call = Some(Call::Pull(ask));
             return self.settle(now);
         }
-        self.ahead_counts.used += u64::from(ask.is_ahead);
+        self.ahead_counts.used += was_counted;
         self.call_held_ns = self.call_held_ns.max(ask.held_ns);
         self.staleness = Some(self.clock - ask.minimum.min(self.clock));
         let state = &mut self.matrices[ask.matrix];

@@ -99,7 +99,7 @@ impl AgentState {
 }
 
 /// Where the first NaN or infinity stands, and what it is.
-fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
+pub(crate) fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
     match values {
         Values::F32(values) => f32::first_non_finite(values).map(|at| (at, values[at].to_f64())),
         Values::F64(values) => f64::first_non_finite(values).map(|at| (at, values[at])),

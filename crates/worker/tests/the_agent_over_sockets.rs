@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{FakeLane, layout, spec};
 use matrix::{Agent, Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
-use rpc::message::Hello;
+use rpc::message::{Hello, Mark};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
 use worker::{AheadAgent, JobLayout, LaneAddress, Prefetch, RemoteAgent, Upcoming};
 
@@ -244,4 +244,81 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     let mut agent = RemoteAgent::new(layout, 0, b"secret".to_vec()).unwrap();
     let error = agent.barrier().unwrap_err().to_string();
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
+}
+
+/// Keys of more than two parts, and a number for each.
+fn long_list() -> (Vec<u64>, Vec<i64>) {
+    let keys: Vec<u64> = (0..300_000).map(|i| i * 3 + i % 2).collect();
+    let values = keys.iter().flat_map(|key| [*key as i64, 1]).collect();
+    (keys, values)
+}
+
+#[test]
+fn long_lists_go_in_parts_and_read_the_same() {
+    for (prefetch, life) in [(Prefetch::Exact, u32::MAX), (Prefetch::Off, 5)] {
+        let mut layout = a_layout(3);
+        layout.prefetch = prefetch;
+        let server = start(&mut layout, life, b"");
+        let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let (keys, values) = long_list();
+        let part = Part::Rows(Keys::Sorted(&keys));
+        let mut out = vec![0; values.len()];
+        for step in 1..=3 {
+            agent.push(W, part, Values::I64(&values)).unwrap();
+            agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
+            assert!(out.iter().zip(&values).all(|(read, one)| *read == step * one), "step {step}");
+            agent.tick().unwrap();
+        }
+        agent.finish().unwrap();
+        let counts = agent.ahead_counts();
+        assert_eq!([counts.asked, counts.used, counts.unused], [0; 3], "parts are no pulls asked ahead");
+        let pushed: Vec<u32> = server.lanes.iter().map(|lane| lane.lock().unwrap().mark.index).collect();
+        assert!(
+            pushed.iter().all(|count| *count >= 3),
+            "three parts to each lane in the last step: {pushed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
+    let mut layout = a_layout(2);
+    let _server = start(&mut layout, u32::MAX, b"");
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let (keys, values) = long_list();
+    let part = Part::Rows(Keys::Sorted(&keys));
+    agent.prefetch(W, part).unwrap();
+    let mut out = vec![1; values.len()];
+    agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
+    assert!(out.iter().all(|value| *value == 0));
+    let (sent, bytes) = (agent.stats().sent_bytes, 8 * keys.len() as u64);
+    assert!((bytes..bytes + bytes / 10).contains(&sent), "each key went once: {sent} bytes");
+    assert_eq!(agent.ahead_counts().used, 1);
+}
+
+#[test]
+fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
+    let specs = vec![matrix::MatrixSpec {
+        element: matrix::ElementType::F32,
+        ..spec("w", Consistency::Asp, 1, Partitioner::Hash { partition_count: 4 })
+    }];
+    let mut layout = layout(specs, 1, 1 << 20);
+    let server = start(&mut layout, u32::MAX, b"");
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let (mut keys, _) = long_list();
+    let mut values = vec![1.0; keys.len()];
+    values[299_999] = f32::NAN;
+    let error = agent.push(W, Part::Rows(Keys::Sorted(&keys)), Values::F32(&values)).unwrap_err();
+    let Error::NonFinite { key, column: 0, .. } = error else { panic!("{error}") };
+    assert_eq!(key, keys[299_999]);
+    // The first key of the second part.
+    keys[1 << 17] = 0;
+    let part = Part::Rows(Keys::Sorted(&keys));
+    let pulled = agent.pull(W, part, ValuesMut::F32(&mut values)).unwrap_err();
+    let pushed = agent.push(W, part, Values::F32(&vec![1.0; keys.len()])).unwrap_err();
+    for error in [pulled, pushed] {
+        assert!(matches!(error, Error::KeysNotAscending { key: 0, .. }), "{error}");
+    }
+    agent.barrier().unwrap();
+    assert_eq!(server.lanes[0].lock().unwrap().mark, Mark::default());
 }
