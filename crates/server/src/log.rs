@@ -38,6 +38,7 @@ impl LaneState {
 pub(crate) fn log_held(now: Duration, job: JobId, lane: u16, held: &Held) {
     let kind = match held.what {
         HeldWhat::Pull(_) => "Pull",
+        HeldWhat::PullFunction(_) => "PullFunction",
         HeldWhat::Push => "Push",
     };
     let Held { task, request, clock, .. } = *held;
