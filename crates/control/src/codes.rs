@@ -12,7 +12,7 @@ pub(crate) fn code(kind: FaultKind) -> Code {
         FaultKind::BadVersion | FaultKind::TaskLeft | FaultKind::TokenClosed => Code::FailedPrecondition,
         FaultKind::BadFrame | FaultKind::NonFinite | FaultKind::Invalid | FaultKind::Function => {
             Code::InvalidArgument
-        },
+        }
         FaultKind::TooLarge => Code::ResourceExhausted,
         FaultKind::Busy => Code::Unavailable,
         FaultKind::NoSuchJob | FaultKind::NotFound => Code::NotFound,

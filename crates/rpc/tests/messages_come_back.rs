@@ -123,7 +123,13 @@ fn messages() -> impl Strategy<Value = Message> {
             8 => {
                 let part = |run: &Run| FunctionPart { partition: run.partition, bytes: token.clone() };
                 let parts = runs.iter().map(part).collect();
-                Message::PulledFunction(PulledFunction { request, minimum: clock, held_ns: 1, applied, parts })
+                Message::PulledFunction(PulledFunction {
+                    request,
+                    minimum: clock,
+                    held_ns: 1,
+                    applied,
+                    parts,
+                })
             }
             _ => other,
         }
@@ -235,7 +241,10 @@ fn an_argument_that_is_too_long_is_neither_written_nor_read() {
         push.calls[0].argument = vec![0; limits.function_bytes as usize];
     }
     let result = rpc::codec::put_frame(&message, false, &limits, &mut Vec::new());
-    assert!(matches!(result, Err(Error::TooLong { kind: "PushFunction", section: "meta", .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(Error::TooLong { kind: "PushFunction", section: "meta", .. })),
+        "{result:?}"
+    );
     let mut header = rpc::header::Header::new(rpc::kind::Kind::PullFunction);
     header.meta_len = 1;
     assert!(header.check_lengths(&limits).is_ok());
@@ -285,8 +294,18 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("pull_function", 80, 9, "frame PullFunction: meta has 43 bytes, rows read ends at 71"),
         ("pull_function", 80, 1, "frame PullFunction: meta has 43 bytes, argument ends at 39"),
         ("pull_function", 88, 1, "frame PullFunction: meta has 43 bytes, argument ends at 44"),
-        ("pull_function", 95, 255, "frame PullFunction: meta has 43 bytes, argument ends at 18374686479671623723"),
-        ("pull_function", 96, 255, "frame PullFunction: name of a function is \"\u{fffd}ot\", expected UTF-8"),
+        (
+            "pull_function",
+            95,
+            255,
+            "frame PullFunction: meta has 43 bytes, argument ends at 18374686479671623723",
+        ),
+        (
+            "pull_function",
+            96,
+            255,
+            "frame PullFunction: name of a function is \"\u{fffd}ot\", expected UTF-8",
+        ),
         ("push_function", 64, 3, "frame PushFunction: meta has"),
         ("push_function", 64, 1, "frame PushFunction: meta has"),
         ("pulled_function", 80, 3, "frame PulledFunction: meta has 59 bytes, partition ends at 63"),

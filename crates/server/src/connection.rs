@@ -62,7 +62,10 @@ impl Connection {
 
 /// Bytes of a call of a function.
 pub(crate) fn call_bytes(call: &FunctionCall) -> usize {
-    size_of::<FunctionCall>() + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
+    size_of::<FunctionCall>()
+        + call.name.len()
+        + 4 * (call.from.len() + call.into.len())
+        + call.argument.len()
 }
 
 /// Bytes that a message takes while it waits.

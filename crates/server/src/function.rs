@@ -71,7 +71,12 @@ impl LaneState {
 
     /// Carries out, or stages, a push function whose turn and m have come. One that fails has used up its name, if who
     /// called it waits for the answer: it is told why, also when it asks again.
-    pub(crate) fn serve_push_function(&mut self, at: ConnectionId, push: &PushFunction, out: &mut Vec<Effect>) {
+    pub(crate) fn serve_push_function(
+        &mut self,
+        at: ConnectionId,
+        push: &PushFunction,
+        out: &mut Vec<Effect>,
+    ) {
         let head = Head::of_function(push);
         let Head { request, job, task, clock, index, .. } = head;
         let element_count = push.calls.iter().map(call_bytes).sum::<usize>() / size_of::<f32>();

@@ -64,7 +64,7 @@ impl From<matrix::Error> for Refusal {
             | Error::Import { .. }
             | Error::Task { .. }
             | Error::ReduceLength { .. } => FaultKind::Invalid,
-            Error::Function { .. } => FaultKind::Function,
+            Error::Function { .. } | Error::FunctionAtServer { .. } => FaultKind::Function,
         };
         Self::new(kind, error.to_string())
     }

@@ -54,7 +54,8 @@ impl FunctionCall {
 
     /// What of this call the columns of one partition need: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
-        let argument = table.push(self)?.split(&self.argument, columns)?;
+        let function = table.push(self)?;
+        let argument = guarded(|| function.split(&self.argument, columns))?;
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::function::call::{AnyPull, AnyPush, Erased};
+use crate::error::Error;
+use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, Program};
 use crate::function::{FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+use crate::spec::MatrixSpec;
 
 /// How alike a name must be to be suggested.
 const LIKENESS: f64 = 0.7;
@@ -100,6 +102,16 @@ impl FunctionTable {
             FunctionEntry { name: name.clone(), version, kind: row.kind(), from, into }
         };
         self.rows.iter().map(entry).collect()
+    }
+
+    /// What of a pull function on a matrix is refused before anything is visited.
+    pub fn check_pull(&self, spec: &MatrixSpec, call: &FunctionCall) -> Result<(), Error> {
+        BoundPull::new(self, spec, call).map(drop)
+    }
+
+    /// What of push functions on a matrix is refused before anything is visited.
+    pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<(), Error> {
+        Program::new(self, spec, steps).map(drop)
     }
 
     pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {

@@ -26,7 +26,8 @@ use crate::limits::FrameLimits;
 use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
     ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, PullFunction, Pulled,
-    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick, Welcome,
+    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick,
+    Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 

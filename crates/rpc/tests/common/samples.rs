@@ -3,15 +3,16 @@
 
 use matrix::held::FunctionPart;
 use matrix::{
-    Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
+    Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, Partitioner,
+    PushRule, Storage,
 };
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Batch, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
     ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
-    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released,
-    RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply,
-    TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
+    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction,
+    Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap,
+    SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
