@@ -294,7 +294,7 @@ fn arguments_that_are_staged_count_as_memory() {
     let put = || vec![FunctionCall::push(&Sent::Put, &[], &[0], &(0, long.clone(), 1.0)); 100];
     world.say(0, change(0, 0, 0, put()));
     // The memory is counted before so long a push.
-    let many = vec![put(), put(), put(), put(), put(), put(), put(), put(), put(), put()].concat();
-    let refused = world.say(0, change(0, 0, 1, [many.clone(), many].concat()));
+    let many = vec![put(); 20].concat();
+    let refused = world.say(0, change(0, 0, 1, many));
     assert_eq!(fault(&refused).kind, FaultKind::TooLarge, "{refused:?}");
 }
