@@ -64,6 +64,18 @@ fn runs_and_keys() -> impl Strategy<Value = (Vec<Run>, KeyList)> {
     })
 }
 
+/// As many calls as runs.
+fn calls(runs: &[Run], argument: Vec<u8>) -> Vec<FunctionCall> {
+    let name = String::from_utf8_lossy(&argument).into_owned();
+    let from: Vec<u32> = runs.iter().map(|run| run.partition).collect();
+    let into = from[from.len() / 2..].to_vec();
+    vec![FunctionCall { name, version: 3, from, into, argument }; runs.len()]
+}
+
+fn parts(runs: &[Run], bytes: &[u8]) -> Vec<FunctionPart> {
+    runs.iter().map(|run| FunctionPart { partition: run.partition, bytes: bytes.to_vec() }).collect()
+}
+
 fn messages() -> impl Strategy<Value = Message> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
     let bulk = (values(), runs_and_keys(), vec(any::<u8>(), 0..100));
@@ -97,15 +109,8 @@ fn messages() -> impl Strategy<Value = Message> {
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
             4 => {
                 let part = (index % 2 == 0).then(|| vec![f64::from(task); token.len()]);
-                Message::Barrier(Barrier {
-                    request,
-                    job,
-                    task,
-                    clock,
-                    wait_ms: index,
-                    generation: clock,
-                    part,
-                })
+                let (wait_ms, generation) = (index, clock);
+                Message::Barrier(Barrier { request, job, task, clock, wait_ms, generation, part })
             }
             5 => {
                 let text = String::from_utf8_lossy(&token).into_owned();
@@ -113,16 +118,11 @@ fn messages() -> impl Strategy<Value = Message> {
             }
             6 => Message::ExportPage(ExportPage { request, row_count: clock, keys: vec![clock; 9], values }),
             7 => {
-                let name = String::from_utf8_lossy(&token).into_owned();
-                let rows: Vec<u32> = runs.iter().map(|run| run.partition).collect();
-                let (from, into) = (rows.clone(), rows[rows.len() / 2..].to_vec());
-                let call = FunctionCall { name, version: index, from, into, argument: token };
-                let calls = vec![call; runs.len()];
+                let calls = calls(&runs, token);
                 Message::PushFunction(PushFunction { request, job, task, clock, index, matrix, calls })
             }
             8 => {
-                let part = |run: &Run| FunctionPart { partition: run.partition, bytes: token.clone() };
-                let parts = runs.iter().map(part).collect();
+                let parts = parts(&runs, &token);
                 Message::PulledFunction(PulledFunction {
                     request,
                     minimum: clock,

@@ -191,7 +191,9 @@ fn a_lane_that_answers_with_parts_of_others_is_broken() {
 #[derive(Clone, Debug)]
 enum Act {
     Add(u32, i32),
-    /// Fails where a value of the row is below 0, which is then in no lane the result.
+    /// A value of one column, at one lane.
+    Put(u32, u64, i32),
+    /// Fails at the lanes where a value of the row is below 0: there nothing changes.
     Root(u32),
     Sum(u32),
     Tick,
@@ -199,12 +201,22 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
-        4 => (0u32..3, -3i32..5).prop_map(|(row, value)| Act::Add(row, value)),
-        2 => (0u32..3).prop_map(Act::Root),
+        3 => (0u32..3, -2i32..5).prop_map(|(row, value)| Act::Add(row, value)),
+        2 => (0u32..3, 0..COLUMNS, -30i32..5).prop_map(|(row, at, value)| Act::Put(row, at, value)),
+        3 => (0u32..3).prop_map(Act::Root),
         3 => (0u32..3).prop_map(Act::Sum),
         1 => Just(Act::Tick),
     ];
     prop::collection::vec(act, 1..25)
+}
+
+/// The columns of each lane.
+fn columns_of_lanes(world: &World) -> Vec<std::ops::Range<usize>> {
+    let layout = world.agent.layout();
+    let placement = layout.matrices[0].partitioner.place(COLUMNS);
+    let range = |p: u32| placement.range(p as usize).unwrap();
+    let held = (0u16..3).map(|lane| layout.held_by(lane).remove(0));
+    held.map(|held| range(held[0]).start as usize..range(held[held.len() - 1]).end as usize).collect()
 }
 
 fn moves() -> impl Strategy<Value = Vec<(usize, u8, usize, usize)>> {
@@ -238,13 +250,22 @@ proptest! {
         let mut world = world(if staged { Consistency::Bsp } else { Consistency::Asp });
         world.lanes.iter_mut().for_each(|lane| lane.window = 300);
         let mut moves = moves.into_iter();
-        // One value a row: all columns are alike. Under BSP, of the clock that is over.
-        let (mut rows, mut seen) = ([0.0f64; 3], [0.0f64; 3]);
+        let lanes = columns_of_lanes(&world);
+        let mut rows = vec![vec![0.0f64; COLUMNS as usize]; 3];
+        // Under BSP what is read is of the clock that is over.
+        let mut seen = rows.clone();
         for act in acts {
             match act {
                 Act::Add(row, value) => {
-                    rows[row as usize] += f64::from(value);
+                    rows[row as usize].iter_mut().for_each(|x| *x += f64::from(value));
                     world.agent.push_function(world.now, M, &[add(row, f64::from(value))]);
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                }
+                Act::Put(row, at, value) => {
+                    rows[row as usize][at as usize] = f64::from(value);
+                    let vector = (at, OwnedValues::F64(vec![f64::from(value)]), 1.0);
+                    let put = FunctionCall::push(&Sent::Put, &[], &[row], &vector);
+                    world.agent.push_function(world.now, M, &[put]);
                     prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
                 }
                 Act::Root(_) if staged => {}
@@ -252,23 +273,33 @@ proptest! {
                     let root = FunctionCall::push(&Map::Sqrt, &[row], &[row], &());
                     world.agent.push_function(world.now, M, &[root]);
                     let done = finish_call(&mut world, &mut moves);
-                    let value = &mut rows[row as usize];
-                    let failed = matches!(done, Err(Error::FunctionAtServer { .. }));
-                    prop_assert_eq!(failed, *value < 0.0, "{:?}", done);
-                    *value = if failed { *value } else { value.sqrt() };
+                    let row = &mut rows[row as usize];
+                    let fails = |lane: &std::ops::Range<usize>| row[lane.clone()].iter().any(|x| *x < 0.0);
+                    let expected = lanes.iter().position(fails).map(|lane| format!("tcp:host{lane}:1 (lane 0)"));
+                    let failed = match &done {
+                        Err(Error::FunctionAtServer { server, .. }) => Some(server.clone()),
+                        other => { prop_assert_eq!(other, &Ok(Outcome::Done)); None }
+                    };
+                    prop_assert_eq!(failed, expected);
+                    for lane in &lanes {
+                        if row[lane.clone()].iter().all(|x| *x >= 0.0) {
+                            row[lane.clone()].iter_mut().for_each(|x| *x = x.sqrt());
+                        }
+                    }
                 }
                 Act::Sum(row) => {
                     world.agent.pull_function(world.now, M, &sum(row));
                     let Ok(Outcome::Answer(bytes)) = finish_call(&mut world, &mut moves) else { panic!() };
-                    let value = if staged { seen[row as usize] } else { rows[row as usize] };
-                    let expected: f64 = (0..COLUMNS).map(|_| value).sum();
+                    let row = if staged { &seen[row as usize] } else { &rows[row as usize] };
+                    let (expected, size): (f64, f64) = (row.iter().sum(), row.iter().map(|x| x.abs()).sum());
                     let actual: f64 = unpack(&bytes).unwrap();
-                    prop_assert!((actual - expected).abs() <= 1e-9 * expected.abs(), "{} for {}", actual, expected);
+                    // Sums of doubles in another order.
+                    prop_assert!((actual - expected).abs() <= 1e-9 * size, "{} for {}", actual, expected);
                 }
                 Act::Tick => {
                     world.agent.tick(world.now);
                     prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
-                    seen = rows;
+                    seen.clone_from(&rows);
                 }
             }
         }
