@@ -29,6 +29,10 @@ impl LaneState {
             FaultKind::UnknownKeys | FaultKind::Stopped | FaultKind::TaskLeft => {
                 tracing::debug!(job, task, request, lane, connection = at, ?kind, text, "request refused");
             }
+            // Who called it is told, and may go on.
+            FaultKind::Function => {
+                tracing::info!(job, task, request, lane, connection = at, ?kind, text, "request refused");
+            }
             _ => tracing::warn!(job, task, request, lane, connection = at, ?kind, text, "request refused"),
         }
     }

@@ -21,7 +21,10 @@ pub(super) fn command() -> Command {
         .about("Carry a function out on the weights of a model: print its answer, or write the model that it makes")
         .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
         .arg(value("function", "NAME", "The function; `seraphim functions` lists them").required(true))
-        .arg(value("argument", "JSON", "Its argument: a number, a text, a list; none when left out"))
+        .arg(
+            value("argument", "JSON", "Its argument: a number, a text, a list; none when left out")
+                .allow_hyphen_values(true),
+        )
         .arg(value("matrix", "NAME", "The matrix of the model").default_value("weights"))
         .arg(rows("from", "Rows to read, separated by commas; when left out, a function of one row does each row"))
         .arg(rows("into", "Rows to write, separated by commas"))
