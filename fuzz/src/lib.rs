@@ -137,6 +137,7 @@ pub fn frame(bytes: &[u8]) {
         sum_bytes: 1 << 16,
         control_bytes: 1 << 16,
         batch_bytes: 1 << 16,
+        function_bytes: 1 << 16,
     };
     for bytes in [bytes, &sealed] {
         let whole = frames(bytes, small, bytes.len().max(1));

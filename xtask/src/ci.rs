@@ -27,6 +27,18 @@ const FUZZ_SECONDS_SLOW: u64 = 60;
 /// compiled.
 const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("own_format", Some("train lr --data examples/days.weather --model target/own_format --overwrite")),
+    (
+        "own_commands",
+        Some(
+            "functions; \
+             train lr --data examples/breast_cancer/train.csv --label benign --set standardize=true --set epochs=2 \
+             --tasks 2 --servers 2 --workers 2 --model target/own_commands --overwrite --quiet; \
+             apply target/own_commands --function log_sum; \
+             apply target/own_commands --function squash --argument 0.5 --output target/own_commands_squashed \
+             --overwrite; \
+             apply target/own_commands_squashed --function log_sum --servers 2",
+        ),
+    ),
     ("own_function", Some("")),
     ("function_speed", None),
     ("keep_speed", None),
@@ -121,10 +133,12 @@ fn examples(root: &Path) -> Result<()> {
                 );
             };
             if let Some(arguments) = arguments {
-                Cmd::new(folder.join(name), root)
-                    .args(arguments.split_whitespace())
-                    .run()
-                    .with_context(|| format!("example {name:?}"))?;
+                for command in arguments.split(';') {
+                    Cmd::new(folder.join(name), root)
+                        .args(command.split_whitespace())
+                        .run()
+                        .with_context(|| format!("example {name:?}"))?;
+                }
             }
         }
     }

@@ -10,7 +10,9 @@ pub(crate) fn code(kind: FaultKind) -> Code {
     match kind {
         FaultKind::BadToken => Code::Unauthenticated,
         FaultKind::BadVersion | FaultKind::TaskLeft | FaultKind::TokenClosed => Code::FailedPrecondition,
-        FaultKind::BadFrame | FaultKind::NonFinite | FaultKind::Invalid => Code::InvalidArgument,
+        FaultKind::BadFrame | FaultKind::NonFinite | FaultKind::Invalid | FaultKind::Function => {
+            Code::InvalidArgument
+        }
         FaultKind::TooLarge => Code::ResourceExhausted,
         FaultKind::Busy => Code::Unavailable,
         FaultKind::NoSuchJob | FaultKind::NotFound => Code::NotFound,

@@ -214,7 +214,10 @@ impl Service for MasterState {
             | Message::Commit(_)
             | Message::Committed(_)
             | Message::CloseToken(_)
-            | Message::Batch(_) => {
+            | Message::Batch(_)
+            | Message::PullFunction(_)
+            | Message::PulledFunction(_)
+            | Message::PushFunction(_) => {
                 let text =
                     "this is for servers, and here is a master: its status says where the servers are".into();
                 self.refuse(connection, 0, FaultKind::BadFrame, text, out);

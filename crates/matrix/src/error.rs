@@ -84,6 +84,10 @@ pub enum Error {
     #[error("function {function:?} on matrix {matrix:?}: {fault}")]
     Function { matrix: String, function: String, fault: Box<FunctionFault> },
 
+    /// A PS function that a server refused or could not carry out: nothing else of the task has failed.
+    #[error("server {server}: {text}")]
+    FunctionAtServer { server: String, text: String },
+
     /// A server that refused, was lost, or lost what it held.
     #[error("server {server}: {text}")]
     Server { server: String, text: String },
@@ -97,7 +101,7 @@ pub enum Error {
 
 impl Error {
     /// A function that was refused or failed.
-    pub(crate) fn function(matrix: &str, function: &str, fault: FunctionFault) -> Self {
+    pub fn function(matrix: &str, function: &str, fault: FunctionFault) -> Self {
         let (matrix, function) = (matrix.to_owned(), function.to_owned());
         Error::Function { matrix, function, fault: Box::new(fault) }
     }

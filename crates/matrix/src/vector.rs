@@ -23,6 +23,9 @@ use crate::partitioner::Partitioner;
 use crate::rule::PushRule;
 use crate::spec::{Axis, MatrixSpec, Storage};
 
+/// Most values in one call: a frame holds them, also when all are for one lane.
+const PUT_VALUES: usize = 4 << 20;
+
 /// The rows of a matrix, to be given out as vectors. One pool a matrix; when several tasks make one each, they must create
 /// and release in the same order, and then speak of the same rows.
 #[derive(Clone, Debug)]
@@ -301,10 +304,14 @@ impl ServerVector {
         self.become_of(agent, &Combine, &vectors, &factors)
     }
 
-    /// Becomes `values`, all of them, of the element type of the matrix.
+    /// Becomes `values`, all of them, of the element type of the matrix. A long vector is sent in several calls.
     pub fn put(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
         self.check_len("put_sent", values)?;
-        self.become_of(agent, &Sent::Put, &[], &(0, values.to_owned_values(), 1.0))
+        for start in (0..values.len()).step_by(PUT_VALUES) {
+            let part = values.part(start..values.len().min(start + PUT_VALUES));
+            self.become_of(agent, &Sent::Put, &[], &(start as u64, part.to_owned_values(), 1.0))?;
+        }
+        Ok(())
     }
 
     /// All values.

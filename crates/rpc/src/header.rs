@@ -191,6 +191,8 @@ impl Header {
             limits.control_bytes
         } else if uses.has(Uses::FRAMES) {
             limits.batch_bytes
+        } else if uses.has(Uses::FUNCTION) {
+            limits.function_bytes
         } else {
             limits.meta_bytes
         };

@@ -25,6 +25,8 @@ impl Uses {
     pub const ROUNDED: Self = Self(1 << 10);
     /// Meta is frames one behind the other, and their limit that of a batch.
     pub const FRAMES: Self = Self(1 << 11);
+    /// Meta has arguments or answers of functions, and their limit.
+    pub const FUNCTION: Self = Self(1 << 12);
 
     /// Whether all of `part` are among these.
     pub fn has(self, part: Self) -> bool {
@@ -116,6 +118,9 @@ kinds! {
     Committed = 34 [META],
     CloseToken = 35 [JOB CLOCK MATRIX],
     Batch = 36 [META FRAMES],
+    PullFunction = 37 [JOB CLOCK TASK MATRIX META FUNCTION],
+    PulledFunction = 38 [CLOCK INDEX META FUNCTION],
+    PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
 }
 
 impl Kind {

@@ -35,7 +35,7 @@ pub mod wire;
 pub use tracing;
 
 pub use error::Error;
-pub use limits::{CHUNK_BYTES, FrameLimits, Limits, ROW_BYTES};
+pub use limits::{CHUNK_BYTES, FUNCTION_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
 pub use serve::{Listener, ServeConfig, serve, serve_with};
 pub use service::{ConnectionId, Effect, Service};

@@ -12,6 +12,8 @@ const SLACK_BYTES: u64 = 64 << 10;
 
 /// The same in a batch, where values of the answers may take [`CHUNK_BYTES`]: headers, and refusals with their texts.
 const BATCH_SLACK_BYTES: u64 = 1 << 20;
+/// Most bytes of the arguments of functions for one lane, and of a lane's parts of an answer: a row fits.
+pub const FUNCTION_BYTES: usize = ROW_BYTES;
 /// Most messages in a batch.
 pub const BATCH_COUNT_LIMIT: usize = 256;
 
@@ -30,6 +32,8 @@ pub struct FrameLimits {
     pub control_bytes: u64,
     /// The frames in a batch, in bytes.
     pub batch_bytes: u64,
+    /// Arguments and answers of functions, in bytes.
+    pub function_bytes: u64,
 }
 
 impl Default for FrameLimits {
@@ -41,6 +45,7 @@ impl Default for FrameLimits {
             sum_bytes: 64 << 20,
             control_bytes: 256 << 20,
             batch_bytes: CHUNK_BYTES as u64 + BATCH_SLACK_BYTES,
+            function_bytes: FUNCTION_BYTES as u64 + SLACK_BYTES,
         }
     }
 }
@@ -55,6 +60,7 @@ impl FrameLimits {
             sum_bytes: 0,
             control_bytes: 4 << 10,
             batch_bytes: 0,
+            function_bytes: 0,
         }
     }
 }

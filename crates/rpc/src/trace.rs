@@ -34,6 +34,8 @@ impl RequestIdentity {
         let (job, task, request, clock, index) = match message {
             Message::Pull(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::Push(m) => (m.job, m.task, m.request, m.clock, m.index),
+            Message::PullFunction(m) => (m.job, m.task, m.request, m.clock, 0),
+            Message::PushFunction(m) => (m.job, m.task, m.request, m.clock, m.index),
             Message::Tick(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::Barrier(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::Leave(m) => (m.job, m.task, m.request, 0, 0),

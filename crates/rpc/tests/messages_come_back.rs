@@ -5,12 +5,14 @@
 #[path = "common/samples.rs"]
 mod samples;
 
-use matrix::OwnedValues;
+use matrix::held::FunctionPart;
+use matrix::{FunctionCall, OwnedValues};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rpc::limits::FrameLimits;
 use rpc::message::{
-    Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, Mark, Pull, Pulled, Push, Role, Run,
+    Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, Mark, Pull, Pulled, PulledFunction, Push,
+    PushFunction, Role, Run,
 };
 use rpc::reader::FrameReader;
 use rpc::{Error, Message, WireType, WireValues};
@@ -62,12 +64,24 @@ fn runs_and_keys() -> impl Strategy<Value = (Vec<Run>, KeyList)> {
     })
 }
 
+/// As many calls as runs.
+fn calls(runs: &[Run], argument: Vec<u8>) -> Vec<FunctionCall> {
+    let name = String::from_utf8_lossy(&argument).into_owned();
+    let from: Vec<u32> = runs.iter().map(|run| run.partition).collect();
+    let into = from[from.len() / 2..].to_vec();
+    vec![FunctionCall { name, version: 3, from, into, argument }; runs.len()]
+}
+
+fn parts(runs: &[Run], bytes: &[u8]) -> Vec<FunctionPart> {
+    runs.iter().map(|run| FunctionPart { partition: run.partition, bytes: bytes.to_vec() }).collect()
+}
+
 fn messages() -> impl Strategy<Value = Message> {
     let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>());
     let bulk = (values(), runs_and_keys(), vec(any::<u8>(), 0..100));
     let samples: Vec<Message> = samples::samples().into_iter().map(|(_, message)| message).collect();
     let others = proptest::sample::select(samples);
-    (0..8, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
+    (0..10, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
         let (values, (runs, keys), token) = bulk;
         let (matrix, table, applied) = (index, job, Mark { clock, index });
         let wire = WireType::ALL[index as usize % 3];
@@ -95,21 +109,28 @@ fn messages() -> impl Strategy<Value = Message> {
             3 => Message::Hello(Hello { request, token, role: Role::Task { job, task }, lane: index as u16 }),
             4 => {
                 let part = (index % 2 == 0).then(|| vec![f64::from(task); token.len()]);
-                Message::Barrier(Barrier {
-                    request,
-                    job,
-                    task,
-                    clock,
-                    wait_ms: index,
-                    generation: clock,
-                    part,
-                })
+                let (wait_ms, generation) = (index, clock);
+                Message::Barrier(Barrier { request, job, task, clock, wait_ms, generation, part })
             }
             5 => {
                 let text = String::from_utf8_lossy(&token).into_owned();
                 Message::Fault(Fault { request, kind: FaultKind::Internal, text, retry_after_ms: index })
             }
             6 => Message::ExportPage(ExportPage { request, row_count: clock, keys: vec![clock; 9], values }),
+            7 => {
+                let calls = calls(&runs, token);
+                Message::PushFunction(PushFunction { request, job, task, clock, index, matrix, calls })
+            }
+            8 => {
+                let parts = parts(&runs, &token);
+                Message::PulledFunction(PulledFunction {
+                    request,
+                    minimum: clock,
+                    held_ns: 1,
+                    applied,
+                    parts,
+                })
+            }
             _ => other,
         }
     })
@@ -213,6 +234,24 @@ fn a_message_that_is_too_long_is_not_written() {
 }
 
 #[test]
+fn an_argument_that_is_too_long_is_neither_written_nor_read() {
+    let limits = FrameLimits::default();
+    let (_, mut message) = samples::samples().into_iter().find(|(name, _)| *name == "push_function").unwrap();
+    if let Message::PushFunction(push) = &mut message {
+        push.calls[0].argument = vec![0; limits.function_bytes as usize];
+    }
+    let result = rpc::codec::put_frame(&message, false, &limits, &mut Vec::new());
+    assert!(
+        matches!(result, Err(Error::TooLong { kind: "PushFunction", section: "meta", .. })),
+        "{result:?}"
+    );
+    let mut header = rpc::header::Header::new(rpc::kind::Kind::PullFunction);
+    header.meta_len = 1;
+    assert!(header.check_lengths(&limits).is_ok());
+    assert!(header.check_lengths(&FrameLimits::stranger()).is_err(), "who has not said hello calls nothing");
+}
+
+#[test]
 fn unknown_numbers_are_errors_that_say_what_and_where() {
     let change = |sample: &str, at: usize, value: u8| {
         let message = samples::samples().into_iter().find(|(name, _)| *name == sample).unwrap().1;
@@ -223,7 +262,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         read(&bytes, &[1000], 1000).unwrap_err().to_string()
     };
     for (sample, at, value, expected) in [
-        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 36"),
+        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 39"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 2, "protocol version 2, this end speaks 1"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
@@ -250,6 +289,27 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ("hello_session", 32, 1, "frame Hello: task is 1, expected 0: a session has no tasks"),
         ("committed", 32, 1, "frame Committed: task is 1, expected 0"),
         ("import", 64, 4, "frame Import: bits is 4"),
+        ("pull_function", 68, 1, "frame PullFunction: reserved is 1, expected 0"),
+        ("pull_function", 76, 200, "frame PullFunction: meta has 43 bytes, name of a function ends at 232"),
+        ("pull_function", 80, 9, "frame PullFunction: meta has 43 bytes, rows read ends at 71"),
+        ("pull_function", 80, 1, "frame PullFunction: meta has 43 bytes, argument ends at 39"),
+        ("pull_function", 88, 1, "frame PullFunction: meta has 43 bytes, argument ends at 44"),
+        (
+            "pull_function",
+            95,
+            255,
+            "frame PullFunction: meta has 43 bytes, argument ends at 18374686479671623723",
+        ),
+        (
+            "pull_function",
+            96,
+            255,
+            "frame PullFunction: name of a function is \"\u{fffd}ot\", expected UTF-8",
+        ),
+        ("push_function", 64, 3, "frame PushFunction: meta has"),
+        ("push_function", 64, 1, "frame PushFunction: meta has"),
+        ("pulled_function", 80, 3, "frame PulledFunction: meta has 59 bytes, partition ends at 63"),
+        ("pulled_function", 96, 40, "frame PulledFunction: meta has 59 bytes, part ends at 80"),
         ("pulled_f32", 92, 1, "frame Pulled: padding is not zero"),
         ("fault", 64, b'!', "frame Fault: its JSON cannot be read"),
     ] {

@@ -130,6 +130,7 @@ impl LaneState {
         let name = job.name_of(held.matrix);
         let purpose = match &held.what {
             HeldWhat::Pull(_) => format!("to pull from matrix {name:?}"),
+            HeldWhat::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
             HeldWhat::Push => format!("to push to matrix {name:?}"),
         };
         let refusal = waited_too_long(held.task, held.clock, waited, purpose, slowest);

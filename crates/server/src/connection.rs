@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use matrix::FunctionCall;
 use rpc::Message;
 use rpc::message::{KeyList, Role};
 
@@ -59,6 +60,14 @@ impl Connection {
     }
 }
 
+/// Bytes of a call of a function.
+pub(crate) fn call_bytes(call: &FunctionCall) -> usize {
+    size_of::<FunctionCall>()
+        + call.name.len()
+        + 4 * (call.from.len() + call.into.len())
+        + call.argument.len()
+}
+
 /// Bytes that a message takes while it waits.
 pub(crate) fn message_bytes(message: &Message) -> u64 {
     let listed = |keys: &KeyList| match keys {
@@ -74,6 +83,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         Message::Import(import) => {
             import.keys.len() * 8 + import.values.len() * import.values.element_type().size()
         }
+        Message::PullFunction(pull) => call_bytes(&pull.call),
+        Message::PushFunction(push) => push.calls.iter().map(call_bytes).sum(),
         Message::Barrier(barrier) => barrier.part.as_ref().map_or(0, |part| part.len() * 8),
         _ => 0,
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
 use matrix::{Exported, HeldMatrix};
-use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, RequestId};
+use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId};
 
 use crate::barrier::Barriers;
 use crate::broken::Broken;
@@ -29,6 +29,8 @@ pub(crate) struct Job {
     /// By task: the connection on which it speaks now, how far its pushes have come.
     pub(crate) connections: Vec<Option<ConnectionId>>,
     pub(crate) marks: Vec<Mark>,
+    /// By task: the last push function that failed, and why, for who asks again.
+    pub(crate) function_faults: BTreeMap<u32, (Mark, Refusal)>,
     /// Pulls and pushes that wait, by arrival.
     pub(crate) held: BTreeMap<u64, Held>,
     pub(crate) barriers: Barriers,
@@ -67,6 +69,7 @@ impl Held {
 #[derive(Debug)]
 pub(crate) enum HeldWhat {
     Pull(Pull),
+    PullFunction(PullFunction),
     /// The first in the queue of its connection.
     Push,
 }
@@ -81,6 +84,7 @@ impl Job {
             table: ClockTable::new(opened.task_count),
             connections: vec![None; count],
             marks: vec![Mark::default(); count],
+            function_faults: BTreeMap::new(),
             held: BTreeMap::new(),
             barriers: Barriers::new(opened.task_count),
             exported: None,

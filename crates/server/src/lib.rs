@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`config`] | the settings of a lane |
 //! | [`state`] | [`LaneState`], which takes a time and a message and returns effects |
-//! | `session`, `open`, `job`, `pull`, `push`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
+//! | `session`, `open`, `job`, `pull`, `push`, `function`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
 //! | `foreign`, `staged`, `commit`, `batch` | sessions of foreign hosts: matrices that come and go, staged pushes |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
 //! | `connection`, `key_lists` | what it remembers of a connection |
@@ -18,6 +18,7 @@ pub mod config;
 mod connection;
 pub mod error;
 mod foreign;
+mod function;
 mod job;
 mod key_lists;
 mod log;

@@ -29,6 +29,10 @@ impl LaneState {
             FaultKind::UnknownKeys | FaultKind::Stopped | FaultKind::TaskLeft => {
                 tracing::debug!(job, task, request, lane, connection = at, ?kind, text, "request refused");
             }
+            // Who called it is told, and may go on.
+            FaultKind::Function => {
+                tracing::info!(job, task, request, lane, connection = at, ?kind, text, "request refused");
+            }
             _ => tracing::warn!(job, task, request, lane, connection = at, ?kind, text, "request refused"),
         }
     }
@@ -38,6 +42,7 @@ impl LaneState {
 pub(crate) fn log_held(now: Duration, job: JobId, lane: u16, held: &Held) {
     let kind = match held.what {
         HeldWhat::Pull(_) => "Pull",
+        HeldWhat::PullFunction(_) => "PullFunction",
         HeldWhat::Push => "Push",
     };
     let Held { task, request, clock, .. } = *held;

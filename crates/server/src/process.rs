@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use control::Door;
+use matrix::FunctionTable;
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
 use crate::config::{LaneConfig, OpenJobs};
@@ -40,6 +41,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Shows which jobs are open.
     pub open_jobs: OpenJobs,
+    /// The functions that tasks may call.
+    pub functions: FunctionTable,
 }
 
 impl Default for ServerConfig {
@@ -57,6 +60,7 @@ impl Default for ServerConfig {
             key_list_limit_bytes: 64 << 20,
             limits: Limits::default(),
             open_jobs: OpenJobs::default(),
+            functions: FunctionTable::builtin(),
         }
     }
 }
@@ -130,7 +134,7 @@ pub fn run<E: From<Error>>(
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
     let incarnation = incarnation();
     let lane = |lane| {
-        let state = LaneState::new(config.lane(lane, incarnation));
+        let state = LaneState::new(config.lane(lane, incarnation)).with_functions(config.functions.clone());
         Box::new(state.telling(config.open_jobs.clone())) as Box<dyn Service>
     };
     let lanes = (0..config.lanes).map(lane).collect();

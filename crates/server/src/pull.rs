@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::clock::Clock;
 use matrix::{ElementType, HeldMatrix, KeyRun, MatrixSpec, OwnedValues};
-use rpc::message::{FaultKind, Message, Pull, Pulled};
+use rpc::message::{FaultKind, JobId, Message, Pull, Pulled, RequestId};
 
 use crate::connection::message_bytes;
 use crate::job::{Held, HeldWhat, Job};
@@ -19,6 +19,17 @@ const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
 /// When a pull that was sent away comes again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
+/// What all requests that read say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) request: RequestId,
+    pub(crate) job: JobId,
+    pub(crate) task: u32,
+    pub(crate) clock: Clock,
+    pub(crate) matrix: u32,
+    pub(crate) wait_ms: u32,
+}
+
 impl LaneState {
     pub(crate) fn pull(
         &mut self,
@@ -31,45 +42,63 @@ impl LaneState {
         if self.is_of_session(at) {
             return self.pull_of_session(at, pull, out);
         }
-        let request = pull.request;
-        match self.pull_needs(at, &pull) {
+        let Pull { request, job, task, clock, matrix, wait_ms, .. } = pull;
+        let reading = Reading { request, job, task, clock, matrix, wait_ms };
+        match self.pull_needs(at, reading, |spec| check_wire(spec, pull.wire)) {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(None) => self.serve_pull(at, pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::Pull(pull);
                 let bytes = message_bytes(&message);
                 let Message::Pull(pull) = message else { return };
-                if self.held_bytes + bytes > self.config.held_limit_bytes {
-                    let text = format!(
-                        "requests of {} bytes are held on this lane, the limit is {}",
-                        self.held_bytes, self.config.held_limit_bytes
-                    );
-                    let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_PAUSE);
-                    return self.refuse(at, request, refusal, out);
-                }
-                self.held_bytes += bytes;
-                let Pull { job, task, clock, matrix, wait_ms, .. } = pull;
-                let until = ends_at(now, wait_ms);
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    let what = HeldWhat::Pull(pull);
-                    let connection = at;
-                    let since = now;
-                    let held =
-                        Held { connection, needed, since, until, task, clock, request, matrix, bytes, what };
-                    job.held.insert(arrival, held);
-                }
+                self.hold_pull(now, at, arrival, needed, reading, (HeldWhat::Pull(pull), bytes), out);
             }
         }
     }
 
-    /// The m that a pull has to wait for; `None` when it has come.
-    fn pull_needs(&mut self, at: ConnectionId, pull: &Pull) -> Result<Option<Clock>, Refusal> {
-        let Pull { job, task, clock, .. } = *pull;
+    /// Keeps a request that reads until m has come.
+    #[allow(clippy::too_many_arguments, reason = "of a request: where, when, what, and for what it waits")]
+    pub(crate) fn hold_pull(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        needed: Clock,
+        reading: Reading,
+        (what, bytes): (HeldWhat, u64),
+        out: &mut Vec<Effect>,
+    ) {
+        let Reading { request, job, task, clock, matrix, wait_ms } = reading;
+        if self.held_bytes + bytes > self.config.held_limit_bytes {
+            let text = format!(
+                "requests of {} bytes are held on this lane, the limit is {}",
+                self.held_bytes, self.config.held_limit_bytes
+            );
+            let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_PAUSE);
+            return self.refuse(at, request, refusal, out);
+        }
+        self.held_bytes += bytes;
+        let until = ends_at(now, wait_ms);
+        if let Some(job) = self.jobs.get_mut(&job) {
+            let (connection, since) = (at, now);
+            let held = Held { connection, needed, since, until, task, clock, request, matrix, bytes, what };
+            job.held.insert(arrival, held);
+        }
+    }
+
+    /// The m that a request that reads has to wait for; `None` when it has come.
+    pub(crate) fn pull_needs(
+        &mut self,
+        at: ConnectionId,
+        reading: Reading,
+        check: impl FnOnce(&MatrixSpec) -> Result<(), Refusal>,
+    ) -> Result<Option<Clock>, Refusal> {
+        let Reading { job, task, clock, .. } = reading;
         self.check_task(at, job, task)?;
         let open = self.job(job)?;
         open.table.clock(task).map_err(|fault| Refusal::of_task(task, "pull", fault))?;
-        let spec = open.matrix(pull.matrix)?.spec();
-        check_wire(spec, pull.wire)?;
+        let spec = open.matrix(reading.matrix)?.spec();
+        check(spec)?;
         let needed = spec.consistency.pull_needs(clock);
         let job = &self.jobs[&job];
         Ok((!self.has_come(job, needed)).then_some(needed))

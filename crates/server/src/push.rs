@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::{HeldMatrix, KeyRun, OwnedValues, PushName};
 use rpc::WireValues;
-use rpc::message::{FaultKind, Mark, Message, Push};
+use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId};
 
 use crate::broken::Broken;
 use crate::connection::{Queued, message_bytes};
@@ -35,47 +35,106 @@ fn turn_of(expected: Mark, name: Mark) -> Turn {
     }
 }
 
+/// What has a name and changes a matrix.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Push(Push),
+    Function(PushFunction),
+}
+
+/// The name of a change, and what else all of them say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) request: RequestId,
+    pub(crate) job: JobId,
+    pub(crate) task: u32,
+    pub(crate) clock: u64,
+    pub(crate) index: u32,
+    pub(crate) matrix: u32,
+}
+
+impl Head {
+    pub(crate) fn of(push: &Push) -> Self {
+        let Push { request, job, task, clock, index, matrix, .. } = *push;
+        Self { request, job, task, clock, index, matrix }
+    }
+
+    pub(crate) fn of_function(push: &PushFunction) -> Self {
+        let PushFunction { request, job, task, clock, index, matrix, .. } = *push;
+        Self { request, job, task, clock, index, matrix }
+    }
+
+    pub(crate) fn mark(self) -> Mark {
+        Mark { clock: self.clock, index: self.index }
+    }
+
+    pub(crate) fn name(self) -> PushName {
+        PushName { clock: self.clock, task: self.task, index: self.index }
+    }
+}
+
+impl Change {
+    pub(crate) fn of(message: Message) -> Option<Self> {
+        match message {
+            Message::Push(push) => Some(Change::Push(push)),
+            Message::PushFunction(push) => Some(Change::Function(push)),
+            _ => None,
+        }
+    }
+
+    fn head(&self) -> Head {
+        match self {
+            Change::Push(push) => Head::of(push),
+            Change::Function(push) => Head::of_function(push),
+        }
+    }
+
+    fn into_message(self) -> Message {
+        match self {
+            Change::Push(push) => Message::Push(push),
+            Change::Function(push) => Message::PushFunction(push),
+        }
+    }
+}
+
 impl LaneState {
     pub(crate) fn push(
         &mut self,
         now: Duration,
         at: ConnectionId,
         arrival: u64,
-        push: Push,
+        change: Change,
         out: &mut Vec<Effect>,
     ) {
-        if self.is_of_session(at) {
-            return self.push_of_session(at, push, out);
-        }
-        let Push { request, job, task, clock, matrix, .. } = push;
-        let turn = match self.turn(at, &push) {
+        let head = change.head();
+        let change = match change {
+            Change::Push(push) if self.is_of_session(at) => return self.push_of_session(at, push, out),
+            change => change,
+        };
+        let Head { request, job, task, clock, matrix, .. } = head;
+        let turn = match self.turn(at, head) {
             Ok(turn) => turn,
-            Err(refusal) => return self.refuse_push(at, &push, refusal, out),
+            Err(refusal) => return self.refuse_push(at, head, refusal, out),
         };
         match turn {
-            Turn::AppliedBefore => {
-                if let Some(job) = self.jobs.get_mut(&job) {
-                    job.stats.duplicate_count += 1;
-                }
-                return self.done(at, request, job, out);
-            }
+            Turn::AppliedBefore => return self.say_again(at, head, out),
             Turn::Gap => {
                 let expected = self.jobs.get(&job).map(|job| job.mark(task)).unwrap_or_default();
                 let text = format!(
                     "pushes are missing before it: expected clock {}, index {}, or index 0 of a later clock",
                     expected.clock, expected.index
                 );
-                self.refuse_push(at, &push, Refusal::new(FaultKind::Invalid, text), out);
+                self.refuse_push(at, head, Refusal::new(FaultKind::Invalid, text), out);
                 return self.close(now, at, out);
             }
             Turn::Next => {}
         }
-        let needed = match self.start_push(&push) {
+        let needed = match self.start_push(head) {
             Ok(needed) => needed,
-            Err(refusal) => return self.refuse_push(at, &push, refusal, out),
+            Err(refusal) => return self.refuse_push(at, head, refusal, out),
         };
-        let Some(needed) = needed else { return self.serve_push(now, at, push, out) };
-        let message = Message::Push(push);
+        let Some(needed) = needed else { return self.serve_change(now, at, change, out) };
+        let message = change.into_message();
         let bytes = message_bytes(&message);
         let Some(connection) = self.connections.get_mut(&at) else { return };
         connection.blocked = true;
@@ -100,19 +159,46 @@ impl LaneState {
         self.stop_reading_if_full(at, out);
     }
 
-    fn turn(&mut self, at: ConnectionId, push: &Push) -> Result<Turn, Refusal> {
-        self.check_task(at, push.job, push.task)?;
+    /// Carries out a change whose turn and m have come.
+    pub(crate) fn serve_change(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        change: Change,
+        out: &mut Vec<Effect>,
+    ) {
+        match change {
+            Change::Push(push) => self.serve_push(now, at, push, out),
+            Change::Function(push) => self.serve_push_function(at, &push, out),
+        }
+    }
+
+    /// The answer to a change that counts already: the one that it has had.
+    fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.get_mut(&head.job) else { return };
+        job.stats.duplicate_count += 1;
+        match job.function_faults.get(&head.task) {
+            Some((name, refusal)) if *name == head.mark() => {
+                let refusal = refusal.clone();
+                self.refuse_push(at, head, refusal, out);
+            }
+            _ => self.done(at, head.request, head.job, out),
+        }
+    }
+
+    fn turn(&mut self, at: ConnectionId, head: Head) -> Result<Turn, Refusal> {
+        self.check_task(at, head.job, head.task)?;
         let keeps_duplicates = self.config.lacks(Broken::DuplicatesApplied);
-        let expected = self.job(push.job)?.mark(push.task);
-        Ok(match turn_of(expected, Mark { clock: push.clock, index: push.index }) {
+        let expected = self.job(head.job)?.mark(head.task);
+        Ok(match turn_of(expected, head.mark()) {
             Turn::AppliedBefore if keeps_duplicates => Turn::Next,
             turn => turn,
         })
     }
 
     /// The task is at the clock of its push. The m that the push has to wait for; `None` when it has come.
-    fn start_push(&mut self, push: &Push) -> Result<Option<u64>, Refusal> {
-        let Push { job, task, clock, .. } = *push;
+    fn start_push(&mut self, head: Head) -> Result<Option<u64>, Refusal> {
+        let Head { job, task, clock, .. } = head;
         let breaks =
             self.config.lacks(Broken::TickOvertakesPush) || self.config.lacks(Broken::DuplicatesApplied);
         let open = self.job(job)?;
@@ -124,7 +210,7 @@ impl LaneState {
         if open.table.is_at_barrier(task) {
             return Err(Refusal::of_task(task, "push", matrix::clock::ClockFault::AtBarrier));
         }
-        let needed = open.matrix(push.matrix)?.spec().consistency.push_needs(clock);
+        let needed = open.matrix(head.matrix)?.spec().consistency.push_needs(clock);
         if clock > known {
             open.table.advance(task, clock).map_err(|fault| Refusal::of_task(task, "push", fault))?;
             self.changed.insert(job);
@@ -141,7 +227,8 @@ impl LaneState {
         mut push: Push,
         out: &mut Vec<Effect>,
     ) {
-        let Push { request, job, task, clock, index, .. } = push;
+        let head = Head::of(&push);
+        let Head { request, job, task, clock, index, .. } = head;
         let room = self.check_room(push.values.len());
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
@@ -168,7 +255,7 @@ impl LaneState {
             }
             Err(refusal) => {
                 let closes = refusal.kind == FaultKind::UnknownKeys;
-                self.refuse_push(at, &push, refusal, out);
+                self.refuse_push(at, head, refusal, out);
                 // Nothing behind it may be applied before it has come again.
                 if closes {
                     self.close(now, at, out);
@@ -196,17 +283,20 @@ impl LaneState {
         Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
-    /// Refuses with the name in the text.
+    /// Refuses with the name in the text; who called a function knows it.
     pub(crate) fn refuse_push(
         &mut self,
         at: ConnectionId,
-        push: &Push,
+        head: Head,
         refusal: Refusal,
         out: &mut Vec<Effect>,
     ) {
-        let Push { task, clock, index, .. } = push;
-        let name = format_args!("push (task {task}, clock {clock}, index {index})").to_string();
-        self.refuse(at, push.request, refusal.of(name), out);
+        let Head { task, clock, index, .. } = head;
+        let refusal = match refusal.kind {
+            FaultKind::Function => refusal,
+            _ => refusal.of(format_args!("push (task {task}, clock {clock}, index {index})")),
+        };
+        self.refuse(at, head.request, refusal, out);
     }
 }
 

@@ -63,8 +63,8 @@ impl From<matrix::Error> for Refusal {
             | Error::ElementType { .. }
             | Error::Import { .. }
             | Error::Task { .. }
-            | Error::ReduceLength { .. }
-            | Error::Function { .. } => FaultKind::Invalid,
+            | Error::ReduceLength { .. } => FaultKind::Invalid,
+            Error::Function { .. } | Error::FunctionAtServer { .. } => FaultKind::Function,
         };
         Self::new(kind, error.to_string())
     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use matrix::FunctionTable;
 use rpc::Message;
 use rpc::message::{FaultKind, JobId, RequestId};
 
@@ -15,6 +16,7 @@ use crate::config::{LaneConfig, OpenJobs};
 use crate::connection::{Connection, Queued, message_bytes};
 use crate::job::{Held, HeldWhat, Job};
 use crate::log::log_held;
+use crate::push::Change;
 use crate::refusal::Refusal;
 use crate::stats::LaneStats;
 use rpc::service::{ConnectionId, Effect, Service};
@@ -39,10 +41,11 @@ pub struct LaneState {
     pub(crate) stats: LaneStats,
     /// Told of jobs that are opened and closed.
     pub(crate) open_jobs: OpenJobs,
+    pub(crate) functions: FunctionTable,
 }
 
 impl LaneState {
-    /// A lane without jobs.
+    /// A lane without jobs, with the built-in functions.
     pub fn new(config: LaneConfig) -> Self {
         Self {
             config,
@@ -57,7 +60,14 @@ impl LaneState {
             changed: BTreeSet::new(),
             stats: LaneStats::default(),
             open_jobs: OpenJobs::default(),
+            functions: FunctionTable::builtin(),
         }
+    }
+
+    /// The same, with functions of your own.
+    #[must_use]
+    pub fn with_functions(self, functions: FunctionTable) -> Self {
+        Self { functions, ..self }
     }
 
     /// The same, telling `open_jobs` of its jobs.
@@ -119,7 +129,9 @@ impl LaneState {
             Message::OpenJob(open) => self.open_job(at, open, out),
             Message::CloseJob(close) => self.close_job(at, close, out),
             Message::Pull(pull) => self.pull(now, at, arrival, pull, out),
-            Message::Push(push) => self.push(now, at, arrival, push, out),
+            Message::PullFunction(pull) => self.pull_function(now, at, arrival, pull, out),
+            Message::Push(push) => self.push(now, at, arrival, Change::Push(push), out),
+            Message::PushFunction(push) => self.push(now, at, arrival, Change::Function(push), out),
             Message::Tick(tick) => self.tick(at, tick, out),
             Message::Leave(leave) => self.leave(at, leave, out),
             Message::Join(join) => self.join(at, join, out),
@@ -138,6 +150,7 @@ impl LaneState {
             Message::Hello(_)
             | Message::Welcome(_)
             | Message::Pulled(_)
+            | Message::PulledFunction(_)
             | Message::Joined(_)
             | Message::Released(_)
             | Message::ExportPage(_)
@@ -218,14 +231,19 @@ impl LaneState {
             HeldWhat::Pull(pull) => {
                 self.serve_pull(held.connection, pull, now.saturating_sub(held.since), out);
             }
+            HeldWhat::PullFunction(pull) => {
+                self.serve_pull_function(held.connection, &pull, now.saturating_sub(held.since), out);
+            }
             HeldWhat::Push => {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.blocked = false;
                 let queued = connection.pop_front();
                 self.runnable.insert(held.connection);
-                if let Some(Queued { message: Message::Push(push), bytes, .. }) = queued {
+                if let Some(Queued { message, bytes, .. }) = queued {
                     self.held_bytes -= bytes;
-                    self.serve_push(now, held.connection, push, out);
+                    if let Some(change) = Change::of(message) {
+                        self.serve_change(now, held.connection, change, out);
+                    }
                 }
             }
         }

@@ -19,6 +19,8 @@ use rpc::service::{ConnectionId, Effect};
 pub(crate) struct JobStats {
     pub(crate) pull_count: u64,
     pub(crate) push_count: u64,
+    pub(crate) pull_function_count: u64,
+    pub(crate) push_function_count: u64,
     pub(crate) duplicate_count: u64,
     wait_count: u64,
     wait_time: Duration,
@@ -41,7 +43,19 @@ impl JobStats {
 }
 
 /// The kinds of requests that are counted one by one.
-const KINDS: [&str; 9] = ["pull", "push", "tick", "barrier", "hello", "staged", "commit", "batch", "other"];
+const KINDS: [&str; 11] = [
+    "pull",
+    "push",
+    "tick",
+    "barrier",
+    "hello",
+    "staged",
+    "commit",
+    "batch",
+    "pull_function",
+    "push_function",
+    "other",
+];
 
 /// Counts of a lane.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +78,9 @@ impl LaneStats {
             Message::PushStaged(_) => 5,
             Message::Commit(_) => 6,
             Message::Batch(_) => 7,
-            _ => 8,
+            Message::PullFunction(_) => 8,
+            Message::PushFunction(_) => 9,
+            _ => 10,
         };
         self.requests[kind] += 1;
         self.request_bytes += message_bytes(message);
@@ -129,6 +145,8 @@ impl Job {
             clocks: (0..self.table.task_count()).map(|task| self.table.clock(task).ok()).collect(),
             pull_count: stats.pull_count,
             push_count: stats.push_count,
+            pull_function_count: stats.pull_function_count,
+            push_function_count: stats.push_function_count,
             duplicate_count: stats.duplicate_count,
             held_count: self.held.len() as u64 + self.barriers.waiting_count(),
             waits: (stats.wait_count, stats.wait_time.as_nanos() as u64),
@@ -145,7 +163,7 @@ impl Job {
         };
         let held = self.held.values().filter(|held| held.task == task).min_by_key(|held| held.since);
         let held = held.map(|held| match held.what {
-            HeldWhat::Pull(_) => (WaitingCall::Pull, held.since),
+            HeldWhat::Pull(_) | HeldWhat::PullFunction(_) => (WaitingCall::Pull, held.since),
             HeldWhat::Push => (WaitingCall::Push, held.since),
         });
         let wait = held.or_else(|| Some((WaitingCall::Barrier, self.barriers.waits_since(task)?)));
@@ -166,6 +184,8 @@ impl Job {
         let job = format!(",job=\"{id}\"");
         line("pulls_total", &job, stats.pull_count as f64);
         line("pushes_total", &job, stats.push_count as f64);
+        line("pull_functions_total", &job, stats.pull_function_count as f64);
+        line("push_functions_total", &job, stats.push_function_count as f64);
         line("duplicates_total", &job, stats.duplicate_count as f64);
         let staged = self.staged.counts;
         line("staged_tokens", &job, self.staged.token_count() as f64);

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, Clock, Error, MatrixId, Part, Values, ValuesMut};
+use matrix::{Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Part, Values, ValuesMut};
 use rpc::Message;
 use rpc::log_request;
-use rpc::message::{Hello, Push, Role, Welcome};
+use rpc::message::{Hello, Push, PushFunction, Role, Welcome};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 use rpc::{Address, Receiver, Sender, WireType};
 
@@ -56,7 +56,11 @@ struct Connection {
 
 impl Connection {
     fn send(&mut self, message: &Arc<Message>, gathers: bool) -> Result<(), rpc::Error> {
-        let waits = gathers || matches!(**message, Message::Push(Push { request: 0, .. }));
+        let is_silent = matches!(
+            **message,
+            Message::Push(Push { request: 0, .. }) | Message::PushFunction(PushFunction { request: 0, .. })
+        );
+        let waits = gathers || is_silent;
         self.gathered.push(Arc::clone(message));
         self.gathered_bytes += size(message);
         if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush() }
@@ -95,6 +99,13 @@ impl RemoteAgent {
             meter: Meter::default(),
             gathers: false,
         })
+    }
+
+    /// The same, with functions of your own. The servers must have them too.
+    #[must_use]
+    pub fn with_functions(mut self, functions: FunctionTable) -> Self {
+        self.state.functions = functions;
+        self
     }
 
     /// What was sent and received so far.
@@ -340,6 +351,7 @@ impl RemoteAgent {
     fn log_answer(&self, lane: u16, now: Duration, message: &Message) {
         let (request, held_ns) = match message {
             Message::Pulled(pulled) => (pulled.request, pulled.held_ns),
+            Message::PulledFunction(pulled) => (pulled.request, pulled.held_ns),
             Message::Released(released) => (released.request, released.held_ns),
             Message::Done(done) => (done.request, 0),
             Message::Fault(fault) => (fault.request, 0),
@@ -386,7 +398,7 @@ impl RemoteAgent {
         self.state.barrier(self.now(), part);
         match self.run()? {
             Outcome::Passed(sum) => Ok(sum),
-            Outcome::Pulled | Outcome::Done => Ok(Vec::new()),
+            Outcome::Pulled | Outcome::Answer(_) | Outcome::Done => Ok(Vec::new()),
         }
     }
 }
@@ -450,6 +462,19 @@ impl Agent for RemoteAgent {
             }
             _ => self.push_whole(matrix, part, values),
         }
+    }
+
+    fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
+        self.state.pull_function(self.now(), matrix, call);
+        match self.run()? {
+            Outcome::Answer(bytes) => Ok(bytes),
+            Outcome::Pulled | Outcome::Passed(_) | Outcome::Done => Ok(Vec::new()),
+        }
+    }
+
+    fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
+        self.state.push_function(self.now(), matrix, steps);
+        self.run().map(drop)
     }
 
     fn tick(&mut self) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use matrix::{Agent, Clock, Error, MatrixId, Part, Values, ValuesMut};
+use matrix::{Agent, Clock, Error, FunctionCall, MatrixId, Part, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::habit::Habit;
@@ -92,6 +92,14 @@ impl Agent for AheadAgent {
 
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
         self.agent.push(matrix, part, values)
+    }
+
+    fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
+        self.agent.pull_function(matrix, call)
+    }
+
+    fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
+        self.agent.push_function(matrix, steps)
     }
 
     fn tick(&mut self) -> Result<(), Error> {

@@ -43,6 +43,7 @@ impl AgentState {
             (Link::Opening, Message::Welcome(welcome)) => return self.on_connected(now, lane, &welcome),
             (Link::Opening, Message::Fault(fault)) => self.refused(now, lane, &fault),
             (Link::Open, Message::Pulled(pulled)) => self.on_pulled(lane, pulled),
+            (Link::Open, Message::PulledFunction(pulled)) => self.on_pulled_function(lane, pulled),
             (Link::Open, Message::Done(done)) => self.on_done(at, done),
             (Link::Open, Message::Released(released)) => {
                 if self.take_request(at, released.request).is_some() {
@@ -95,11 +96,12 @@ impl AgentState {
 
     fn on_done(&mut self, at: usize, done: Done) {
         self.lanes[at].log.confirm(done.applied);
+        self.lanes[at].log.answered(done.request);
         self.take_request(at, done.request);
     }
 
     /// An answer is taken once; what comes for a request that is no more is an echo.
-    fn take_request(&mut self, at: usize, id: RequestId) -> Option<Request> {
+    pub(crate) fn take_request(&mut self, at: usize, id: RequestId) -> Option<Request> {
         self.lanes[at].requests.remove(&id)
     }
 
@@ -122,6 +124,7 @@ impl AgentState {
         let id = fault.request;
         match fault.kind {
             FaultKind::TaskLeft if self.left => self.has_left(at),
+            FaultKind::Function if owner == Owner::Function => self.function_failed(lane, fault),
             FaultKind::UnknownKeys => self.repeat(at, id, None),
             FaultKind::Busy => {
                 let pause = Duration::from_millis(u64::from(fault.retry_after_ms.max(1)));
@@ -140,6 +143,9 @@ impl AgentState {
         let state = &mut self.lanes[usize::from(lane)];
         if fault.request != 0 && !state.log.asks(fault.request) {
             return;
+        }
+        if fault.kind == FaultKind::Function && state.log.answered(fault.request) {
+            return self.function_failed(lane, fault);
         }
         if fault.kind == FaultKind::TaskLeft && self.left && !state.log.has_pushes() {
             // The answer to the leave was lost, and ticks before it went out once more.
@@ -179,6 +185,11 @@ impl AgentState {
             if self.lanes[at].requests.iter().any(is_there) {
                 ask.last_sent = self.sendings;
             }
+        }
+        if let Some(Call::PullFunction(ask)) = &mut self.call
+            && self.lanes[at].requests.values().any(|request| request.owner == Owner::Function)
+        {
+            ask.last_sent = self.sendings;
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use matrix::FunctionCall;
 use rpc::Message;
 use rpc::message::{KeyList, Pull, Push};
 
@@ -105,6 +106,7 @@ impl Parcel {
         let ms = u32::try_from(rest.as_millis()).unwrap_or(u32::MAX).max(1);
         match Arc::make_mut(&mut self.message) {
             Message::Pull(pull) => pull.wait_ms = ms,
+            Message::PullFunction(pull) => pull.wait_ms = ms,
             Message::Barrier(barrier) => barrier.wait_ms = ms,
             _ => {}
         }
@@ -133,10 +135,20 @@ impl Parcel {
 pub(crate) fn size(message: &Message) -> u64 {
     /// Of a frame, about.
     const HEADER_BYTES: usize = 64;
+    /// Of a part of an answer, beside its own.
+    const PART_BYTES: usize = 16;
     let (runs, keys, values) = match message {
         Message::Pull(pull) => (&pull.runs, &pull.keys, 0),
         Message::Push(push) => (&push.runs, &push.keys, push.values.byte_count()),
         Message::Pulled(pulled) => return (HEADER_BYTES + pulled.values.byte_count()) as u64,
+        Message::PullFunction(pull) => return (HEADER_BYTES + call_size(&pull.call)) as u64,
+        Message::PushFunction(push) => {
+            return (HEADER_BYTES + push.calls.iter().map(call_size).sum::<usize>()) as u64;
+        }
+        Message::PulledFunction(pulled) => {
+            let parts: usize = pulled.parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum();
+            return (HEADER_BYTES + parts) as u64;
+        }
         _ => return HEADER_BYTES as u64,
     };
     let keys = match keys {
@@ -144,4 +156,11 @@ pub(crate) fn size(message: &Message) -> u64 {
         KeyList::Range { .. } | KeyList::Known { .. } => 16,
     };
     (HEADER_BYTES + 8 * runs.len() + keys + values) as u64
+}
+
+/// Bytes of a call on the wire.
+pub(crate) fn call_size(call: &FunctionCall) -> usize {
+    /// Of its lengths and its version.
+    const LENGTHS_BYTES: usize = 24;
+    LENGTHS_BYTES + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
 }

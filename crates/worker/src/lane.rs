@@ -37,6 +37,8 @@ pub(crate) enum Owner {
         ask: u64,
         piece: usize,
     },
+    /// A pull function.
+    Function,
     Barrier,
     Leave,
 }

@@ -1,5 +1,8 @@
-//! What a lane has been told and has not confirmed: pushes, and the ticks between them, in order. After a reset the rest
-//! of it is sent again.
+//! What a lane has been told and has not confirmed: pushes and push functions, and the ticks between them, in order. After a
+//! reset the rest of it is sent again.
+//!
+//! A push is confirmed by any answer that says how far the pushes have come. A push function that asks for an answer is
+//! confirmed by that alone: the lane may have failed to carry it out, and its task must hear of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -70,6 +73,7 @@ impl Log {
         let mut count = 0;
         for (i, entry) in self.entries.iter().enumerate() {
             match name(&entry.message) {
+                Some(_) if awaits_answer(&entry.message) => break,
                 Some(name) if name < self.applied => count = i + 1,
                 Some(_) => break,
                 None => {}
@@ -82,6 +86,25 @@ impl Log {
                 self.sent_bytes -= parcel.bytes;
             }
         }
+    }
+
+    /// Whether a push function has no answer yet.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.entries.iter().any(|entry| awaits_answer(&entry.message))
+    }
+
+    /// The lane has answered a push function. False when it is none that was sent and not answered.
+    pub(crate) fn answered(&mut self, request: RequestId) -> bool {
+        let is_it = |entry: &Parcel| matches!(&*entry.message, Message::PushFunction(push) if push.request == request);
+        let Some(at) = self.entries.iter().take(self.sent).position(is_it) else { return false };
+        if let Some(parcel) = self.entries.remove(at) {
+            self.bytes -= parcel.bytes;
+            self.sent_bytes -= parcel.bytes;
+            self.sent -= 1;
+        }
+        // Pushes behind it may have been confirmed before.
+        self.confirm(self.applied);
+        true
     }
 
     /// The connection is gone: nothing of this is sent.
@@ -106,11 +129,15 @@ impl Log {
         if let Some(name) = name(&entry.message) {
             let filled = self.sent_bytes + entry.bytes;
             let is_asked = self.asked.is_some_and(|asked| asked >= self.applied);
-            if filled > window || (filled > window / 2 && !is_asked) {
+            if awaits_answer(&entry.message) {
+                self.asked = Some(name);
+            } else if filled > window || (filled > window / 2 && !is_asked) {
                 self.asked = Some(name);
                 *ids += 1;
-                if let Message::Push(push) = Arc::make_mut(&mut entry.message) {
-                    push.request = *ids;
+                match Arc::make_mut(&mut entry.message) {
+                    Message::Push(push) => push.request = *ids,
+                    Message::PushFunction(push) => push.request = *ids,
+                    _ => {}
                 }
             }
         }
@@ -126,6 +153,7 @@ impl Log {
         let sent = self.entries.iter().take(self.sent);
         sent.filter_map(|entry| match &*entry.message {
             Message::Push(push) => Some(push.request),
+            Message::PushFunction(push) => Some(push.request),
             _ => None,
         })
         .any(|asked| asked == request)
@@ -145,6 +173,12 @@ impl Log {
 fn name(message: &Message) -> Option<Mark> {
     match message {
         Message::Push(push) => Some(Mark { clock: push.clock, index: push.index }),
+        Message::PushFunction(push) => Some(Mark { clock: push.clock, index: push.index }),
         _ => None,
     }
+}
+
+/// Whether only its own answer confirms it.
+fn awaits_answer(message: &Message) -> bool {
+    matches!(message, Message::PushFunction(push) if push.request != 0)
 }

@@ -9,7 +9,8 @@ use rpc::Message;
 use crate::known::size;
 
 /// The kinds of messages that are counted one by one, in the order of [`AgentStats::requests`].
-pub const REQUEST_KINDS: [&str; 5] = ["pull", "push", "tick", "barrier", "other"];
+pub const REQUEST_KINDS: [&str; 7] =
+    ["pull", "push", "tick", "barrier", "pull_function", "push_function", "other"];
 
 /// What an agent has sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,9 @@ impl AgentStats {
             Message::Push(_) => 1,
             Message::Tick(_) => 2,
             Message::Barrier(_) => 3,
-            _ => 4,
+            Message::PullFunction(_) => 4,
+            Message::PushFunction(_) => 5,
+            _ => 6,
         };
         self.requests[kind] += 1;
         self.sent_bytes += size(message);

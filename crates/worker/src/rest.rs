@@ -5,7 +5,8 @@
 //! rounding would never arrive at all.
 //! Sources: Seide et al., Interspeech 2014, section 3.3; Karimireddy et al., ICML 2019, algorithm 2.
 //!
-//! All rests are pushed as they are, and forgotten, before a barrier, before the task leaves, and when they would take
+//! All rests are pushed as they are, and forgotten, before a barrier, before the task leaves, those of a matrix before a
+//! function changes it, and all when they would take
 //! more memory than [`REST_LIMIT_BYTES`]. A push that alone would take more travels exactly.
 
 use std::collections::{BTreeMap, HashMap};
@@ -133,18 +134,21 @@ impl AgentState {
 
     /// Pushes all rests as they are.
     pub(crate) fn push_rests(&mut self) -> Result<(), Error> {
-        for matrix in 0..self.matrices.len() {
-            for (row, keys, values) in self.matrices[matrix].rests.take() {
-                let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-                let keys = Keys::Sorted(&keys);
-                let part = match spec.axis {
-                    matrix::Axis::Row => Part::Rows(keys),
-                    matrix::Axis::Column => Part::Columns { row, keys },
-                };
-                let mut route = Route::default();
-                route.set(spec, &state.placement, part)?;
-                self.log_pieces(matrix, &route, Values::F32(&values), WireType::F32);
-            }
+        (0..self.matrices.len()).try_for_each(|matrix| self.push_rests_of(matrix))
+    }
+
+    /// Pushes the rests of a matrix as they are.
+    pub(crate) fn push_rests_of(&mut self, matrix: usize) -> Result<(), Error> {
+        for (row, keys, values) in self.matrices[matrix].rests.take() {
+            let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
+            let keys = Keys::Sorted(&keys);
+            let part = match spec.axis {
+                matrix::Axis::Row => Part::Rows(keys),
+                matrix::Axis::Column => Part::Columns { row, keys },
+            };
+            let mut route = Route::default();
+            route.set(spec, &state.placement, part)?;
+            self.log_pieces(matrix, &route, Values::F32(&values), WireType::F32);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The agent of a task whose matrices are on servers, without sockets, threads or a clock of its own.
 //!
-//! A call is begun by one of `pull`, `push`, `tick`, `barrier`, `finish`; its result is in [`AgentState::outcome`] at once
+//! A call is begun by one of `pull`, `push`, `pull_function`, `push_function`, `tick`, `barrier`, `finish`; its result is in [`AgentState::outcome`] at once
 //! or after some input. There is one call at a time. After each begin and each input the effects must be carried out, in
 //! order; what comes from a connection must be given in order, and nothing of a connection after it was closed, by either
 //! side, or after the next one of its lane was opened.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Error, MatrixSpec, Placement};
+use matrix::{Clock, Error, FunctionTable, MatrixSpec, Placement};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
@@ -17,6 +17,7 @@ use crate::ask::Ask;
 use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
+use crate::function::FunctionAsk;
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
 use crate::prefetch::AheadCounts;
@@ -54,6 +55,8 @@ pub enum AgentEffect {
 pub enum Outcome {
     /// The values are there: [`AgentState::read_pulled`].
     Pulled,
+    /// What a pull function answers.
+    Answer(Vec<u8>),
     /// A push, a tick or a leave is done. A push may still be on its way.
     Done,
     /// The barrier is passed; the sum, empty when nothing was summed.
@@ -84,7 +87,10 @@ pub(crate) struct MatrixState {
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Call {
     Pull(Ask),
+    PullFunction(FunctionAsk),
     Push,
+    /// Ends when every lane has answered; the error of the first lane that could not carry it out.
+    PushFunction(Option<(u16, Error)>),
     /// Ends when the tick has gone out to every lane, over a connection that is not known to be gone.
     Tick,
     Barrier(Meeting),
@@ -107,6 +113,7 @@ pub struct AgentState {
     pub(crate) failed: Option<Error>,
     pub(crate) matrices: Vec<MatrixState>,
     pub(crate) lanes: Vec<Lane>,
+    pub(crate) functions: FunctionTable,
     pub(crate) ids: RequestId,
     /// Counts sendings of pulls.
     pub(crate) sendings: u64,
@@ -163,6 +170,7 @@ impl AgentState {
             failed: None,
             matrices,
             lanes,
+            functions: FunctionTable::builtin(),
             ids: 0,
             sendings: 0,
             call: None,
@@ -178,6 +186,12 @@ impl AgentState {
             effects,
             broken: None,
         }
+    }
+
+    /// The same, with functions of your own.
+    #[must_use]
+    pub fn with_functions(self, functions: FunctionTable) -> Self {
+        Self { functions, ..self }
     }
 
     /// Takes a rule out, for the simulation.
@@ -299,11 +313,13 @@ impl AgentState {
         match &self.call {
             None => false,
             Some(Call::Push) => lane.log.bytes() > lane.window,
+            Some(Call::PushFunction(_)) => lane.log.awaits_answer(),
             Some(Call::Tick) if self.lacks(Broken::TicksAreNotAwaited) => false,
             Some(Call::Tick) => lane.link != Link::Open || !lane.log.all_sent(),
             Some(Call::Pull(open)) => {
                 lane.requests.values().any(|r| matches!(r.owner, Owner::Ask { ask, .. } if ask == open.id))
             }
+            Some(Call::PullFunction(_)) => lane.requests.values().any(|r| r.owner == Owner::Function),
             Some(Call::Barrier(_)) => lane.requests.values().any(|r| r.owner == Owner::Barrier),
             Some(Call::Finish) => lane.requests.values().any(|r| r.owner == Owner::Leave),
         }
@@ -331,6 +347,10 @@ impl AgentState {
         self.pump(now);
         match &self.call {
             Some(Call::Pull(ask)) if ask.missing == 0 => self.end_pull(now),
+            Some(Call::PullFunction(ask)) if ask.missing == 0 => self.end_pull_function(),
+            Some(Call::PushFunction(_)) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
+                self.end_push_function();
+            }
             Some(Call::Push) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end(Ok(Outcome::Done));
             }

@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::agent::{Agent, MatrixId};
 use crate::error::Error;
 use crate::function::data::Data;
@@ -54,7 +56,8 @@ impl FunctionCall {
 
     /// What of this call the columns of one partition need: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
-        let argument = table.push(self)?.split(&self.argument, columns)?;
+        let function = table.push(self)?;
+        let argument = guarded(|| function.split(&self.argument, columns))?;
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
     }
 }
@@ -84,6 +87,8 @@ struct Bound<F, A> {
 pub(crate) trait AnyPull: Send + Sync {
     fn version(&self) -> u32;
     fn reads(&self) -> Count;
+    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
+    fn answer_of(&self, bytes: &[u8]) -> Result<Value, FunctionFault>;
     fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault>;
 }
 
@@ -91,6 +96,7 @@ pub(crate) trait AnyPush: Send + Sync {
     fn version(&self) -> u32;
     fn reads(&self) -> Count;
     fn writes(&self) -> Count;
+    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
     fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault>;
     fn split(&self, argument: &[u8], columns: Range<u64>) -> Result<Option<Vec<u8>>, FunctionFault>;
 }
@@ -116,6 +122,14 @@ impl<F: PullFunction> AnyPull for Erased<F> {
         self.0.reads()
     }
 
+    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
+        F::Argument::from_json(json).map(|argument| pack(&argument))
+    }
+
+    fn answer_of(&self, bytes: &[u8]) -> Result<Value, FunctionFault> {
+        unpack::<F::Answer>(bytes).map(|answer| answer.to_json())
+    }
+
     fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault> {
         let argument = unpack::<F::Argument>(argument)?;
         self.0.check(&argument, shape)?;
@@ -134,6 +148,10 @@ impl<F: PushFunction> AnyPush for Erased<F> {
 
     fn writes(&self) -> Count {
         self.0.writes()
+    }
+
+    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
+        F::Argument::from_json(json).map(|argument| pack(&argument))
     }
 
     fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault> {

@@ -2,6 +2,11 @@
 //!
 //! Numbers are little-endian, lists and texts begin with their length (u64). Nothing is named and nothing is aligned: both
 //! ends know the type from the function, whose version changes when the type does.
+//!
+//! People write arguments, and read answers, as JSON: numbers, truth values and texts as they are, lists and tuples as arrays,
+//! what is missing or empty as `null`, values of an element type as `{"f32": [0.5]}`.
+
+use serde_json::{Value, json};
 
 use crate::element::OwnedValues;
 use crate::function::FunctionFault;
@@ -14,6 +19,20 @@ pub trait Data: Sized {
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault>;
     /// Whether no number in it is NaN or infinite. An answer in which one is is refused.
     fn is_finite(&self) -> bool;
+
+    /// The value that a person has written. A type that nobody writes needs none.
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        Err(unlike(value, "a value of another type, which can be said in a program only"))
+    }
+
+    /// The value for people to read.
+    fn to_json(&self) -> Value {
+        Value::Null
+    }
+}
+
+fn unlike(value: &Value, expected: impl Into<String>) -> FunctionFault {
+    FunctionFault::argument("argument", value.to_string(), expected)
 }
 
 /// The bytes of a value.
@@ -43,7 +62,7 @@ fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8], FunctionFault>
 }
 
 macro_rules! number {
-    ($($type:ty, $finite:expr;)*) => { $(
+    ($($type:ty, $finite:expr, $from_json:expr, $expected:literal;)*) => { $(
         impl Data for $type {
             fn pack(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
@@ -58,17 +77,26 @@ macro_rules! number {
                 let finite: fn($type) -> bool = $finite;
                 finite(*self)
             }
+
+            fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+                let from_json: fn(&Value) -> Option<$type> = $from_json;
+                from_json(value).ok_or_else(|| unlike(value, $expected))
+            }
+
+            fn to_json(&self) -> Value {
+                json!(self)
+            }
         }
     )* };
 }
 
 number! {
-    u8, |_| true;
-    u32, |_| true;
-    u64, |_| true;
-    i64, |_| true;
-    f32, f32::is_finite;
-    f64, f64::is_finite;
+    u8, |_| true, |v| v.as_u64()?.try_into().ok(), "a whole number of 0 to 255";
+    u32, |_| true, |v| v.as_u64()?.try_into().ok(), "a whole number of 32 bits";
+    u64, |_| true, Value::as_u64, "a whole number of at least 0";
+    i64, |_| true, Value::as_i64, "a whole number";
+    f32, f32::is_finite, |v| Some(v.as_f64()? as f32), "a number";
+    f64, f64::is_finite, Value::as_f64, "a number";
 }
 
 impl Data for () {
@@ -80,6 +108,10 @@ impl Data for () {
 
     fn is_finite(&self) -> bool {
         true
+    }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        if value.is_null() { Ok(()) } else { Err(unlike(value, "none: this function takes no argument")) }
     }
 }
 
@@ -98,6 +130,14 @@ impl Data for bool {
 
     fn is_finite(&self) -> bool {
         true
+    }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        value.as_bool().ok_or_else(|| unlike(value, "true or false"))
+    }
+
+    fn to_json(&self) -> Value {
+        json!(self)
     }
 }
 
@@ -122,6 +162,14 @@ impl Data for String {
     fn is_finite(&self) -> bool {
         true
     }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        value.as_str().map(str::to_owned).ok_or_else(|| unlike(value, "a text in quotes"))
+    }
+
+    fn to_json(&self) -> Value {
+        json!(self)
+    }
 }
 
 impl<T: Data> Data for Vec<T> {
@@ -145,6 +193,15 @@ impl<T: Data> Data for Vec<T> {
     fn is_finite(&self) -> bool {
         self.iter().all(Data::is_finite)
     }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        let values = value.as_array().ok_or_else(|| unlike(value, "a list in brackets"))?;
+        values.iter().map(T::from_json).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        self.iter().map(Data::to_json).collect()
+    }
 }
 
 impl<T: Data> Data for Option<T> {
@@ -162,6 +219,14 @@ impl<T: Data> Data for Option<T> {
     fn is_finite(&self) -> bool {
         self.as_ref().is_none_or(Data::is_finite)
     }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        if value.is_null() { Ok(None) } else { T::from_json(value).map(Some) }
+    }
+
+    fn to_json(&self) -> Value {
+        self.as_ref().map_or(Value::Null, Data::to_json)
+    }
 }
 
 macro_rules! tuple {
@@ -177,6 +242,18 @@ macro_rules! tuple {
 
             fn is_finite(&self) -> bool {
                 $(self.$at.is_finite())&&*
+            }
+
+            fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+                let len = [$($at),*].len();
+                match value.as_array() {
+                    Some(values) if values.len() == len => Ok(($($name::from_json(&values[$at])?,)*)),
+                    _ => Err(unlike(value, format!("a list of {len} values in brackets"))),
+                }
+            }
+
+            fn to_json(&self) -> Value {
+                Value::Array(vec![$(self.$at.to_json()),*])
             }
         }
     };
@@ -220,6 +297,25 @@ impl Data for OwnedValues {
             OwnedValues::I64(_) => true,
         }
     }
+
+    fn from_json(value: &Value) -> Result<Self, FunctionFault> {
+        let expected = "{\"f32\": [..]}, or f64 or i64";
+        let only = value.as_object().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
+        match only.map(|(name, values)| (name.as_str(), values)) {
+            Some(("f32", values)) => Vec::from_json(values).map(OwnedValues::F32),
+            Some(("f64", values)) => Vec::from_json(values).map(OwnedValues::F64),
+            Some(("i64", values)) => Vec::from_json(values).map(OwnedValues::I64),
+            _ => Err(unlike(value, expected)),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            OwnedValues::F32(values) => json!({"f32": values}),
+            OwnedValues::F64(values) => json!({"f64": values}),
+            OwnedValues::I64(values) => json!({"i64": values}),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -253,6 +349,25 @@ mod tests {
             let _ = unpack::<All>(&bytes);
             let _ = unpack::<OwnedValues>(&bytes);
         }
+    }
+
+    #[test]
+    fn what_people_write_and_read_is_json() {
+        type Some = (Vec<f64>, String, Option<u64>, bool, f32);
+        let value: Some = (vec![0.5, 2.0], "a".to_owned(), None, true, -0.25);
+        let text = json!([[0.5, 2.0], "a", null, true, -0.25]);
+        assert_eq!(value.to_json(), text);
+        assert_eq!(Some::from_json(&text), Ok(value));
+        let values = OwnedValues::I64(vec![3, -4]);
+        assert_eq!(OwnedValues::from_json(&values.to_json()), Ok(values));
+        assert_eq!(<()>::from_json(&Value::Null), Ok(()));
+        let said = |fault: Result<(f64, f64), FunctionFault>| fault.unwrap_err().to_string();
+        let text = said(Data::from_json(&json!([1.0])));
+        assert_eq!(text, "argument: [1.0], expected a list of 2 values in brackets");
+        let text = said(Data::from_json(&json!([1.0, "x"])));
+        assert_eq!(text, "argument: \"x\", expected a number");
+        assert!(u8::from_json(&json!(256)).is_err() && u64::from_json(&json!(-1)).is_err());
+        assert!(OwnedValues::from_json(&json!([1])).is_err() && <()>::from_json(&json!(1)).is_err());
     }
 
     #[test]

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::function::call::{AnyPull, AnyPush, Erased};
-use crate::function::{FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, Program};
+use crate::function::{Count, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+use crate::spec::MatrixSpec;
 
 /// How alike a name must be to be suggested.
 const LIKENESS: f64 = 0.7;
@@ -102,23 +106,62 @@ impl FunctionTable {
         self.rows.iter().map(entry).collect()
     }
 
+    /// Rows that a function reads and writes; none written by a pull function.
+    pub fn counts(&self, name: &str) -> Result<(Count, Option<Count>), FunctionFault> {
+        Ok(match self.row(name)? {
+            Row::Pull(function) => (function.reads(), None),
+            Row::Push(function) => (function.reads(), Some(function.writes())),
+        })
+    }
+
+    /// A call that a person has written: the argument as JSON, see [`crate::function::data`].
+    pub fn call_of_json(
+        &self,
+        name: &str,
+        from: &[u32],
+        into: &[u32],
+        argument: &Value,
+    ) -> Result<FunctionCall, FunctionFault> {
+        let (version, argument) = match self.row(name)? {
+            Row::Pull(function) => (function.version(), function.argument_of(argument)?),
+            Row::Push(function) => (function.version(), function.argument_of(argument)?),
+        };
+        let (name, from, into) = (name.to_owned(), from.to_vec(), into.to_vec());
+        Ok(FunctionCall { name, version, from, into, argument })
+    }
+
+    /// The answer of a pull function for people to read, as JSON.
+    pub fn answer_as_json(&self, call: &FunctionCall, answer: &[u8]) -> Result<Value, FunctionFault> {
+        self.pull(call)?.answer_of(answer)
+    }
+
+    /// What of a pull function on a matrix is refused before anything is visited.
+    pub fn check_pull(&self, spec: &MatrixSpec, call: &FunctionCall) -> Result<(), Error> {
+        BoundPull::new(self, spec, call).map(drop)
+    }
+
+    /// What of push functions on a matrix is refused before anything is visited.
+    pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<(), Error> {
+        Program::new(self, spec, steps).map(drop)
+    }
+
     pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {
-        match self.row(call)? {
+        match self.row(&call.name)? {
             Row::Pull(function) => same_version(call, function.version()).map(|()| function),
             row @ Row::Push(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "pull" }),
         }
     }
 
     pub(crate) fn push(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPush>, FunctionFault> {
-        match self.row(call)? {
+        match self.row(&call.name)? {
             Row::Push(function) => same_version(call, function.version()).map(|()| function),
             row @ Row::Pull(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "push" }),
         }
     }
 
-    fn row(&self, call: &FunctionCall) -> Result<&Row, FunctionFault> {
-        self.rows.get(&call.name).ok_or_else(|| {
-            let likeness = |name: &String| (strsim::jaro_winkler(&call.name, name), name.clone());
+    fn row(&self, name: &str) -> Result<&Row, FunctionFault> {
+        self.rows.get(name).ok_or_else(|| {
+            let likeness = |known: &String| (strsim::jaro_winkler(name, known), known.clone());
             let nearest = self.rows.keys().map(likeness).max_by(|a, b| a.0.total_cmp(&b.0));
             let nearest = nearest.filter(|(likeness, _)| *likeness >= LIKENESS).map(|(_, name)| name);
             FunctionFault::Unknown { nearest }

@@ -6,6 +6,7 @@
 mod batch;
 mod bytes;
 mod clock;
+mod function;
 mod json;
 mod keys;
 mod parameters;
@@ -24,8 +25,9 @@ use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
-    ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, Pulled, Push, PushStaged,
-    Released, RenewSession, RestoreRows, Stats, Tick, Welcome,
+    ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, PullFunction, Pulled,
+    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick,
+    Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -114,7 +116,10 @@ impl<'a> Body<'a> {
             | Message::Commit(_)
             | Message::Committed(_)
             | Message::CloseToken(_)
-            | Message::Batch(_) => {}
+            | Message::Batch(_)
+            | Message::PullFunction(_)
+            | Message::PulledFunction(_)
+            | Message::PushFunction(_) => {}
         }
         Self { keys, values }
     }
@@ -236,6 +241,9 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::Committed(message) => message.put(out),
         Message::CloseToken(message) => message.put(out),
         Message::Batch(message) => message.put(out)?,
+        Message::PullFunction(message) => message.put(out),
+        Message::PulledFunction(message) => message.put(out),
+        Message::PushFunction(message) => message.put(out),
     }
     Ok(())
 }
@@ -280,6 +288,9 @@ impl Message {
             Kind::Committed => Message::Committed(Committed::get(&frame)?),
             Kind::CloseToken => Message::CloseToken(CloseToken::get(&frame)),
             Kind::Batch => Message::Batch(Batch::get(&frame)?),
+            Kind::PullFunction => Message::PullFunction(PullFunction::get(&frame)?),
+            Kind::PulledFunction => Message::PulledFunction(PulledFunction::get(&frame)?),
+            Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
         })
     }
 

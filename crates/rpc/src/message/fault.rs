@@ -36,6 +36,8 @@ pub enum FaultKind {
     Stopped,
     /// The token of a staged push is closed: the driver has gone on without this attempt.
     TokenClosed,
+    /// A PS function was refused or has failed: it alone, nothing else of the task.
+    Function,
     /// A fault of the program.
     Internal,
 }
@@ -57,6 +59,7 @@ impl FaultKind {
             | FaultKind::Invalid
             | FaultKind::Stopped
             | FaultKind::TokenClosed
+            | FaultKind::Function
             | FaultKind::Internal => false,
         }
     }

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod clock;
 pub mod control;
 pub mod fault;
+pub mod function;
 pub mod job;
 pub mod parameters;
 pub mod pull;
@@ -23,6 +24,7 @@ pub use batch::Batch;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
+pub use function::{PullFunction, PulledFunction, PushFunction};
 pub use job::{CloseJob, OpenJob};
 pub use parameters::{
     AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
@@ -89,6 +91,9 @@ pub enum Message {
     Committed(Committed),
     CloseToken(CloseToken),
     Batch(Batch),
+    PullFunction(PullFunction),
+    PulledFunction(PulledFunction),
+    PushFunction(PushFunction),
 }
 
 /// The answer to a request that has no other: it was done.

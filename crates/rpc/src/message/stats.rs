@@ -26,6 +26,12 @@ pub struct StatsReply {
     pub pull_count: u64,
     /// Pushes applied.
     pub push_count: u64,
+    /// Of them, pull functions carried out.
+    #[serde(default)]
+    pub pull_function_count: u64,
+    /// Of them, push functions carried out or staged, programs counted once; those that failed included.
+    #[serde(default)]
+    pub push_function_count: u64,
     /// Pushes dropped because they had been applied before.
     pub duplicate_count: u64,
     /// Requests that are held now.

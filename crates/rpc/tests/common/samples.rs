@@ -1,16 +1,18 @@
 //! One message of every kind, with different numbers in all fields.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use matrix::held::FunctionPart;
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
+    Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, Partitioner,
+    PushRule, Storage,
 };
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Batch, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
     ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
-    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, Pulled, Push, PushStaged, Released,
-    RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply,
-    TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
+    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction,
+    Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap,
+    SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -20,7 +22,7 @@ pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
 const FLOATS: [f32; 3] = [1.5, -2.0, 0.25];
 const APPLIED: Mark = Mark { clock: 11, index: 12 };
 
-pub(crate) const FAULT_KINDS: [FaultKind; 15] = [
+pub(crate) const FAULT_KINDS: [FaultKind; 16] = [
     FaultKind::BadToken,
     FaultKind::BadVersion,
     FaultKind::BadFrame,
@@ -35,12 +37,13 @@ pub(crate) const FAULT_KINDS: [FaultKind; 15] = [
     FaultKind::Invalid,
     FaultKind::Stopped,
     FaultKind::TokenClosed,
+    FaultKind::Function,
     FaultKind::Internal,
 ];
 
 /// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
-    [sessions(), bulk(), rounded(), clocks(), rows(), others(), parameters(), staged()].concat()
+    [sessions(), bulk(), rounded(), clocks(), rows(), others(), parameters(), staged(), functions()].concat()
 }
 
 fn sessions() -> Vec<(&'static str, Message)> {
@@ -206,6 +209,8 @@ fn others() -> Vec<(&'static str, Message)> {
                 clocks: vec![Some(5), None],
                 pull_count: 1,
                 push_count: 2,
+                pull_function_count: 9,
+                push_function_count: 10,
                 duplicate_count: 3,
                 held_count: 4,
                 waits: (5, 6),
@@ -301,6 +306,60 @@ fn staged() -> Vec<(&'static str, Message)> {
         ("close_token", Message::CloseToken(closed)),
         ("batch", Message::Batch(Batch { request: 42, messages: requests })),
         ("batch_of_nothing", Message::Batch(Batch { request: 43, messages: vec![] })),
+    ]
+}
+
+fn functions() -> Vec<(&'static str, Message)> {
+    let dot = FunctionCall {
+        name: "dot".to_owned(),
+        version: 1,
+        from: vec![4, 2],
+        into: Vec::new(),
+        argument: Vec::new(),
+    };
+    let axpy = FunctionCall {
+        name: "axpy".to_owned(),
+        version: 2,
+        from: vec![4, 2],
+        into: vec![2],
+        argument: 0.5f64.to_le_bytes().to_vec(),
+    };
+    let part = |partition, bytes: &[u8]| FunctionPart { partition, bytes: bytes.to_vec() };
+    vec![
+        (
+            "pull_function",
+            Message::PullFunction(PullFunction {
+                request: 44,
+                job: 2,
+                task: 3,
+                clock: 4,
+                matrix: 1,
+                wait_ms: 500,
+                call: dot.clone(),
+            }),
+        ),
+        (
+            "pulled_function",
+            Message::PulledFunction(PulledFunction {
+                request: 44,
+                minimum: 10,
+                held_ns: 11,
+                applied: APPLIED,
+                parts: vec![part(3, &[1, 2, 3]), part(5, &[])],
+            }),
+        ),
+        (
+            "push_function",
+            Message::PushFunction(PushFunction {
+                request: 45,
+                job: 2,
+                task: 3,
+                clock: 4,
+                index: 8,
+                matrix: 1,
+                calls: vec![axpy, FunctionCall { into: vec![4], ..dot }],
+            }),
+        ),
     ]
 }
 

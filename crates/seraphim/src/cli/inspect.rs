@@ -137,6 +137,9 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     if let Some(from) = &trained.from {
         text += &format!("trained on from {from}\n");
     }
+    for applied in &trained.applied {
+        text += &format!("applied      {} {} to {}\n", applied.function, applied.argument, applied.matrix);
+    }
     text += &format!("training     {}\n", metrics_text(&trained.metrics));
     if !trained.validation_metrics.is_empty() {
         text += &format!("validation   {}\n", metrics_text(&trained.validation_metrics));

@@ -2,10 +2,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is where results and errors are printed")]
 
 mod algorithms;
+mod apply;
 mod cancel;
 mod completions;
 mod evaluate;
 mod flags;
+mod functions;
 mod generate;
 mod inspect;
 mod master;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 use data::FormatTable;
+use matrix::FunctionTable;
 
 use crate::error::Error;
 use crate::exit::{Exit, TABLE};
@@ -31,6 +34,12 @@ use crate::run::Environment;
 /// Runs the program on the arguments of the process, with these formats. A program with a format of its own calls this
 /// with one more row.
 pub fn run(formats: &FormatTable) -> ExitCode {
+    run_with(formats, &FunctionTable::builtin())
+}
+
+/// As [`run`], with PS functions of one's own beside the built-in ones. Servers and workers that this program starts are
+/// the same program, and have them too.
+pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -40,7 +49,7 @@ pub fn run(formats: &FormatTable) -> ExitCode {
         }
     };
     let interrupt = Interrupt::install();
-    let exit = match dispatch(&matches, Environment { formats, interrupt: &interrupt }) {
+    let exit = match dispatch(&matches, Environment { formats, functions, interrupt: &interrupt }) {
         Ok(exit) => exit,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
@@ -66,6 +75,8 @@ fn command() -> Command {
         .subcommand(evaluate::command())
         .subcommand(inspect::command())
         .subcommand(algorithms::command())
+        .subcommand(functions::command())
+        .subcommand(apply::command())
         .subcommand(generate::command())
         .subcommand(master::command())
         .subcommand(server::command())
@@ -84,9 +95,11 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
         Some(("evaluate", matches)) => evaluate::run(matches, environment),
         Some(("inspect", matches)) => inspect::run(matches),
         Some(("algorithms", matches)) => algorithms::run(matches),
+        Some(("functions", matches)) => functions::run(matches, environment.functions),
+        Some(("apply", matches)) => apply::run(matches, environment),
         Some(("generate", matches)) => generate::run(matches, environment.interrupt),
         Some(("master", matches)) => master::run(matches, environment.interrupt),
-        Some(("server", matches)) => server::run(matches, environment.interrupt),
+        Some(("server", matches)) => server::run(matches, environment),
         Some(("worker", matches)) => worker::run(matches, environment),
         Some(("serve-parameters", matches)) => serve_parameters::run(matches, environment.interrupt),
         Some(("submit", matches)) => submit::run(matches),

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
+use crate::run::Environment;
 use crate::run::cluster::sockets::SocketFolder;
 
 /// Most lanes of one server.
@@ -96,7 +97,8 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
     })
 }
 
-pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let interrupt = environment.interrupt;
     start_log(matches)?;
     let token = token(matches)?;
     let lanes =
@@ -117,6 +119,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         token: token.clone(),
         lanes,
         memory_limit_bytes,
+        functions: environment.functions.clone(),
         ..server::ServerConfig::default()
     };
     let stop = Stop::new();

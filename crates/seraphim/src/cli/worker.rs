@@ -50,6 +50,6 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         slowness: Slowness { pause: Duration::from_millis(pause), every },
         save_limit: save_limit(matches),
     };
-    work(config, environment.formats, environment.interrupt)?;
+    work(config, environment)?;
     Ok(Exit::Done)
 }

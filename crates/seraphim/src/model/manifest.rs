@@ -97,6 +97,24 @@ pub struct Trained {
     /// How far a job had come that was saved because its master was gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Unfinished>,
+    /// Functions that have changed the weights since then, in order. The metrics are gone with the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<FunctionApplied>,
+}
+
+/// A PS function that has changed the weights of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionApplied {
+    /// Its name.
+    pub function: String,
+    /// The matrix.
+    pub matrix: String,
+    /// Its argument.
+    pub argument: serde_json::Value,
+    /// Rows read; none: each row by itself.
+    pub from: Option<Vec<u32>>,
+    /// Rows written.
+    pub into: Option<Vec<u32>>,
 }
 
 /// A job that was saved in its middle.

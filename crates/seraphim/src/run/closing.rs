@@ -97,6 +97,7 @@ impl Closing<'_> {
             metrics: saved_epoch.map(|line| line.training.clone()).unwrap_or_default(),
             validation_metrics: saved_epoch.and_then(|line| line.validation.clone()).unwrap_or_default(),
             unfinished: None,
+            applied: Vec::new(),
         }
     }
 

@@ -170,7 +170,7 @@ impl Trainer<'_> {
         previous: Option<&Model>,
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
         let config = LocalConfig { task_count: self.task_count, wait_limit: self.job.wait_limit };
-        let mut store = LocalStore::new(config);
+        let mut store = LocalStore::with_functions(config, self.environment.functions.clone());
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;
         if let Some(previous) = previous {
             for (position, rows) in resume::rows(previous, specs) {

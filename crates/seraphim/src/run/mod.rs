@@ -1,6 +1,7 @@
 //! Runs: in one process, where tasks are threads and parameters a store they share, or on servers and workers
 //! ([`cluster`]).
 
+pub mod apply;
 mod closing;
 pub mod cluster;
 pub mod coordinator;
@@ -21,6 +22,7 @@ pub mod tasks;
 pub mod totals;
 
 use data::FormatTable;
+use matrix::FunctionTable;
 
 use crate::interrupt::Interrupt;
 
@@ -29,6 +31,8 @@ use crate::interrupt::Interrupt;
 pub struct Environment<'a> {
     /// The formats that may be read.
     pub formats: &'a FormatTable,
+    /// The PS functions that tasks may call; on servers too.
+    pub functions: &'a FunctionTable,
     /// Ctrl-C.
     pub interrupt: &'a Interrupt,
 }

@@ -5,6 +5,7 @@ mod barriers;
 #[cfg(feature = "broken")]
 mod broken;
 mod connections;
+mod functions;
 mod job_rows;
 mod limits;
 mod pushes;

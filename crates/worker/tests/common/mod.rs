@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use matrix::{
-    Axis, Consistency, Element, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule,
-    Storage,
+    Axis, Consistency, Element, ElementType, FunctionTable, HeldMatrix, Initializer, MatrixSpec, OwnedValues,
+    Partitioner, PushName, PushRule, Storage,
 };
-use rpc::message::{Done, Fault, FaultKind, KeyList, Mark, Pull, Pulled, Push, Released, Run, Welcome};
+use rpc::message::{
+    Done, Fault, FaultKind, KeyList, Mark, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction,
+    Released, Run, Welcome,
+};
 use rpc::{Message, WireValues};
 use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Outcome, spread};
 
@@ -27,6 +30,11 @@ pub(crate) struct FakeLane {
     pub(crate) known: HashMap<u128, Vec<u64>>,
     pub(crate) specs: Vec<MatrixSpec>,
     pub(crate) held: Vec<Pull>,
+    /// What functions work on: by matrix, where the script says so.
+    pub(crate) partitions: Vec<HeldMatrix>,
+    pub(crate) functions: FunctionTable,
+    /// Why the last function failed, and which one it was.
+    pub(crate) failed: Option<(Mark, String)>,
     pub(crate) duplicates: u32,
     /// Digests that are named but forgotten: how often that was said.
     pub(crate) forgotten: u32,
@@ -50,6 +58,9 @@ impl FakeLane {
             known: HashMap::new(),
             specs,
             held: Vec::new(),
+            partitions: Vec::new(),
+            functions: FunctionTable::builtin(),
+            failed: None,
             duplicates: 0,
             forgotten: 0,
             largest_keys: 0,
@@ -108,6 +119,8 @@ impl FakeLane {
         match message {
             Message::Push(push) => closes = self.push(&push, &mut out),
             Message::Pull(pull) => self.held.push(pull),
+            Message::PullFunction(pull) => out.push(self.pull_function(&pull)),
+            Message::PushFunction(push) => out.extend(self.push_function(&push)),
             Message::Tick(tick) => self.clock = self.clock.max(tick.clock),
             Message::Barrier(barrier) => {
                 assert!(barrier.clock <= self.clock || barrier.clock == 0, "a tick comes before");
@@ -136,14 +149,49 @@ impl FakeLane {
         Message::Done(Done { request, minimum: self.minimum(), applied: self.mark })
     }
 
+    fn pull_function(&mut self, pull: &PullFunction) -> Message {
+        let PullFunction { request, clock, matrix, ref call, .. } = *pull;
+        let (minimum, applied) = (self.minimum(), self.mark);
+        match self.partitions[matrix as usize].pull_function(&self.functions, call, clock) {
+            Ok(parts) => {
+                Message::PulledFunction(PulledFunction { request, minimum, held_ns: 0, applied, parts })
+            }
+            Err(error) => function_fault(request, error.to_string()),
+        }
+    }
+
+    fn push_function(&mut self, push: &PushFunction) -> Option<Message> {
+        let PushFunction { request, task, clock, index, matrix, ref calls, .. } = *push;
+        let name = Mark { clock, index };
+        if name < self.mark {
+            self.duplicates += 1;
+        } else {
+            self.check_turn(name);
+            let held = &mut self.partitions[matrix as usize];
+            let done = held.push_function(&self.functions, calls, PushName { clock, task, index });
+            self.mark = Mark { clock, index: index + 1 };
+            if let Err(error) = done {
+                self.failed = Some((name, error.to_string()));
+            }
+        }
+        match &self.failed {
+            Some((failed, text)) if *failed == name => Some(function_fault(request, text.clone())),
+            _ => (request != 0).then(|| self.done(request)),
+        }
+    }
+
+    fn check_turn(&self, name: Mark) {
+        let follows = name == self.mark || (name.clock > self.mark.clock && name.index == 0);
+        assert!(follows, "push {name:?} after {:?}", self.mark);
+        assert!(name.clock >= self.clock, "a push of {name:?} behind the tick to {}", self.clock);
+    }
+
     fn push(&mut self, push: &Push, out: &mut Vec<Message>) -> bool {
         let name = Mark { clock: push.clock, index: push.index };
         if name < self.mark {
             self.duplicates += 1;
         } else {
-            let follows = name == self.mark || (name.clock > self.mark.clock && name.index == 0);
-            assert!(follows, "push {name:?} after {:?}", self.mark);
-            assert!(push.clock >= self.clock, "a push of {name:?} behind the tick to {}", self.clock);
+            self.check_turn(name);
             let Some(keys) = self.keys(&push.runs, &push.keys) else {
                 out.push(fault(push.request, FaultKind::UnknownKeys, 0));
                 return true;
@@ -204,6 +252,10 @@ impl FakeLane {
             }));
         }
     }
+}
+
+fn function_fault(request: u64, text: String) -> Message {
+    Message::Fault(Fault { request, kind: FaultKind::Function, text, retry_after_ms: 0 })
 }
 
 pub(crate) fn fault(request: u64, kind: FaultKind, retry_after_ms: u32) -> Message {

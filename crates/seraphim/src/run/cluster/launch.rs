@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::{Client, Order, SubmissionId};
 use rpc::stop::Stop;
@@ -16,6 +16,7 @@ use super::driver::Driver;
 use super::sockets::SocketFolder;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::job::raw::RawJob;
 use crate::job::{Size, TrainJob};
 use crate::report::Report;
@@ -26,6 +27,8 @@ use crate::run::local::check_writable;
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How often the processes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Pause before it is looked again whether servers listen.
+const SOCKET_PAUSE: Duration = Duration::from_millis(2);
 
 /// Trains on servers and workers of this machine, which are started for it and end with it.
 pub fn train(
@@ -65,6 +68,54 @@ pub fn train(
         report.write(path)?;
     }
     Ok(report)
+}
+
+/// Servers as processes of this machine, for one who needs no workers. They end with this value.
+pub struct OwnServers {
+    /// Where they listen; each has one lane.
+    pub addresses: Vec<String>,
+    // Ended in this order: the processes, then the master, then their sockets.
+    _processes: Processes,
+    _master: RaisedAtEnd,
+    _folder: SocketFolder,
+}
+
+struct RaisedAtEnd(Stop);
+
+impl Drop for RaisedAtEnd {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+impl OwnServers {
+    /// Starts them, and waits until they listen.
+    pub fn start(count: u32, interrupt: &Interrupt) -> Result<Self, Error> {
+        let folder = SocketFolder::new()?;
+        let stop = RaisedAtEnd(Stop::new());
+        let config =
+            master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
+        let driver = Arc::new(Driver::new(true, Vec::new(), interrupt.clone()));
+        let (master, _) = start_master(config, driver, stop.0.clone())?;
+        let mut processes = Processes { children: Vec::new() };
+        let mut addresses = Vec::new();
+        for i in 0..count {
+            let listen = folder.socket(&format!("server-{i}"));
+            processes.start("server", i, &master, &["--listen", &listen.to_string(), "--lanes", "1"])?;
+            addresses.push(listen);
+        }
+        let start = Instant::now();
+        while addresses.iter().any(|address| matches!(address, Address::Unix(path) if !path.exists())) {
+            processes.check()?;
+            if start.elapsed() > START_LIMIT {
+                let text = format!("the servers did not start within {} s", START_LIMIT.as_secs());
+                return Err(Error::Cluster { text, exit: Exit::Internal });
+            }
+            std::thread::sleep(SOCKET_PAUSE);
+        }
+        let addresses = addresses.iter().map(ToString::to_string).collect();
+        Ok(Self { addresses, _processes: processes, _master: stop, _folder: folder })
+    }
 }
 
 /// A master in this process: its first address, with the real port, and its thread.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
 use data::{BatchStream, ReadAhead, TaskData};
-use matrix::Agent;
+use matrix::{Agent, FunctionTable};
 use rpc::message::JobId;
 use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
 
@@ -167,6 +167,7 @@ pub(super) struct Work<'a> {
     pub(super) algorithm: &'a dyn Job,
     pub(super) layout: &'a JobLayout,
     pub(super) token: &'a [u8],
+    pub(super) functions: &'a FunctionTable,
     pub(super) model: &'a algo::Model,
     pub(super) resumed: bool,
     pub(super) coordinator: &'a RemoteCoordinator,
@@ -209,7 +210,8 @@ impl Work<'_> {
                     let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
                         let agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
-                            .map_err(Error::process)?;
+                            .map_err(Error::process)?
+                            .with_functions(self.functions.clone());
                         let gauges = &self.coordinator.gauges;
                         gauges.begin(self.layout.job, task, agent.meter(), self.layout.lanes.len());
                         let mut paced = Paced {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use control::Door;
 use data::{FormatTable, Schema, TaskData};
+use matrix::FunctionTable;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{ControlBody, JobId};
 use rpc::service::Service;
@@ -70,11 +71,12 @@ enum End {
 
 /// Works until `interrupt` is raised or the master is gone for good. Jobs whose master is gone are saved first; with a
 /// master that was started anew the worker joins again.
-pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -> Result<(), Error> {
+pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let gauges = Gauges::default();
     let face = FaceServer::start(&config, gauges.clone())?;
-    let formats = Arc::new(formats.clone());
-    let mut worker = Worker { formats, config, gauges, interrupt: interrupt.clone() };
+    let Environment { formats, functions, interrupt } = environment;
+    let (formats, functions) = (Arc::new(formats.clone()), Arc::new(functions.clone()));
+    let mut worker = Worker { formats, functions, config, gauges, interrupt: interrupt.clone() };
     loop {
         let address = worker.config.member.master.to_string();
         let (membership, events) = join(worker.config.member.clone()).map_err(Error::server(&address))?;
@@ -106,6 +108,7 @@ pub fn run(config: WorkerConfig, formats: &FormatTable, interrupt: &Interrupt) -
 struct Worker {
     config: WorkerConfig,
     formats: Arc<FormatTable>,
+    functions: Arc<FunctionTable>,
     gauges: Gauges,
     interrupt: Interrupt,
 }
@@ -198,6 +201,7 @@ impl Worker {
             token: self.config.member.token.clone(),
             slowness: self.config.slowness,
             formats: Arc::clone(&self.formats),
+            functions: Arc::clone(&self.functions),
             interrupt: Interrupt::new(),
             opened: Mutex::default(),
             training: Arc::clone(&training),
@@ -290,6 +294,7 @@ struct Part {
     token: Vec<u8>,
     slowness: Slowness,
     formats: Arc<FormatTable>,
+    functions: Arc<FunctionTable>,
     interrupt: Interrupt,
     opened: Mutex<Option<TrainJob>>,
     training: Arc<Mutex<Option<Training>>>,
@@ -309,7 +314,8 @@ struct Ready {
 
 impl Part {
     fn environment(&self) -> Environment<'_> {
-        Environment { formats: &self.formats, interrupt: &self.interrupt }
+        let Self { formats, functions, interrupt, .. } = self;
+        Environment { formats, functions, interrupt }
     }
 
     fn obey(&self, message: ToWorker, ready: &mut Option<Ready>) -> Result<(), Error> {
@@ -435,6 +441,7 @@ impl Part {
             algorithm: algorithm.as_ref(),
             layout,
             token: &self.token,
+            functions: &self.functions,
             model,
             resumed,
             coordinator: &self.coordinator,

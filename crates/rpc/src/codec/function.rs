@@ -1,0 +1,140 @@
+//! [`PullFunction`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then a call. [`PushFunction`]: meta is the
+//! number of calls (u32) and 0 (u32), then the calls. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
+//! each), the number of parts (u32) and 0 (u32), then for each part the partition (u32), 0 (u32), the length (u64) and
+//! its bytes.
+//!
+//! A call:
+//!
+//! | at | field | type |
+//! |---|---|---|
+//! | 0 | version | u32 |
+//! | 4 | length of the name | u32 |
+//! | 8 | number of rows read | u32 |
+//! | 12 | number of rows written | u32 |
+//! | 16 | length of the argument | u64 |
+//! | 24 | name, rows read, rows written (u32 each), argument: nothing between them | |
+
+use matrix::FunctionCall;
+use matrix::held::FunctionPart;
+
+use super::bytes::MetaReader;
+use super::{Out, mark, set_mark};
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::field;
+use crate::kind::Kind;
+use crate::message::{PullFunction, PulledFunction, PushFunction};
+
+impl PullFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        (header.clock, header.matrix) = (self.clock, self.matrix);
+        out.meta.extend(u64::from(self.wait_ms).to_le_bytes());
+        put_call(&self.call, out.meta);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let wait_ms = meta.u32("time to wait")?;
+        meta.zero("reserved")?;
+        let call = get_call(header.kind, &mut meta)?;
+        meta.end("argument")?;
+        let (request, job, task) = (header.request, header.job, header.task);
+        Ok(Self { request, job, task, clock: header.clock, matrix: header.matrix, wait_ms, call })
+    }
+}
+
+impl PushFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        (header.clock, header.index, header.matrix) = (self.clock, self.index, self.matrix);
+        out.meta.extend((self.calls.len() as u64).to_le_bytes());
+        self.calls.iter().for_each(|call| put_call(call, out.meta));
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let count = meta.u32("number of calls")?;
+        meta.zero("reserved")?;
+        // Every call takes bytes, so that a number that lies asks for no memory.
+        let mut calls = Vec::new();
+        for _ in 0..count {
+            calls.push(get_call(header.kind, &mut meta)?);
+        }
+        meta.end("calls")?;
+        let (request, job, task) = (header.request, header.job, header.task);
+        let (clock, index, matrix) = (header.clock, header.index, header.matrix);
+        Ok(Self { request, job, task, clock, index, matrix, calls })
+    }
+}
+
+impl PulledFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        out.header.request = self.request;
+        set_mark(&mut out.header, self.applied);
+        out.meta.extend(self.minimum.to_le_bytes());
+        out.meta.extend(self.held_ns.to_le_bytes());
+        out.meta.extend((self.parts.len() as u64).to_le_bytes());
+        for part in &self.parts {
+            out.meta.extend(u64::from(part.partition).to_le_bytes());
+            out.meta.extend((part.bytes.len() as u64).to_le_bytes());
+            out.meta.extend(&part.bytes);
+        }
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let (request, applied) = (frame.header.request, mark(&frame.header));
+        let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
+        let (minimum, held_ns) = (meta.u64("minimum")?, meta.u64("time held")?);
+        let count = meta.u32("number of parts")?;
+        meta.zero("reserved")?;
+        let mut parts = Vec::new();
+        for _ in 0..count {
+            let partition = meta.u32("partition")?;
+            meta.zero("reserved")?;
+            let bytes = get_bytes(&mut meta, "part")?;
+            parts.push(FunctionPart { partition, bytes });
+        }
+        meta.end("parts")?;
+        Ok(Self { request, minimum, held_ns, applied, parts })
+    }
+}
+
+fn put_call(call: &FunctionCall, meta: &mut Vec<u8>) {
+    meta.extend(call.version.to_le_bytes());
+    meta.extend((call.name.len() as u32).to_le_bytes());
+    meta.extend((call.from.len() as u32).to_le_bytes());
+    meta.extend((call.into.len() as u32).to_le_bytes());
+    meta.extend((call.argument.len() as u64).to_le_bytes());
+    meta.extend(call.name.as_bytes());
+    call.from.iter().chain(&call.into).for_each(|row| meta.extend(row.to_le_bytes()));
+    meta.extend(&call.argument);
+}
+
+fn get_call(kind: Kind, meta: &mut MetaReader<'_>) -> Result<FunctionCall, Error> {
+    let (version, name_len) = (meta.u32("version of a function")?, meta.u32("length of its name")?);
+    let (from, into) = (meta.u32("number of rows read")?, meta.u32("number of rows written")?);
+    let argument_len = meta.u64("length of its argument")?;
+    let name = meta.take("name of a function", name_len as usize)?;
+    let Ok(name) = std::str::from_utf8(name) else {
+        let name = String::from_utf8_lossy(name);
+        return Err(field(kind, "name of a function", format!("{name:?}"), "UTF-8"));
+    };
+    let (from, into) = (get_rows(meta, "rows read", from)?, get_rows(meta, "rows written", into)?);
+    let argument = meta.take("argument", usize::try_from(argument_len).unwrap_or(usize::MAX))?;
+    Ok(FunctionCall { name: name.to_owned(), version, from, into, argument: argument.to_vec() })
+}
+
+fn get_rows(meta: &mut MetaReader<'_>, name: &'static str, count: u32) -> Result<Vec<u32>, Error> {
+    let bytes = meta.take(name, (count as usize).saturating_mul(4))?;
+    Ok(bytes.as_chunks::<4>().0.iter().map(|row| u32::from_le_bytes(*row)).collect())
+}
+
+fn get_bytes(meta: &mut MetaReader<'_>, name: &'static str) -> Result<Vec<u8>, Error> {
+    let len = meta.u64("length")?;
+    Ok(meta.take(name, usize::try_from(len).unwrap_or(usize::MAX))?.to_vec())
+}

@@ -1,0 +1,93 @@
+//! `seraphim apply MODEL --function NAME`: a PS function on the weights of a model.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::Value;
+
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::run::Environment;
+use crate::run::apply::{Application, Applied, apply};
+
+pub(super) fn command() -> Command {
+    let value = |name: &'static str, value_name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value_name).help(help)
+    };
+    let rows =
+        |name, help| value(name, "ROWS", help).value_delimiter(',').value_parser(clap::value_parser!(u32));
+    Command::new("apply")
+        .about("Carry a function out on the weights of a model: print its answer, or write the model that it makes")
+        .arg(Arg::new("model").value_name("MODEL").required(true).help("The model directory"))
+        .arg(value("function", "NAME", "The function; `seraphim functions` lists them").required(true))
+        .arg(
+            value("argument", "JSON", "Its argument: a number, a text, a list; none when left out")
+                .allow_hyphen_values(true),
+        )
+        .arg(value("matrix", "NAME", "The matrix of the model").default_value("weights"))
+        .arg(rows("from", "Rows to read, separated by commas; when left out, a function of one row does each row"))
+        .arg(rows("into", "Rows to write, separated by commas"))
+        .arg(value("output", "MODEL", "Where the changed model is written"))
+        .arg(Arg::new("overwrite").long("overwrite").action(ArgAction::SetTrue).help("Replaces a model that is there"))
+        .arg(
+            value("servers", "N", "Carry it out on servers of this machine, started for it; 0: in this process")
+                .default_value("0")
+                .value_parser(clap::value_parser!(u32).range(0..=256)),
+        )
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
+}
+
+pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    let rows = |name: &str| matches.get_many::<u32>(name).map(|rows| rows.copied().collect::<Vec<u32>>());
+    let argument = text("argument").map_or(Ok(Value::Null), |text| {
+        serde_json::from_str(&text).map_err(|_| Error::BadValue {
+            place: "--argument".into(),
+            actual: text,
+            expected: "JSON: a number as 0.5, a text in double quotes, a list in brackets".into(),
+        })
+    })?;
+    let application = Application {
+        model: PathBuf::from(text("model").expect("clap asks for it")),
+        matrix: text("matrix").expect("it has a default"),
+        function: text("function").expect("clap asks for it"),
+        argument,
+        from: rows("from"),
+        into: rows("into"),
+        output: text("output").map(PathBuf::from),
+        overwrite: matches.get_flag("overwrite"),
+        servers: matches.get_one::<u32>("servers").copied().unwrap_or(0),
+    };
+    let applied = apply(&application, environment)?;
+    if matches.get_flag("json") {
+        print_json(&applied.to_json())?;
+    } else {
+        print_text(&summary(&application, &applied))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn summary(application: &Application, applied: &Applied) -> String {
+    let mut text = String::new();
+    if applied.packed {
+        text += &format!(
+            "note: keys of matrix {:?} are too far apart for a row over all of them: column i is the i-th stored key\n",
+            application.matrix
+        );
+    }
+    for (row, answer) in &applied.answers {
+        let rows = row.as_ref().map_or(String::new(), |row| format!("row {row}: "));
+        text += &format!("{rows}{answer}\n");
+    }
+    if let Some(output) = &application.output {
+        let changed = applied.changed_count;
+        text += &format!(
+            "{} has changed {changed} of {} weights; the model is saved in {}\n",
+            application.function,
+            applied.value_count,
+            output.display()
+        );
+    }
+    text
+}

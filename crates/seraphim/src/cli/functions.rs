@@ -1,0 +1,31 @@
+//! `seraphim functions`: the PS functions that this program knows.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use matrix::FunctionTable;
+use serde_json::{Value, json};
+
+use super::{print_json, print_text};
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(super) fn command() -> Command {
+    Command::new("functions")
+        .about("List the functions that servers carry out on rows of parameters")
+        .arg(Arg::new("json").long("json").help("Print the result as JSON").action(ArgAction::SetTrue))
+}
+
+pub(super) fn run(matches: &ArgMatches, functions: &FunctionTable) -> Result<Exit, Error> {
+    let entries = functions.entries();
+    if matches.get_flag("json") {
+        let value = |entry: &matrix::function::table::FunctionEntry| json!({"name": entry.name, "version": entry.version, "kind": entry.kind, "reads": entry.from, "writes": entry.into});
+        print_json(&entries.iter().map(value).collect::<Vec<Value>>())?;
+        return Ok(Exit::Done);
+    }
+    let mut text = format!("{:<18} {:<5} {:<10} {}\n", "name", "kind", "reads", "writes");
+    for entry in entries {
+        let row = format!("{:<18} {:<5} {:<10} {}", entry.name, entry.kind, entry.from, entry.into);
+        text += &format!("{}\n", row.trim_end());
+    }
+    print_text(&text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,315 @@
+//! A PS function on a matrix of a saved model, in this process or on servers that are started for it.
+//!
+//! A model keeps a row a key, with a column for each output; functions work on rows over all columns. So the matrix is turned:
+//! output o becomes row o, and its columns are the keys from 0 on. Where keys are hashes, or else too far apart for that, the
+//! columns are the stored keys in their order.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use matrix::function::Count;
+use matrix::{
+    Agent, Consistency, Exported, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig, LocalStore,
+    MatrixId, MatrixSpec, OwnedValues, Part, PushRule, VectorPool,
+};
+use rpc::WireType;
+use serde_json::{Value, json};
+use worker::{JobLayout, LaneAddress, Prefetch, RemoteAgent, spread};
+
+use super::Environment;
+use super::cluster::launch::OwnServers;
+use super::cluster::servers::Servers;
+use crate::error::Error;
+use crate::model::manifest::FunctionApplied;
+use crate::model::{self, Model, Saved};
+
+/// Most columns of a row over all keys.
+const KEY_LIMIT: u64 = 1 << 26;
+/// Partitions of the rows; more servers than that hold nothing.
+const PARTITIONS: u32 = 8;
+/// Longest wait for the answer of a server: a function may take its time.
+const WAIT_LIMIT: Duration = Duration::from_mins(5);
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// The model.
+    pub model: PathBuf,
+    /// The matrix of it.
+    pub matrix: String,
+    /// The function.
+    pub function: String,
+    /// Its argument.
+    pub argument: Value,
+    /// Rows to read. None, and none to write: a function of one row does each row by itself.
+    pub from: Option<Vec<u32>>,
+    /// Rows to write.
+    pub into: Option<Vec<u32>>,
+    /// Where the changed model is written.
+    pub output: Option<PathBuf>,
+    /// Whether it may replace a model.
+    pub overwrite: bool,
+    /// Servers to start; 0: none.
+    pub servers: u32,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// The answers of a pull function, with their row when it was done for each row.
+    pub answers: Vec<(Option<u32>, Value)>,
+    /// Weights that a push function has changed.
+    pub changed_count: u64,
+    /// Weights that it might have changed.
+    pub value_count: u64,
+    /// Whether column i is the i-th stored key, not key i.
+    pub packed: bool,
+}
+
+impl Applied {
+    /// For machines.
+    pub fn to_json(&self) -> Value {
+        let answers: Vec<Value> =
+            self.answers.iter().map(|(row, answer)| json!({"row": row, "answer": answer})).collect();
+        let Self { changed_count, value_count, packed, .. } = self;
+        json!({"answers": answers, "changed_weights": changed_count, "weights": value_count, "packed": packed})
+    }
+}
+
+/// A matrix of a model with a row for each output.
+struct Turned {
+    spec: MatrixSpec,
+    rows: Vec<OwnedValues>,
+    /// The stored keys, where columns are these.
+    keys: Option<Vec<u64>>,
+}
+
+/// Carries the function out, and writes the model if it changes it.
+pub fn apply(asked: &Application, environment: Environment<'_>) -> Result<Applied, Error> {
+    let functions = environment.functions;
+    let fault = |fault| matrix::Error::function(&asked.matrix, &asked.function, fault);
+    let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
+    check_output(asked, writes)?;
+    let mut model = Model::read(&asked.model, false)?;
+    let Some(at) = model.manifest.matrices.iter().position(|entry| entry.name == asked.matrix) else {
+        let names: Vec<&str> = model.manifest.matrices.iter().map(|entry| entry.name.as_str()).collect();
+        let what = format!("model {} has no matrix {:?}", asked.model.display(), asked.matrix);
+        return Err(Error::Request { what, advice: format!("it has: {}", names.join(", ")) });
+    };
+    let turned = Turned::of(&model.manifest.matrices[at].spec, &model.matrices[at])?;
+    let calls = calls(asked, functions, reads, writes, turned.rows.len() as u32).map_err(fault)?;
+    let mut applied = Applied { packed: turned.keys.is_some(), ..Applied::default() };
+    let rows = if asked.servers == 0 {
+        let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
+        let mut store = LocalStore::with_functions(config, functions.clone());
+        store.create(turned.spec.clone())?;
+        turned.run(&mut Arc::new(store).agent(0), functions, &calls, writes.is_some(), &mut applied)?
+    } else {
+        on_servers(asked.servers, &turned, environment, |agent| {
+            turned.run(agent, functions, &calls, writes.is_some(), &mut applied)
+        })?
+    };
+    if let Some(output) = &asked.output {
+        applied.changed_count = turned.changed_count(&rows);
+        applied.value_count = turned.rows.iter().map(|row| row.len() as u64).sum();
+        model.matrices[at] = turned.back(&rows);
+        write(asked, output, model, environment)?;
+    }
+    Ok(applied)
+}
+
+fn check_output(asked: &Application, writes: Option<Count>) -> Result<(), Error> {
+    let advice = |what: &str, advice: &str| {
+        Err(Error::Request { what: format!("{} {what}", asked.function), advice: advice.to_owned() })
+    };
+    match (writes, &asked.output) {
+        (Some(_), None) => {
+            advice("changes the weights", "say with --output where the model is to be written")
+        }
+        (None, Some(_)) => advice("only reads, so that there is no model to write", "leave --output out"),
+        (Some(_), Some(output)) => model::check_place(output, asked.overwrite),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The calls: one with the rows that were given, or one for each row.
+fn calls(
+    asked: &Application,
+    functions: &FunctionTable,
+    reads: Count,
+    writes: Option<Count>,
+    row_count: u32,
+) -> Result<Vec<(Option<u32>, FunctionCall)>, FunctionFault> {
+    let call =
+        |from: &[u32], into: &[u32]| functions.call_of_json(&asked.function, from, into, &asked.argument);
+    if asked.from.is_some() || asked.into.is_some() {
+        let rows = |rows: &Option<Vec<u32>>| rows.clone().unwrap_or_default();
+        return Ok(vec![(None, call(&rows(&asked.from), &rows(&asked.into))?)]);
+    }
+    // What a function of one row takes of row r.
+    let own = |count: Count, row: u32| match count {
+        Count::Exactly(0) => Some(Vec::new()),
+        Count::Exactly(1) | Count::AtLeast(1) => Some(vec![row]),
+        Count::Exactly(_) | Count::AtLeast(_) => None,
+    };
+    let of_row = |row: u32| {
+        let rows = own(reads, row).zip(writes.map_or(Some(Vec::new()), |writes| own(writes, row)));
+        let (from, into) = rows.ok_or_else(|| {
+            let expected = "rows, as in --from 0,1 --into 1: it works on more than one";
+            FunctionFault::argument("rows", "none given", expected)
+        })?;
+        Ok((Some(row), call(&from, &into)?))
+    };
+    (0..row_count).map(of_row).collect()
+}
+
+impl Turned {
+    fn of(spec: &MatrixSpec, stored: &Exported) -> Result<Self, Error> {
+        let width = spec.columns as usize;
+        let last = stored.keys.last().copied().unwrap_or(0);
+        let is_packed = last >= KEY_LIMIT;
+        let columns = if is_packed { stored.keys.len() as u64 } else { last + 1 };
+        let place = |i: usize| if is_packed { i } else { stored.keys[i] as usize };
+        let rows = (0..width).map(|output| match &stored.values {
+            OwnedValues::F32(values) => OwnedValues::F32(turned(values, width, output, columns, place)),
+            OwnedValues::F64(values) => OwnedValues::F64(turned(values, width, output, columns, place)),
+            OwnedValues::I64(values) => OwnedValues::I64(turned(values, width, output, columns, place)),
+        });
+        let rows: Vec<OwnedValues> = rows.collect();
+        let mut spec =
+            VectorPool::spec(&spec.name, spec.element, width as u32, columns, PARTITIONS, Consistency::Asp);
+        spec.rule = PushRule::Assign;
+        spec.check()?;
+        Ok(Self { spec, rows, keys: is_packed.then(|| stored.keys.clone()) })
+    }
+
+    /// Brings the rows to the agent, calls, and reads them again if they were changed.
+    fn run(
+        &self,
+        agent: &mut dyn Agent,
+        functions: &FunctionTable,
+        calls: &[(Option<u32>, FunctionCall)],
+        changes: bool,
+        applied: &mut Applied,
+    ) -> Result<Vec<OwnedValues>, Error> {
+        let all = |row: u32| Part::Columns { row, keys: Keys::Range(0, self.spec.columns) };
+        let matrix = MatrixId(0);
+        for (row, values) in (0u32..).zip(&self.rows) {
+            agent.push(matrix, all(row), values.as_values())?;
+        }
+        if changes {
+            let steps: Vec<FunctionCall> = calls.iter().map(|(_, call)| call.clone()).collect();
+            agent.push_function(matrix, &steps)?;
+        } else {
+            for (row, call) in calls {
+                let answer = agent.pull_function(matrix, call)?;
+                let answer = functions.answer_as_json(call, &answer);
+                let fault = |fault| matrix::Error::function(&self.spec.name, &call.name, fault);
+                applied.answers.push((row.filter(|_| calls.len() > 1), answer.map_err(fault)?));
+            }
+        }
+        let mut rows = Vec::new();
+        for row in (0..self.rows.len() as u32).filter(|_| changes) {
+            let mut values = OwnedValues::zeros(self.spec.element, self.spec.columns as usize);
+            let len = values.len();
+            agent.pull(matrix, all(row), values.part_mut(0..len))?;
+            rows.push(values);
+        }
+        agent.finish()?;
+        Ok(rows)
+    }
+
+    fn changed_count(&self, rows: &[OwnedValues]) -> u64 {
+        let count = |(old, new): (&OwnedValues, &OwnedValues)| match (old, new) {
+            (OwnedValues::F32(a), OwnedValues::F32(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
+            (OwnedValues::F64(a), OwnedValues::F64(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
+            (OwnedValues::I64(a), OwnedValues::I64(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),
+            _ => 0,
+        };
+        self.rows.iter().zip(rows).map(count).sum::<usize>() as u64
+    }
+
+    /// The rows as a model keeps them.
+    fn back(&self, rows: &[OwnedValues]) -> Exported {
+        let columns = self.spec.columns;
+        let keys = self.keys.clone().unwrap_or_else(|| (0..columns).collect());
+        let mut values = OwnedValues::zeros(self.spec.element, 0);
+        for column in 0..columns as usize {
+            rows.iter().for_each(|row| values.extend(row.as_values().part(column..column + 1)));
+        }
+        Exported { keys, values, slots: Vec::new() }
+    }
+}
+
+/// The values of one output, each in the column of its key.
+fn turned<T: Copy + Default>(
+    values: &[T],
+    width: usize,
+    output: usize,
+    columns: u64,
+    place: impl Fn(usize) -> usize,
+) -> Vec<T> {
+    let mut row = vec![T::default(); columns as usize];
+    for (i, values) in values.chunks_exact(width).enumerate() {
+        row[place(i)] = values[output];
+    }
+    row
+}
+
+/// Runs something with the agent of a job on servers that end with it.
+fn on_servers<T>(
+    count: u32,
+    turned: &Turned,
+    environment: Environment<'_>,
+    run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let own = OwnServers::start(count, environment.interrupt)?;
+    let lane = |address: &String| LaneAddress { addresses: vec![address.clone()], lane: 0 };
+    let layout = JobLayout {
+        job: 1,
+        task_count: 1,
+        wait_limit: WAIT_LIMIT,
+        window_bytes: WINDOW_BYTES,
+        matrices: vec![turned.spec.clone()],
+        lanes: own.addresses.iter().map(lane).collect(),
+        owners: vec![spread(turned.spec.partitioner.partition_count(), count as u16)],
+        home: 0,
+        wire: vec![WireType::F32],
+        prefetch: Prefetch::Off,
+        cache_bytes: 0,
+    };
+    let mut servers = Servers::connect(&layout, &[])?;
+    servers.open_job()?;
+    let agent = RemoteAgent::new(layout, 0, Vec::new()).map_err(Error::process)?;
+    let result = run(&mut agent.with_functions(environment.functions.clone()));
+    servers.close_job("the function was carried out")?;
+    result
+}
+
+/// Writes the model. What was measured of the weights before is not true of these, and the slots of the push rules do not
+/// belong to them.
+fn write(
+    asked: &Application,
+    output: &std::path::Path,
+    model: Model,
+    environment: Environment<'_>,
+) -> Result<(), Error> {
+    let Model { mut manifest, matrices, dictionary, .. } = model;
+    let specs: Vec<MatrixSpec> = manifest.matrices.drain(..).map(|entry| entry.spec).collect();
+    manifest.files.clear();
+    manifest.trained.metrics.clear();
+    manifest.trained.validation_metrics.clear();
+    manifest.trained.applied.push(FunctionApplied {
+        function: asked.function.clone(),
+        matrix: asked.matrix.clone(),
+        argument: asked.argument.clone(),
+        from: asked.from.clone(),
+        into: asked.into.clone(),
+    });
+    let saved: Vec<Saved<'_>> =
+        specs.iter().zip(&matrices).map(|(spec, rows)| Saved { spec, rows }).collect();
+    model::write(output, asked.overwrite, manifest, &saved, false, &dictionary, environment.interrupt)?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! PS functions of tasks: held and named as pulls and pushes are. What goes wrong in one is told to whoever called it.
+
+use std::time::Duration;
+
+use matrix::held::FunctionPart;
+use rpc::FUNCTION_BYTES;
+use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction};
+use rpc::service::{ConnectionId, Effect};
+
+use crate::connection::{call_bytes, message_bytes};
+use crate::job::HeldWhat;
+use crate::pull::{Reading, nanoseconds};
+use crate::push::Head;
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+
+/// Bytes of a part in an answer, beside its own.
+const PART_BYTES: usize = 16;
+
+impl LaneState {
+    pub(crate) fn pull_function(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        pull: PullFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let PullFunction { request, job, task, clock, matrix, wait_ms, .. } = pull;
+        let reading = Reading { request, job, task, clock, matrix, wait_ms };
+        match self.pull_needs(at, reading, |_| Ok(())) {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok(None) => self.serve_pull_function(at, &pull, Duration::ZERO, out),
+            Ok(Some(needed)) => {
+                let message = Message::PullFunction(pull);
+                let bytes = message_bytes(&message);
+                let Message::PullFunction(pull) = message else { return };
+                let what = HeldWhat::PullFunction(pull);
+                self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
+            }
+        }
+    }
+
+    /// Answers a pull function whose m has come, after it was held for so long.
+    pub(crate) fn serve_pull_function(
+        &mut self,
+        at: ConnectionId,
+        pull: &PullFunction,
+        held: Duration,
+        out: &mut Vec<Effect>,
+    ) {
+        let PullFunction { request, job, task, clock, .. } = *pull;
+        let Some(open) = self.jobs.get_mut(&job) else { return };
+        let parts = open
+            .matrix(pull.matrix)
+            .and_then(|matrix| Ok(matrix.pull_function(&self.functions, &pull.call, clock)?))
+            .and_then(|parts| check_length(&pull.call.name, &parts).map(|bytes| (parts, bytes)));
+        match parts {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok((parts, bytes)) => {
+                open.stats.pulled(clock, open.table.minimum());
+                open.stats.pull_function_count += 1;
+                self.stats.value_bytes_out += bytes as u64;
+                let (minimum, applied) = (open.minimum_or_max(), open.mark(task));
+                let held_ns = nanoseconds(held);
+                let pulled = PulledFunction { request, minimum, held_ns, applied, parts };
+                out.push(Effect::Send { connection: at, message: Message::PulledFunction(pulled) });
+            }
+        }
+    }
+
+    /// Carries out, or stages, a push function whose turn and m have come. One that fails has used up its name, if who
+    /// called it waits for the answer: it is told why, also when it asks again.
+    pub(crate) fn serve_push_function(
+        &mut self,
+        at: ConnectionId,
+        push: &PushFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let head = Head::of_function(push);
+        let Head { request, job, task, clock, index, .. } = head;
+        let element_count = push.calls.iter().map(call_bytes).sum::<usize>() / size_of::<f32>();
+        let room = self.check_room(element_count);
+        let Some(open) = self.jobs.get_mut(&job) else { return };
+        // The master may have taken the task out while the push was held.
+        let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
+        let result = room.and(live).and_then(|_| {
+            let matrix = open.matrix(head.matrix)?;
+            Ok(matrix.push_function(&self.functions, &push.calls, head.name())?)
+        });
+        let has_failed = matches!(&result, Err(refusal) if refusal.kind == FaultKind::Function);
+        if result.is_ok() || (has_failed && request != 0) {
+            open.marks[task as usize] = open.mark(task).max(Mark { clock, index: index + 1 });
+            open.stats.push_count += 1;
+            open.stats.push_function_count += 1;
+            open.changes(head.matrix);
+            self.pushed_since_count += element_count;
+        }
+        match result {
+            Ok(()) => self.done(at, request, job, out),
+            Err(refusal) => {
+                if has_failed && request != 0 {
+                    open.function_faults.insert(task, (head.mark(), refusal.clone()));
+                }
+                self.refuse_push(at, head, refusal, out);
+            }
+        }
+    }
+}
+
+/// The bytes of an answer, if a frame holds them.
+fn check_length(function: &str, parts: &[FunctionPart]) -> Result<usize, Refusal> {
+    let bytes: usize = parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum();
+    if bytes <= FUNCTION_BYTES {
+        return Ok(bytes);
+    }
+    let text = format!(
+        "function {function:?} answers {bytes} bytes for the partitions of this lane, the limit is {FUNCTION_BYTES}: ask \
+         for less, or use more servers"
+    );
+    Err(Refusal::new(FaultKind::Function, text))
+}

@@ -1,0 +1,300 @@
+//! Functions of tasks: held as pulls, named as pushes, and what fails in one stays in it.
+
+use std::time::Duration;
+
+use matrix::function::map::{Map, Scalar};
+use matrix::function::reduce::Reduce;
+use matrix::function::sent::Sent;
+use matrix::function::{Block, Columns, Count, Shape, unpack};
+use matrix::held::merge_parts;
+use matrix::{
+    Axis, Consistency, ElementType, FunctionCall, FunctionFault, FunctionTable, Initializer, MatrixSpec,
+    OwnedValues, Partitioner, PullFunction as _, PushRule, Storage,
+};
+use rpc::message::*;
+use rpc::service::{Effect, Service};
+
+use super::world::*;
+use crate::LaneState;
+
+/// Two rows of eight columns in two partitions.
+fn rows(consistency: Consistency) -> MatrixSpec {
+    MatrixSpec {
+        rows: 2,
+        columns: 8,
+        axis: Axis::Column,
+        partitioner: Partitioner::Explicit { starts: vec![0, 3] },
+        ..spec("rows", consistency)
+    }
+}
+
+fn world(task_count: u32, consistency: Consistency) -> World {
+    World::with(config(), open(task_count, vec![rows(consistency)]))
+}
+
+/// Whose code panics, before it is bound and after.
+struct Panics;
+
+impl matrix::PullFunction for Panics {
+    type Argument = u64;
+    type Part = u64;
+    type Answer = u64;
+
+    fn name(&self) -> &'static str {
+        "panics"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, when: &u64, _shape: &Shape) -> Result<(), FunctionFault> {
+        assert!(*when != 0, "panics when it is checked");
+        Ok(())
+    }
+
+    fn read(&self, _when: &u64, columns: &Columns<'_>) -> Result<u64, FunctionFault> {
+        assert!(columns.range().start == 0, "panics at the second partition");
+        Ok(1)
+    }
+
+    fn merge(&self, _when: &u64, _shape: &Shape, parts: Vec<u64>) -> Result<u64, FunctionFault> {
+        Ok(parts.iter().sum())
+    }
+}
+
+struct PanicsOnPush;
+
+impl matrix::PushFunction for PanicsOnPush {
+    type Argument = ();
+
+    fn name(&self) -> &'static str {
+        "panics_on_push"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(0)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn change(&self, (): &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        let block = block.f64()?;
+        block.into[0].fill(99.0);
+        panic!("at column {}", block.start);
+    }
+}
+
+fn call(matrix_call: FunctionCall) -> PullFunction {
+    PullFunction { request: 5, job: JOB, task: 0, clock: 0, matrix: 0, wait_ms: 0, call: matrix_call }
+}
+
+fn sum(request: RequestId, task: u32, clock: u64) -> PullFunction {
+    let call = call(FunctionCall::pull(&Reduce::Sum, &[0], &()));
+    PullFunction { request, task, clock, ..call }
+}
+
+fn change(request: RequestId, clock: u64, index: u32, calls: Vec<FunctionCall>) -> Message {
+    Message::PushFunction(PushFunction { request, job: JOB, task: 0, clock, index, matrix: 0, calls })
+}
+
+fn add(value: f64) -> Vec<FunctionCall> {
+    vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &value)]
+}
+
+/// The answer of the only message, merged.
+fn answer(effects: Vec<Effect>) -> f64 {
+    match only(effects) {
+        Message::PulledFunction(pulled) => merged(pulled),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn merged(pulled: PulledFunction) -> f64 {
+    assert_eq!(pulled.parts.iter().map(|part| part.partition).collect::<Vec<_>>(), [0, 1]);
+    let call = FunctionCall::pull(&Reduce::Sum, &[0], &());
+    let bytes = merge_parts(&FunctionTable::builtin(), &rows(Consistency::Asp), &call, pulled.parts);
+    unpack(&bytes.unwrap()).unwrap()
+}
+
+/// The values of row 0, read by a tool.
+fn row_0(world: &mut World) -> Vec<f64> {
+    let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
+    match only(world.say(TOOL, Message::Export(export))) {
+        Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => values[..8].to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_function_changes_the_rows_and_another_reads_them() {
+    let mut world = world(1, Consistency::Asp);
+    let done = Done { request: 9, minimum: 0, applied: Mark { clock: 0, index: 1 } };
+    assert_eq!(only(world.say(0, change(9, 0, 0, add(1.5)))), Message::Done(done));
+    assert_eq!(answer(world.say(0, Message::PullFunction(sum(3, 0, 0)))), 12.0);
+    let stats = world.stats();
+    assert_eq!((stats.pull_count, stats.push_count), (1, 1));
+    assert_eq!((stats.pull_function_count, stats.push_function_count), (1, 1));
+    let mut text = String::new();
+    world.lane.metrics(&mut text);
+    for line in [
+        "seraphim_pull_functions_total{lane=\"0\",job=\"7\"} 1",
+        "seraphim_push_functions_total{lane=\"0\",job=\"7\"} 1",
+        "seraphim_requests_total{lane=\"0\",kind=\"push_function\"} 1",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[test]
+fn a_pull_function_waits_as_a_pull_does_and_sees_what_a_pull_sees() {
+    let mut world = world(2, Consistency::Bsp);
+    assert_eq!(world.say(0, change(0, 0, 0, add(1.0))), []);
+    world.tick(0, 1);
+    assert_eq!(world.say(0, Message::PullFunction(sum(3, 0, 1))), [], "task 1 has not ticked");
+    assert_eq!(world.stats().held_count, 1);
+    world.now += Duration::from_millis(7);
+    let released = world.tick(1, 1);
+    match only(released) {
+        Message::PulledFunction(pulled) => {
+            assert_eq!((pulled.request, pulled.minimum, pulled.held_ns), (3, 1, 7_000_000));
+            assert_eq!(pulled.applied, Mark { clock: 0, index: 1 });
+            assert_eq!(merged(pulled), 8.0);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_pull_function_that_waits_too_long_says_for_whom() {
+    let mut world = world(2, Consistency::Bsp);
+    world.tick(0, 1);
+    let ask = PullFunction { wait_ms: 300, ..sum(3, 0, 1) };
+    assert_eq!(world.say(0, Message::PullFunction(ask)), []);
+    world.now += Duration::from_millis(300);
+    let mut out = Vec::new();
+    world.lane.on_time(world.now, &mut out);
+    let fault = fault(&out);
+    assert_eq!((fault.request, fault.kind), (3, FaultKind::WaitedTooLong));
+    assert!(fault.text.contains("to pull \"sum\" from matrix \"rows\""), "{}", fault.text);
+    assert_eq!(world.stats().held_count, 0);
+}
+
+#[test]
+fn under_bsp_functions_and_pushes_are_carried_out_in_the_order_of_their_names() {
+    let mut world = world(2, Consistency::Bsp);
+    let scale = |task, index, factor: f64| {
+        let calls = vec![FunctionCall::push(&Scalar::Mul, &[0], &[0], &factor)];
+        Message::PushFunction(PushFunction { request: 0, job: JOB, task, clock: 0, index, matrix: 0, calls })
+    };
+    let plus = |task, index| {
+        let runs = vec![Run { partition: 0, count: 1 }];
+        let values = OwnedValues::F64(vec![1.0]).into();
+        Message::Push(Push { runs, keys: KeyList::Listed(vec![2]), values, ..push(task, 0, index, 0.0) })
+    };
+    // Task 1 first: the order of arrival must not count.
+    world.say(1, plus(1, 0));
+    world.say(1, scale(1, 1, 10.0));
+    world.say(0, plus(0, 0));
+    world.say(0, scale(0, 1, 3.0));
+    world.say(0, plus(0, 2));
+    world.tick(0, 1);
+    world.tick(1, 1);
+    // (((0 + 1) * 3 + 1) + 1) * 10.
+    assert_eq!(row_0(&mut world)[2], 50.0);
+}
+
+#[test]
+fn a_function_that_comes_again_counts_once_and_is_answered_again() {
+    let mut world = world(1, Consistency::Asp);
+    world.say(0, change(1, 0, 0, add(1.0)));
+    let done = Done { request: 2, minimum: 0, applied: Mark { clock: 0, index: 1 } };
+    assert_eq!(only(world.say(0, change(2, 0, 0, add(1.0)))), Message::Done(done));
+    assert_eq!(row_0(&mut world), [1.0; 8]);
+    assert_eq!(world.stats().duplicate_count, 1);
+    let gap = world.say(0, change(3, 0, 2, add(1.0)));
+    assert_eq!(fault(&gap).kind, FaultKind::Invalid);
+    assert!(closes(&gap, 0));
+}
+
+#[test]
+fn a_function_that_fails_has_used_up_its_name_and_says_the_same_again() {
+    let mut world = world(1, Consistency::Asp);
+    world
+        .say(0, change(1, 0, 0, vec![FunctionCall::push(&Sent::Put, &[], &[0], &(4, values(&[-1.0]), 1.0))]));
+    let log = || vec![FunctionCall::push(&Map::Log, &[0], &[0], &())];
+    let refused = world.say(0, change(2, 0, 1, log()));
+    let first = fault(&refused).clone();
+    assert_eq!((first.request, first.kind), (2, FaultKind::Function));
+    assert!(first.text.contains("function \"log\" on matrix \"rows\""), "{}", first.text);
+    assert!(first.text.contains("row 0, column 0 is -inf"), "{}", first.text);
+    let again = world.say(0, change(3, 0, 1, log()));
+    assert_eq!(fault(&again), &Fault { request: 3, ..first });
+    // What follows has the next name, and finds the rows as they were.
+    assert!(matches!(only(world.say(0, change(4, 0, 2, add(1.0)))), Message::Done(_)));
+    assert_eq!(row_0(&mut world), [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
+}
+
+fn values(values: &[f64]) -> OwnedValues {
+    OwnedValues::F64(values.to_vec())
+}
+
+#[test]
+fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
+    let mut functions = FunctionTable::builtin();
+    functions.add_pull(Panics).unwrap().add_push(PanicsOnPush).unwrap();
+    let mut world = world(1, Consistency::Asp);
+    let lane = std::mem::replace(&mut world.lane, LaneState::new(config()));
+    world.lane = lane.with_functions(functions);
+    let good = FunctionCall::pull(&Reduce::Sum, &[0], &());
+    let cases = [
+        (FunctionCall { name: "sun".into(), ..good.clone() }, "did you mean \"sum\"?"),
+        (FunctionCall { version: 2, ..good.clone() }, "version 2 is asked for, version 1 is registered"),
+        (FunctionCall { from: vec![2], ..good.clone() }, "row 2, expected below the 2 rows"),
+        (FunctionCall { argument: vec![1], ..good.clone() }, "1 bytes too many"),
+        (FunctionCall::pull(&Panics, &[0], &0), "it panicked: panics when it is checked"),
+        (FunctionCall::pull(&Panics, &[0], &1), "it panicked: panics at the second partition"),
+        (FunctionCall::push(&Scalar::Add, &[0], &[0], &1.0), "it is a push function"),
+    ];
+    for (asked, expected) in cases {
+        let refused = world.say(0, Message::PullFunction(call(asked)));
+        assert_eq!((fault(&refused).request, fault(&refused).kind), (5, FaultKind::Function));
+        assert!(fault(&refused).text.contains(expected), "{}", fault(&refused).text);
+        assert_eq!(refused.len(), 1, "the connection stays");
+    }
+    let refused = world.say(0, change(1, 0, 0, vec![FunctionCall::push(&PanicsOnPush, &[], &[0], &())]));
+    assert!(fault(&refused).text.contains("it panicked: at column 0"), "{}", fault(&refused).text);
+    assert_eq!(row_0(&mut world), [0.0; 8], "what the panic left is undone");
+    let unknown = world.say(0, Message::PullFunction(PullFunction { matrix: 1, ..sum(2, 0, 0) }));
+    assert_eq!(fault(&unknown).kind, FaultKind::NotFound);
+    assert_eq!(answer(world.say(0, Message::PullFunction(sum(3, 0, 0)))), 0.0);
+    assert_eq!(Panics.name(), "panics");
+}
+
+#[test]
+fn only_tasks_call_functions() {
+    let mut world = world(1, Consistency::Asp);
+    let refused = world.say(TOOL, Message::PullFunction(sum(3, 0, 0)));
+    assert_eq!(fault(&refused).kind, FaultKind::Invalid);
+    let refused = world.say(TOOL, change(4, 0, 0, add(1.0)));
+    assert_eq!(fault(&refused).kind, FaultKind::Invalid);
+    assert_eq!(row_0(&mut world), [0.0; 8]);
+}
+
+#[test]
+fn arguments_that_are_staged_count_as_memory() {
+    let long = values(&[1.0; 8]);
+    let mut spec = rows(Consistency::Bsp);
+    (spec.element, spec.initializer, spec.storage) = (ElementType::F64, Initializer::Zero, Storage::Dense);
+    spec.rule = PushRule::Add;
+    let config = crate::LaneConfig { memory_limit_bytes: 600, ..config() };
+    let mut world = World::with(config, open(2, vec![spec]));
+    let put = || vec![FunctionCall::push(&Sent::Put, &[], &[0], &(0, long.clone(), 1.0)); 100];
+    world.say(0, change(0, 0, 0, put()));
+    // The memory is counted before so long a push.
+    let many = vec![put(); 20].concat();
+    let refused = world.say(0, change(0, 0, 1, many));
+    assert_eq!(fault(&refused).kind, FaultKind::TooLarge, "{refused:?}");
+}

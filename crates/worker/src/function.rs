@@ -1,0 +1,228 @@
+//! PS functions at the lanes: each is asked of all lanes that hold partitions of its matrix at once, and ends when all have
+//! answered. So a call is one round trip, whatever the number of servers.
+//!
+//! A push function takes its place in the log among the pushes of the task. Where pushes are staged nobody knows yet what will
+//! become of it, and it is sent as a push is, without a wait; elsewhere the task waits to hear whether it was carried out.
+//! What a function cannot do is an error of that call: the agent goes on.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use matrix::held::{FunctionPart, merge_parts};
+use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId};
+use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction};
+use rpc::{FUNCTION_BYTES, Message};
+
+use crate::known::{Parcel, call_size};
+use crate::lane::{Owner, Request};
+use crate::state::{AgentState, Call, Outcome};
+
+/// A pull function under way.
+#[derive(Debug)]
+pub(crate) struct FunctionAsk {
+    matrix: usize,
+    call: FunctionCall,
+    parts: Vec<FunctionPart>,
+    /// Lanes that have not answered.
+    pub(crate) missing: usize,
+    /// The smallest m of all answers.
+    minimum: Clock,
+    /// What is read was read before the sending after this one.
+    pub(crate) last_sent: u64,
+    /// The longest that any lane held it for other tasks.
+    held_ns: u64,
+}
+
+impl AgentState {
+    /// Begins a pull function; its answer is [`Outcome::Answer`].
+    pub fn pull_function(&mut self, now: Duration, matrix: MatrixId, call: &FunctionCall) {
+        if !self.begin(now, "pull_function") {
+            return;
+        }
+        match self.ask_function(matrix, call) {
+            Ok(ask) => {
+                self.call = Some(Call::PullFunction(ask));
+                self.settle(now);
+            }
+            Err(error) => self.end(Err(error)),
+        }
+    }
+
+    fn ask_function(&mut self, id: MatrixId, call: &FunctionCall) -> Result<FunctionAsk, Error> {
+        let matrix = self.matrix_index(id)?;
+        let spec = &self.layout.matrices[matrix];
+        self.functions.check_pull(spec, call)?;
+        check_length(&spec.name, std::slice::from_ref(call))?;
+        let state = &mut self.matrices[matrix];
+        // Reads of a task never go back, and what is kept may be older than what the lanes read now.
+        if let Some(cache) = &mut state.cache {
+            cache.clear();
+        }
+        self.sendings += 1;
+        let mut missing = 0;
+        for (lane, _) in self.lanes.iter_mut().zip(&state.parts).filter(|(_, parts)| !parts.is_empty()) {
+            self.ids += 1;
+            missing += 1;
+            let pull = PullFunction {
+                request: self.ids,
+                job: self.layout.job,
+                task: self.task,
+                clock: self.clock,
+                matrix: id.0,
+                wait_ms: self.layout.wait_ms(),
+                call: call.clone(),
+            };
+            let parcel = Parcel::new(Message::PullFunction(pull), None, None);
+            let (owner, bytes) = (Owner::Function, parcel.bytes);
+            let request = Request { owner, parcel, bytes, sent: false, not_before: None, due: None };
+            lane.requests.insert(self.ids, request);
+        }
+        let (parts, minimum, last_sent) = (Vec::new(), Clock::MAX, self.sendings);
+        Ok(FunctionAsk { matrix, call: call.clone(), parts, missing, minimum, last_sent, held_ns: 0 })
+    }
+
+    pub(crate) fn on_pulled_function(&mut self, lane: u16, pulled: PulledFunction) {
+        let at = usize::from(lane);
+        self.lanes[at].log.confirm(pulled.applied);
+        let Some(request) = self.take_request(at, pulled.request) else { return };
+        let Some(Call::PullFunction(ask)) = &mut self.call else { return };
+        let held = &self.matrices[ask.matrix].parts[at];
+        let is_held = pulled.parts.iter().all(|part| held.contains(&part.partition));
+        if request.owner != Owner::Function || !is_held || !is_ascending(&pulled.parts) {
+            let text = format!("it answered {:?} with parts that it does not hold", ask.call.name);
+            return self.fail(self.server_error(lane, text));
+        }
+        ask.parts.extend(pulled.parts);
+        ask.missing -= 1;
+        ask.minimum = ask.minimum.min(pulled.minimum);
+        ask.held_ns = ask.held_ns.max(pulled.held_ns);
+    }
+
+    /// All lanes have answered: merges their parts.
+    pub(crate) fn end_pull_function(&mut self) {
+        let Some(Call::PullFunction(ask)) = self.call.take() else { return };
+        self.call_held_ns = self.call_held_ns.max(ask.held_ns);
+        self.staleness = Some(self.clock - ask.minimum.min(self.clock));
+        let state = &mut self.matrices[ask.matrix];
+        state.last_read = state.last_read.max(ask.last_sent);
+        state.read_clock = state.read_clock.max(self.clock);
+        let spec = &self.layout.matrices[ask.matrix];
+        let answer = merge_parts(&self.functions, spec, &ask.call, ask.parts);
+        self.end(answer.map(Outcome::Answer));
+    }
+
+    /// Begins push functions, which are carried out in this order and in one visit.
+    pub fn push_function(&mut self, now: Duration, matrix: MatrixId, calls: &[FunctionCall]) {
+        if !self.begin(now, "push_function") {
+            return;
+        }
+        match self.log_functions(matrix, calls) {
+            Ok(call) => {
+                self.call = Some(call);
+                self.settle(now);
+            }
+            Err(error) => self.end(Err(error)),
+        }
+    }
+
+    /// Checks all before the first is logged. The call that waits for what was logged.
+    fn log_functions(&mut self, id: MatrixId, calls: &[FunctionCall]) -> Result<Call, Error> {
+        let matrix = self.matrix_index(id)?;
+        let spec = &self.layout.matrices[matrix];
+        self.functions.check_push(spec, calls)?;
+        let waits = !spec.consistency.stages_pushes();
+        let mut by_lane = Vec::new();
+        for lane in 0..self.lanes.len() {
+            let Some(columns) = self.columns_of(matrix, lane) else { continue };
+            let own = calls.iter().map(|call| {
+                let split = call.split(&self.functions, columns.clone());
+                split.map_err(|fault| Error::function(&spec.name, &call.name, fault))
+            });
+            let own = own.collect::<Result<Vec<_>, _>>()?;
+            check_length(&spec.name, &own)?;
+            by_lane.push((lane, own));
+        }
+        self.push_rests_of(matrix)?;
+        let state = &mut self.matrices[matrix];
+        state.push_count += 1;
+        if let Some(cache) = &mut state.cache {
+            cache.clear();
+        }
+        self.push_count += 1;
+        for (lane, calls) in by_lane {
+            self.ids += u64::from(waits);
+            let lane = &mut self.lanes[lane];
+            let push = PushFunction {
+                request: if waits { self.ids } else { 0 },
+                job: self.layout.job,
+                task: self.task,
+                clock: self.clock,
+                index: lane.next_index,
+                matrix: id.0,
+                calls,
+            };
+            lane.next_index += 1;
+            lane.log.push(Parcel::new(Message::PushFunction(push), None, None));
+        }
+        Ok(if waits { Call::PushFunction(None) } else { Call::Push })
+    }
+
+    /// From the first column that a lane holds to the last; none when it holds nothing of the matrix.
+    fn columns_of(&self, matrix: usize, lane: usize) -> Option<Range<u64>> {
+        let state = &self.matrices[matrix];
+        let range = |partition: &u32| {
+            let bound = self.layout.matrices[matrix].key_bound();
+            state.placement.range(*partition as usize).unwrap_or(0..bound)
+        };
+        let ranges = state.parts[lane].iter().map(range);
+        ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+    }
+
+    /// All lanes have answered.
+    pub(crate) fn end_push_function(&mut self) {
+        let Some(Call::PushFunction(failed)) = self.call.take() else { return };
+        self.end(failed.map_or(Ok(Outcome::Done), |(_, error)| Err(error)));
+    }
+
+    /// A lane could not carry a function out: the error of the call that waits for it.
+    pub(crate) fn function_failed(&mut self, lane: u16, fault: &Fault) {
+        let server = self.layout.lanes[usize::from(lane)].to_string();
+        let error = Error::FunctionAtServer { server, text: fault.text.clone() };
+        match &mut self.call {
+            Some(Call::PullFunction(_)) => {
+                // The answers of the other lanes mean nothing any more.
+                self.lanes
+                    .iter_mut()
+                    .for_each(|lane| lane.requests.retain(|_, r| r.owner != Owner::Function));
+                self.end(Err(error));
+            }
+            Some(Call::PushFunction(failed)) => {
+                // Which lane answers first must not decide what is said.
+                if failed.as_ref().is_none_or(|(first, _)| lane < *first) {
+                    *failed = Some((lane, error));
+                }
+            }
+            // A staged one that asked for an answer only because a window was full.
+            _ => self.fail(error),
+        }
+    }
+}
+
+fn is_ascending(parts: &[FunctionPart]) -> bool {
+    parts.array_windows().all(|[a, b]| a.partition < b.partition)
+}
+
+/// Refuses calls that no frame holds.
+fn check_length(matrix: &str, calls: &[FunctionCall]) -> Result<(), Error> {
+    let bytes: usize = calls.iter().map(call_size).sum();
+    if bytes <= FUNCTION_BYTES {
+        return Ok(());
+    }
+    let longest = calls.iter().max_by_key(|call| call.argument.len());
+    let fault = FunctionFault::argument(
+        "argument",
+        format!("{bytes} bytes for one lane"),
+        format!("at most {FUNCTION_BYTES}: send it in several calls, or use more servers"),
+    );
+    Err(Error::function(matrix, longest.map_or("", |call| &call.name), fault))
+}

@@ -1,0 +1,309 @@
+//! Given an agent and lanes whose connections break at any point; when it calls functions, also such that fail; then each
+//! counts once, its answer is that of one process, and what it could not do is said by its own call and by no other.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{World, layout};
+use matrix::function::map::{Map, Scalar};
+use matrix::function::reduce::Reduce;
+use matrix::function::sent::Sent;
+use matrix::function::unpack;
+use matrix::function::zip::Axpy;
+use matrix::{
+    Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, MatrixId, MatrixSpec,
+    OwnedValues, PullFunction as _, VectorPool,
+};
+use proptest::prelude::*;
+use rpc::Message;
+use worker::{AgentState, Outcome};
+
+const COLUMNS: u64 = 2_000;
+const M: MatrixId = MatrixId(0);
+
+/// A world of three lanes with vectors of doubles in five partitions.
+fn world(consistency: Consistency) -> World {
+    world_of(&VectorPool::spec("v", ElementType::F64, 3, COLUMNS, 5, consistency))
+}
+
+fn world_of(spec: &MatrixSpec) -> World {
+    let mut world = World::new(layout(vec![spec.clone()], 3, 4_000));
+    let layout = world.agent.layout().clone();
+    for (at, lane) in (0u16..).zip(&mut world.lanes) {
+        lane.partitions = vec![HeldMatrix::new(spec.clone(), &layout.held_by(at)[0]).unwrap()];
+    }
+    world
+}
+
+fn push(world: &mut World, calls: &[FunctionCall]) -> Result<Outcome, Error> {
+    world.agent.push_function(world.now, M, calls);
+    world.run()
+}
+
+fn pull(world: &mut World, call: &FunctionCall) -> Result<Vec<u8>, Error> {
+    world.agent.pull_function(world.now, M, call);
+    world.run().map(|outcome| match outcome {
+        Outcome::Answer(bytes) => bytes,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn sum(row: u32) -> FunctionCall {
+    FunctionCall::pull(&Reduce::Sum, &[row], &())
+}
+
+fn sum_of(world: &mut World, row: u32) -> f64 {
+    unpack(&pull(world, &sum(row)).unwrap()).unwrap()
+}
+
+fn add(row: u32, value: f64) -> FunctionCall {
+    FunctionCall::push(&Scalar::Add, &[row], &[row], &value)
+}
+
+#[test]
+fn a_call_is_one_message_to_each_lane_that_holds_something() {
+    let spec = VectorPool::spec("v", ElementType::F64, 3, COLUMNS, 2, Consistency::Asp);
+    let mut world = world_of(&spec);
+    let calls = [add(0, 1.0), add(1, 2.0), FunctionCall::push(&Axpy, &[0, 1], &[1], &0.5)];
+    push(&mut world, &calls).unwrap();
+    assert_eq!(sum_of(&mut world, 1), 2.5 * COLUMNS as f64);
+    let sent = |lane| {
+        let own = world.sent.iter().filter(|(at, _)| *at == lane);
+        own.map(|(_, message)| message.kind_name()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (sent(0), sent(1)),
+        (vec!["PushFunction", "PullFunction"], vec!["PushFunction", "PullFunction"])
+    );
+    assert_eq!(sent(2), [""; 0], "it holds nothing of the matrix");
+}
+
+#[test]
+fn a_lane_is_sent_what_its_columns_need_of_a_vector() {
+    let mut world = world(Consistency::Asp);
+    let values: Vec<f64> = (0..COLUMNS).map(|i| i as f64).collect();
+    let put = FunctionCall::push(&Sent::Put, &[], &[2], &(0, OwnedValues::F64(values), 1.0));
+    let length = put.argument.len();
+    push(&mut world, &[put]).unwrap();
+    assert_eq!(sum_of(&mut world, 2), (COLUMNS * (COLUMNS - 1) / 2) as f64);
+    let bytes = world.sent.iter().map(|(_, message)| match message {
+        Message::PushFunction(push) => push.calls[0].argument.len(),
+        _ => 0,
+    });
+    let (longest, all) = bytes.fold((0, 0), |(longest, all), bytes| (longest.max(bytes), all + bytes));
+    assert!(longest < length / 2 && all < length + 100, "{longest} and {all} of {length}");
+}
+
+#[test]
+fn an_argument_that_no_frame_holds_is_refused_before_anything_is_sent() {
+    let columns = 40 << 20;
+    let mut spec = VectorPool::spec("v", ElementType::F32, 1, columns, 2, Consistency::Asp);
+    spec.rows = 1;
+    let mut world = World::new(layout(vec![spec], 1, 1 << 20));
+    let long = OwnedValues::F32(vec![0.0; 17 << 20]);
+    let put = FunctionCall::push(&Sent::Put, &[], &[0], &(0, long, 1.0));
+    let error = push(&mut world, &[put]).unwrap_err().to_string();
+    assert!(error.contains("\"put_sent\" on matrix \"v\": argument:"), "{error}");
+    assert!(error.contains("at most 67108864: send it in several calls"), "{error}");
+    assert!(world.sent.is_empty());
+}
+
+#[test]
+fn what_the_agent_knows_to_be_wrong_is_not_sent_and_the_agent_goes_on() {
+    let mut world = world(Consistency::Asp);
+    let error = push(&mut world, &[FunctionCall { name: "scalar_ad".into(), ..add(0, 1.0) }]).unwrap_err();
+    assert!(error.to_string().contains("did you mean \"scalar_add\"?"), "{error}");
+    let error = pull(&mut world, &FunctionCall { from: vec![7], ..sum(0) }).unwrap_err();
+    assert!(error.to_string().contains("row 7, expected below the 3 rows"), "{error}");
+    world.agent.pull_function(world.now, MatrixId(4), &sum(0));
+    assert!(matches!(world.run(), Err(Error::NoSuchMatrix { id: 4, .. })));
+    assert!(world.sent.is_empty());
+    assert_eq!(sum_of(&mut world, 0), 0.0);
+}
+
+#[test]
+fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
+    let mut world = world(Consistency::Asp);
+    push(&mut world, &[add(0, -1.0)]).unwrap();
+    let log = FunctionCall::push(&Map::Log, &[0], &[1], &());
+    let error = push(&mut world, &[log]).unwrap_err();
+    let Error::FunctionAtServer { server, text } = &error else { panic!("{error:?}") };
+    assert_eq!(server, "tcp:host0:1 (lane 0)", "of all that failed the first lane");
+    assert!(text.contains("row 1, column 0 is NaN, from -1"), "{text}");
+    assert_eq!(sum_of(&mut world, 0), -(COLUMNS as f64));
+    // The lanes have another table than the agent.
+    let mut own = FunctionTable::builtin();
+    own.add_pull(Own).unwrap();
+    let spare = AgentState::new(world.now, world.agent.layout().clone(), 0);
+    let before = std::mem::replace(&mut world.agent, spare);
+    world.agent = before.with_functions(own);
+    let error = pull(&mut world, &FunctionCall::pull(&Own, &[0], &())).unwrap_err();
+    assert!(error.to_string().contains("nobody registered this function"), "{error}");
+    assert_eq!(sum_of(&mut world, 0), -(COLUMNS as f64), "answers that were under way mean nothing");
+    push(&mut world, &[add(0, 1.0)]).unwrap();
+    assert_eq!(sum_of(&mut world, 0), 0.0);
+    assert_eq!(Own.name(), "own");
+}
+
+struct Own;
+
+impl matrix::PullFunction for Own {
+    type Argument = ();
+    type Part = u64;
+    type Answer = u64;
+
+    fn name(&self) -> &'static str {
+        "own"
+    }
+
+    fn reads(&self) -> matrix::function::Count {
+        matrix::function::Count::Exactly(1)
+    }
+
+    fn read(&self, (): &(), _: &matrix::function::Columns<'_>) -> Result<u64, matrix::FunctionFault> {
+        Ok(1)
+    }
+
+    fn merge(&self, (): &(), _: &matrix::function::Shape, _: Vec<u64>) -> Result<u64, matrix::FunctionFault> {
+        Ok(1)
+    }
+}
+
+#[test]
+fn a_lane_that_answers_with_parts_of_others_is_broken() {
+    let mut world = world(Consistency::Asp);
+    world.agent.pull_function(world.now, M, &sum(0));
+    let mut said = false;
+    for lane in (0..3).cycle().take(12) {
+        world.step(lane, 0, (0, 0));
+        for message in &mut world.wires[lane].to_agent {
+            if let Message::PulledFunction(pulled) = message {
+                pulled.parts[0].partition = (pulled.parts[0].partition + 2) % 5;
+                said = true;
+            }
+        }
+        world.step(lane, 1, (0, 0));
+    }
+    let error = world.agent.outcome().unwrap().unwrap_err();
+    assert!(said && error.to_string().contains("parts that it does not hold"), "{error}");
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Add(u32, i32),
+    /// A value of one column, at one lane.
+    Put(u32, u64, i32),
+    /// Fails at the lanes where a value of the row is below 0: there nothing changes.
+    Root(u32),
+    Sum(u32),
+    Tick,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        3 => (0u32..3, -2i32..5).prop_map(|(row, value)| Act::Add(row, value)),
+        2 => (0u32..3, 0..COLUMNS, -30i32..5).prop_map(|(row, at, value)| Act::Put(row, at, value)),
+        3 => (0u32..3).prop_map(Act::Root),
+        3 => (0u32..3).prop_map(Act::Sum),
+        1 => Just(Act::Tick),
+    ];
+    prop::collection::vec(act, 1..25)
+}
+
+/// The columns of each lane.
+fn columns_of_lanes(world: &World) -> Vec<std::ops::Range<usize>> {
+    let layout = world.agent.layout();
+    let placement = layout.matrices[0].partitioner.place(COLUMNS);
+    let range = |p: u32| placement.range(p as usize).unwrap();
+    let held = (0u16..3).map(|lane| layout.held_by(lane).remove(0));
+    held.map(|held| range(held[0]).start as usize..range(held[held.len() - 1]).end as usize).collect()
+}
+
+fn moves() -> impl Strategy<Value = Vec<(usize, u8, usize, usize)>> {
+    let kind = prop_oneof![6 => Just(0u8), 6 => Just(1u8), 1 => Just(2u8), 1 => Just(3u8)];
+    prop::collection::vec((0usize..3, kind, 0usize..4, 0usize..3), 0..200)
+}
+
+/// Lets the network make moves until the call ends.
+fn finish_call(
+    world: &mut World,
+    moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>,
+) -> Result<Outcome, Error> {
+    loop {
+        if let Some(outcome) = world.agent.outcome() {
+            world.carry_out();
+            return outcome;
+        }
+        let Some((lane, kind, there, back)) = moves.next() else { return world.run() };
+        world.step(lane, kind, (there, back));
+        if kind == 3 {
+            world.wait();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn each_function_counts_once_whatever_breaks(acts in acts(), moves in moves(), staged in any::<bool>()) {
+        let mut world = world(if staged { Consistency::Bsp } else { Consistency::Asp });
+        world.lanes.iter_mut().for_each(|lane| lane.window = 300);
+        let mut moves = moves.into_iter();
+        let lanes = columns_of_lanes(&world);
+        let mut rows = vec![vec![0.0f64; COLUMNS as usize]; 3];
+        // Under BSP what is read is of the clock that is over.
+        let mut seen = rows.clone();
+        for act in acts {
+            match act {
+                Act::Add(row, value) => {
+                    rows[row as usize].iter_mut().for_each(|x| *x += f64::from(value));
+                    world.agent.push_function(world.now, M, &[add(row, f64::from(value))]);
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                }
+                Act::Put(row, at, value) => {
+                    rows[row as usize][at as usize] = f64::from(value);
+                    let vector = (at, OwnedValues::F64(vec![f64::from(value)]), 1.0);
+                    let put = FunctionCall::push(&Sent::Put, &[], &[row], &vector);
+                    world.agent.push_function(world.now, M, &[put]);
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                }
+                Act::Root(_) if staged => {}
+                Act::Root(row) => {
+                    let root = FunctionCall::push(&Map::Sqrt, &[row], &[row], &());
+                    world.agent.push_function(world.now, M, &[root]);
+                    let done = finish_call(&mut world, &mut moves);
+                    let row = &mut rows[row as usize];
+                    let fails = |lane: &std::ops::Range<usize>| row[lane.clone()].iter().any(|x| *x < 0.0);
+                    let expected = lanes.iter().position(fails).map(|lane| format!("tcp:host{lane}:1 (lane 0)"));
+                    let failed = match &done {
+                        Err(Error::FunctionAtServer { server, .. }) => Some(server.clone()),
+                        other => { prop_assert_eq!(other, &Ok(Outcome::Done)); None }
+                    };
+                    prop_assert_eq!(failed, expected);
+                    for lane in &lanes {
+                        if row[lane.clone()].iter().all(|x| *x >= 0.0) {
+                            row[lane.clone()].iter_mut().for_each(|x| *x = x.sqrt());
+                        }
+                    }
+                }
+                Act::Sum(row) => {
+                    world.agent.pull_function(world.now, M, &sum(row));
+                    let Ok(Outcome::Answer(bytes)) = finish_call(&mut world, &mut moves) else { panic!() };
+                    let row = if staged { &seen[row as usize] } else { &rows[row as usize] };
+                    let (expected, size): (f64, f64) = (row.iter().sum(), row.iter().map(|x| x.abs()).sum());
+                    let actual: f64 = unpack(&bytes).unwrap();
+                    // Sums of doubles in another order.
+                    prop_assert!((actual - expected).abs() <= 1e-9 * size, "{} for {}", actual, expected);
+                }
+                Act::Tick => {
+                    world.agent.tick(world.now);
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                    seen.clone_from(&rows);
+                }
+            }
+        }
+        world.agent.finish(world.now);
+        prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+    }
+}

@@ -1,0 +1,80 @@
+//! The ordinary commands with PS functions of your own: the last five lines. Workers and servers that `train --servers 2` or
+//! `apply --servers 2` starts are this very program, and know them too.
+//!
+//! ```text
+//! cargo run --example own_commands -- functions
+//! cargo run --example own_commands -- train lr --data examples/breast_cancer/train.csv --label benign --model out/
+//! cargo run --example own_commands -- apply out/ --function log_sum --servers 2
+//! cargo run --example own_commands -- apply out/ --function squash --argument 0.5 --output squashed/
+//! ```
+
+use std::process::ExitCode;
+
+use data::FormatTable;
+use matrix::function::sum::RangeSum;
+use matrix::function::{Block, Columns, Count, Shape};
+use matrix::{FunctionFault, FunctionTable, PullFunction, PushFunction};
+
+/// The sum of ln(1 + |x|) over a row.
+struct LogSum;
+
+impl PullFunction for LogSum {
+    type Argument = ();
+    type Part = RangeSum;
+    type Answer = f64;
+
+    fn name(&self) -> &'static str {
+        "log_sum"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn read(&self, (): &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
+        let row = columns.typed::<f32>(0)?;
+        Ok(RangeSum::of(columns.range().start, columns.len(), |range, terms| {
+            for (term, x) in terms.iter_mut().zip(&row[range]) {
+                *term = f64::from(*x).abs().ln_1p();
+            }
+        }))
+    }
+
+    fn merge(&self, (): &(), _shape: &Shape, parts: Vec<RangeSum>) -> Result<f64, FunctionFault> {
+        RangeSum::total(&parts)
+    }
+}
+
+/// Bends large values of a row: x becomes a tanh(x / a).
+struct Squash;
+
+impl PushFunction for Squash {
+    type Argument = f64;
+
+    fn name(&self) -> &'static str {
+        "squash"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, a: &f64, _shape: &Shape) -> Result<(), FunctionFault> {
+        if *a > 0.0 { Ok(()) } else { Err(FunctionFault::argument("a", a.to_string(), "a number > 0")) }
+    }
+
+    fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        block.each_column(|_, from, into| into[0] = a * (from[0] / a).tanh());
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let mut functions = FunctionTable::builtin();
+    functions.add_pull(LogSum).and_then(|table| table.add_push(Squash)).expect("the names are free");
+    seraphim::cli::run_with(&FormatTable::builtin(), &functions)
+}
