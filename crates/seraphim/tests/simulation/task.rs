@@ -163,19 +163,7 @@ impl Cluster {
                 task.agent.pull_function(now, MatrixId(matrix as u32), &call);
             }
             Act::Push { matrix, partitions, amount, by_function } => {
-                let clock = task.agent.clock();
-                let cells = self.cells(matrix, partitions);
-                let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
-                self.note_push(at, What::Push { matrix, clock, amount, partitions });
-                let (spec, id) = (&self.scenario.counters[matrix].spec, MatrixId(matrix as u32));
-                if by_function {
-                    self.history.facts.function_pushes += 1;
-                    let call = push_call(spec, &keys, amount);
-                    self.tasks[at].agent.push_function(now, id, &[call]);
-                } else {
-                    let values = values(spec.element, amount, keys.len());
-                    self.tasks[at].agent.push(now, id, part(spec, &keys), values.as_values());
-                }
+                self.push(at, matrix, partitions, amount, by_function);
             }
             Act::Tick => {
                 let clock = task.agent.clock() + 1;
@@ -194,6 +182,23 @@ impl Cluster {
         }
         self.carry_out(at);
         self.listen(at);
+    }
+
+    /// A task adds to its own counters, by a push or by a function.
+    fn push(&mut self, at: usize, matrix: usize, partitions: u64, amount: i64, by_function: bool) {
+        let (now, id, clock) = (time(self.now), self.tasks[at].id, self.tasks[at].agent.clock());
+        let cells = self.cells(matrix, partitions);
+        let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
+        self.note_push(at, What::Push { matrix, clock, amount, partitions });
+        let (spec, id) = (&self.scenario.counters[matrix].spec, MatrixId(matrix as u32));
+        if by_function {
+            self.history.facts.function_pushes += 1;
+            let call = push_call(spec, &keys, amount);
+            self.tasks[at].agent.push_function(now, id, &[call]);
+        } else {
+            let values = values(spec.element, amount, keys.len());
+            self.tasks[at].agent.push(now, id, part(spec, &keys), values.as_values());
+        }
     }
 
     fn note_push(&mut self, at: usize, push: What) {
