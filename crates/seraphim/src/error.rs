@@ -190,6 +190,9 @@ impl Error {
             Self::NoRecords { .. } => Exit::Data,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Cluster { exit, .. } => *exit,
+            Self::Matrix(matrix::Error::Function { .. } | matrix::Error::FunctionAtServer { .. }) => {
+                Exit::Usage
+            }
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }
     }

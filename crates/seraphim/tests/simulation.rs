@@ -11,6 +11,8 @@ mod checker;
 mod cluster;
 #[path = "simulation/control/mod.rs"]
 mod control;
+#[path = "simulation/functions.rs"]
+mod functions;
 #[path = "simulation/history.rs"]
 mod history;
 #[path = "simulation/lanes.rs"]

@@ -237,7 +237,9 @@ impl Turned {
         let keys = self.keys.clone().unwrap_or_else(|| (0..columns).collect());
         let mut values = OwnedValues::zeros(self.spec.element, 0);
         for column in 0..columns as usize {
-            rows.iter().for_each(|row| values.extend(row.as_values().part(column..column + 1)));
+            for row in rows {
+                values.extend(row.as_values().part(column..column + 1));
+            }
         }
         Exported { keys, values, slots: Vec::new() }
     }

@@ -88,6 +88,9 @@ pub(crate) struct Facts {
     /// Rows that caches served, and that went for want of room, of tasks that left by themselves.
     pub(crate) cached_rows: u64,
     pub(crate) evicted_rows: u64,
+    /// Pushes and pulls that were functions.
+    pub(crate) function_pushes: u64,
+    pub(crate) function_pulls: u64,
 }
 
 impl Facts {
@@ -113,6 +116,8 @@ impl Facts {
         self.own_missed += other.own_missed;
         self.cached_rows += other.cached_rows;
         self.evicted_rows += other.evicted_rows;
+        self.function_pushes += other.function_pushes;
+        self.function_pulls += other.function_pulls;
     }
 
     /// Whether all of it was reached.
@@ -122,7 +127,7 @@ impl Facts {
         let more =
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
         let ahead = [self.read_ahead, self.own_missed, self.cached_rows, self.evicted_rows];
-        let joins = [self.joins_behind_barriers, self.busy_joins];
+        let joins = [self.joins_behind_barriers, self.busy_joins, self.function_pushes, self.function_pulls];
         let last = [self.attempts, self.attempts_behind, self.restores, self.second_jobs];
         counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(&last).all(|count| *count > 0)
     }

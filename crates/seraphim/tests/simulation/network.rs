@@ -125,6 +125,8 @@ pub(crate) fn request_of(message: &Message) -> RequestId {
     match message {
         Message::Hello(hello) => hello.request,
         Message::Pull(pull) => pull.request,
+        Message::PullFunction(pull) => pull.request,
+        Message::PushFunction(push) => push.request,
         Message::Push(push) => push.request,
         Message::Barrier(barrier) => barrier.request,
         Message::Leave(leave) => leave.request,
@@ -138,6 +140,7 @@ pub(crate) fn answer_of(message: &Message) -> RequestId {
     match message {
         Message::Welcome(welcome) => welcome.request,
         Message::Pulled(pulled) => pulled.request,
+        Message::PulledFunction(pulled) => pulled.request,
         Message::Done(done) => done.request,
         Message::Released(released) => released.request,
         Message::Fault(fault) => fault.request,

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use math::random::Stream;
+use matrix::Axis;
 
 use crate::scenario::{Drama, Scenario, random};
 
@@ -30,6 +31,11 @@ pub(crate) enum Act {
         matrix: usize,
         partitions: u64,
         amount: i64,
+        by_function: bool,
+    },
+    /// Pulls everything by a function.
+    Ask {
+        matrix: usize,
     },
     Tick,
     Barrier {
@@ -160,6 +166,7 @@ impl Probe {
         for matrix in matrices {
             let of = &scenario.counters[matrix];
             let all = (1u64 << of.spec.partitioner.partition_count()) - 1;
+            let has_functions = of.spec.axis == Axis::Column;
             if self.style == Style::Empty {
                 self.acts.push_back(Act::Pull { matrix, partitions: 0 });
                 continue;
@@ -177,7 +184,11 @@ impl Probe {
             }
             for _ in 0..pushes {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
-                self.acts.push_back(Act::Push { matrix, partitions, amount });
+                let by_function = has_functions && self.random.below(2) == 0;
+                self.acts.push_back(Act::Push { matrix, partitions, amount, by_function });
+            }
+            if self.style == Style::PullsAndPushes && has_functions && self.random.below(2) == 0 {
+                self.acts.push_back(Act::Ask { matrix });
             }
             let again = self.random.below(6);
             if again == 0 {

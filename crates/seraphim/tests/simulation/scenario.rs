@@ -85,6 +85,7 @@ pub(crate) fn one<T: Copy>(random: &mut Stream, of: &[T]) -> T {
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
         use Drama::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
+        let mut axes = random(seed, 5);
         let mut random = random(seed, 0);
         let r = &mut random;
         let drama = one(
@@ -112,7 +113,9 @@ impl Scenario {
             job: JOB,
             lane_count: 1 + r.below(4) as u16,
             task_count: if drama == Nothing { 1 + r.below(5) as u32 } else { 2 + r.below(4) as u32 },
-            counters: (0..matrices).map(|i| Counters::any(r, i, drama == PausedForEver)).collect(),
+            counters: (0..matrices)
+                .map(|i| Counters::any(r, i, drama == PausedForEver).perhaps_by_column(&mut axes))
+                .collect(),
             drama,
             stretch_count: if barriers { 1 + r.below(4) } else { 1 },
             steps_of_stretch: 1 + r.below(if barriers { 5 } else { 14 }),
@@ -252,6 +255,15 @@ impl Counters {
         };
         let placement = spec.partitioner.place(spec.key_bound());
         Self { cells: cells(&placement, partition_count), spec, pushes_of_ten }
+    }
+
+    /// Some of the dense ones are columns of one row, on which functions work.
+    fn perhaps_by_column(mut self, random: &mut Stream) -> Self {
+        if random.below(2) == 0 && self.spec.storage == Storage::Dense {
+            let columns = self.spec.rows;
+            self.spec = MatrixSpec { rows: 1, columns, axis: Axis::Column, ..self.spec };
+        }
+        self
     }
 }
 

@@ -1,11 +1,12 @@
 //! A task: its program, its agent, and what the agent wants of the network.
 
-use matrix::{ElementType, Keys, MatrixId, OwnedValues, Part};
+use matrix::{ElementType, MatrixId, OwnedValues};
 use rpc::Message;
 use rpc::message::{Hello, Role};
 use worker::{AgentEffect, AgentState, JobLayout, Outcome};
 
 use crate::cluster::{Cluster, time};
+use crate::functions::{part, pull_call, push_call};
 use crate::history::{Cell, What};
 use crate::network::{Connection, Item};
 use crate::probe::{Act, Probe};
@@ -102,7 +103,7 @@ pub(crate) fn whole(values: &OwnedValues) -> Vec<i64> {
     }
 }
 
-fn values(element: ElementType, amount: i64, count: usize) -> OwnedValues {
+pub(crate) fn values(element: ElementType, amount: i64, count: usize) -> OwnedValues {
     match element {
         ElementType::F32 => OwnedValues::F32(vec![amount as f32; count]),
         ElementType::F64 => OwnedValues::F64(vec![amount as f64; count]),
@@ -112,7 +113,7 @@ fn values(element: ElementType, amount: i64, count: usize) -> OwnedValues {
 
 impl Cluster {
     /// The cells that a task pulls of some partitions, ascending by key.
-    fn cells(&self, matrix: usize, partitions: u64) -> Vec<(u64, u32, u32)> {
+    pub(crate) fn cells(&self, matrix: usize, partitions: u64) -> Vec<(u64, u32, u32)> {
         let count = self.scenario.task_count + 1;
         let wanted = |cell: &&(u64, u32, u32)| partitions >> cell.1 & 1 == 1 && cell.2 < count;
         self.scenario.counters[matrix].cells.iter().filter(wanted).copied().collect()
@@ -142,7 +143,8 @@ impl Cluster {
             | Act::Prefetch { matrix, partitions }
             | Act::PrefetchNext { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
-                let (part, matrix) = (Part::Rows(Keys::Sorted(&keys)), MatrixId(matrix as u32));
+                let (part, matrix) =
+                    (part(&self.scenario.counters[matrix].spec, &keys), MatrixId(matrix as u32));
                 if let Act::Pull { .. } = act {
                     self.tasks[at].agent.pull(now, matrix, part);
                 } else {
@@ -156,14 +158,12 @@ impl Cluster {
                     self.schedule.put(self.now, Event::Think { task: at });
                 }
             }
-            Act::Push { matrix, partitions, amount } => {
-                let clock = task.agent.clock();
-                let cells = self.cells(matrix, partitions);
-                let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
-                self.note_push(at, What::Push { matrix, clock, amount, partitions });
-                let values = values(self.scenario.counters[matrix].spec.element, amount, keys.len());
-                let part = Part::Rows(Keys::Sorted(&keys));
-                self.tasks[at].agent.push(now, MatrixId(matrix as u32), part, values.as_values());
+            Act::Ask { matrix } => {
+                let call = pull_call(&self.scenario.counters[matrix].spec);
+                task.agent.pull_function(now, MatrixId(matrix as u32), &call);
+            }
+            Act::Push { matrix, partitions, amount, by_function } => {
+                self.push(at, matrix, partitions, amount, by_function);
             }
             Act::Tick => {
                 let clock = task.agent.clock() + 1;
@@ -182,6 +182,23 @@ impl Cluster {
         }
         self.carry_out(at);
         self.listen(at);
+    }
+
+    /// A task adds to its own counters, by a push or by a function.
+    fn push(&mut self, at: usize, matrix: usize, partitions: u64, amount: i64, by_function: bool) {
+        let (now, id, clock) = (time(self.now), self.tasks[at].id, self.tasks[at].agent.clock());
+        let cells = self.cells(matrix, partitions);
+        let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
+        self.note_push(at, What::Push { matrix, clock, amount, partitions });
+        let (spec, id) = (&self.scenario.counters[matrix].spec, MatrixId(matrix as u32));
+        if by_function {
+            self.history.facts.function_pushes += 1;
+            let call = push_call(spec, &keys, amount);
+            self.tasks[at].agent.push_function(now, id, &[call]);
+        } else {
+            let values = values(spec.element, amount, keys.len());
+            self.tasks[at].agent.push(now, id, part(spec, &keys), values.as_values());
+        }
     }
 
     fn note_push(&mut self, at: usize, push: What) {
@@ -396,6 +413,11 @@ impl Cluster {
                     self.read(at, matrix, partitions, begun);
                 }
             }
+            Ok(Outcome::Answer(answer)) => {
+                if let Act::Ask { matrix } = act {
+                    self.answered(at, matrix, begun, &answer);
+                }
+            }
             Ok(Outcome::Passed(sum)) => {
                 let (generation, clock) = (self.tasks[at].generation, self.tasks[at].agent.clock());
                 self.tasks[at].generation += 1;
@@ -422,11 +444,22 @@ impl Cluster {
         let mut values = OwnedValues::zeros(self.scenario.counters[matrix].spec.element, cells.len());
         let out = values.part_mut(0..cells.len());
         self.tasks[at].agent.read_pulled(out).expect("values of the element type of the matrix");
-        let cells = cells.iter().zip(whole(&values));
+        self.note_pulled(at, matrix, begun, &cells, &whole(&values));
+    }
+
+    pub(crate) fn note_pulled(
+        &mut self,
+        at: usize,
+        matrix: usize,
+        begun: u64,
+        cells: &[(u64, u32, u32)],
+        values: &[i64],
+    ) {
+        let cells = cells.iter().zip(values);
         let cells = cells.map(|((_, partition, writer), value)| Cell {
             partition: *partition,
             writer: *writer,
-            value,
+            value: *value,
         });
         let (id, clock) = (self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = cells.collect();
