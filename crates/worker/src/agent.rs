@@ -6,23 +6,21 @@ use std::time::{Duration, Instant};
 
 use matrix::{Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Part, Values, ValuesMut};
 use rpc::Message;
+use rpc::WireType;
 use rpc::log_request;
-use rpc::message::{Hello, Push, PushFunction, Role, Welcome};
+use rpc::message::{Hello, Role};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
-use rpc::{Address, Receiver, Sender, WireType};
 
 use crate::cache::CacheCounts;
+use crate::connection::{Connection, open_any};
 use crate::known::size;
-use crate::layout::{JobLayout, LaneAddress, LayoutError};
+use crate::layout::{JobLayout, LayoutError};
 use crate::meter::{AgentStats, Meter};
 use crate::prefetch::AheadCounts;
 use crate::state::{AgentEffect, AgentState, Outcome};
 
 /// Longest attempt to connect to one address of a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Pushes that nobody waits for are gathered up to so many bytes, and go out in one write: with whatever is sent next to
-/// their lane, at the latest the tick.
-const GATHERED_BYTES: u64 = 32 << 10;
 /// Before a tick, a connection that has said nothing for so long is looked at: it may have broken while the task computed.
 /// A look costs three calls of the system, which nobody sees in a step of this length.
 const LOOK_AFTER: Duration = Duration::from_millis(1);
@@ -41,40 +39,6 @@ pub struct RemoteAgent {
     meter: Meter,
     /// Whether small messages of any kind wait for company.
     gathers: bool,
-}
-
-#[derive(Debug)]
-struct Connection {
-    sender: Sender,
-    receiver: Receiver,
-    /// Small messages that wait for company.
-    gathered: Vec<Arc<Message>>,
-    gathered_bytes: u64,
-    /// When it last said something, or was looked at.
-    heard_at: Duration,
-}
-
-impl Connection {
-    fn send(&mut self, message: &Arc<Message>, gathers: bool) -> Result<(), rpc::Error> {
-        let is_silent = matches!(
-            **message,
-            Message::Push(Push { request: 0, .. }) | Message::PushFunction(PushFunction { request: 0, .. })
-        );
-        let waits = gathers || is_silent;
-        self.gathered.push(Arc::clone(message));
-        self.gathered_bytes += size(message);
-        if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush() }
-    }
-
-    fn flush(&mut self) -> Result<(), rpc::Error> {
-        if self.gathered.is_empty() {
-            return Ok(());
-        }
-        let sent = self.sender.send_all(&self.gathered);
-        self.gathered.clear();
-        self.gathered_bytes = 0;
-        sent
-    }
 }
 
 impl RemoteAgent {
@@ -401,30 +365,6 @@ impl RemoteAgent {
             Outcome::Pulled | Outcome::Answer(_) | Outcome::Done => Ok(Vec::new()),
         }
     }
-}
-
-/// Connects to a lane by the first address that takes it: sockets of this machine first.
-fn open_any(
-    place: &LaneAddress,
-    limit: Duration,
-    hello: &Hello,
-) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
-    let mut addresses = Vec::with_capacity(place.addresses.len());
-    for text in &place.addresses {
-        addresses.push(text.parse::<Address>()?);
-    }
-    // A socket that is not there is one of another machine.
-    addresses.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
-    addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
-    let mut last = rpc::Error::Closed;
-    for address in &addresses {
-        match rpc::open(address, limit, hello) {
-            Err(rpc::Error::Refused(fault)) => return Err(rpc::Error::Refused(fault)),
-            Err(error) => last = error,
-            opened => return opened,
-        }
-    }
-    Err(last)
 }
 
 impl Agent for RemoteAgent {

@@ -18,6 +18,7 @@ mod ask;
 mod broken;
 mod cache;
 mod clocks;
+mod connection;
 mod function;
 mod habit;
 mod input;
