@@ -19,6 +19,7 @@ use tower_service::Service as _;
 
 use crate::clerk::{Clerk, ClientId};
 use crate::codes;
+use crate::deadline::Deadline;
 use crate::health::Pulse;
 use crate::jobs::Jobs;
 use crate::limits::{
@@ -136,22 +137,6 @@ impl Standing {
         if self.is_known.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// Until when an answer is waited for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
-    pub(crate) at: Instant,
-    /// From the beginning of the call.
-    pub(crate) limit: Duration,
-}
-
-impl Deadline {
-    /// What is said when it has passed.
-    pub(crate) fn passed(&self) -> tonic::Status {
-        let text = format!("the deadline of the call, {} ms, has passed", self.limit.as_millis());
-        tonic::Status::deadline_exceeded(text)
     }
 }
 

@@ -14,6 +14,7 @@ pub mod clerk;
 pub mod client;
 mod codes;
 mod convert;
+mod deadline;
 pub mod door;
 mod error;
 mod health;
