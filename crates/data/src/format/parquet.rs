@@ -11,8 +11,10 @@
 //! whole, is a row group.
 
 mod column;
+mod fault;
 mod guard;
 mod layout;
+mod list_column;
 mod list_features;
 mod lists;
 mod pages;

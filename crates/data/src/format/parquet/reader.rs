@@ -10,10 +10,11 @@ use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::column::{AnyColumn, Texts};
+use super::fault::{Fault, finite};
 use super::guard::guarded;
 use super::layout::{Feature, Features};
+use super::list_column::ListColumn;
 use super::list_features::ListFeatures;
-use super::lists::ListColumn;
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
@@ -84,9 +85,6 @@ enum FeatureColumn {
     Number(u64, Numbers),
     Text(String, Strings),
 }
-
-/// What is wrong with a record: number of the column, what was expected, what was found.
-pub(super) type Fault = (usize, String, String);
 
 impl ParquetReader {
     pub(super) fn new(shared: Arc<Shared>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
@@ -404,12 +402,4 @@ fn push_table(
         }
     }
     Ok(())
-}
-
-#[inline]
-pub(super) fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
-    if value.is_finite() {
-        return Ok(value);
-    }
-    Err((column, "a finite number that a 32-bit float can hold".to_owned(), written.to_string()))
 }
