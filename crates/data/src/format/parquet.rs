@@ -29,8 +29,9 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::{BlockPlan, FormatContext, FormatRow, Plan, RecordReader};
 use crate::error::Error;
+use crate::input::Input;
+use crate::options::FormatOptions;
 use crate::schema::Schema;
-use crate::source::{FormatOptions, Input};
 use crate::split::Split;
 use layout::Layout;
 

@@ -18,10 +18,10 @@ use super::list_features::ListFeatures;
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
+use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
 use crate::schema::ColumnKind;
 use crate::sink::Sink;
-use crate::source::Input;
 use crate::split::{Part, Split};
 
 /// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
