@@ -22,6 +22,8 @@ mod jobs;
 pub mod limits;
 mod line;
 mod news;
+mod reflection;
+mod unread;
 pub mod words;
 
 /// What is made from `proto/`.
