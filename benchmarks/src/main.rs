@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::context::Context;
-use crate::options::Options;
+use crate::options::{Asked, Options, USAGE};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -40,10 +40,23 @@ fn run(words: &[String]) -> Result<()> {
     {
         return inner::run(rest);
     }
-    let Some(options) = Options::parse(words)? else { return Ok(()) };
+    let options = match Options::parse(words)? {
+        Asked::Run(options) => options,
+        Asked::List => {
+            for work in work::WORKS {
+                println!("{:<20} {}", work.name, work.title);
+            }
+            return Ok(());
+        }
+        Asked::Help => {
+            print!("{USAGE}");
+            return Ok(());
+        }
+    };
+    let works = work::chosen(&options)?;
     let context = Context::new(options)?;
     let mut rows = Vec::new();
-    for work in work::WORKS.iter().filter(|work| context.options.wants(work.name)) {
+    for work in works {
         eprintln!("{}: {}", work.name, work.title);
         match (work.run)(&context) {
             Ok(figures) => rows.extend(table::rows(work, &figures, context.options.quick)),

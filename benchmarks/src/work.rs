@@ -4,15 +4,13 @@ mod clicks;
 mod cluster;
 mod micro;
 mod quality;
+mod train;
 
-use std::ffi::OsString;
-use std::path::Path;
-
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::bar::{Bar, Figures};
 use crate::context::Context;
-use crate::process::arguments;
+use crate::options::Options;
 
 /// Something to do, with what it must reach.
 pub(crate) struct Work {
@@ -203,21 +201,31 @@ pub(crate) const WORKS: &[Work] = &[
     },
 ];
 
-/// Words of a `train` command: algorithm, data, model, number of tasks, then parameters for `--set`, then more.
-fn train(
-    algorithm: &str,
-    data: &Path,
-    model: &Path,
-    tasks: usize,
-    set: &[&str],
-    more: &[&str],
-) -> Vec<OsString> {
-    let mut words = arguments(["train", algorithm, "--quiet", "--overwrite", "--data"]);
-    words.push(data.into());
-    words.push("--model".into());
-    words.push(model.into());
-    words.extend(arguments(["--tasks".to_owned(), tasks.to_string()]));
-    words.extend(set.iter().flat_map(|pair| arguments(["--set", pair])));
-    words.extend(arguments(more.iter().copied()));
-    words
+/// The works that are asked for, in the order of the table; an error for a name that no work begins with.
+pub(crate) fn chosen(options: &Options) -> Result<Vec<&'static Work>> {
+    for name in &options.only {
+        if !WORKS.iter().any(|work| work.name.starts_with(name.as_str())) {
+            bail!("no work begins with {name:?}: see --list");
+        }
+    }
+    Ok(WORKS.iter().filter(|work| options.wants(work.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Asked;
+
+    fn named(name: &str) -> Result<Vec<&'static str>> {
+        let Asked::Run(options) = Options::parse(&["--only".to_owned(), name.to_owned()])? else {
+            panic!("a run")
+        };
+        Ok(chosen(&options)?.iter().map(|work| work.name).collect())
+    }
+
+    #[test]
+    fn a_name_that_no_work_begins_with_is_an_error() {
+        assert_eq!(named("a9a").unwrap(), ["a9a_lr", "a9a_svm"]);
+        assert!(named("nothing_like_this").is_err());
+    }
 }

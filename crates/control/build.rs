@@ -1,9 +1,16 @@
-//! Makes the types and services of `proto/`. The compiler of the descriptions is a Rust crate: no `protoc` is needed.
+//! Makes the types and services of `proto/`, and keeps the descriptions for those who ask for them at the port. The compiler
+//! of the descriptions is a Rust crate: no `protoc` is needed.
+
+use std::path::PathBuf;
+
+use prost::Message as _;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const FILES: [&str; 2] = ["proto/seraphim/v1/jobs.proto", "proto/grpc/health/v1/health.proto"];
     println!("cargo:rerun-if-changed=proto");
     let descriptions = protox::compile(FILES, ["proto"])?;
+    let out: PathBuf = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?.into();
+    std::fs::write(out.join("descriptions.bin"), descriptions.encode_to_vec())?;
     tonic_prost_build::configure().build_transport(false).compile_fds(descriptions)?;
     Ok(())
 }

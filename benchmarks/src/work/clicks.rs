@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::train;
+use super::train::train;
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
 use crate::process::{Cores, arguments};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use super::train;
+use super::train::train;
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
 use crate::process::{self, Cores, arguments};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::train;
+use super::train::train;
 use crate::bar::{Figure, Figures};
 use crate::context::Context;
 use crate::process::Cores;

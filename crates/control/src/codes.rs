@@ -26,6 +26,11 @@ pub(crate) fn status(fault: Fault) -> Status {
     Status::new(code(fault.kind), fault.text)
 }
 
+/// What is said to a call whose way back was dropped.
+pub(crate) fn ended() -> Status {
+    Status::unavailable("the master has ended")
+}
+
 /// A `grpc-timeout`: at most 8 digits and a unit. `None` for anything else, which the caller takes for no deadline, as the
 /// text of the protocol leaves it open.
 pub(crate) fn timeout(text: &[u8]) -> Option<Duration> {

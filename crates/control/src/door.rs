@@ -19,6 +19,7 @@ use tower_service::Service as _;
 
 use crate::clerk::{Clerk, ClientId};
 use crate::codes;
+use crate::deadline::Deadline;
 use crate::health::Pulse;
 use crate::jobs::Jobs;
 use crate::limits::{
@@ -26,6 +27,8 @@ use crate::limits::{
 };
 use crate::pb::health::health_server::{HealthServer, SERVICE_NAME as HEALTH};
 use crate::pb::jobs_server::{JobsServer, SERVICE_NAME as JOBS};
+use crate::reflection::{self, V1, V1ALPHA};
+use crate::unread::Unread;
 
 /// How HTTP/2 begins.
 const BEGINNING: &[u8] = b"PRI * HTTP/2.0";
@@ -33,7 +36,8 @@ const BEGINNING: &[u8] = b"PRI * HTTP/2.0";
 type Request = http::Request<Incoming>;
 type Response = http::Response<Body>;
 
-/// Takes calls at the port of a process: for health always, for jobs if there is a clerk.
+/// Takes calls at the port of a process: for health always, for jobs if there is a clerk, and for what
+/// may be called here.
 #[derive(Clone, Debug)]
 pub struct Door(Arc<Inner>);
 
@@ -57,7 +61,10 @@ impl Door {
     }
 
     fn services(&self) -> &'static [&'static str] {
-        if self.0.clerk.is_some() { &[JOBS, HEALTH] } else { &[HEALTH] }
+        match self.0.clerk {
+            Some(_) => &[JOBS, HEALTH, V1, V1ALPHA],
+            None => &[HEALTH, V1, V1ALPHA],
+        }
     }
 
     fn next_client(&self) -> ClientId {
@@ -79,11 +86,12 @@ impl Guests for Door {
     }
 
     fn visit(&self, line: Line, house: House) -> Visit {
-        let standing = Arc::new(Standing::default());
+        let (standing, unread) = (Arc::new(Standing::default()), Arc::new(Unread::default()));
         let caller = Caller { door: self.clone(), house: house.clone(), standing: Arc::clone(&standing) };
+        let pieces = Arc::clone(&unread);
         let answer = move |request| {
-            let caller = caller.clone();
-            async move { Ok::<_, Infallible>(caller.answer(request).await) }
+            let (caller, pieces) = (caller.clone(), Arc::clone(&pieces));
+            async move { Ok::<_, Infallible>(caller.answer(request).await.map(|body| pieces.pieces(body))) }
         };
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
@@ -97,6 +105,7 @@ impl Guests for Door {
             let mut connection = pin!(connection);
             let mut stopped = pin!(house.stop().raised());
             let mut unwelcome = pin!(standing.unwelcome(house.limits().hello_time));
+            let mut deaf = pin!(unread.too_long(house.limits().outbound_stall));
             let mut is_stopping = false;
             std::future::poll_fn(|context| {
                 if !is_stopping && stopped.as_mut().poll(context).is_ready() {
@@ -108,6 +117,10 @@ impl Guests for Door {
                 }
                 if unwelcome.as_mut().poll(context).is_ready() {
                     house.count_refused();
+                    return Poll::Ready(());
+                }
+                if deaf.as_mut().poll(context).is_ready() {
+                    house.count_unread();
                     return Poll::Ready(());
                 }
                 Poll::Pending
@@ -136,22 +149,6 @@ impl Standing {
         if self.is_known.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// Until when an answer is waited for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
-    pub(crate) at: Instant,
-    /// From the beginning of the call.
-    pub(crate) limit: Duration,
-}
-
-impl Deadline {
-    /// What is said when it has passed.
-    pub(crate) fn passed(&self) -> tonic::Status {
-        let text = format!("the deadline of the call, {} ms, has passed", self.limit.as_millis());
-        tonic::Status::deadline_exceeded(text)
     }
 }
 
@@ -197,6 +194,14 @@ impl Caller {
                 .max_decoding_message_size(REQUEST_BYTES)
                 .max_encoding_message_size(ANSWER_BYTES);
             jobs.call(request).await
+        } else if service == V1 {
+            self.check_token(&request)?;
+            let described = reflection::of_v1(self.door.services());
+            described.max_decoding_message_size(REQUEST_BYTES).call(request).await
+        } else if service == V1ALPHA {
+            self.check_token(&request)?;
+            let described = reflection::of_v1alpha(self.door.services());
+            described.max_decoding_message_size(REQUEST_BYTES).call(request).await
         } else {
             let text = format!("no service {service:?} is here, there are {:?}", self.door.services());
             return Err(tonic::Status::unimplemented(text));

@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use crate::clerk::{Call, Clerk, ClientId, Given, Reply};
 use crate::codes;
 use crate::convert;
-use crate::door::Deadline;
+use crate::deadline::Deadline;
 use crate::news::{Leaving, News};
 use crate::pb;
 use crate::words::{Answer, ClientWord};
@@ -32,13 +32,9 @@ impl Jobs {
     async fn ask(&self, word: ClientWord) -> Result<Answer, Status> {
         let (reply, answered) = oneshot::channel();
         self.hear(word, Reply::Once(reply))?;
-        let given: Given = answered.await.map_err(|_| ended())?;
+        let given: Given = answered.await.map_err(|_| codes::ended())?;
         given.map_err(codes::status)
     }
-}
-
-pub(crate) fn ended() -> Status {
-    Status::unavailable("the master has ended")
 }
 
 fn confused(answer: &Answer) -> Status {
@@ -80,7 +76,7 @@ impl pb::jobs_server::Jobs for Jobs {
         self.hear(ClientWord::Watch { job: request.into_inner().job }, Reply::Latest(reply))?;
         let leaving = Leaving { clerk: Arc::clone(&self.clerk), client: self.client };
         // A refusal is the answer to the call, not one of the news.
-        latest.changed().await.map_err(|_| ended())?;
+        latest.changed().await.map_err(|_| codes::ended())?;
         if let Some(Err(fault)) = &*latest.borrow() {
             return Err(codes::status(fault.clone()));
         }

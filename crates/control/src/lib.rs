@@ -14,6 +14,7 @@ pub mod clerk;
 pub mod client;
 mod codes;
 mod convert;
+mod deadline;
 pub mod door;
 mod error;
 mod health;
@@ -21,6 +22,8 @@ mod jobs;
 pub mod limits;
 mod line;
 mod news;
+mod reflection;
+mod unread;
 pub mod words;
 
 /// What is made from `proto/`.

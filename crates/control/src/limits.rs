@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Longest answer: the status of thousands of members.
 pub const ANSWER_BYTES: usize = 64 << 20;
+/// Of an answer, what lies with the connection before its reader has room for it.
+pub const PIECE_BYTES: usize = 16 << 10;
 /// Calls that are under way on one connection; further ones wait at their sender.
 pub const STREAMS: u32 = 64;
 /// Names and values in the head of a call.

@@ -14,8 +14,7 @@ use tonic::Status;
 use crate::clerk::{Call, Clerk, ClientId, Given, Reply};
 use crate::codes;
 use crate::convert;
-use crate::door::Deadline;
-use crate::jobs::ended;
+use crate::deadline::Deadline;
 use crate::pb;
 use crate::words::{Answer, ClientWord};
 
@@ -60,7 +59,7 @@ impl News {
             }
             Some(Ok(other)) => Status::internal(format!("the master gave news that are none: {other:?}")),
             Some(Err(fault)) => codes::status(fault),
-            None => ended(),
+            None => codes::ended(),
         };
         self.is_over = true;
         Err(item)

@@ -6,11 +6,12 @@ mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{Does, LIMIT, Served, TOKEN, impatient};
+use common::{Does, LIMIT, Served, TOKEN, hasty, impatient, request};
 use control::words::Status;
-use control::{Answer, Client, ClientWord, Error, JobState, JobStatus};
+use control::{Answer, Client, ClientWord, Error, JobState, JobStatus, Reply};
 use rpc::Address;
 use rpc::Message;
 use rpc::limits::Limits;
@@ -168,6 +169,63 @@ fn one_who_has_shown_the_token_may_be_silent_longer() {
         watching.join().unwrap()
     });
     assert_eq!(end.unwrap().last(), Some(&JobState::Done));
+}
+
+/// Reads the head of an answer, answers signs of life, and reads no more: ends when the connection is closed.
+async fn leave_unread(served: &Served, path: &str) {
+    let (mut sender, connection) = served.hand(1).await;
+    let carried = tokio::spawn(connection);
+    let _unread = sender.send_request(request(path, &[AUTHORIZED], EMPTY.to_vec())).await.unwrap();
+    let _ = tokio::time::timeout(LIMIT, carried).await.expect("it is closed in time").unwrap();
+}
+
+#[test]
+fn one_who_leaves_its_news_unread_is_closed_and_counted_and_one_who_has_none_is_not() {
+    let long = JobStatus { title: "t".repeat(1 << 20), ..job(JobState::Running) };
+    let served = Served::master(hasty(), move |call| match call.word {
+        ClientWord::Watch { job: 0 } => Does::Gives(Answer::News(long.clone())),
+        ClientWord::Watch { .. } => Does::Gives(Answer::News(job(JobState::Running))),
+        _ => Does::Waits,
+    });
+    let (client, (seen, news)) = (served.client(), mpsc::channel());
+    let watching = std::thread::spawn(move || {
+        client.watch(1, |status| {
+            let _ = seen.send(status.state);
+            true
+        })
+    });
+    assert_eq!(news.recv_timeout(LIMIT).unwrap(), JobState::Running);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let start = Instant::now();
+    runtime.block_on(leave_unread(&served, "/seraphim.v1.Jobs/Watch"));
+    assert!(start.elapsed() >= hasty().outbound_stall);
+    assert_eq!(served.count("closed_outbound_total"), 1);
+    // Nobody listens to the one any more; the other, who has read all there was, still does.
+    let other = loop {
+        assert!(start.elapsed() < LIMIT, "it is known that the one has left");
+        let mut kept = served.clerk.kept.lock().unwrap();
+        kept.retain(|reply| matches!(reply, Reply::Latest(sender) if !sender.is_closed()));
+        if kept.len() == 1 {
+            break kept.remove(0);
+        }
+    };
+    assert!(other.give(Ok(Answer::News(job(JobState::Done)))).is_none());
+    assert_eq!(news.recv_timeout(LIMIT).unwrap(), JobState::Done);
+    watching.join().unwrap().unwrap();
+}
+
+#[test]
+fn an_answer_that_nobody_reads_does_not_wait_for_ever() {
+    let long = Status {
+        jobs: vec![JobStatus { title: "t".repeat(1 << 20), ..job(JobState::Done) }],
+        ..Status::default()
+    };
+    let served = Served::master(hasty(), move |_| Does::Gives(Answer::Status(long.clone())));
+    // Who reads gets all of it, in pieces.
+    assert_eq!(served.client().status(LIMIT).unwrap().jobs[0].title.len(), 1 << 20);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(leave_unread(&served, STATUS));
+    assert_eq!(served.count("closed_outbound_total"), 1);
 }
 
 #[test]

@@ -205,3 +205,13 @@ fn read_up_to(raw: &mut dyn Read, limit: usize) -> std::io::Result<Vec<u8>> {
     raw.take(limit as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+/// Names of files for a message: the first few, and how many more.
+pub(crate) fn names(files: &[Input]) -> String {
+    const SHOWN: usize = 3;
+    let text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(SHOWN) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}

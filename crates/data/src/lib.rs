@@ -15,6 +15,7 @@ mod keys;
 pub mod label;
 mod lines;
 mod number;
+mod options;
 #[cfg(feature = "parquet")]
 pub mod parquet_write;
 mod read_ahead;

@@ -2,8 +2,8 @@
 
 use crate::compression::ByteStream;
 use crate::format::{LineParser, Parsed, RecordReader};
+use crate::input::Input;
 use crate::sink::Sink;
-use crate::source::Input;
 use crate::split::{Part, Split};
 use crate::{BadLine, Error, LineError};
 use memchr::memchr;

@@ -1,7 +1,7 @@
 //! From what the user names to files: files, folders, patterns, standard input.
 
 use crate::Error;
-use crate::source::Input;
+use crate::input::Input;
 use std::path::{Path, PathBuf};
 
 /// Characters that make a name a pattern.

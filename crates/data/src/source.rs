@@ -2,6 +2,7 @@
 
 use crate::bad_lines::{BadLineLimit, BadLines};
 use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, Plan};
+use crate::input;
 use crate::label::LabelRule;
 use crate::lines::LineReader;
 use crate::reader::Reader;
@@ -13,6 +14,7 @@ use crate::{Batch, Error};
 use std::sync::Arc;
 
 pub use crate::input::{Head, Input};
+pub use crate::options::FormatOptions;
 
 /// What to read and how.
 #[derive(Clone, Debug, Default)]
@@ -25,85 +27,6 @@ pub struct SourceConfig {
     pub options: FormatOptions,
     /// What to do with bad lines.
     pub bad_lines: BadLines,
-}
-
-/// Settings of formats. A column is named as in the header, or by its 0-based number.
-#[derive(Clone, Debug)]
-pub struct FormatOptions {
-    /// Label column. `None`: CSV takes label, target or y, else the last; dense the first.
-    pub label: Option<String>,
-    /// Whether lines have a label at all (prediction may do without).
-    pub has_label: bool,
-    /// Column of record weights.
-    pub weight: Option<String>,
-    /// Column of groups; "qid" for libsvm.
-    pub group: Option<String>,
-    /// Whether the first line names the columns; `None` = by looking.
-    pub header: Option<bool>,
-    /// Byte between fields; `None` = by looking.
-    pub delimiter: Option<u8>,
-    /// Columns whose values are names even if they look like numbers.
-    pub text_columns: Vec<String>,
-    /// Columns to leave out.
-    pub skip_columns: Vec<String>,
-    /// Whether zero entries are kept (standardization needs them).
-    pub keep_zeros: bool,
-    /// What labels may be.
-    pub label_rule: LabelRule,
-}
-
-impl Default for FormatOptions {
-    fn default() -> Self {
-        Self {
-            label: None,
-            has_label: true,
-            weight: None,
-            group: None,
-            header: None,
-            delimiter: None,
-            text_columns: Vec::new(),
-            skip_columns: Vec::new(),
-            keep_zeros: false,
-            label_rule: LabelRule::Real,
-        }
-    }
-}
-
-impl FormatOptions {
-    /// What the user left open is taken from the schema of training.
-    fn fill_from(&mut self, schema: &Schema) {
-        let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
-            if mine.is_none() {
-                mine.clone_from(theirs);
-            }
-        };
-        if self.has_label {
-            fill(&mut self.label, &schema.label);
-        }
-        fill(&mut self.weight, &schema.weight);
-        fill(&mut self.group, &schema.group);
-        if self.skip_columns.is_empty() {
-            self.skip_columns.clone_from(&schema.skip_columns);
-        }
-        if !schema.columns.is_empty() {
-            self.header = self.header.or(Some(schema.named));
-        }
-        self.keep_zeros |= schema.keep_zeros;
-    }
-
-    /// Settings of columns that were made for training data of another format say nothing about lines without columns.
-    fn leave_out_columns_for(&mut self, row: &FormatRow) {
-        if WITHOUT_COLUMNS.contains(&row.name) {
-            let kept = Self {
-                has_label: self.has_label,
-                group: self.group.take().filter(|group| group == "qid" && row.name == "libsvm"),
-                keep_zeros: self.keep_zeros,
-                label_rule: self.label_rule,
-                ..Self::default()
-            };
-            *self = kept;
-        }
-    }
 }
 
 /// An opened input: files, format, schema.
@@ -148,12 +71,12 @@ impl Source {
             if row.name == schema.format {
                 options.delimiter = options.delimiter.or(schema.delimiter);
             } else {
-                options.leave_out_columns_for(row);
+                options.leave_out_columns_for(row.name);
                 check_features(row, &files, &options, schema)?;
             }
             options.fill_from(schema);
             if row.name != schema.format {
-                options.leave_out_columns_for(row);
+                options.leave_out_columns_for(row.name);
             }
         }
         let context = FormatContext { files: &files, options: &options, like };
@@ -233,9 +156,6 @@ impl Source {
 /// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
 const NUMBERED: [&str; 3] = ["libsvm", "libffm", "parquet"];
 
-/// Formats of lines without columns.
-const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
-
 /// Input of another format than that of training is understood when its features are known in the same way: by the
 /// names of columns, or by numbers that are written.
 fn check_features(
@@ -264,17 +184,7 @@ fn check_features(
         known(by_columns.1),
         like.format
     );
-    Err(Error::SchemaDiffers { file: names(files), difference })
-}
-
-/// Names of files for a message: the first few, and how many more.
-pub(crate) fn names(files: &[Input]) -> String {
-    const SHOWN: usize = 3;
-    let text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(SHOWN) {
-        0 => text,
-        more => format!("{text} and {more} more"),
-    }
+    Err(Error::SchemaDiffers { file: input::names(files), difference })
 }
 
 /// Records of a batch of [`read_bytes`].

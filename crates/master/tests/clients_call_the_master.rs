@@ -4,11 +4,10 @@
 
 mod common;
 
-use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Instant;
 
-use common::{Cluster, Does, LIMIT, new_id, quick, worker};
+use common::{Cluster, Does, LIMIT, carry, new_id, quick, worker};
 use control::{Client, Error, JobState, Order};
 use master::{Event, JobLink, Settings};
 use rpc::transport::Address;
@@ -107,15 +106,6 @@ fn swallow_first(master: &Address, is_done: impl Fn() -> bool + Send + 'static) 
         }
     });
     address
-}
-
-fn carry(mut from: TcpStream, mut to: TcpStream) {
-    let mut bytes = [0; 4096];
-    while let Ok(count) = from.read(&mut bytes)
-        && count > 0
-        && to.write_all(&bytes[..count]).is_ok()
-    {}
-    let _ = to.shutdown(Shutdown::Both);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::sync::Arc;
-use std::time::Duration;
+mod common;
 
+use std::sync::Arc;
+
+use common::{W as M, WAIT_LIMIT, long};
 use matrix::function::call::ask;
 use matrix::function::map::{Map, Scalar, Set};
 use matrix::function::reduce::{Dot, Reduce};
@@ -15,27 +17,14 @@ use matrix::function::{Block, Columns, Count, Shape};
 use matrix::{
     Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionFault, FunctionTable, HeldMatrix,
     Initializer, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Part,
-    Partitioner, PullFunction, PushFunction, PushName, PushRule, Schedule, Storage, Values, ValuesMut,
+    PullFunction, PushFunction, PushName, PushRule, Schedule, Storage, Values, ValuesMut,
 };
 
-const M: MatrixId = MatrixId(0);
 /// More than one block a partition.
 const COLUMNS: u64 = 20_000;
 
 fn spec(consistency: Consistency) -> MatrixSpec {
-    MatrixSpec {
-        name: "long".into(),
-        element: ElementType::F32,
-        rows: 4,
-        columns: COLUMNS,
-        axis: Axis::Column,
-        storage: Storage::Dense,
-        partitioner: Partitioner::Range { partition_count: 2 },
-        initializer: Initializer::Constant { value: 2.0 },
-        rule: PushRule::Assign,
-        consistency,
-        seed: 1,
-    }
+    MatrixSpec { initializer: Initializer::Constant { value: 2.0 }, consistency, ..long(4, COLUMNS, 2) }
 }
 
 /// Panics in one column.
@@ -121,7 +110,7 @@ fn table() -> FunctionTable {
 }
 
 fn store(specs: Vec<MatrixSpec>, task_count: u32) -> Arc<LocalStore> {
-    let config = LocalConfig { task_count, wait_limit: Duration::from_mins(2) };
+    let config = LocalConfig { task_count, wait_limit: WAIT_LIMIT };
     let mut store = LocalStore::with_functions(config, table());
     for spec in specs {
         store.create(spec).unwrap();

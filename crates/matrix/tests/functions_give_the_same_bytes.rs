@@ -217,18 +217,19 @@ fn quantiles_agree(all: &mut Three, x: &[f32]) {
     assert_eq!((found[0], found[4]), (sorted[0], sorted[sorted.len() - 1]), "extremes are exact");
 }
 
+fn sign(x: f64) -> f64 {
+    if x > 0.0 {
+        1.0
+    } else if x < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
 fn one_row_maps_agree(all: &mut Three) {
     let x = all.plain[0].clone();
     let twin = |f: &dyn Fn(f64) -> f64| bits(&x.iter().map(|x| f(f64::from(*x)) as f32).collect::<Vec<_>>());
-    let sign = |x: f64| {
-        if x > 0.0 {
-            1.0
-        } else if x < 0.0 {
-            -1.0
-        } else {
-            0.0
-        }
-    };
     let maps: [(Map, &dyn Fn(f64) -> f64); 8] = [
         (Map::Abs, &f64::abs),
         (Map::Ceil, &f64::ceil),
@@ -258,15 +259,6 @@ fn one_row_maps_agree(all: &mut Three) {
 fn scalars_agree(all: &mut Three, a: f64) {
     let x = all.plain[0].clone();
     let twin = |f: &dyn Fn(f64) -> f64| bits(&x.iter().map(|x| f(f64::from(*x)) as f32).collect::<Vec<_>>());
-    let sign = |x: f64| {
-        if x > 0.0 {
-            1.0
-        } else if x < 0.0 {
-            -1.0
-        } else {
-            0.0
-        }
-    };
     let soft = |x: f64| sign(x) * (x.abs() - a).max(0.0);
     let scalars: [(Scalar, f64, &dyn Fn(f64) -> f64); 7] = [
         (Scalar::Add, a, &|x| x + a),

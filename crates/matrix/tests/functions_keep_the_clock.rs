@@ -3,43 +3,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::sync::Arc;
+mod common;
+
 use std::time::Duration;
 
+use common::{W as M, long, store_of, store_with};
 use matrix::function::call::ask;
 use matrix::function::map::{Map, Scalar, Set};
 use matrix::function::reduce::Reduce;
 use matrix::function::sent::Sent;
 use matrix::function::zip::{Axpy, Zip};
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, Initializer, Keys,
-    LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Part, Partitioner, PushName,
-    PushRule, Storage, Values, ValuesMut,
+    Agent, Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, Initializer, Keys,
+    LocalAgent, MatrixSpec, OwnedValues, Part, PushName, PushRule, Values, ValuesMut,
 };
 
-const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 9_000;
 
 fn spec(element: ElementType, consistency: Consistency) -> MatrixSpec {
-    MatrixSpec {
-        name: "long".into(),
-        element,
-        rows: 3,
-        columns: COLUMNS,
-        axis: Axis::Column,
-        storage: Storage::Dense,
-        partitioner: Partitioner::Range { partition_count: 3 },
-        initializer: Initializer::Constant { value: 1.0 },
-        rule: PushRule::Add,
-        consistency,
-        seed: 1,
-    }
-}
-
-fn store(spec: MatrixSpec, task_count: u32, wait_limit: Duration) -> Arc<LocalStore> {
-    let mut store = LocalStore::new(LocalConfig { task_count, wait_limit });
-    store.create(spec).unwrap();
-    Arc::new(store)
+    let initializer = Initializer::Constant { value: 1.0 };
+    MatrixSpec { element, initializer, rule: PushRule::Add, consistency, ..long(3, COLUMNS, 3) }
 }
 
 fn scale(agent: &mut LocalAgent, by: f64) {
@@ -65,7 +48,7 @@ fn value(agent: &mut LocalAgent) -> f32 {
 fn under_bsp_functions_come_between_pushes_in_the_order_of_tasks_whoever_comes_first() {
     for reverse in [false, true] {
         let spec = spec(ElementType::F32, Consistency::Bsp);
-        let store = store(spec, 2, Duration::from_mins(2));
+        let store = store_of(2, [spec]);
         let mut agents = [store.agent(0), store.agent(1)];
         let steps: [fn(&mut LocalAgent); 2] = [
             |first| {
@@ -114,12 +97,12 @@ fn a_lane_stages_functions_as_the_process_does() {
 
 #[test]
 fn under_asp_functions_apply_on_arrival_and_under_ssp_they_wait_for_the_bound() {
-    let asp = store(spec(ElementType::F32, Consistency::Asp), 2, Duration::from_mins(2));
+    let asp = store_of(2, [spec(ElementType::F32, Consistency::Asp)]);
     let (mut first, mut second) = (asp.agent(0), asp.agent(1));
     scale(&mut first, 5.0);
     assert_eq!(value(&mut second), 5.0);
     let consistency = Consistency::Ssp { staleness: 1 };
-    let ssp = store(spec(ElementType::F32, consistency), 2, Duration::from_millis(50));
+    let ssp = store_with(2, Duration::from_millis(50), [spec(ElementType::F32, consistency)]);
     let (mut first, second) = (ssp.agent(0), ssp.agent(1));
     first.tick().unwrap();
     scale(&mut first, 5.0);
@@ -140,7 +123,7 @@ fn under_asp_functions_apply_on_arrival_and_under_ssp_they_wait_for_the_bound() 
 
 #[test]
 fn a_program_of_several_functions_is_the_functions_one_after_the_other() {
-    let make = || store(spec(ElementType::F32, Consistency::Asp), 1, Duration::from_mins(2)).agent(0);
+    let make = || store_of(1, [spec(ElementType::F32, Consistency::Asp)]).agent(0);
     let sent: Vec<f32> = (0..COLUMNS).map(|i| (i % 97) as f32 / 7.0).collect();
     let steps = [
         FunctionCall::push(&Sent::Put, &[], &[0], &(0, OwnedValues::F32(sent), 1.0)),
@@ -169,7 +152,7 @@ fn a_program_of_several_functions_is_the_functions_one_after_the_other() {
 
 #[test]
 fn integers_are_exact() {
-    let mut agent = store(spec(ElementType::I64, Consistency::Asp), 1, Duration::from_mins(2)).agent(0);
+    let mut agent = store_of(1, [spec(ElementType::I64, Consistency::Asp)]).agent(0);
     let big = (1i64 << 53) + 1;
     let values = OwnedValues::I64(vec![-big; COLUMNS as usize]);
     let steps = [

@@ -5,8 +5,10 @@
 mod common;
 
 use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
-use common::cluster::{Cluster, Process};
+use common::cluster::{Cluster, PATIENCE, Process};
 use common::{Folder, bytes_of, clicks, number, succeed};
 use serde_json::Value;
 
@@ -19,8 +21,29 @@ fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     [&fixed[..], &["--set", "epochs=10000", "--set", "batch_size=100"]].concat()
 }
 
-fn running(cluster: &Cluster) {
+/// A job that is under way on two servers and two workers, and who waits for it.
+struct UnderWay {
+    folder: Folder,
+    data: String,
+    model: String,
+    cluster: Cluster,
+    client: Process,
+}
+
+fn under_way(flags: impl Fn(&str, usize) -> Vec<String>) -> UnderWay {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start_with(2, 2, flags);
+    let client = cluster.submit(&long(&data, &model));
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 4000));
+    UnderWay { folder, data, model, cluster, client }
+}
+
+/// The last worker is slow.
+fn slow(kind: &str, number: usize) -> Vec<String> {
+    let pause = if kind == "worker" && number == 1 { SLOW_MS } else { 0 };
+    if kind == "worker" { vec!["--pause-ms".into(), pause.to_string()] } else { Vec::new() }
 }
 
 fn manifest(model: &str) -> Value {
@@ -44,16 +67,11 @@ fn ends(cluster: &mut Cluster) -> Vec<String> {
 
 #[test]
 fn the_state_of_a_job_whose_master_is_killed_is_saved_trained_on_and_predicts() {
-    let folder = Folder::new();
-    let data = folder.write("train.libsvm", clicks(2000, 1));
-    let model = folder.path("model");
+    let UnderWay { folder, data, model, mut cluster, client } = under_way(slow);
     // Something that is not ours stands where the state would go.
     let foreign = folder.path("model.unfinished");
     std::fs::create_dir(&foreign).expect("the folder is ours");
     std::fs::write(Path::new(&foreign).join("notes.txt"), "mine").expect("the folder is ours");
-    let mut cluster = Cluster::start(2, 2, SLOW_MS);
-    let client = cluster.submit(&long(&data, &model));
-    running(&cluster);
     cluster.master.kill();
     assert_eq!(client.end().0, Some(5));
     let said = ends(&mut cluster);
@@ -90,12 +108,7 @@ fn the_state_of_a_job_whose_master_is_killed_is_saved_trained_on_and_predicts() 
 
 #[test]
 fn the_first_worker_that_lives_saves_when_the_first_died_with_the_master() {
-    let folder = Folder::new();
-    let data = folder.write("train.libsvm", clicks(2000, 1));
-    let model = folder.path("model");
-    let mut cluster = Cluster::start(2, 2, SLOW_MS);
-    let client = cluster.submit(&long(&data, &model));
-    running(&cluster);
+    let UnderWay { folder, data, mut cluster, client, .. } = under_way(slow);
     cluster.master.kill();
     cluster.workers[0].kill();
     cluster.workers.remove(0);
@@ -108,14 +121,41 @@ fn the_first_worker_that_lives_saves_when_the_first_died_with_the_master() {
     succeed(&["evaluate", "--model", &saved, "--data", &data]);
 }
 
+/// The optimizer's file is a pipe that nobody reads: whoever opens it to write stands still there, with the weights beside it
+/// written and the manifest not.
+#[test]
+fn a_worker_that_is_killed_while_it_saves_leaves_nothing_half_and_the_next_one_saves() {
+    /// A quarter of it is the turn of the first worker.
+    const SAVE_LIMIT_S: &str = "24";
+    let limited =
+        |kind: &str, number| [vec!["--save-limit".into(), SAVE_LIMIT_S.into()], slow(kind, number)].concat();
+    let UnderWay { folder, data, mut cluster, client, .. } = under_way(limited);
+    let saved = folder.path("model.unfinished");
+    let aside = folder.path(&format!(".model.unfinished.part-{}", cluster.workers[0].child.id()));
+    std::fs::create_dir(&aside).expect("the folder is ours");
+    let pipe = Path::new(&aside).join("optimizer.safetensors");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is a tool of every system");
+    assert!(made.success(), "{made}");
+    cluster.master.kill();
+    assert_eq!(client.end().0, Some(5));
+    let start = Instant::now();
+    while std::fs::metadata(Path::new(&aside).join("weights.safetensors")).map_or(0, |file| file.len()) == 0 {
+        assert!(start.elapsed() < PATIENCE, "the first worker has begun to save");
+        std::thread::yield_now();
+    }
+    assert!(!Path::new(&saved).exists(), "half of a model is not put in place");
+    cluster.workers[0].kill();
+    cluster.workers.remove(0);
+    let said = ends(&mut cluster);
+    assert!(said[2].contains("worker-1 has saved job 1"), "{said:?}");
+    assert!(!Path::new(&folder.path("model.unfinished-2")).exists(), "the place was free");
+    assert_eq!(manifest(&saved)["trained"]["interrupted"], true);
+    succeed(&["evaluate", "--model", &saved, "--data", &data]);
+}
+
 #[test]
 fn members_of_a_master_that_is_started_anew_save_their_jobs_and_serve_it() {
-    let folder = Folder::new();
-    let data = folder.write("train.libsvm", clicks(2000, 1));
-    let model = folder.path("model");
-    let mut cluster = Cluster::start(2, 2, SLOW_MS);
-    let client = cluster.submit(&long(&data, &model));
-    running(&cluster);
+    let UnderWay { folder, data, mut cluster, client, .. } = under_way(slow);
     cluster.master.kill();
     client.end();
     cluster.master = Process::start(&["master", "--listen", &cluster.address]);
@@ -139,17 +179,8 @@ fn members_of_a_master_that_is_started_anew_save_their_jobs_and_serve_it() {
 
 #[test]
 fn nothing_is_saved_of_a_job_before_its_first_step_or_when_that_is_not_wanted() {
-    let folder = Folder::new();
-    let data = folder.write("train.libsvm", clicks(2000, 1));
-    let mut cluster = Cluster::start_with(2, 2, |kind, number| {
-        let pause = if kind == "worker" && number == 1 { SLOW_MS } else { 0 };
-        ["--save-limit", "0", "--pause-ms", &pause.to_string()][..if kind == "worker" { 4 } else { 2 }]
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    });
-    let client = cluster.submit(&long(&data, &folder.path("model")));
-    running(&cluster);
+    let unsaved = |kind: &str, number| [vec!["--save-limit".into(), "0".into()], slow(kind, number)].concat();
+    let UnderWay { folder, mut cluster, client, .. } = under_way(unsaved);
     cluster.master.kill();
     client.end();
     let said = ends(&mut cluster);

@@ -1,4 +1,4 @@
-//! `GET /metrics` on the ports of master, server and worker shows what docs/cluster.md lists, while a job runs, in the text format
+//! `GET /metrics` on the ports of master, server and worker shows what docs/watching.md lists, while a job runs, in the text format
 //! of Prometheus; and it shows nothing that the page does not list.
 #![cfg(unix)]
 
@@ -15,7 +15,7 @@ use common::{Folder, clicks, succeed};
 /// Longest wait for the text.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// The page that lists them.
-const PAGE: &str = include_str!("../../../docs/cluster.md");
+const PAGE: &str = include_str!("../../../docs/watching.md");
 
 fn get(place: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(place).expect("it takes connections");

@@ -34,7 +34,8 @@ impl AgentState {
         clocks?.into_iter().min()
     }
 
-    /// Before the first call of a task that goes on from another attempt, at its [`Self::resume_clock`], or of one that joins: it begins at `clock`, the largest that a lane has said.
+    /// Before the first call of a task that begins at `clock`: one that goes on from another attempt, at its
+    /// [`Self::resume_clock`], or one that joins, at the largest clock that a lane has said.
     pub fn start_at(&mut self, clock: Clock) {
         self.clock = clock;
         for lane in 0..self.lanes.len() {

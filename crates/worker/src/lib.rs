@@ -9,8 +9,9 @@
 //! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
-//! ahead, `cache` what was read before, `push`, `function` and `clocks` the other calls, `rest` what rounding has left of pushes; `lane` is what is known of a lane, with the `log` of what it has not
-//! confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
+//! ahead, `cache` what was read before, `push`, `function` and `clocks` the other calls, `rest` what rounding has left of
+//! pushes, `long` the calls with so many keys that they go in parts; `lane` is what is known of a lane, with the `log` of what it
+//! has not confirmed and the key lists that it knows (`known`); `input` is what comes from outside.
 
 pub mod agent;
 mod ahead;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use control::{Answer, Call, Clerk, Client, Door, Reply};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rpc::message::{Done, Fault, Mark, Welcome};
 use rpc::serve::Lanes;
@@ -106,6 +107,11 @@ pub(crate) fn impatient() -> Limits {
     Limits { hello_time: Duration::from_millis(300), ..Limits::default() }
 }
 
+/// One who leaves unread what it asked for is closed after so long.
+pub(crate) fn hasty() -> Limits {
+    Limits { outbound_stall: Duration::from_millis(300), ..Limits::default() }
+}
+
 impl Served {
     pub(crate) fn master(limits: Limits, answer: impl Fn(&Call) -> Does + Send + Sync + 'static) -> Self {
         let clerk = Arc::new(TestClerk { answer: Box::new(answer), kept: Mutex::default() });
@@ -166,28 +172,58 @@ impl Served {
 
     /// A call made by hand; code and text of its end.
     pub(crate) fn call(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u32, String) {
+        let (code, text, _) = self.answer(path, headers, body);
+        (code, text)
+    }
+
+    /// The same, and the bytes of the answer.
+    pub(crate) fn answer(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> (u32, String, Vec<u8>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let stream = tokio::net::TcpStream::connect(self.place()).await.unwrap();
-            let opened = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-            let (mut sender, connection) = opened.await.unwrap();
+            let (mut sender, connection) = self.hand(WINDOW).await;
             tokio::spawn(connection);
-            let mut request = http::Request::post(format!("http://test{path}"))
-                .header("content-type", "application/grpc")
-                .header("te", "trailers");
-            for (name, value) in headers {
-                request = request.header(*name, *value);
-            }
-            let request = request.body(Full::new(bytes::Bytes::from(body))).unwrap();
-            let response = sender.send_request(request).await.unwrap();
+            let response = sender.send_request(request(path, headers, body)).await.unwrap();
             let (head, body) = response.into_parts();
-            let trailers = body.collect().await.unwrap().trailers().cloned().unwrap_or_default();
+            let body = body.collect().await.unwrap();
+            let trailers = body.trailers().cloned().unwrap_or_default();
             let find = |name| head.headers.get(name).or_else(|| trailers.get(name)).cloned();
             let code = find("grpc-status").unwrap().to_str().unwrap().parse().unwrap();
             let text = find("grpc-message").map(|text| text.to_str().unwrap().to_owned());
-            (code, text.unwrap_or_default().replace("%20", " "))
+            (code, text.unwrap_or_default().replace("%20", " "), body.to_bytes().to_vec())
         })
     }
+
+    /// A connection for calls made by hand, which takes `window` bytes of an answer before it reads them.
+    pub(crate) async fn hand(&self, window: u32) -> (http2::SendRequest<Sent>, Connection) {
+        let stream = tokio::net::TcpStream::connect(self.place()).await.unwrap();
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(window);
+        builder.handshake(TokioIo::new(stream)).await.unwrap()
+    }
+}
+
+/// What is sent in a call made by hand.
+pub(crate) type Sent = Full<bytes::Bytes>;
+/// What carries calls made by hand.
+pub(crate) type Connection = http2::Connection<TokioIo<tokio::net::TcpStream>, Sent, TokioExecutor>;
+
+/// Room for an answer that is read.
+const WINDOW: u32 = 1 << 20;
+
+/// A call made by hand.
+pub(crate) fn request(path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> http::Request<Sent> {
+    let mut request = http::Request::post(format!("http://test{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(bytes::Bytes::from(body))).unwrap()
 }
 
 impl Drop for Served {

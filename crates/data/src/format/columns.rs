@@ -5,8 +5,8 @@ use super::FormatContext;
 use crate::Error;
 use crate::error::nearest;
 use crate::number::whole_double;
+use crate::options::FormatOptions;
 use crate::schema::{Column, ColumnKind, Schema};
-use crate::source::FormatOptions;
 
 /// What a column is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ mod tests;
 use super::columns::Columns;
 use super::{FormatContext, LineParser, LinePlan, Plan};
 use crate::Error;
+use crate::options::FormatOptions;
 use crate::schema::Schema;
-use crate::source::FormatOptions;
 use std::sync::Arc;
 
 /// Opens CSV inputs.

@@ -29,9 +29,10 @@ use tokens::{
     value,
 };
 
+use crate::input::Input;
+use crate::options::FormatOptions;
 use crate::schema::Schema;
 use crate::sink::Sink;
-use crate::source::{FormatOptions, Input};
 use crate::split::Split;
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;

@@ -11,8 +11,10 @@
 //! whole, is a row group.
 
 mod column;
+mod fault;
 mod guard;
 mod layout;
+mod list_column;
 mod list_features;
 mod lists;
 mod pages;
@@ -27,8 +29,9 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::{BlockPlan, FormatContext, FormatRow, Plan, RecordReader};
 use crate::error::Error;
+use crate::input::Input;
+use crate::options::FormatOptions;
 use crate::schema::Schema;
-use crate::source::{FormatOptions, Input};
 use crate::split::Split;
 use layout::Layout;
 

@@ -3,7 +3,7 @@
 use super::{FormatRow, csv, dense, libffm, libsvm, vw};
 use crate::Error;
 use crate::error::nearest;
-use crate::source::Input;
+use crate::input::Input;
 use std::path::Path;
 
 /// The formats that are known. A user's own is one more row: [`FormatTable::with`].
@@ -98,7 +98,7 @@ impl FormatTable {
                 Error::FormatNotRecognized { file: file.name().to_owned(), known: self.names() }
             });
         }
-        Err(Error::NoRecords { files: crate::source::names(files) })
+        Err(Error::NoRecords { files: crate::input::names(files) })
     }
 
     /// The row of files that are to be read like others, which were of the format `known`. An ending that names a format

@@ -1,6 +1,7 @@
 //! What the table tests of the formats share.
 
-use crate::source::{FormatOptions, read_bytes};
+use crate::options::FormatOptions;
+use crate::source::read_bytes;
 use crate::{Batch, Error};
 
 /// A record as a test writes it down.

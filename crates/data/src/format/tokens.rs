@@ -1,7 +1,7 @@
 //! Tokens that several formats share.
 
 use crate::number::{float, whole_double};
-use crate::source::FormatOptions;
+use crate::options::FormatOptions;
 use crate::{BatchBuilder, Error, LineError};
 
 /// The first position from `at` on that is not a blank or a tab.

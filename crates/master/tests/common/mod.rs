@@ -178,7 +178,8 @@ impl Proxy {
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream) {
+/// Carries bytes one way until either end is closed.
+pub(crate) fn carry(mut from: TcpStream, mut to: TcpStream) {
     let mut bytes = [0; 4096];
     while let Ok(count) = from.read(&mut bytes)
         && count > 0

@@ -30,6 +30,23 @@ pub(crate) fn spec(element: ElementType, rule: PushRule, consistency: Consistenc
     }
 }
 
+/// A few long rows in ranges of columns.
+pub(crate) fn long(rows: u64, columns: u64, partition_count: u32) -> MatrixSpec {
+    MatrixSpec {
+        name: "long".into(),
+        element: ElementType::F32,
+        rows,
+        columns,
+        axis: Axis::Column,
+        storage: Storage::Dense,
+        partitioner: Partitioner::Range { partition_count },
+        initializer: Initializer::Zero,
+        rule: PushRule::Assign,
+        consistency: Consistency::Asp,
+        seed: 1,
+    }
+}
+
 pub(crate) fn ftrl() -> PushRule {
     PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.1, l2: 0.5 }
 }

@@ -66,6 +66,11 @@ impl House {
     pub fn count_refused(&self) {
         count(&self.0.counters.refused_hello);
     }
+
+    /// Counts a connection that was closed because it did not read what it had asked for.
+    pub fn count_unread(&self) {
+        count(&self.0.counters.closed_outbound);
+    }
 }
 
 impl Line {

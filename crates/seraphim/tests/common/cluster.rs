@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::command;
 
 /// Longest wait for a process to say what is expected.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A process and what it says on standard error.
 pub(crate) struct Process {

@@ -1,5 +1,6 @@
 use crate::format::testing::{Row, options, rows, rows_of};
-use crate::source::{FormatOptions, Input};
+use crate::input::Input;
+use crate::options::FormatOptions;
 use crate::{Batch, ColumnKind, Error, FormatTable, LabelRule, Schema, Source, SourceConfig};
 use math::hash::named_key;
 

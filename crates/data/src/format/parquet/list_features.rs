@@ -4,8 +4,9 @@ use std::ops::BitOr;
 
 use parquet::errors::ParquetError;
 
-use super::lists::{ListColumn, Lists};
-use super::reader::{Fault, finite};
+use super::fault::{Fault, finite};
+use super::list_column::ListColumn;
+use super::lists::Lists;
 use crate::batch::BatchBuilder;
 
 /// Keys are below this.

@@ -10,17 +10,18 @@ use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::column::{AnyColumn, Texts};
+use super::fault::{Fault, finite};
 use super::guard::guarded;
 use super::layout::{Feature, Features};
+use super::list_column::ListColumn;
 use super::list_features::ListFeatures;
-use super::lists::ListColumn;
 use super::{FilePlan, Shared, bad_file, open_file};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
+use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
 use crate::schema::ColumnKind;
 use crate::sink::Sink;
-use crate::source::Input;
 use crate::split::{Part, Split};
 
 /// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
@@ -84,9 +85,6 @@ enum FeatureColumn {
     Number(u64, Numbers),
     Text(String, Strings),
 }
-
-/// What is wrong with a record: number of the column, what was expected, what was found.
-pub(super) type Fault = (usize, String, String);
 
 impl ParquetReader {
     pub(super) fn new(shared: Arc<Shared>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
@@ -404,12 +402,4 @@ fn push_table(
         }
     }
     Ok(())
-}
-
-#[inline]
-pub(super) fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {
-    if value.is_finite() {
-        return Ok(value);
-    }
-    Err((column, "a finite number that a 32-bit float can hold".to_owned(), written.to_string()))
 }

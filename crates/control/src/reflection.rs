@@ -1,0 +1,35 @@
+//! The services `grpc.reflection.v1` and its forerunner `v1alpha`: what may be called here, for tools that have no description
+//! of it at hand.
+
+use tonic_reflection::pb;
+use tonic_reflection::server::Builder;
+use tonic_reflection::server::{v1, v1alpha};
+
+pub(crate) use pb::v1::server_reflection_server::SERVICE_NAME as V1;
+pub(crate) use pb::v1alpha::server_reflection_server::SERVICE_NAME as V1ALPHA;
+
+/// All of `proto/` with its comments, as `build.rs` read it.
+const DESCRIPTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
+/// Why describing does not fail.
+const MADE: &str = "the descriptions were made by a compiler of them";
+
+/// Describes these services.
+pub(crate) fn of_v1(services: &[&str]) -> v1::ServerReflectionServer<impl v1::ServerReflection> {
+    describe(services).build_v1().expect(MADE)
+}
+
+/// The same, as tools of an earlier day ask for it.
+pub(crate) fn of_v1alpha(
+    services: &[&str],
+) -> v1alpha::ServerReflectionServer<impl v1alpha::ServerReflection> {
+    describe(services).build_v1alpha().expect(MADE)
+}
+
+fn describe(services: &[&str]) -> Builder<'static> {
+    let known = Builder::configure()
+        .include_reflection_service(false)
+        .register_encoded_file_descriptor_set(DESCRIPTIONS)
+        .register_encoded_file_descriptor_set(pb::v1::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(pb::v1alpha::FILE_DESCRIPTOR_SET);
+    services.iter().fold(known, |known, name| known.with_service_name(*name))
+}

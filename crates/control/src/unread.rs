@@ -1,0 +1,113 @@
+//! Answers that nobody reads: whoever answers signs of life and leaves unread what was asked for is found here.
+//!
+//! An answer is given in pieces. After one of them the next is asked for as soon as the reader has room for the first, so a
+//! piece behind which nothing was asked for is one that waits for its reader.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::time::sleep;
+use tonic::Status;
+
+use crate::limits::PIECE_BYTES;
+
+/// Looks at what waits, within the time that it may. It is counted in looks, so that a process which was stopped itself takes
+/// nobody for one who does not read.
+const LOOKS: u32 = 4;
+
+/// The answers of a connection of which a piece waits.
+#[derive(Debug, Default)]
+pub(crate) struct Unread(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    last_answer: u64,
+    /// How often each was seen to wait.
+    looks: BTreeMap<u64, u32>,
+}
+
+impl Unread {
+    /// An answer to whoever has this connection.
+    pub(crate) fn pieces(self: &Arc<Self>, answer: tonic::body::Body) -> Pieces {
+        let mut waiting = self.waiting();
+        waiting.last_answer += 1;
+        Pieces { answer, rest: Bytes::new(), number: waiting.last_answer, unread: Arc::clone(self) }
+    }
+
+    /// Ends when a piece has waited for `limit`, at most a quarter longer.
+    pub(crate) async fn too_long(&self, limit: Duration) {
+        loop {
+            sleep(limit / LOOKS).await;
+            let mut waiting = self.waiting();
+            for looks in waiting.looks.values_mut() {
+                *looks += 1;
+            }
+            if waiting.looks.values().any(|looks| *looks > LOOKS) {
+                return;
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer, of which no more than a piece lies with the connection.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    answer: tonic::body::Body,
+    /// Of a part that is longer than a piece.
+    rest: Bytes,
+    number: u64,
+    unread: Arc<Unread>,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let me = &mut *self;
+        me.unread.waiting().looks.remove(&me.number);
+        if me.rest.is_empty() {
+            match ready!(Pin::new(&mut me.answer).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => me.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let piece = me.rest.split_to(me.rest.len().min(PIECE_BYTES));
+        me.unread.waiting().looks.insert(me.number, 0);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.answer.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, hint) = (self.rest.len() as u64, self.answer.size_hint());
+        let mut whole = SizeHint::new();
+        whole.set_lower(rest + hint.lower());
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(rest + upper);
+        }
+        whole
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        self.unread.waiting().looks.remove(&self.number);
+    }
+}

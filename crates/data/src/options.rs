@@ -1,0 +1,86 @@
+//! Settings of formats, and what of them a schema of training decides.
+
+use crate::label::LabelRule;
+use crate::schema::Schema;
+
+/// Formats of lines without columns.
+const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
+
+/// Settings of formats. A column is named as in the header, or by its 0-based number.
+#[derive(Clone, Debug)]
+pub struct FormatOptions {
+    /// Label column. `None`: CSV takes label, target or y, else the last; dense the first.
+    pub label: Option<String>,
+    /// Whether lines have a label at all (prediction may do without).
+    pub has_label: bool,
+    /// Column of record weights.
+    pub weight: Option<String>,
+    /// Column of groups; "qid" for libsvm.
+    pub group: Option<String>,
+    /// Whether the first line names the columns; `None` = by looking.
+    pub header: Option<bool>,
+    /// Byte between fields; `None` = by looking.
+    pub delimiter: Option<u8>,
+    /// Columns whose values are names even if they look like numbers.
+    pub text_columns: Vec<String>,
+    /// Columns to leave out.
+    pub skip_columns: Vec<String>,
+    /// Whether zero entries are kept (standardization needs them).
+    pub keep_zeros: bool,
+    /// What labels may be.
+    pub label_rule: LabelRule,
+}
+
+impl Default for FormatOptions {
+    fn default() -> Self {
+        Self {
+            label: None,
+            has_label: true,
+            weight: None,
+            group: None,
+            header: None,
+            delimiter: None,
+            text_columns: Vec::new(),
+            skip_columns: Vec::new(),
+            keep_zeros: false,
+            label_rule: LabelRule::Real,
+        }
+    }
+}
+
+impl FormatOptions {
+    /// What the user left open is taken from the schema of training.
+    pub(crate) fn fill_from(&mut self, schema: &Schema) {
+        let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
+            if mine.is_none() {
+                mine.clone_from(theirs);
+            }
+        };
+        if self.has_label {
+            fill(&mut self.label, &schema.label);
+        }
+        fill(&mut self.weight, &schema.weight);
+        fill(&mut self.group, &schema.group);
+        if self.skip_columns.is_empty() {
+            self.skip_columns.clone_from(&schema.skip_columns);
+        }
+        if !schema.columns.is_empty() {
+            self.header = self.header.or(Some(schema.named));
+        }
+        self.keep_zeros |= schema.keep_zeros;
+    }
+
+    /// Settings of columns that were made for training data of another format say nothing about lines without columns.
+    pub(crate) fn leave_out_columns_for(&mut self, format: &str) {
+        if WITHOUT_COLUMNS.contains(&format) {
+            let kept = Self {
+                has_label: self.has_label,
+                group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
+                keep_zeros: self.keep_zeros,
+                label_rule: self.label_rule,
+                ..Self::default()
+            };
+            *self = kept;
+        }
+    }
+}
