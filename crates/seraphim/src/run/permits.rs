@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use matrix::{Agent, Clock, MatrixId, Part, Values, ValuesMut};
+use matrix::{Agent, Clock, FunctionCall, MatrixId, Part, Values, ValuesMut};
 
 use crate::error::Error;
 
@@ -109,6 +109,14 @@ impl<A: Agent> Agent for PermittedAgent<A> {
 
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), matrix::Error> {
         self.permits.without(|| self.agent.push(matrix, part, values))
+    }
+
+    fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, matrix::Error> {
+        self.permits.without(|| self.agent.pull_function(matrix, call))
+    }
+
+    fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), matrix::Error> {
+        self.permits.without(|| self.agent.push_function(matrix, steps))
     }
 
     fn tick(&mut self) -> Result<(), matrix::Error> {
