@@ -223,7 +223,9 @@ fn no_records_and_one_class_are_errors_here_too() {
     let error = train("lr", "optimizer=lbfgs", vec![Vec::new()], None, Consistency::Bsp).err().unwrap();
     assert!(matches!(error, Error::NoRecords), "{error}");
     let mut data = clicks(1, 3, 10);
-    data.iter_mut().for_each(|batch| batch.labels.fill(1.0));
+    for batch in &mut data {
+        batch.labels.fill(1.0);
+    }
     let error = train("lr", "optimizer=lbfgs", vec![data], None, Consistency::Bsp).err().unwrap();
     assert!(matches!(error, Error::OneClass { record_count: 30, .. }), "{error}");
 }
