@@ -3,6 +3,8 @@
 //! Small keys are bits, so that inserting and ranking are a few instructions; large ones, such as those of named
 //! features, are a sorted list that is merged with what has gathered whenever that is as long.
 
+use multiversion::multiversion;
+
 /// Keys below it are bits: at most 16 MiB of them.
 const BITS_END: u64 = 1 << 27;
 /// Words of bits of which one count is kept: a cache line.
@@ -79,18 +81,25 @@ impl KeySet {
     ///
     /// # Panics
     /// When it is not, or the set is not sealed; or the answer means nothing.
-    #[inline]
     pub fn rank(&self, key: u64) -> usize {
-        if key < BITS_END {
-            let word = (key / 64) as usize;
-            let group = word / WORDS_A_COUNT;
-            let before: u32 =
-                self.bits[group * WORDS_A_COUNT..word].iter().map(|word| word.count_ones()).sum();
-            let own = (self.bits[word] & ((1 << (key % 64)) - 1)).count_ones();
-            return (self.counts[group] + before + own) as usize;
+        let mut rank = Vec::with_capacity(1);
+        self.ranks(&[key], &mut rank);
+        rank[0] as usize
+    }
+
+    /// The ranks of `keys`, which are ascending and in the set; [`Self::rank`] of each.
+    ///
+    /// # Panics
+    /// As [`Self::rank`].
+    pub fn ranks(&self, keys: &[u64], out: &mut Vec<u32>) {
+        let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITS_END));
+        out.clear();
+        small_ranks(&self.bits, &self.counts, small, out);
+        let mut from = 0;
+        for key in large {
+            from += self.large[from..].binary_search(key).expect("the key was inserted");
+            out.push((self.small_count + from) as u32);
         }
-        let rank = self.large.binary_search(&key).expect("the key was inserted");
-        self.small_count + rank
     }
 
     /// All keys, ascending.
@@ -99,6 +108,18 @@ impl KeySet {
             self.bits.iter().enumerate().flat_map(|(i, word)| Ones { word: *word, base: i as u64 * 64 });
         small.chain(self.large.iter().copied())
     }
+}
+
+/// Compiled for the instruction that counts bits, where there is one.
+#[multiversion(targets("x86_64+popcnt+bmi1+bmi2", "aarch64+neon"))]
+fn small_ranks(bits: &[u64], counts: &[u32], keys: &[u64], out: &mut Vec<u32>) {
+    out.extend(keys.iter().map(|key| {
+        let word = (key / 64) as usize;
+        let group = word / WORDS_A_COUNT;
+        let before: u32 = bits[group * WORDS_A_COUNT..word].iter().map(|word| word.count_ones()).sum();
+        let own = (bits[word] & ((1 << (key % 64)) - 1)).count_ones();
+        counts[group] + before + own
+    }));
 }
 
 /// The keys of a word of bits.
@@ -145,6 +166,9 @@ mod tests {
             set.seal();
             prop_assert_eq!(set.len(), expected.len());
             prop_assert!(set.iter().eq(expected.iter().copied()));
+            let (keys, mut ranks) = (expected.iter().copied().collect::<Vec<_>>(), Vec::new());
+            set.ranks(&keys, &mut ranks);
+            prop_assert!(ranks.iter().copied().eq(0..keys.len() as u32));
             for (rank, key) in expected.iter().enumerate() {
                 prop_assert_eq!(set.rank(*key), rank);
             }

@@ -1,5 +1,7 @@
 //! What task 0 does between two passes over the data: one visit that reads all products, one that changes the vectors.
 
+use std::collections::VecDeque;
+
 use matrix::function::call::ask;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::map::Set;
@@ -12,6 +14,12 @@ use super::line_search::{Armijo, Next, Wolfe};
 use super::two_loop::{Factors, Memory, Products};
 use super::vectors::{DIRECTION, GRADIENT, POINT, SCALE, Vectors};
 use crate::error::Error;
+
+/// Iterations whose mean decrease says whether it is enough: a single short step says little (Andrew and Gao's own program
+/// looks at as many).
+const WINDOW: usize = 5;
+/// An objective that fell by no more than this share of it has reached rounding.
+const ROUNDING: f64 = 1e-14;
 
 /// What all tasks do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +68,8 @@ pub struct Driver {
     value: Option<f64>,
     /// How much the last iteration has lowered it.
     fallen: f64,
+    /// Of the last iterations.
+    falls: VecDeque<f64>,
     step: Option<Step>,
     iterations: u64,
 }
@@ -75,6 +85,7 @@ impl Driver {
             memory: Memory::default(),
             value: None,
             fallen: 0.0,
+            falls: VecDeque::with_capacity(WINDOW),
             step: None,
             iterations: 0,
         }
@@ -143,8 +154,7 @@ impl Driver {
         self.fallen = self.value() - value;
         self.value = Some(value);
         self.iterations += 1;
-        let is_flat = self.fallen <= self.settings.tolerance * value.abs();
-        if is_flat || self.iterations >= self.settings.max_iterations {
+        if self.is_flat(value) || self.iterations >= self.settings.max_iterations {
             return Ok(Order { iteration: true, last: true, row: POINT, failure: None });
         }
         let mut calls = Vec::new();
@@ -154,6 +164,16 @@ impl Driver {
             calls.push(FunctionCall::push(&Zip::Sub, &[GRADIENT, change], &[change], &()));
         }
         self.begin(agent, calls, true)
+    }
+
+    /// Whether the last iterations have lowered the objective so little that it is enough.
+    fn is_flat(&mut self, value: f64) -> bool {
+        if self.falls.len() == WINDOW {
+            self.falls.pop_front();
+        }
+        self.falls.push_back(self.fallen);
+        let mean = self.falls.iter().sum::<f64>() / self.falls.len() as f64;
+        mean <= self.settings.tolerance * value.abs() || self.fallen <= ROUNDING * value.abs()
     }
 
     /// Sends the next direction and the first step along it, behind `calls`.

@@ -34,7 +34,7 @@ pub struct Settings {
     pub history: usize,
     /// Most iterations.
     pub max_iterations: u64,
-    /// An iteration that lowers the objective by no more than this share is the last.
+    /// It ends when the last five iterations lowered the objective by no more than this share in the mean.
     pub tolerance: f64,
     /// Scales from the curvature at the start, else 1.
     pub diagonal: bool,

@@ -84,7 +84,7 @@ const DESCENDING: [ParamSpec; 4] = [
         NOT_NEGATIVE,
         "1e-6",
         "",
-        "lbfgs, owlqn, gd: a step that lowers the objective by no more than this share is the last",
+        "lbfgs, owlqn, gd: ends when five steps lowered the objective by no more than this share in the mean",
     ),
     row(
         "start",

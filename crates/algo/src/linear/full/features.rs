@@ -75,12 +75,11 @@ impl Features {
 
     /// The places of the columns of a batch.
     pub(super) fn places(&self, batch: &Batch, out: &mut Vec<u32>) {
-        out.clear();
-        let ranks = batch.columns.iter().map(|key| self.keys.rank(*key) as u32);
-        if self.places.is_empty() {
-            out.extend(ranks);
-        } else {
-            out.extend(ranks.map(|rank| self.places[rank as usize]));
+        self.keys.ranks(&batch.columns, out);
+        if !self.places.is_empty() {
+            for rank in out.iter_mut() {
+                *rank = self.places[*rank as usize];
+            }
         }
     }
 

@@ -260,7 +260,13 @@ impl<'a> Share<'a> {
         let end = self.features.len() * width;
         let Scratch { places, weights, sums, values, scores, slopes, .. } = &mut self.scratch;
         weights.clear();
-        weights.extend(places.iter().flat_map(|place| &self.weights[*place as usize * width..][..width]));
+        if width == 1 {
+            weights.extend(places.iter().map(|place| self.weights[*place as usize]));
+        } else {
+            for place in places.iter() {
+                weights.extend_from_slice(&self.weights[*place as usize * width..][..width]);
+            }
+        }
         let no_bias = [0.0];
         let bias = if self.model.intercept { &self.weights[end..] } else { &no_bias[..0] };
         let entries = Entries::new(&batch.offsets, &batch.indices, values);
@@ -280,12 +286,13 @@ impl<'a> Share<'a> {
         sums.resize(places.len() * width, 0.0);
         if width == 1 {
             entries.backward(slopes, sums);
+            places.iter().zip(&*sums).for_each(|(place, sum)| self.gradient[*place as usize] += sum);
         } else {
             entries.backward_classes(slopes, width, sums);
-        }
-        for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
-            let own = &mut self.gradient[*place as usize * width..][..width];
-            own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
+            for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
+                let own = &mut self.gradient[*place as usize * width..][..width];
+                own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
+            }
         }
         if self.model.intercept {
             for slopes in slopes.chunks_exact(width) {
