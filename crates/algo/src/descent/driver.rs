@@ -130,7 +130,8 @@ impl Driver {
             Search::Armijo(armijo) => armijo.observe(value, products.old_slope()),
         };
         match next {
-            Next::Accept => self.accept(agent, value, products, slot),
+            Next::Accept if value < self.value() => self.accept(agent, value, products, slot),
+            Next::Accept => self.give_up(agent, slot, "what is left differs by rounding only"),
             Next::Try(_) => {
                 let calls = self.move_along(slot, search.length());
                 agent.push_function(self.vectors.id, &calls)?;

@@ -24,6 +24,8 @@
 
 pub mod driver;
 pub mod line_search;
+#[cfg(test)]
+mod tests;
 pub mod two_loop;
 pub mod vectors;
 

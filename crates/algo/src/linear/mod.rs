@@ -25,6 +25,9 @@
 //! their step grows with the gradient and the best rate would hang on the batch size; adaptive rules divide by the size
 //! of past gradients, so for them the factor cancels.
 //!
+//! **All records.** With `lbfgs`, `owlqn` and `gd` a step sees all records instead (`full/`), on the matrices `numbers` and
+//! `vectors` behind these; `weights` and `intercept` are then assigned from the vectors.
+//!
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
 mod full;

@@ -10,7 +10,7 @@
 //! | [`pass`] | loss and gradient of a share at the point |
 //! | [`train`] | the loop of a task |
 
-pub(super) mod features;
+mod features;
 mod pass;
 mod survey;
 mod train;
