@@ -99,6 +99,11 @@ impl Model {
         }
     }
 
+    /// The number of matrices of the model. A job may have more behind them, which are its optimizer's and are not saved.
+    pub fn matrix_count(&self) -> usize {
+        self.matrices(1).len()
+    }
+
     /// What a prediction holds.
     pub fn output(&self) -> Output {
         match self {

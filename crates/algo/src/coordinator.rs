@@ -40,6 +40,8 @@ pub struct EpochReport {
     pub training: MetricParts,
     /// Of this task's share of the validation data, with the weights at the end of the epoch.
     pub validation: Option<MetricParts>,
+    /// What the user should know of how the epoch ended.
+    pub notice: Option<String>,
 }
 
 /// Runs the tasks. One for all of them.

@@ -108,6 +108,26 @@ pub enum Error {
         /// The rate in force.
         rate: f64,
     },
+    /// A later reading of the data showed something else than the first.
+    #[error(
+        "the data have changed while they were read: the first reading found {expected} {what}, this one {actual}"
+    )]
+    DataChanged {
+        /// What was counted.
+        what: &'static str,
+        /// Now.
+        actual: String,
+        /// At first.
+        expected: String,
+    },
+    /// The objective is no number where an optimizer of all records begins.
+    #[error(
+        "the sum of losses at the first point is {loss}: scale the columns (standardize=true), or start without --from"
+    )]
+    NoStart {
+        /// The sum.
+        loss: f64,
+    },
     /// The one who runs the tasks gave up.
     #[error("{reason}")]
     Coordinator {

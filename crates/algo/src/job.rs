@@ -43,6 +43,8 @@ pub struct DataNeeds {
     pub label_rule: LabelRule,
     /// All training data must be seen before epoch 0 (`TaskData::scan`): classes, moments or class counts are wanted.
     pub scan: bool,
+    /// The distinct features of each task's training data are counted in that scan.
+    pub count_features: bool,
     /// How often the data are read.
     pub epochs: Epochs,
     /// Records a batch.
@@ -66,6 +68,8 @@ pub struct DataFacts {
     pub classes: Vec<f32>,
     /// Columns are dense and numbered, as in CSV: the format writes every value.
     pub dense: bool,
+    /// Distinct features of the training data, those of each task added up; 0 when they have not been counted.
+    pub feature_count: u64,
 }
 
 /// What the numbers of a prediction mean.

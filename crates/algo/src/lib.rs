@@ -6,12 +6,14 @@
 //! | [`job`] | what a job of any family needs of its data, and what a task is given |
 //! | [`coordinator`] | what the tasks of a job say to the one who runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
+//! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`metric`] | exact metrics that merge over tasks |
 //! | [`stopping`] | when the validation loss says that it is enough |
 
 pub mod algorithm;
 pub mod coordinator;
+pub mod descent;
 pub mod error;
 pub mod job;
 pub mod linear;

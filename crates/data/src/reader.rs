@@ -1,6 +1,7 @@
 //! Reads the splits of one task: records become batches.
 
 use crate::format::RecordReader;
+use crate::key_set::KeySet;
 use crate::label::LabelStats;
 use crate::sink::Sink;
 use crate::{Batch, Error};
@@ -12,6 +13,8 @@ pub struct Reader {
     records: Box<dyn RecordReader>,
     sink: Sink,
     summary: ReadSummary,
+    /// Distinct keys so far, when they are to be counted.
+    features: Option<KeySet>,
 }
 
 /// What was read so far.
@@ -31,16 +34,24 @@ pub struct ReadSummary {
     pub notices: Vec<String>,
     /// Largest key of the batches handed out (those held out are not counted).
     pub largest_key: Option<u64>,
+    /// Distinct keys of the batches handed out, when they are counted and all has been read; else 0.
+    #[serde(default)]
+    pub feature_count: u64,
 }
 
 impl Reader {
     pub(crate) fn new(records: Box<dyn RecordReader>, sink: Sink) -> Self {
-        Self { records, sink, summary: ReadSummary::default() }
+        Self { records, sink, summary: ReadSummary::default(), features: None }
     }
 
     /// From now on each record goes, with chance `share`, to the hold-out batches instead of the main ones.
     pub fn set_holdout(&mut self, share: f64, stream: Stream) {
         self.sink.set_holdout(share, stream);
+    }
+
+    /// From now on distinct keys are counted, for the summary.
+    pub fn count_features(&mut self) {
+        self.features = Some(KeySet::new());
     }
 
     /// Fills `out` (whose memory is reused) with up to `record_limit` records; false when no record is left.
@@ -52,7 +63,9 @@ impl Reader {
         self.sink.finish(out);
         self.refresh(out);
         read?;
-        Ok(out.record_count() > 0)
+        let more = out.record_count() > 0;
+        self.add_features(more, out);
+        Ok(more)
     }
 
     fn refresh(&mut self, out: &Batch) {
@@ -68,6 +81,15 @@ impl Reader {
         }
         if sink.notices().len() != summary.notices.len() {
             summary.notices = sink.notices().to_vec();
+        }
+    }
+
+    fn add_features(&mut self, more: bool, out: &Batch) {
+        if more {
+            self.features.iter_mut().for_each(|features| features.insert(&out.columns));
+        } else if let Some(mut features) = self.features.take() {
+            features.seal();
+            self.summary.feature_count = features.len() as u64;
         }
     }
 

@@ -288,7 +288,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::Parameter { .. }
         | E::Conflict { .. } => Exit::Usage,
         E::NoRecords | E::OneClass { .. } | E::ClassCount { .. } | E::UnknownClass { .. } => Exit::Data,
-        E::Diverged { .. } => Exit::Data,
+        E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,
         E::Coordinator { .. } | E::Matrix(_) => Exit::Internal,
         E::Data(error) => data_exit(error),

@@ -25,8 +25,12 @@
 //! their step grows with the gradient and the best rate would hang on the batch size; adaptive rules divide by the size
 //! of past gradients, so for them the factor cancels.
 //!
+//! **All records.** With `lbfgs`, `owlqn` and `gd` a step sees all records instead (`full/`), on the matrices `numbers` and
+//! `vectors` behind these; `weights` and `intercept` are then assigned from the vectors.
+//!
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
+mod full;
 pub mod loss;
 mod model;
 mod params;
@@ -48,6 +52,7 @@ pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 
+use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::{DataFacts, DataNeeds, Epochs, TrainTask};
 use crate::param::Checked;
@@ -154,13 +159,18 @@ impl Linear {
                 Loss::Softmax => LabelRule::Class,
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
-            scan: standardize || self.balanced() || self.loss == Loss::Softmax,
+            scan: standardize
+                || self.balanced()
+                || self.loss == Loss::Softmax
+                || self.params.descent.is_some(),
+            count_features: self.params.descent.is_some(),
             epochs: self.params.epochs,
             batch_size: self
                 .checked
                 .auto_integer("batch_size")
-                .map_or(BatchSize::Growing, |size| BatchSize::Fixed(size as usize)),
+                .map_or(self.params.batch_size, |size| BatchSize::Fixed(size as usize)),
             shuffle: match self.checked.text("shuffle") {
+                _ if self.params.descent.is_some() => Shuffle::None,
                 "none" => Shuffle::None,
                 "records" => Shuffle::Records,
                 _ => Shuffle::Batches,
@@ -183,6 +193,7 @@ impl Linear {
             standardize: self.checked.flag("standardize").then_some(mode),
             normalize: self.checked.text("normalize") == "l2",
             dimensions: self.checked.auto_integer("dimensions"),
+            numbered: self.params.descent.as_ref().map(|_| facts.feature_count),
         };
         if let Some(previous) = previous {
             // New data may lack some classes of the model; a class that the model lacks is an error.
@@ -204,12 +215,24 @@ impl Linear {
         seed: u64,
     ) -> Vec<MatrixSpec> {
         let rules = (self.params.rule, self.params.intercept_rule);
-        model.matrices(rules, consistency, partition_count, seed)
+        let mut specs = model.matrices(rules, consistency, partition_count, seed);
+        if let Some(settings) = &self.params.descent {
+            specs.extend(full::matrices(model, settings, partition_count));
+        }
+        specs
     }
 
     /// One task's loop, on its own thread. Leaves through `agent.finish()`.
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
-        train::train(self, task)
+        if self.params.descent.is_some() { full::train(self, task) } else { train::train(self, task) }
+    }
+
+    /// How an optimizer of all records goes about it.
+    ///
+    /// # Panics
+    /// When the job has none: asked by its own loop alone.
+    fn descent_settings(&self) -> &Settings {
+        self.params.descent.as_ref().expect("this loop is that of jobs with these settings")
     }
 
     /// When to stop early; none when that is off.

@@ -48,6 +48,9 @@ pub struct Model {
     pub normalize: bool,
     /// Number of features, when it was declared: storage is dense.
     pub dimensions: Option<u64>,
+    /// Features of the training data, those of each task counted by themselves, when the optimizer numbers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbered: Option<u64>,
 }
 
 impl Model {
@@ -72,6 +75,11 @@ impl Model {
     /// The moments, features x 3, f64: share of records with the feature, mean, mean of squares.
     pub fn moments_id(&self) -> Option<MatrixId> {
         self.standardize.map(|_| MatrixId(1 + u32::from(self.intercept)))
+    }
+
+    /// The number of its matrices. An optimizer may have more behind them.
+    pub fn matrix_count(&self) -> u32 {
+        1 + u32::from(self.intercept) + u32::from(self.standardize.is_some())
     }
 
     /// What a prediction holds.

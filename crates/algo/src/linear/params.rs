@@ -1,9 +1,11 @@
 //! The parameters of the linear models in the checked form that training uses.
 
+use data::BatchSize;
 use matrix::{PushRule, Schedule};
 
 use super::loss::Loss;
 use super::table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
+use crate::descent::Settings;
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::param::Checked;
@@ -30,6 +32,10 @@ pub struct Params {
     pub mean_gradient: bool,
     /// Passes.
     pub epochs: Epochs,
+    /// Records a batch, where the user says nothing.
+    pub batch_size: BatchSize,
+    /// For optimizers that see all records at each step.
+    pub descent: Option<Settings>,
     /// Of labels.
     pub class_weights: ClassWeights,
     /// Label that counts as 1.
@@ -40,11 +46,16 @@ pub struct Params {
     pub learning_rate: f64,
 }
 
+/// Records that a pass over all of them treats together: the columns that occur in them stay in the cache.
+const FULL_BATCH: usize = 4096;
+
 /// From checked text to types; what one row of the table cannot say is checked here.
 pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
     let (l1, l2) = (checked.real("l1"), checked.real("l2"));
     let adaptive = !matches!(checked.text("optimizer"), "sgd" | "momentum");
+    let descent = descent(checked, loss)?;
     let epochs = match checked.auto_integer("epochs") {
+        _ if let Some(settings) = &descent => Epochs::Fixed(settings.max_iterations.saturating_add(1)),
         Some(count) => Epochs::Fixed(count),
         None => Epochs::Auto { record_visits: AUTO_RECORD_VISITS, limit: AUTO_EPOCHS_LIMIT },
     };
@@ -66,11 +77,58 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
             _ => !adaptive,
         },
         epochs,
+        batch_size: if descent.is_some() { BatchSize::Fixed(FULL_BATCH) } else { BatchSize::Growing },
+        descent,
         class_weights: class_weights(checked, loss)?,
         positive_label: positive_label(checked, loss)?,
         clip: if clip > 0.0 { clip } else { f64::INFINITY },
         learning_rate: checked.real("learning_rate"),
     })
+}
+
+/// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
+fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
+    let optimizer = checked.text("optimizer");
+    if !matches!(optimizer, "lbfgs" | "owlqn" | "gd") {
+        return Ok(None);
+    }
+    let conflict = |name: &str, reason| {
+        let (first, second) = (format!("optimizer={optimizer}"), format!("{name}={}", checked.text(name)));
+        Err(Error::Conflict { algorithm: checked.algorithm(), first, second, reason })
+    };
+    if loss == Loss::Hinge {
+        return conflict(
+            "loss",
+            "the hinge has a corner, at which there is no slope; take loss=squared_hinge",
+        );
+    }
+    let l1 = checked.real("l1");
+    if optimizer == "owlqn" && l1 == 0.0 {
+        return conflict("l1", "it is the optimizer of objectives with |w|_1; give l1 > 0, or take lbfgs");
+    }
+    if optimizer != "owlqn" && l1 > 0.0 {
+        return conflict("l1", "|w|_1 has corners, at which there is no slope; take owlqn");
+    }
+    if checked.text("schedule") != "constant" {
+        return conflict("schedule", "a line search finds the step sizes; leave schedule out");
+    }
+    if checked.real("clip") > 0.0 {
+        return conflict("clip", "cut slopes are those of another objective; leave clip out, or take huber");
+    }
+    if checked.text("gradient") == "mean" {
+        return conflict("gradient", "the objective is the sum of losses; leave gradient out");
+    }
+    if checked.auto_integer("epochs").is_some() {
+        return conflict("epochs", "a step reads all records; say max_iterations instead");
+    }
+    Ok(Some(Settings {
+        history: if optimizer == "gd" { 0 } else { checked.integer("history") as usize },
+        max_iterations: checked.integer("max_iterations"),
+        tolerance: checked.real("tolerance"),
+        diagonal: checked.text("start") == "diagonal",
+        l1,
+        l2: checked.real("l2"),
+    }))
 }
 
 fn rule(checked: &Checked, l1: f64, l2: f64) -> Result<PushRule, Error> {
@@ -79,6 +137,7 @@ fn rule(checked: &Checked, l1: f64, l2: f64) -> Result<PushRule, Error> {
     let decay = checked.real("decay");
     let schedule = schedule(checked)?;
     Ok(match checked.text("optimizer") {
+        "lbfgs" | "owlqn" | "gd" => PushRule::Assign,
         "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
         "adagrad" => PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 },
         "sgd" => PushRule::Sgd { rate, schedule, l1, l2 },

@@ -93,10 +93,7 @@ impl Scoring {
             self.scales.clear();
             let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
             self.scales.extend(batch.columns.iter().zip(rows).map(|(&key, row)| scale_of(mode, key, row)));
-            for (value, &index) in self.values.iter_mut().zip(&batch.indices) {
-                let (shift, factor) = self.scales[index as usize];
-                *value = ((f64::from(*value) - shift) * factor) as f32;
-            }
+            apply_scales(&self.scales, &batch.indices, &mut self.values);
         }
         if model.normalize {
             normalize(&batch.offsets, &mut self.values);
@@ -105,8 +102,16 @@ impl Scoring {
     }
 }
 
+/// Subtracts and multiplies: `scales` one pair a column, `indices` the column of each value.
+pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut [f32]) {
+    for (value, &index) in values.iter_mut().zip(indices) {
+        let (shift, factor) = scales[index as usize];
+        *value = ((f64::from(*value) - shift) * factor) as f32;
+    }
+}
+
 /// Shift and factor of a column. One-hot columns of text stay as they are: 0 and 1 are a scale already.
-fn scale_of(mode: Standardize, key: u64, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
+pub(super) fn scale_of(mode: Standardize, key: u64, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
     if key & NAMED_KEY_BIT != 0 || share <= 0.0 {
         return (0.0, 1.0);
     }
@@ -119,7 +124,7 @@ fn scale_of(mode: Standardize, key: u64, &[share, mean, square]: &[f64; 3]) -> (
 }
 
 /// Scales every record to length 1; records of zeros stay.
-fn normalize(offsets: &[u32], values: &mut [f32]) {
+pub(super) fn normalize(offsets: &[u32], values: &mut [f32]) {
     for pair in offsets.windows(2) {
         let record = &mut values[pair[0] as usize..pair[1] as usize];
         let square: f64 = record.iter().map(|&value| f64::from(value) * f64::from(value)).sum();

@@ -34,7 +34,7 @@ impl<'a> Entries<'a> {
     }
 
     /// `scores[r] = bias + sum_i weights[index_i] * value_i`. `weights`: d; `scores`: n, overwritten.
-    pub fn forward(self, weights: &[f32], bias: f64, scores: &mut Vec<f64>) {
+    pub fn forward<W: Copy + Into<f64>>(self, weights: &[W], bias: f64, scores: &mut Vec<f64>) {
         scores.clear();
         scores.reserve(self.offsets.len());
         if self.values.is_empty() {
@@ -67,7 +67,7 @@ impl<'a> Entries<'a> {
 
     /// `scores[r, c] = bias[c] + sum_i weights[index_i, c] * value_i`. `weights`: d x k; `bias`: k; `scores`: n x k,
     /// overwritten.
-    pub fn forward_classes(self, weights: &[f32], bias: &[f64], scores: &mut Vec<f64>) {
+    pub fn forward_classes<W: Copy + Into<f64>>(self, weights: &[W], bias: &[f64], scores: &mut Vec<f64>) {
         let width = bias.len();
         scores.clear();
         for range in self.ranges() {
@@ -78,7 +78,7 @@ impl<'a> Entries<'a> {
                 let value = self.values.get(i).map_or(1.0, |&value| f64::from(value));
                 let row = self.indices[i] as usize * width;
                 for (sum, &weight) in sums.iter_mut().zip(&weights[row..row + width]) {
-                    *sum += value * f64::from(weight);
+                    *sum += value * weight.into();
                 }
             }
         }
@@ -99,32 +99,32 @@ impl<'a> Entries<'a> {
 }
 
 #[inline]
-fn sum_at(indices: &[u32], weights: &[f32]) -> f64 {
+fn sum_at<W: Copy + Into<f64>>(indices: &[u32], weights: &[W]) -> f64 {
     let (chunks, rest) = indices.as_chunks::<LANES>();
     let mut sums = [0f64; LANES];
     for chunk in chunks {
         for lane in 0..LANES {
-            sums[lane] += f64::from(weights[chunk[lane] as usize]);
+            sums[lane] += weights[chunk[lane] as usize].into();
         }
     }
     for (lane, &index) in rest.iter().enumerate() {
-        sums[lane] += f64::from(weights[index as usize]);
+        sums[lane] += weights[index as usize].into();
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 #[inline]
-fn dot_at(indices: &[u32], values: &[f32], weights: &[f32]) -> f64 {
+fn dot_at<W: Copy + Into<f64>>(indices: &[u32], values: &[f32], weights: &[W]) -> f64 {
     let (chunks, rest) = indices.as_chunks::<LANES>();
     let (value_chunks, value_rest) = values.as_chunks::<LANES>();
     let mut sums = [0f64; LANES];
     for (chunk, value) in chunks.iter().zip(value_chunks) {
         for lane in 0..LANES {
-            sums[lane] += f64::from(weights[chunk[lane] as usize]) * f64::from(value[lane]);
+            sums[lane] += weights[chunk[lane] as usize].into() * f64::from(value[lane]);
         }
     }
     for (lane, (&index, &value)) in rest.iter().zip(value_rest).enumerate() {
-        sums[lane] += f64::from(weights[index as usize]) * f64::from(value);
+        sums[lane] += weights[index as usize].into() * f64::from(value);
     }
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }

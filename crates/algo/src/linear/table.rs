@@ -22,11 +22,12 @@ const fn row(
     ParamSpec { name, kind, default, unit, meaning }
 }
 
-const OPTIMIZERS: &[&str] = &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta"];
+const OPTIMIZERS: &[&str] =
+    &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
-const SHARED_COUNT: usize = 28;
+const SHARED_COUNT: usize = 32;
 
 /// What a push does to a weight.
 const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
@@ -36,7 +37,7 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             ParamKind::Choice(OPTIMIZERS),
             "ftrl",
             "",
-            "Push rule of the weights; ftrl is FTRL-Proximal, its step sizes are per coordinate",
+            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd",
         ),
         row("learning_rate", POSITIVE, rate, "", "Step size; alpha of ftrl; not used by adadelta"),
         row("beta", NOT_NEGATIVE, "1", "", "ftrl: smooths the first steps"),
@@ -45,7 +46,7 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             NOT_NEGATIVE,
             "0",
             "",
-            "Weight of |w|_1; for ftrl on the sum of losses, else on each batch's gradient",
+            "Weight of |w|_1; for ftrl and owlqn on the sum of losses, else on each batch's gradient",
         ),
         row(
             "l2",
@@ -61,6 +62,38 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
         row("decay", SHARE, "0.9", "", "rmsprop, adadelta: share of the mean of squares that is kept"),
     ]
 }
+
+/// Optimizers that see all records at each step.
+const DESCENDING: [ParamSpec; 4] = [
+    row(
+        "history",
+        ParamKind::Integer { low: 1, high: 1000 },
+        "10",
+        "pairs",
+        "lbfgs, owlqn: steps that are remembered; each is two vectors on the servers",
+    ),
+    row(
+        "max_iterations",
+        ParamKind::Integer { low: 1, high: 1_000_000 },
+        "100",
+        "",
+        "lbfgs, owlqn, gd: most steps, each of one pass over the data or a few",
+    ),
+    row(
+        "tolerance",
+        NOT_NEGATIVE,
+        "1e-6",
+        "",
+        "lbfgs, owlqn, gd: ends when five steps lowered the objective by no more than this share in the mean",
+    ),
+    row(
+        "start",
+        ParamKind::Choice(&["diagonal", "identity"]),
+        "diagonal",
+        "",
+        "lbfgs, owlqn, gd: first Hessian: curvature of the loss in each column, or a number for all",
+    ),
+];
 
 /// How step sizes change.
 const STEPPING: [ParamSpec; 6] = [
@@ -195,6 +228,7 @@ const fn shared(
 ) -> [ParamSpec; SHARED_COUNT] {
     let mut all = [JUDGING[0]; SHARED_COUNT];
     let at = put(&mut all, 0, &pushing(rate));
+    let at = put(&mut all, at, &DESCENDING);
     let at = put(&mut all, at, &STEPPING);
     let at = put(&mut all, at, &reading(standardize, shuffle));
     let end = put(&mut all, at, &JUDGING);

@@ -1,6 +1,7 @@
 //! Promises of the linear models, on `LocalStore`.
 
 mod balanced;
+mod full;
 mod harness;
 mod slow_task;
 mod twin;
@@ -78,7 +79,7 @@ fn training_labels_of_one_class_are_an_error() {
             );
         }
     }
-    let facts = DataFacts { classes: vec![3.0], record_count: 5, dense: false };
+    let facts = DataFacts { classes: vec![3.0], record_count: 5, ..DataFacts::default() };
     let error = job("softmax", "").unwrap().model(&facts, None).unwrap_err();
     assert!(error.to_string().contains("one class only"), "{error}");
 }
@@ -162,7 +163,7 @@ fn least_squares_finds_the_plane() {
 
 #[test]
 fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
-    let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, dense: false };
+    let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
     let old = job("lr", "").unwrap().model(&facts, None).unwrap();
     assert_eq!(job("lr", "l2=3").unwrap().model(&facts, Some(&old)).unwrap(), old);
     for (name, settings, what) in

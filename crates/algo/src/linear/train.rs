@@ -41,6 +41,7 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), 
             record_count,
             training: parts,
             validation,
+            notice: None,
         };
         if task.coordinator.epoch(report)? == Verdict::Stop || epoch + 1 >= epoch_count {
             break;
@@ -81,13 +82,13 @@ fn run_epoch(
 }
 
 /// What all tasks saw in an epoch.
-struct Totals {
-    record_count: u64,
-    positive_count: u64,
+pub(super) struct Totals {
+    pub(super) record_count: u64,
+    pub(super) positive_count: u64,
 }
 
 impl Totals {
-    fn check(&self, model: &Model) -> Result<(), Error> {
+    pub(super) fn check(&self, model: &Model) -> Result<(), Error> {
         match (self.record_count, self.positive_count) {
             (0, _) => Err(Error::NoRecords),
             (record_count, 0) if model.loss.is_binary() => Err(Error::OneClass { record_count, label: 0.0 }),
@@ -165,25 +166,13 @@ impl<'a> Step<'a> {
 
     /// Slopes x weight of record x weight of class, over the number of records for a mean gradient.
     fn weigh(&mut self, batch: &Batch) -> Result<(), Error> {
-        let (width, clip) = (self.model.width(), self.job.params.clip);
+        let clip = self.job.params.clip;
         self.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
         if clip.is_finite() {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
         let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
-        if batch.weights.is_empty() && self.class_weights.is_empty() {
-            scale(&mut self.slopes, share);
-            return Ok(());
-        }
-        for (r, slopes) in self.slopes.chunks_exact_mut(width).enumerate() {
-            let class_weight = if self.class_weights.is_empty() {
-                1.0
-            } else {
-                self.class_weights[self.model.class_of(batch.labels[r])?]
-            };
-            scale(slopes, share * class_weight * f64::from(batch.weight(r)));
-        }
-        Ok(())
+        weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)
     }
 
     /// `gradient` of the columns of the batch, each merged over its records.
@@ -209,4 +198,24 @@ impl<'a> Step<'a> {
         }
         sums.into_iter().map(|sum| sum as f32).collect()
     }
+}
+
+/// Slopes (records x width) x `share` x weight of record x weight of class.
+pub(super) fn weigh(
+    model: &Model,
+    batch: &Batch,
+    class_weights: &[f64],
+    share: f64,
+    slopes: &mut [f64],
+) -> Result<(), Error> {
+    if batch.weights.is_empty() && class_weights.is_empty() {
+        scale(slopes, share);
+        return Ok(());
+    }
+    for (r, slopes) in slopes.chunks_exact_mut(model.width()).enumerate() {
+        let class_weight =
+            if class_weights.is_empty() { 1.0 } else { class_weights[model.class_of(batch.labels[r])?] };
+        scale(slopes, share * class_weight * f64::from(batch.weight(r)));
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@
 //! | [`sum`] | sums that do not hang on where partitions are cut |
 //! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
 //! | [`map`], [`zip`], [`sent`], [`fill`] | built-ins that push |
+//! | [`quasi_newton`], [`descent`] | built-ins of L-BFGS and OWL-QN |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule keeps no slots.
 //!
@@ -28,10 +29,12 @@
 mod builtins;
 pub mod call;
 pub mod data;
+pub mod descent;
 pub mod extreme;
 mod fault;
 pub mod fill;
 pub mod map;
+pub mod quasi_newton;
 pub mod reduce;
 mod run;
 pub mod sent;

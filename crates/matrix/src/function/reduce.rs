@@ -146,16 +146,7 @@ impl PullFunction for Gram {
         shape: &Shape,
         parts: Vec<Vec<RangeSum>>,
     ) -> Result<Vec<f64>, FunctionFault> {
-        let count = shape.from * (shape.from + 1) / 2;
-        if let Some(part) = parts.iter().find(|part| part.len() != count) {
-            let actual = format!("{} sums in a part", part.len());
-            return Err(FunctionFault::argument("parts", actual, count.to_string()));
-        }
-        let mut sums: Vec<Vec<RangeSum>> = vec![Vec::with_capacity(parts.len()); count];
-        for part in parts {
-            sums.iter_mut().zip(part).for_each(|(sums, sum)| sums.push(sum));
-        }
-        sums.iter().map(|parts| RangeSum::total(parts)).collect()
+        RangeSum::totals(shape.from * (shape.from + 1) / 2, parts)
     }
 }
 

@@ -153,6 +153,19 @@ impl RangeSum {
         Ok(())
     }
 
+    /// `count` sums over all columns, of parts in their order that hold as many.
+    pub fn totals(count: usize, parts: Vec<Vec<Self>>) -> Result<Vec<f64>, FunctionFault> {
+        if let Some(part) = parts.iter().find(|part| part.len() != count) {
+            let actual = format!("{} sums in a part", part.len());
+            return Err(FunctionFault::argument("parts", actual, count.to_string()));
+        }
+        let mut sums: Vec<Vec<Self>> = vec![Vec::with_capacity(parts.len()); count];
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(sums, sum)| sums.push(sum));
+        }
+        sums.iter().map(|parts| Self::total(parts)).collect()
+    }
+
     /// The sum over all columns, of parts in their order.
     pub fn total(parts: &[Self]) -> Result<f64, FunctionFault> {
         let mut all = Self::new(0);

@@ -36,6 +36,7 @@ impl Closing<'_> {
             record_count: totals.records,
             classes: classes.into_iter().map(|(label, _)| label).collect(),
             dense: !self.schema.columns.is_empty(),
+            feature_count: totals.features,
         })
     }
 

@@ -84,6 +84,9 @@ impl Shares<'_> {
                     let chance = stream(self.job.seed, Purpose::Validation, task, 0);
                     reader.set_holdout(self.needs.validation_share, chance);
                 }
+                if self.needs.count_features {
+                    reader.count_features();
+                }
                 let (shuffle, batch_size) = (self.needs.shuffle, self.needs.batch_size);
                 Ok(TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size))
             })

@@ -117,6 +117,12 @@ impl Judge {
                 self.notices.push(notice);
             }
         }
+        let told = reports.iter().filter_map(|report| report.notice.clone());
+        for notice in told {
+            if !self.notices.contains(&notice) {
+                self.notices.push(notice);
+            }
+        }
         progress.epoch_done(epoch, epoch_count, line.records);
         if is_told(epoch, epoch_count) {
             progress.say(&epoch_text(&line, epoch_count));

@@ -136,7 +136,9 @@ impl Trainer<'_> {
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
         let partitions = if self.task_count == 1 { 1 } else { PARTITIONS_A_TASK * self.task_count };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
-        let (store, ids) = self.store(&specs, previous.as_ref())?;
+        let (store, mut ids) = self.store(&specs, previous.as_ref())?;
+        // Behind those of the model come the optimizer's own, which end with the run.
+        ids.truncate(model.matrix_count());
         let clock = Instant::now();
         let (outcome, ended) = self.train_tasks(&plan, shares, &store, &ids, &model, previous.is_some())?;
         timings.train_s = clock.elapsed().as_secs_f64();

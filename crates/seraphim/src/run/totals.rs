@@ -38,6 +38,8 @@ impl TaskSummary {
 pub struct Totals {
     /// Records, those held out included.
     pub records: u64,
+    /// Distinct features, those of each task added up; 0 when not counted.
+    pub features: u64,
     /// Bad lines left out.
     pub bad_lines: u64,
     /// The first few of them.
@@ -66,6 +68,7 @@ impl Totals {
     /// Adds what one reader has read.
     pub fn add(&mut self, summary: &ReadSummary) {
         self.records += summary.record_count;
+        self.features += summary.feature_count;
         self.bad_lines += summary.bad_line_count;
         let room = SHOWN_BAD_LINES.saturating_sub(self.first_bad_lines.len());
         self.first_bad_lines.extend(summary.bad_lines.iter().take(room).cloned());

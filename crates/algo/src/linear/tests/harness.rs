@@ -99,8 +99,32 @@ pub(super) fn train(
     Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_, _| Flow::Continue)
 }
 
+/// As [`train`] under BSP, on so many partitions.
+pub(super) fn train_on(
+    partition_count: u32,
+    name: &str,
+    settings: &str,
+    tasks: Vec<Vec<Batch>>,
+) -> Result<Run, Error> {
+    let go_on = |_, _| Flow::Continue;
+    Run::start(partition_count, name, settings, tasks, None, Consistency::Bsp, Verdict::Continue, go_on)
+}
+
 impl Run {
     pub(super) fn new(
+        name: &str,
+        settings: &str,
+        tasks: Vec<Vec<Batch>>,
+        validation: Option<&[Batch]>,
+        consistency: Consistency,
+        verdict: Verdict,
+        flow: impl Fn(u32, u64) -> Flow + Sync,
+    ) -> Result<Self, Error> {
+        Self::start(5, name, settings, tasks, validation, consistency, verdict, flow)
+    }
+
+    fn start(
+        partition_count: u32,
         name: &str,
         settings: &str,
         tasks: Vec<Vec<Batch>>,
@@ -114,11 +138,21 @@ impl Run {
         let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
         classes.sort_by(f32::total_cmp);
         classes.dedup();
-        let facts = DataFacts { record_count: 0, classes, dense: name == "linear" || name == "huber" };
+        let features = |batches: &Vec<Batch>| {
+            let keys: std::collections::BTreeSet<u64> =
+                batches.iter().flat_map(|batch| batch.columns.iter().copied()).collect();
+            keys.len() as u64
+        };
+        let facts = DataFacts {
+            classes,
+            dense: name == "linear" || name == "huber",
+            feature_count: tasks.iter().map(features).sum(),
+            ..DataFacts::default()
+        };
         let model = job.model(&facts, None)?;
         let task_count = tasks.len() as u32;
         let mut store = LocalStore::new(LocalConfig { task_count, wait_limit: WAIT_LIMIT });
-        for spec in job.matrices(&model, consistency, 5, 1)? {
+        for spec in job.matrices(&model, consistency, partition_count, 1)? {
             store.create(spec)?;
         }
         let store = Arc::new(store);

@@ -134,7 +134,7 @@ impl Orphan<'_> {
             return Ok(format!("job {} had not made a step: there is nothing to save", layout.job));
         }
         let manifest = self.manifest(&job, schema, model, reached, &clocks, lost)?;
-        let rows = (0..layout.matrices.len() as u32)
+        let rows = (0..manifest.model.matrix_count() as u32)
             .map(|matrix| servers.export(matrix))
             .collect::<Result<Vec<_>, _>>()?;
         let names = match &job.from {

@@ -36,8 +36,12 @@ pub(super) fn layout(
     check_memory(&matrices, memory, &link.servers)?;
     let owners =
         matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16)).collect();
-    let wire = |spec| if can_be_rounded(spec) { job.wire } else { WireType::F32 };
-    let wire = matrices.iter().map(wire).collect();
+    // The vectors of an optimizer behind them must be exact: a line search sees the last digits.
+    let may_be_rounded = model.matrix_count();
+    let wire = |(i, spec): (usize, &MatrixSpec)| {
+        if i < may_be_rounded && can_be_rounded(spec) { job.wire } else { WireType::F32 }
+    };
+    let wire = matrices.iter().enumerate().map(wire).collect();
     Ok(JobLayout {
         job: link.job,
         task_count,

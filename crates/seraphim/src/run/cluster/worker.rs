@@ -339,7 +339,7 @@ impl Part {
             ToWorker::Save { layout, manifest, dictionary } => {
                 let job = self.job()?;
                 let mut servers = Servers::connect(&layout, &self.token)?;
-                let rows = (0..layout.matrices.len() as u32)
+                let rows = (0..manifest.model.matrix_count() as u32)
                     .map(|matrix| servers.export(matrix))
                     .collect::<Result<Vec<_>, _>>()?;
                 let mut names = match &job.from {

@@ -1,0 +1,252 @@
+//! The length of a step, as a state machine on numbers: what the objective was found to be goes in, the next length to try
+//! comes out.
+//!
+//! [`Wolfe`] is Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation (eq. 3.59);
+//! [`Armijo`] halves until the objective has fallen enough, for objectives with corners.
+
+/// The objective must fall by this share of what the slope promises (`c1`; Nocedal and Wright, page 62).
+const DECREASE: f64 = 1e-4;
+/// The slope must become as small as this share of what it was (`c2`, for quasi-Newton directions).
+const FLATNESS: f64 = 0.9;
+/// Most evaluations of a search.
+const EVALUATIONS: u32 = 30;
+/// A bracket grows by at most this factor.
+const GROWTH: f64 = 10.0;
+/// Interpolated lengths keep this share of the bracket from its ends.
+const MARGIN: f64 = 0.1;
+/// Factor of a halving.
+const HALVING: f64 = 0.5;
+/// Differences of the objective below this share of it are rounding.
+const ROUNDING: f64 = 1e-13;
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// The point that was evaluated is good.
+    Accept,
+    /// Evaluate at this length.
+    Try(f64),
+    /// There is no such point; why.
+    Fail(&'static str),
+}
+
+/// Length, value and slope of a point on the line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct At {
+    t: f64,
+    value: f64,
+    slope: f64,
+}
+
+/// The strong Wolfe conditions.
+#[derive(Clone, Debug)]
+pub struct Wolfe {
+    start: At,
+    last: At,
+    bracket: Option<(At, At)>,
+    t: f64,
+    evaluations: u32,
+}
+
+impl Wolfe {
+    /// A search from `value` along a direction of `slope`, with the first length `t`. None when that does not descend.
+    pub fn new(value: f64, slope: f64, t: f64) -> Option<Self> {
+        let start = At { t: 0.0, value, slope };
+        (slope < 0.0 && t > 0.0 && value.is_finite()).then_some(Self {
+            start,
+            last: start,
+            bracket: None,
+            t,
+            evaluations: 0,
+        })
+    }
+
+    /// The length that is being tried.
+    pub fn length(&self) -> f64 {
+        self.t
+    }
+
+    /// The objective and its slope along the direction at [`Self::length`].
+    pub fn observe(&mut self, value: f64, slope: f64) -> Next {
+        self.evaluations += 1;
+        let now = At { t: self.t, value, slope };
+        let is_low = self.has_fallen(&now);
+        if is_low && slope.abs() <= -FLATNESS * self.start.slope {
+            return Next::Accept;
+        }
+        if self.evaluations >= EVALUATIONS {
+            return Next::Fail("no step length was found that lowers the objective enough");
+        }
+        self.bracket = match self.bracket {
+            None => self.open(now, is_low),
+            Some((low, high)) => Some(narrow(low, high, now, is_low)),
+        };
+        match self.bracket {
+            None => {
+                let grown = cubic(self.start, now).filter(|t| *t > now.t).unwrap_or(GROWTH * now.t);
+                self.last = now;
+                self.t = grown.clamp(2.0 * now.t, GROWTH * now.t);
+            }
+            Some((low, high)) => {
+                let (left, right) = (low.t.min(high.t), low.t.max(high.t));
+                let width = right - left;
+                if width <= f64::EPSILON * right {
+                    return Next::Fail("the step lengths that are left differ by rounding only");
+                }
+                let middle = left + 0.5 * width;
+                let t = cubic(low, high).unwrap_or(middle);
+                self.t = t.clamp(left + MARGIN * width, right - MARGIN * width);
+            }
+        }
+        Next::Try(self.t)
+    }
+
+    fn has_fallen(&self, now: &At) -> bool {
+        let slack = ROUNDING * self.start.value.abs();
+        now.value <= self.start.value + DECREASE * now.t * self.start.slope + slack
+    }
+
+    /// Algorithm 3.5: the first bracket, the lower end first.
+    fn open(&self, now: At, is_low: bool) -> Option<(At, At)> {
+        if !is_low || (self.evaluations > 1 && now.value >= self.last.value) {
+            Some((self.last, now))
+        } else if now.slope >= 0.0 {
+            Some((now, self.last))
+        } else {
+            None
+        }
+    }
+}
+
+/// Algorithm 3.6: the bracket with the new point as one of its ends.
+fn narrow(low: At, high: At, now: At, is_low: bool) -> (At, At) {
+    if !is_low || now.value >= low.value {
+        (low, now)
+    } else if now.slope * (high.t - low.t) >= 0.0 {
+        (now, low)
+    } else {
+        (now, high)
+    }
+}
+
+/// Where the cubic through both points with both slopes is smallest (eq. 3.59).
+fn cubic(a: At, b: At) -> Option<f64> {
+    let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.t - b.t);
+    let square = d1 * d1 - a.slope * b.slope;
+    if square.is_nan() || square < 0.0 {
+        return None;
+    }
+    let d2 = (b.t - a.t).signum() * square.sqrt();
+    let t = b.t - (b.t - a.t) * (b.slope + d2 - d1) / (b.slope - a.slope + 2.0 * d2);
+    t.is_finite().then_some(t)
+}
+
+/// Enough decrease, by halving.
+#[derive(Clone, Debug)]
+pub struct Armijo {
+    value: f64,
+    t: f64,
+    evaluations: u32,
+}
+
+impl Armijo {
+    /// A search from `value` with the first length `t`.
+    pub fn new(value: f64, t: f64) -> Self {
+        Self { value, t, evaluations: 0 }
+    }
+
+    /// The length that is being tried.
+    pub fn length(&self) -> f64 {
+        self.t
+    }
+
+    /// The objective at [`Self::length`], and what the slope at the start promises of the step that was made.
+    pub fn observe(&mut self, value: f64, promised: f64) -> Next {
+        self.evaluations += 1;
+        if promised >= 0.0 {
+            return Next::Fail("the direction does not descend");
+        }
+        if value <= self.value + DECREASE * promised + ROUNDING * self.value.abs() {
+            return Next::Accept;
+        }
+        if self.evaluations >= EVALUATIONS {
+            return Next::Fail("no step length was found that lowers the objective enough");
+        }
+        self.t *= HALVING;
+        Next::Try(self.t)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Minimizes `f` along the line; the length that was accepted and the evaluations.
+    fn search(f: impl Fn(f64) -> (f64, f64), t: f64) -> (f64, u32) {
+        let (value, slope) = f(0.0);
+        let mut wolfe = Wolfe::new(value, slope, t).expect("descends");
+        loop {
+            let (now, along) = f(wolfe.length());
+            match wolfe.observe(now, along) {
+                Next::Accept => return (wolfe.length(), wolfe.evaluations),
+                Next::Try(_) => {}
+                Next::Fail(why) => panic!("{why} after {} evaluations", wolfe.evaluations),
+            }
+        }
+    }
+
+    #[test]
+    fn accepted_lengths_fulfil_the_strong_wolfe_conditions() {
+        // More and Thuente, "Line search algorithms with guaranteed sufficient decrease", 1994, functions 5.1 and 5.2, and
+        // others with walls, kinks of the slope and far minima.
+        let functions: [fn(f64) -> (f64, f64); 5] = [
+            |t| (-t / (t * t + 2.0), (t * t - 2.0) / (t * t + 2.0).powi(2)),
+            |t| {
+                let u = t + 0.004;
+                (u.powi(5) - 2.0 * u.powi(4), 5.0 * u.powi(4) - 8.0 * u.powi(3))
+            },
+            |t| ((t - 3.0).powi(2), 2.0 * (t - 3.0)),
+            |t| (t.exp() - 5.0 * t, t.exp() - 5.0),
+            |t| ((t - 1.0).abs().powi(3), 3.0 * (t - 1.0) * (t - 1.0).abs()),
+        ];
+        for (i, f) in functions.into_iter().enumerate() {
+            for t in [1e-3, 0.1, 1.0, 10.0, 1e3] {
+                let (found, evaluations) = search(f, t);
+                let ((value, slope), (start, first)) = (f(found), f(0.0));
+                assert!(value <= start + DECREASE * found * first + 1e-12, "{i} from {t}");
+                assert!(slope.abs() <= -FLATNESS * first, "{i} from {t}: {found}");
+                assert!(evaluations <= 16, "{i} from {t}: {evaluations} evaluations");
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_shorten_the_step() {
+        let f = |t: f64| if t > 0.1 { (f64::INFINITY, f64::NAN) } else { (t * t - 0.1 * t, 2.0 * t - 0.1) };
+        let (found, _) = search(f, 10.0);
+        assert!(found <= 0.1);
+    }
+
+    #[test]
+    fn a_line_that_does_not_descend_is_refused() {
+        assert!(Wolfe::new(1.0, 0.0, 1.0).is_none() && Wolfe::new(1.0, f64::NAN, 1.0).is_none());
+        let mut wolfe = Wolfe::new(1.0, -1.0, 1.0).expect("said to descend");
+        let mut last = Next::Accept;
+        for _ in 0..EVALUATIONS {
+            last = wolfe.observe(2.0, 1.0);
+        }
+        assert!(matches!(last, Next::Fail(_)), "the slope was a lie: {last:?}");
+        assert_eq!(Armijo::new(1.0, 1.0).observe(0.5, 0.0), Next::Fail("the direction does not descend"));
+    }
+
+    #[test]
+    fn halving_stops_at_the_first_length_that_is_low_enough() {
+        let mut search = Armijo::new(0.0, 8.0);
+        let f = |t: f64| t * t - t;
+        let mut lengths = vec![];
+        while search.observe(f(search.length()), -search.length()) != Next::Accept {
+            lengths.push(search.length());
+        }
+        assert_eq!((lengths, search.length()), (vec![4.0, 2.0, 1.0, 0.5], 0.5));
+    }
+}

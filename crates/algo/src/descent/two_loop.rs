@@ -1,0 +1,228 @@
+//! The direction of L-BFGS from inner products alone (Chen et al. 2014; Nocedal and Wright, algorithm 7.4).
+//!
+//! Notation: pairs `(s_i, y_i)`, oldest first, v the (pseudo-)gradient. The direction is `a v + sum b_i s_i + sum c_i y_i`.
+
+use matrix::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
+
+/// A pair whose `s . y` is below this share of `|s . y|`'s bound `y . y` would make the Hessian lose its definiteness in
+/// rounding.
+const CURVATURE: f64 = 1e-12;
+
+/// What `quasi_newton_products` answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Products<'a>(pub &'a [f64]);
+
+impl Products<'_> {
+    /// Both penalties at the point.
+    pub fn penalty(&self) -> f64 {
+        self.0[0] + self.0[1]
+    }
+
+    /// The pseudo-gradient before the step, along the step.
+    pub fn old_slope(&self) -> f64 {
+        self.0[2]
+    }
+
+    /// The pseudo-gradient after the step, along the step.
+    pub fn new_slope(&self) -> f64 {
+        self.0[4]
+    }
+
+    fn pair(&self, i: usize) -> &[f64] {
+        &self.0[HISTORY_SCALARS + i * PAIR_SCALARS..][..PAIR_SCALARS]
+    }
+}
+
+/// The factors of a direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Factors {
+    /// Of v.
+    pub gradient: f64,
+    /// Of the steps, oldest first.
+    pub steps: Vec<f64>,
+    /// Of the changes, oldest first.
+    pub changes: Vec<f64>,
+    /// `v . direction`.
+    pub slope: f64,
+}
+
+/// Pairs and their products.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    slots: Vec<u32>,
+    /// `s_i . y_j`
+    sy: Vec<Vec<f64>>,
+    /// `y_i . y_j`
+    yy: Vec<Vec<f64>>,
+    sv: Vec<f64>,
+    yv: Vec<f64>,
+    vv: f64,
+}
+
+impl Memory {
+    /// Where the pairs lie, oldest first.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// `v . v`
+    pub fn square(&self) -> f64 {
+        self.vv
+    }
+
+    /// Forgets all pairs.
+    pub fn clear(&mut self) {
+        let vv = self.vv;
+        *self = Self { vv, ..Self::default() };
+    }
+
+    /// Forgets the oldest pair.
+    pub fn drop_oldest(&mut self) {
+        for table in [&mut self.sy, &mut self.yy] {
+            table.remove(0);
+            for row in table.iter_mut() {
+                row.remove(0);
+            }
+        }
+        self.slots.remove(0);
+        self.sv.remove(0);
+        self.yv.remove(0);
+    }
+
+    /// Takes the products at a new point; the pair of the step is kept in `slot` if it curves upwards. Whether it was.
+    pub fn observe(&mut self, products: Products<'_>, slot: Option<u32>) -> bool {
+        let [_, _, _, sy, sv, yy, yv, vv] = std::array::from_fn(|i| products.0[i]);
+        self.vv = vv;
+        for i in 0..self.slots.len() {
+            (self.sv[i], self.yv[i]) = (products.pair(i)[1], products.pair(i)[4]);
+        }
+        let Some(slot) = slot.filter(|_| sy > CURVATURE * yy && yy > 0.0) else { return false };
+        let mut new_sy = Vec::new();
+        let mut new_yy = Vec::new();
+        for i in 0..self.slots.len() {
+            let pair = products.pair(i);
+            self.sy[i].push(pair[0]);
+            self.yy[i].push(pair[3]);
+            new_sy.push(pair[2]);
+            new_yy.push(pair[3]);
+        }
+        new_sy.push(sy);
+        new_yy.push(yy);
+        self.sy.push(new_sy);
+        self.yy.push(new_yy);
+        self.sv.push(sv);
+        self.yv.push(yv);
+        self.slots.push(slot);
+        true
+    }
+
+    /// The direction `- H v`.
+    pub fn direction(&self) -> Factors {
+        let k = self.slots.len();
+        let (sy, yy) = (&self.sy, &self.yy);
+        let mut alpha = vec![0.0; k];
+        for i in (0..k).rev() {
+            let before: f64 = (i + 1..k).map(|j| alpha[j] * sy[i][j]).sum();
+            alpha[i] = (self.sv[i] - before) / sy[i][i];
+        }
+        let gamma = if k == 0 { 1.0 } else { sy[k - 1][k - 1] / yy[k - 1][k - 1] };
+        // r = gamma (v - sum alpha_j y_j) + sum (alpha_i - beta_i) s_i
+        let mut steps: Vec<f64> = Vec::with_capacity(k);
+        for i in 0..k {
+            let first: f64 = self.yv[i] - (0..k).map(|j| alpha[j] * yy[i][j]).sum::<f64>();
+            let second: f64 = (0..i).map(|j| steps[j] * sy[j][i]).sum();
+            steps.push(alpha[i] - (gamma * first + second) / sy[i][i]);
+        }
+        let steps: Vec<f64> = steps.into_iter().map(|step| -step).collect();
+        let changes: Vec<f64> = alpha.into_iter().map(|alpha| gamma * alpha).collect();
+        let along = |factors: &[f64], products: &[f64]| -> f64 {
+            factors.iter().zip(products).map(|(a, b)| a * b).sum()
+        };
+        let slope = -gamma * self.vv + along(&steps, &self.sv) + along(&changes, &self.yv);
+        Factors { gradient: -gamma, steps, changes, slope }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use math::random::{Purpose, stream};
+
+    /// Of sums of 40 terms in another order, through 6 pairs.
+    const TOLERANCE: f64 = 1e-10;
+
+    fn dot(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    /// Nocedal and Wright, algorithm 7.4, on vectors.
+    fn reference(pairs: &[(Vec<f64>, Vec<f64>)], v: &[f64]) -> Vec<f64> {
+        let mut q = v.to_vec();
+        let mut alphas = Vec::new();
+        for (s, y) in pairs.iter().rev() {
+            let alpha = dot(s, &q) / dot(s, y);
+            q.iter_mut().zip(y).for_each(|(q, y)| *q -= alpha * y);
+            alphas.push(alpha);
+        }
+        let gamma = pairs.last().map_or(1.0, |(s, y)| dot(s, y) / dot(y, y));
+        for q in &mut q {
+            *q *= gamma;
+        }
+        for ((s, y), alpha) in pairs.iter().zip(alphas.iter().rev()) {
+            let beta = dot(y, &q) / dot(s, y);
+            q.iter_mut().zip(s).for_each(|(q, s)| *q += (alpha - beta) * s);
+        }
+        q.iter().map(|q| -q).collect()
+    }
+
+    #[test]
+    fn the_direction_from_products_is_that_of_the_two_loops_on_vectors() {
+        let mut random = stream(3, Purpose::Test, 0, 0);
+        let columns = 40;
+        let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut memory = Memory::default();
+        for round in 0..9u32 {
+            let s: Vec<f64> = (0..columns).map(|_| random.normal()).collect();
+            // A change of the gradient of a function that curves upwards: each column by its own factor.
+            let y: Vec<f64> = (0..columns).map(|j| s[j] * (1.0 + j as f64)).collect();
+            let v: Vec<f64> = (0..columns).map(|_| random.normal()).collect();
+            let mut answer =
+                vec![0.0, 0.0, 0.0, dot(&s, &y), dot(&s, &v), dot(&y, &y), dot(&y, &v), dot(&v, &v)];
+            for (old_s, old_y) in &pairs {
+                answer.extend([
+                    dot(old_s, &y),
+                    dot(old_s, &v),
+                    dot(old_y, &s),
+                    dot(old_y, &y),
+                    dot(old_y, &v),
+                ]);
+            }
+            assert!(memory.observe(Products(&answer), Some(round)));
+            pairs.push((s, y));
+            let factors = memory.direction();
+            let expected = reference(&pairs, &v);
+            for j in 0..columns {
+                let mut found = factors.gradient * v[j];
+                for (i, (s, y)) in pairs.iter().enumerate() {
+                    found += factors.steps[i] * s[j] + factors.changes[i] * y[j];
+                }
+                assert!((found - expected[j]).abs() < TOLERANCE, "round {round}: {found} {}", expected[j]);
+            }
+            assert!((factors.slope - dot(&v, &expected)).abs() < TOLERANCE * columns as f64);
+            if pairs.len() == 6 {
+                pairs.remove(0);
+                memory.drop_oldest();
+            }
+        }
+        assert_eq!(memory.slots(), [4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_pair_that_does_not_curve_upwards_is_not_kept() {
+        let mut memory = Memory::default();
+        assert!(!memory.observe(Products(&[0.0, 0.0, 0.0, -1.0, 0.5, 2.0, 0.0, 4.0]), Some(0)));
+        assert!(memory.slots().is_empty());
+        let factors = memory.direction();
+        assert_eq!((factors.gradient, factors.slope), (-1.0, -4.0), "the steepest descent");
+    }
+}

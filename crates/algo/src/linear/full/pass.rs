@@ -1,0 +1,320 @@
+//! A task's share of the objective: loss and gradient at the point.
+//!
+//! The task holds, for each feature of its share, weight, gradient and scale. Once a pass it pulls the point and pushes the
+//! gradient, each feature once. In between, the columns of a batch are gathered, so that the inner loops work on arrays that
+//! stay in the cache.
+
+use std::ops::Range;
+
+use data::Batch;
+use matrix::{Agent, ElementType, Keys, Part, Values, ValuesMut};
+
+use super::super::Linear;
+use super::super::loss::Loss;
+use super::super::model::{MOMENT_COLUMNS, Model};
+use super::super::score::{apply_scales, measure, normalize, scale_of};
+use super::super::step::Entries;
+use super::super::train::weigh;
+use super::features::Features;
+use crate::coordinator::Flow;
+use crate::descent::vectors::{GRADIENT, SCALE, Vectors};
+use crate::error::Error;
+use crate::job::TrainTask;
+use crate::metric::MetricParts;
+
+/// What a pass has found.
+pub(super) struct Passed {
+    pub(super) loss_sum: f64,
+    pub(super) positive_count: u64,
+    pub(super) parts: MetricParts,
+    pub(super) flow: Flow,
+}
+
+/// The share of a task. "Local" is: features by place x width, then the intercept.
+pub(super) struct Share<'a> {
+    model: &'a Model,
+    class_weights: Vec<f64>,
+    pub(super) features: Features,
+    vectors: Vectors,
+    /// Of the vectors, local, ascending.
+    columns: Vec<u64>,
+    /// Local.
+    scales: Vec<f64>,
+    /// Local: scale x point.
+    pub(super) weights: Vec<f64>,
+    /// Local.
+    gradient: Vec<f64>,
+    /// Shift and factor a feature, when columns are standardized.
+    moments: Vec<(f64, f64)>,
+    scratch: Scratch,
+}
+
+/// Of a batch.
+#[derive(Default)]
+struct Scratch {
+    places: Vec<u32>,
+    weights: Vec<f64>,
+    sums: Vec<f64>,
+    scales: Vec<(f64, f64)>,
+    values: Vec<f32>,
+    scores: Vec<f64>,
+    slopes: Vec<f64>,
+    singles: Vec<f32>,
+}
+
+impl<'a> Share<'a> {
+    pub(super) fn new(
+        job: &'a Linear,
+        model: &'a Model,
+        class_weights: Vec<f64>,
+        features: Features,
+    ) -> Self {
+        let width = model.width();
+        let intercept = model.intercept.then(|| super::penalized_columns(model));
+        let columns = features.columns(width, intercept);
+        Self {
+            model,
+            class_weights,
+            vectors: super::vectors(model, job.descent_settings()),
+            scales: Vec::new(),
+            weights: Vec::new(),
+            gradient: Vec::new(),
+            moments: Vec::new(),
+            scratch: Scratch::default(),
+            features,
+            columns,
+        }
+    }
+
+    /// Shifts and factors of standardized columns.
+    pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
+        let (Some(mode), Some(id)) = (self.model.standardize, self.model.moments_id()) else { return Ok(()) };
+        let keys = self.features.keys();
+        let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
+        if !keys.is_empty() {
+            agent.pull(id, Part::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut moments))?;
+        }
+        self.moments = vec![(0.0, 1.0); keys.len()];
+        let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+        for (rank, (key, row)) in keys.iter().zip(rows).enumerate() {
+            self.moments[self.features.place(rank)] = scale_of(mode, *key, row);
+        }
+        Ok(())
+    }
+
+    /// The scales, once they have been made.
+    pub(super) fn read_scales(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
+        self.pull(agent, SCALE)?;
+        self.scales = self.weights.clone();
+        Ok(())
+    }
+
+    /// The local part of a row into `weights`.
+    fn pull(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
+        self.weights.resize(self.columns.len(), 0.0);
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let part = Part::Columns { row, keys: Keys::Sorted(&self.columns) };
+        if self.vectors.element() == ElementType::F64 {
+            agent.pull(self.vectors.id, part, ValuesMut::F64(&mut self.weights))?;
+        } else {
+            let singles = &mut self.scratch.singles;
+            singles.resize(self.columns.len(), 0.0);
+            agent.pull(self.vectors.id, part, ValuesMut::F32(singles))?;
+            self.weights.iter_mut().zip(singles).for_each(|(wide, single)| *wide = f64::from(*single));
+        }
+        Ok(())
+    }
+
+    /// The weights that the point in `row` stands for.
+    pub(super) fn pull_weights(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
+        self.pull(agent, row)?;
+        self.weights.iter_mut().zip(&self.scales).for_each(|(weight, scale)| *weight *= scale);
+        Ok(())
+    }
+
+    /// Adds local `values` to a row.
+    pub(super) fn push(&self, agent: &mut dyn Agent, row: u32, values: &[f64]) -> Result<(), Error> {
+        self.push_at(agent, row, 0..values.len(), values)
+    }
+
+    /// Adds the `values` of some local columns to a row.
+    pub(super) fn push_at(
+        &self,
+        agent: &mut dyn Agent,
+        row: u32,
+        range: Range<usize>,
+        values: &[f64],
+    ) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let part = Part::Columns { row, keys: Keys::Sorted(&self.columns[range]) };
+        if self.vectors.element() == ElementType::F64 {
+            return Ok(agent.push(self.vectors.id, part, Values::F64(values))?);
+        }
+        let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+        Ok(agent.push(self.vectors.id, part, Values::F32(&singles))?)
+    }
+
+    /// `sum of weight x curvature x value^2` over the records of the share, local. `curvatures`: one a class.
+    pub(super) fn curvature(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        curvatures: &[f64],
+    ) -> Result<Vec<f64>, Error> {
+        let width = self.model.width();
+        let mut squares = vec![0.0; self.features.len()];
+        let mut total = 0.0;
+        task.data.start_epoch(0)?;
+        while let Some(batch) = task.data.next()? {
+            self.transform(batch);
+            self.scratch.slopes.clear();
+            for (r, &label) in batch.labels.iter().enumerate() {
+                let class_weight = self.class_weight(label)?;
+                self.scratch.slopes.push(class_weight * f64::from(batch.weight(r)));
+            }
+            total += self.scratch.slopes.iter().sum::<f64>();
+            let scratch = &mut self.scratch;
+            scratch.sums.clear();
+            scratch.sums.resize(batch.columns.len(), 0.0);
+            if !scratch.values.is_empty() {
+                scratch.values.iter_mut().for_each(|value| *value *= *value);
+            }
+            let entries = Entries::new(&batch.offsets, &batch.indices, &scratch.values);
+            entries.backward(&scratch.slopes, &mut scratch.sums);
+            for (place, sum) in scratch.places.iter().zip(&scratch.sums) {
+                squares[*place as usize] += sum;
+            }
+        }
+        if self.model.intercept {
+            squares.push(total);
+        }
+        Ok(squares
+            .into_iter()
+            .flat_map(|square| curvatures[..width].iter().map(move |c| c * square))
+            .collect())
+    }
+
+    fn class_weight(&self, label: f32) -> Result<f64, Error> {
+        if self.class_weights.is_empty() {
+            return Ok(1.0);
+        }
+        Ok(self.class_weights[self.model.class_of(label)?])
+    }
+
+    /// Places of the columns of a batch, and its values as the model sees them; none when all are 1.
+    fn transform(&mut self, batch: &Batch) {
+        let scratch = &mut self.scratch;
+        self.features.places(batch, &mut scratch.places);
+        scratch.values.clear();
+        scratch.values.extend_from_slice(&batch.values);
+        if self.model.standardize.is_none() && !self.model.normalize {
+            return;
+        }
+        scratch.values.resize(batch.entry_count(), 1.0);
+        if self.model.standardize.is_some() {
+            scratch.scales.clear();
+            scratch.scales.extend(scratch.places.iter().map(|place| self.moments[*place as usize]));
+            apply_scales(&scratch.scales, &batch.indices, &mut scratch.values);
+        }
+        if self.model.normalize {
+            normalize(&batch.offsets, &mut scratch.values);
+        }
+    }
+
+    /// Reads the share at the point in `row`; pushes the gradient. Ends early when the coordinator says so, without a gradient.
+    pub(super) fn evaluate(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        row: u32,
+        pass: u64,
+    ) -> Result<Passed, Error> {
+        self.pull_weights(task.agent, row)?;
+        self.gradient.clear();
+        self.gradient.resize(self.columns.len(), 0.0);
+        let parts = self.model.metric_parts();
+        let mut passed = Passed { loss_sum: 0.0, positive_count: 0, parts, flow: Flow::Continue };
+        task.data.start_epoch(pass)?;
+        while let Some(batch) = task.data.next()? {
+            let loss_sum = self.add(batch, &mut passed)?;
+            let number = task.agent.task();
+            if task.coordinator.progress(number, batch.record_count() as u64, loss_sum) == Flow::Stop {
+                passed.flow = Flow::Stop;
+                return Ok(passed);
+            }
+        }
+        // The point is z = w / d, so the gradient in it is d x that in w.
+        self.gradient.iter_mut().zip(&self.scales).for_each(|(gradient, scale)| *gradient *= scale);
+        if passed.loss_sum.is_finite() {
+            self.push(task.agent, GRADIENT, &self.gradient)?;
+        }
+        Ok(passed)
+    }
+
+    /// Adds loss and gradient of a batch. The answer: weight x loss.
+    fn add(&mut self, batch: &Batch, passed: &mut Passed) -> Result<f64, Error> {
+        let width = self.model.width();
+        self.transform(batch);
+        let end = self.features.len() * width;
+        let Scratch { places, weights, sums, values, scores, slopes, .. } = &mut self.scratch;
+        weights.clear();
+        if width == 1 {
+            weights.extend(places.iter().map(|place| self.weights[*place as usize]));
+        } else {
+            for place in places.iter() {
+                weights.extend_from_slice(&self.weights[*place as usize * width..][..width]);
+            }
+        }
+        let no_bias = [0.0];
+        let bias = if self.model.intercept { &self.weights[end..] } else { &no_bias[..0] };
+        let entries = Entries::new(&batch.offsets, &batch.indices, values);
+        if width == 1 {
+            entries.forward(weights, bias.first().copied().unwrap_or(0.0), scores);
+        } else {
+            let bias = if bias.is_empty() { vec![0.0; width] } else { bias.to_vec() };
+            entries.forward_classes(weights, &bias, scores);
+        }
+        let mut loss_sum = measure(self.model, batch, scores, slopes, &mut passed.parts)?;
+        if !self.class_weights.is_empty() {
+            loss_sum = weighted_loss(self.model, batch, scores, &self.class_weights)?;
+        }
+        passed.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        weigh(self.model, batch, &self.class_weights, 1.0, slopes)?;
+        sums.clear();
+        sums.resize(places.len() * width, 0.0);
+        if width == 1 {
+            entries.backward(slopes, sums);
+            places.iter().zip(&*sums).for_each(|(place, sum)| self.gradient[*place as usize] += sum);
+        } else {
+            entries.backward_classes(slopes, width, sums);
+            for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
+                let own = &mut self.gradient[*place as usize * width..][..width];
+                own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
+            }
+        }
+        if self.model.intercept {
+            for slopes in slopes.chunks_exact(width) {
+                self.gradient[end..].iter_mut().zip(slopes).for_each(|(own, slope)| *own += slope);
+            }
+        }
+        passed.loss_sum += loss_sum;
+        Ok(loss_sum)
+    }
+}
+
+/// The sum of weight of record x weight of class x loss.
+fn weighted_loss(model: &Model, batch: &Batch, scores: &[f64], class_weights: &[f64]) -> Result<f64, Error> {
+    let mut sum = 0.0;
+    for (r, scores) in scores.chunks_exact(model.width()).enumerate() {
+        let label = batch.labels[r];
+        let class = model.class_of(label)?;
+        let loss = match model.loss {
+            Loss::Softmax => math::special::log_sum_exp(scores) - scores[class],
+            loss => loss.value_and_slope(scores[0], f64::from(label)).0,
+        };
+        sum += class_weights[class] * f64::from(batch.weight(r)) * loss;
+    }
+    Ok(sum)
+}

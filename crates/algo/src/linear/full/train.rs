@@ -1,0 +1,111 @@
+//! The loop of a task: pass, sum of losses, word of task 0; at the end of an iteration validate and report.
+
+use super::super::Linear;
+use super::super::model::Model;
+use super::super::prepare::prepare;
+use super::super::score::LinearScorer;
+use super::super::train::Totals;
+use super::pass::Passed;
+use super::survey::{survey, write_weights};
+use crate::coordinator::{EpochReport, Flow, Verdict};
+use crate::descent::driver::{Driver, Order};
+use crate::descent::vectors::POINT;
+use crate::error::Error;
+use crate::job::{TrainTask, score_all};
+
+/// Trains one task to its end.
+pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+    let model = task.model;
+    let settings = job.descent_settings();
+    let class_weights = prepare(job, model, &mut task)?;
+    let vectors = super::vectors(model, settings);
+    let mut driver = (task.agent.task() == 0)
+        .then(|| Driver::new(settings.clone(), vectors, super::penalized_columns(model)));
+    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let validates = any(&mut task, |task| task.validation.is_some())?;
+    let (mut iteration, mut record_count) = (0, 0);
+    for pass in 0.. {
+        let passed = share.evaluate(&mut task, POINT, pass)?;
+        record_count += passed.parts.record_count();
+        let (order, flow) = agree(model, &mut task, &passed, driver.as_mut(), pass)?;
+        if !order.iteration {
+            continue;
+        }
+        if validates {
+            write_weights(model, &mut task, &mut share, order.row)?;
+            task.agent.barrier()?;
+        }
+        let validation = match (&mut task.validation, flow) {
+            (Some(stream), Flow::Continue) => {
+                let mut scorer = LinearScorer::new(model);
+                Some(score_all(&mut scorer, model.metric_parts(), task.agent, *stream)?)
+            }
+            _ => None,
+        };
+        let report = EpochReport {
+            task: task.agent.task(),
+            epoch: iteration,
+            epoch_count: if order.last { iteration + 1 } else { settings.max_iterations },
+            record_count: std::mem::take(&mut record_count),
+            training: passed.parts,
+            validation,
+            notice: order.failure.map(|why| notice(why, iteration)),
+        };
+        iteration += 1;
+        if task.coordinator.epoch(report)? == Verdict::Stop || order.last {
+            if !validates {
+                write_weights(model, &mut task, &mut share, order.row)?;
+            }
+            break;
+        }
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+fn notice(why: &str, iteration: u64) -> String {
+    format!(
+        "iteration {}: the line search found nothing better ({why}); the model is the best point before it",
+        iteration + 1
+    )
+}
+
+/// Whether any task says so: all hear the same.
+fn any(task: &mut TrainTask<'_, Model>, own: impl Fn(&TrainTask<'_, Model>) -> bool) -> Result<bool, Error> {
+    let mut sums = [f64::from(u8::from(own(task)))];
+    task.agent.all_reduce(&mut sums)?;
+    Ok(sums[0] > 0.0)
+}
+
+/// Sums the losses, has task 0 decide, and tells all.
+fn agree(
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+    passed: &Passed,
+    driver: Option<&mut Driver>,
+    pass: u64,
+) -> Result<(Order, Flow), Error> {
+    let stopped = f64::from(u8::from(passed.flow == Flow::Stop));
+    let records = passed.parts.record_count() as f64;
+    let mut sums = [passed.loss_sum, stopped, records, passed.positive_count as f64];
+    task.agent.all_reduce(&mut sums)?;
+    let [loss, stopped, records, positives] = sums;
+    let flow = if stopped > 0.0 { Flow::Stop } else { Flow::Continue };
+    if flow == Flow::Continue && pass == 0 {
+        Totals { record_count: records as u64, positive_count: positives as u64 }.check(model)?;
+        if !loss.is_finite() {
+            return Err(Error::NoStart { loss });
+        }
+    }
+    let own = match driver {
+        Some(driver) if flow == Flow::Stop => Some(driver.stop()),
+        Some(driver) => Some(driver.observe(task.agent, loss)?),
+        None => None,
+    };
+    let mut word = own.map_or([0.0; 3], |order| {
+        [f64::from(u8::from(order.iteration)), f64::from(u8::from(order.last)), f64::from(order.row)]
+    });
+    task.agent.all_reduce(&mut word)?;
+    let failure = own.and_then(|order| order.failure);
+    Ok((Order { iteration: word[0] > 0.0, last: word[1] > 0.0, row: word[2] as u32, failure }, flow))
+}

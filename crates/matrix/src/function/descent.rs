@@ -1,0 +1,205 @@
+//! Push functions of L-BFGS, OWL-QN and their kin: direction, step, the gradient of the penalty, scales. The rows and the
+//! penalty are those of [`crate::function::quasi_newton`].
+
+use multiversion::multiversion;
+
+use crate::element::Element;
+use crate::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gradient};
+use crate::function::view::with_block;
+use crate::function::{Block, Count, FunctionFault, PushFunction, Shape, check_real};
+
+/// Columns that are treated together.
+const CHUNK: usize = 512;
+
+/// Reads z, g, d, then any rows X; `into[0] = a v + sum of b_i X_i`. With l1, columns in which that would not descend along v
+/// become 0 (Andrew and Gao, the alignment after the two loops). The argument: penalty, a, b.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Direction;
+
+impl PushFunction for Direction {
+    type Argument = (Penalty, f64, Vec<f64>);
+
+    fn name(&self) -> &'static str {
+        "quasi_newton_direction"
+    }
+
+    fn reads(&self) -> Count {
+        Count::AtLeast(3)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, (penalty, a, b): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {
+        check_penalty(penalty, shape)?;
+        if b.len() + 3 != shape.from {
+            let expected = format!("{}, one for each row behind the first 3", shape.from - 3);
+            return Err(FunctionFault::argument("factors", b.len().to_string(), expected));
+        }
+        std::iter::once(a).chain(b).try_for_each(|x| check_real("factor", *x, |_| true, "a finite number"))
+    }
+
+    fn change(&self, (penalty, a, b): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let (mut sums, mut slopes) = ([0.0; CHUNK], [0.0; CHUNK]);
+            let start = block.start;
+            for (i, out) in block.into[0].chunks_mut(CHUNK).enumerate() {
+                let range = i * CHUNK..i * CHUNK + out.len();
+                let [z, g, d] = [0, 1, 2].map(|k| &block.from[k][range.clone()]);
+                let inside = penalized(penalty, start + range.start as u64, out.len());
+                let (sums, slopes) = (&mut sums[..out.len()], &mut slopes[..out.len()]);
+                for (j, slope) in slopes.iter_mut().enumerate() {
+                    let l1 = if j < inside { penalty.0 * d[j].to_f64() } else { 0.0 };
+                    let g = g[j].to_f64();
+                    *slope = if l1 > 0.0 { pseudo_gradient(z[j].to_f64(), g, l1) } else { g };
+                }
+                sums.fill(0.0);
+                add_scaled(*a, slopes, sums);
+                for (b, row) in b.iter().zip(&block.from[3..]) {
+                    add_scaled(*b, &row[range.clone()], sums);
+                }
+                if penalty.0 > 0.0 {
+                    let aligned = sums.iter_mut().zip(&*slopes).take(inside);
+                    aligned.filter(|(sum, slope)| **sum * **slope >= 0.0).for_each(|(sum, _)| *sum = 0.0);
+                }
+                out.iter_mut().zip(&*sums).for_each(|(out, sum)| *out = Element::from_f64(*sum));
+            }
+        });
+        Ok(())
+    }
+}
+
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
+fn add_scaled<E: Element>(a: f64, row: &[E], sums: &mut [f64]) {
+    for (sum, x) in sums.iter_mut().zip(row) {
+        *sum += a * x.to_f64();
+    }
+}
+
+/// Reads z0, g0, d, p; `into[0] = z0 + t p`. With l1, a column that would leave its orthant stops at 0: that of z0 or, where
+/// z0 is 0, that in which the objective falls (Andrew and Gao, eq. 6). The argument: penalty, t.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrthantStep;
+
+impl PushFunction for OrthantStep {
+    type Argument = (Penalty, f64);
+
+    fn name(&self) -> &'static str {
+        "orthant_step"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(4)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, (penalty, t): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {
+        check_penalty(penalty, shape)?;
+        check_real("t", *t, |t| t >= 0.0, "a finite number >= 0")
+    }
+
+    fn change(&self, &(penalty, t): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let inside = if penalty.0 > 0.0 { penalized(&penalty, block.start, block.len()) } else { 0 };
+            let (z0, g0, d, p) = (block.from[0], block.from[1], block.from[2], block.from[3]);
+            for (i, out) in block.into[0].iter_mut().enumerate() {
+                let before = z0[i].to_f64();
+                let mut after = before + t * p[i].to_f64();
+                if i < inside {
+                    let orthant = if before == 0.0 {
+                        -pseudo_gradient(before, g0[i].to_f64(), penalty.0 * d[i].to_f64())
+                    } else {
+                        before
+                    };
+                    if after * orthant <= 0.0 {
+                        after = 0.0;
+                    }
+                }
+                *out = Element::from_f64(after);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Reads z, d; `into[0] = l2 d^2 z`, 0 in columns without penalty: the gradient of `0.5 l2 (d z)^2`, to which those of the
+/// records are added. The argument: penalty, of which l2 counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PenaltyGradient;
+
+impl PushFunction for PenaltyGradient {
+    type Argument = Penalty;
+
+    fn name(&self) -> &'static str {
+        "penalty_gradient"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
+        check_penalty(penalty, shape)
+    }
+
+    fn change(&self, penalty: &Penalty, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let inside = penalized(penalty, block.start, block.len());
+            let (z, d) = (block.from[0], block.from[1]);
+            for (i, out) in block.into[0].iter_mut().enumerate() {
+                let l2 = if i < inside { penalty.1 } else { 0.0 };
+                let d = d[i].to_f64();
+                *out = Element::from_f64(l2 * d * d * z[i].to_f64());
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Reads c, w; `into[0] = d = 1 / sqrt(c + l2)`, `into[1] = w / d`: from the curvature c of the loss in each column to the scale
+/// in which the objective curves alike in all of them, and from parameters to the point. Where nothing curves, d is 1. The
+/// argument: penalty, of which l2 counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurvatureScale;
+
+impl PushFunction for CurvatureScale {
+    type Argument = Penalty;
+
+    fn name(&self) -> &'static str {
+        "curvature_scale"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(2)
+    }
+
+    fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
+        check_penalty(penalty, shape)
+    }
+
+    fn change(&self, penalty: &Penalty, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let inside = penalized(penalty, block.start, block.len());
+            for i in 0..block.len() {
+                let (c, w) = (block.from[0][i].to_f64(), block.from[1][i].to_f64());
+                let curvature = c + if i < inside { penalty.1 } else { 0.0 };
+                let root = if curvature > 0.0 { curvature.sqrt() } else { 1.0 };
+                block.into[0][i] = Element::from_f64(1.0 / root);
+                block.into[1][i] = Element::from_f64(w * root);
+            }
+        });
+        Ok(())
+    }
+}
