@@ -79,8 +79,8 @@ fn a_changed_model_is_written_and_says_what_was_done_to_it() {
 #[test]
 fn each_output_of_a_model_is_a_row() {
     let folder = Folder::new();
-    let text: String = (0..300).map(|i| format!("{} {}:1 {}:0.5\n", i % 3, i % 7, 8 + i % 5)).collect();
-    let (data, model) = (folder.write("three.libsvm", text), folder.path("model"));
+    let lines: Vec<String> = (0..300).map(|i| format!("{} {}:1 {}:0.5", i % 3, i % 7, 8 + i % 5)).collect();
+    let (data, model) = (folder.write("three.libsvm", lines.join("\n")), folder.path("model"));
     succeed(&["train", "softmax", "--data", &data, "--model", &model, "--quiet"]);
     let sums = json(&["apply", &model, "--function", "sum"]);
     let rows: Vec<&Value> = sums["answers"].as_array().into_iter().flatten().map(|row| &row["row"]).collect();
@@ -96,8 +96,9 @@ fn each_output_of_a_model_is_a_row() {
 fn keys_that_are_hashes_are_packed_and_it_is_said() {
     let folder = Folder::new();
     let cities = ["Rome", "Oslo", "Lima", "Bonn"];
-    let rows: String = (0..200).map(|i| format!("{},{}\n", i % 2, cities[i % 4 * (1 + i % 3) % 4])).collect();
-    let (data, model) = (folder.write("a.csv", format!("y,city\n{rows}")), folder.path("model"));
+    let row = |i: usize| format!("{},{}", i % 2, cities[i % 4 * (1 + i % 3) % 4]);
+    let rows: Vec<String> = (0..200).map(row).collect();
+    let (data, model) = (folder.write("a.csv", format!("y,city\n{}", rows.join("\n"))), folder.path("model"));
     succeed(&["train", "lr", "--data", &data, "--label", "y", "--model", &model, "--quiet"]);
     let text = succeed(&["apply", &model, "--function", "count_non_zero"]);
     assert!(text.contains("column i is the i-th stored key"), "{text}");

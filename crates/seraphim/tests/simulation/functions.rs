@@ -45,7 +45,9 @@ impl Cluster {
         let spec = &self.scenario.counters[matrix].spec;
         assert_eq!(all.len() as u64, spec.columns, "each column once");
         let mut row = vec![0; all.len()];
-        all.iter().for_each(|(column, value)| row[*column as usize] = *value as i64);
+        for (column, value) in &all {
+            row[*column as usize] = *value as i64;
+        }
         let cells = self.cells(matrix, u64::MAX);
         let values = cells.iter().map(|cell| row[cell.0 as usize]).collect::<Vec<i64>>();
         self.history.facts.function_pulls += 1;
