@@ -49,6 +49,12 @@ pub trait Agent: Send {
     /// pushed have their initial values; a pull creates nothing.
     fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
 
+    /// Says that a pull of exactly this part will follow, at this clock: an agent of servers asks for it at once, and the
+    /// pull waits for less. It reads what it would read without. What cannot be asked is an error when it is pulled.
+    fn pull_ahead(&mut self, _matrix: MatrixId, _part: Part<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Sends a change, merged by the push rule of the matrix. A non-finite value is refused whole.
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error>;
 

@@ -18,6 +18,7 @@
 //! | [`stats`] | what is counted |
 
 pub mod agent;
+pub mod by_row;
 pub mod clock;
 pub mod element;
 pub mod error;
@@ -44,6 +45,7 @@ mod storage;
 pub mod vector;
 
 pub use agent::{Agent, Keys, MatrixId, Part};
+pub use by_row::{MatrixRows, RowBlock, RowBlocks};
 pub use clock::{Clock, ClockTable, Consistency};
 pub use element::{Element, ElementType, OwnedValues, Values, ValuesMut};
 pub use error::Error;

@@ -394,6 +394,10 @@ impl Agent for RemoteAgent {
         }
     }
 
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+        self.prefetch(matrix, part)
+    }
+
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
         match self.state.in_parts(matrix, part) {
             // What rounding leaves is kept of whole pushes.

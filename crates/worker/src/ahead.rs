@@ -90,6 +90,10 @@ impl Agent for AheadAgent {
         Ok(())
     }
 
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+        self.agent.pull_ahead(matrix, part)
+    }
+
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
         self.agent.push(matrix, part, values)
     }

@@ -65,6 +65,12 @@ impl AgentState {
     pub(crate) fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>, wire: WireType) {
         let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
+        for ask in self.ahead.iter_mut().filter(|ask| ask.matrix == matrix) {
+            // Rows that this push does not touch read the same behind it.
+            if ask.push_count == state.push_count && ask.whole().is_apart(route) {
+                ask.push_count += 1;
+            }
+        }
         state.push_count += 1;
         if let Some(cache) = &mut state.cache {
             cache.forget(route);

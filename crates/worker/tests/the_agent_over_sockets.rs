@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use common::{FakeLane, layout, spec};
-use matrix::{Agent, Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
+use matrix::{
+    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Part, Partitioner, Values, ValuesMut,
+};
 use rpc::message::{Hello, Mark};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
 use worker::{AheadAgent, JobLayout, LaneAddress, Prefetch, RemoteAgent, Upcoming};
@@ -321,4 +323,37 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     }
     agent.barrier().unwrap();
     assert_eq!(server.lanes[0].lock().unwrap().mark, Mark::default());
+}
+
+/// What blocks of rows read, each changed by 1 before the next is read, and the pulls asked ahead: asked, used, unused.
+fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
+    let specs = vec![spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 4 })];
+    let rows = MatrixRows::new(W, &specs[0]).unwrap();
+    let mut layout = layout(specs, 2, 1 << 20);
+    let _server = start(&mut layout, u32::MAX, b"");
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+    let numbers: Vec<u64> = (0..60).collect();
+    let mut read = Vec::new();
+    let mut blocks = rows.blocks(&numbers, 10, 2);
+    while let Some(block) = blocks.next(&mut agent).unwrap() {
+        read.extend_from_slice(i64::slice(block.values.as_values()).unwrap());
+        // The block, or its last row and all behind it.
+        let from = if block_is_apart { block.rows[0] } else { block.rows[9] };
+        let to = if block_is_apart { block.rows[9] } else { 59 };
+        let changed: Vec<u64> = (from..=to).collect();
+        rows.update(&mut agent, &changed, Values::I64(&vec![1; 2 * changed.len()])).unwrap();
+    }
+    agent.finish().unwrap();
+    let counts = agent.ahead_counts();
+    (read, [counts.asked, counts.used, counts.unused])
+}
+
+#[test]
+fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
+    assert_eq!(blocks(true), (vec![0; 120], [6, 6, 0]));
+    // Each push changes rows that are under way: they are asked for anew, and read what was pushed.
+    let expected = (0..6i64).flat_map(|block| vec![block; 20]).collect();
+    let (read, [asked, used, unused]) = blocks(false);
+    assert_eq!((read, asked, used), (expected, 6, 1));
+    assert_eq!(unused, 5);
 }

@@ -107,6 +107,10 @@ impl<A: Agent> Agent for PermittedAgent<A> {
         self.permits.without(|| self.agent.pull(matrix, part, out))
     }
 
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), matrix::Error> {
+        self.agent.pull_ahead(matrix, part)
+    }
+
     fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), matrix::Error> {
         self.permits.without(|| self.agent.push(matrix, part, values))
     }
