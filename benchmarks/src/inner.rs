@@ -2,6 +2,7 @@
 //! of JSON.
 
 mod ahead;
+mod functions;
 mod machinery;
 mod parse;
 mod relay;
@@ -24,6 +25,7 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
         ["wire"] => wire::run()?,
+        ["functions"] => functions::run()?,
         ["ahead", consistency, prefetch, delay_ms, file] => {
             ahead::run(consistency, prefetch, delay_ms, Path::new(file))?
         }

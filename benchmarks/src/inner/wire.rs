@@ -197,7 +197,7 @@ fn tell(server: &Other, message: &Message) -> Result<()> {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -207,7 +207,7 @@ fn at(mut values: Vec<f64>, share: f64) -> f64 {
     values[((values.len() - 1) as f64 * share) as usize]
 }
 
-fn timed(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+pub(super) fn timed(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     Ok(start.elapsed().as_secs_f64())

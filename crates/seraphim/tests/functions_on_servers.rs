@@ -236,6 +236,23 @@ fn under_bsp_tasks_see_the_same_whatever_the_number_of_servers() {
 }
 
 #[test]
+fn a_call_is_one_round_trip_whatever_the_number_of_servers() {
+    for count in 1..=3 {
+        let served = Served::start(count, &spec(Consistency::Asp), 1, &FunctionTable::builtin());
+        let mut agent = served.agent(0);
+        // The first call also connects.
+        agent.pull_function(M, &FunctionCall::pull(&Dot, &[0, 1], &())).unwrap();
+        let before = agent.stats();
+        agent.pull_function(M, &FunctionCall::pull(&Gram, &[0, 1, 2], &())).unwrap();
+        let program = vec![FunctionCall::push(&Scalar::Add, &[0], &[1], &0.5); 5];
+        agent.push_function(M, &program).unwrap();
+        let after = agent.stats();
+        assert_eq!(after.round_trip_count - before.round_trip_count, 2, "{count} servers");
+        assert_eq!(after.request_count() - before.request_count(), 2 * u64::from(count));
+    }
+}
+
+#[test]
 fn vectors_live_on_servers() {
     let spec = spec(Consistency::Asp);
     let figures = |agent: &mut dyn Agent| {

@@ -147,18 +147,21 @@ impl RemoteAgent {
     /// Goes on until the call that was begun has ended.
     fn run(&mut self) -> Result<Outcome, Error> {
         let waited_ns = self.stats.wait_ns;
+        let mut has_listened = false;
         loop {
             self.carry_out();
             if let Some(outcome) = self.state.outcome() {
                 self.carry_out();
                 let waited_ns = self.stats.wait_ns - waited_ns;
                 self.stats.for_tasks_ns += self.state.held_ns().min(waited_ns);
+                self.stats.round_trip_count += u64::from(has_listened);
                 self.stats.saw(self.state.take_staleness());
                 self.publish();
                 return outcome;
             }
             self.publish();
             self.listen();
+            has_listened = true;
         }
     }
 

@@ -25,6 +25,8 @@ pub struct AgentStats {
     pub connection_count: u64,
     /// Messages that were sent once more.
     pub resend_count: u64,
+    /// Calls that stood still for an answer, each counted once however many lanes were asked: round trips.
+    pub round_trip_count: u64,
     /// Nanoseconds that the task stood still for sending.
     pub send_ns: u64,
     /// Nanoseconds that it stood still for answers and connections, waits for other tasks included.
