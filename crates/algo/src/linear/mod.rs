@@ -224,7 +224,11 @@ impl Linear {
 
     /// One task's loop, on its own thread. Leaves through `agent.finish()`.
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
-        if self.params.descent.is_some() { full::train(self, task) } else { train::train(self, task) }
+        match (&self.params.descent, self.checked.text("optimizer")) {
+            (Some(_), "svrg") => full::svrg::train(self, task),
+            (Some(_), _) => full::train(self, task),
+            (None, _) => train::train(self, task),
+        }
     }
 
     /// How an optimizer of all records goes about it.

@@ -46,6 +46,8 @@ pub struct Params {
     pub learning_rate: f64,
 }
 
+/// Records of a step of SVRG, which goes over all columns: few enough for many steps a pass.
+const SVRG_BATCH: usize = 512;
 /// Records that a pass over all of them treats together: the columns that occur in them stay in the cache.
 const FULL_BATCH: usize = 4096;
 
@@ -77,7 +79,11 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
             _ => !adaptive,
         },
         epochs,
-        batch_size: if descent.is_some() { BatchSize::Fixed(FULL_BATCH) } else { BatchSize::Growing },
+        batch_size: match (&descent, checked.text("optimizer")) {
+            (None, _) => BatchSize::Growing,
+            (Some(_), "svrg") => BatchSize::Fixed(SVRG_BATCH),
+            (Some(_), _) => BatchSize::Fixed(FULL_BATCH),
+        },
         descent,
         class_weights: class_weights(checked, loss)?,
         positive_label: positive_label(checked, loss)?,
@@ -89,7 +95,7 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
 /// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
 fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
     let optimizer = checked.text("optimizer");
-    if !matches!(optimizer, "lbfgs" | "owlqn" | "gd") {
+    if !matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg") {
         return Ok(None);
     }
     let conflict = |name: &str, reason| {
@@ -122,7 +128,7 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
         return conflict("epochs", "a step reads all records; say max_iterations instead");
     }
     Ok(Some(Settings {
-        history: if optimizer == "gd" { 0 } else { checked.integer("history") as usize },
+        history: if matches!(optimizer, "gd" | "svrg") { 0 } else { checked.integer("history") as usize },
         max_iterations: checked.integer("max_iterations"),
         tolerance: checked.real("tolerance"),
         diagonal: checked.text("start") == "diagonal",
@@ -137,7 +143,7 @@ fn rule(checked: &Checked, l1: f64, l2: f64) -> Result<PushRule, Error> {
     let decay = checked.real("decay");
     let schedule = schedule(checked)?;
     Ok(match checked.text("optimizer") {
-        "lbfgs" | "owlqn" | "gd" => PushRule::Assign,
+        "lbfgs" | "owlqn" | "gd" | "svrg" => PushRule::Assign,
         "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
         "adagrad" => PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 },
         "sgd" => PushRule::Sgd { rate, schedule, l1, l2 },

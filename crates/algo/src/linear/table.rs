@@ -23,7 +23,7 @@ const fn row(
 }
 
 const OPTIMIZERS: &[&str] =
-    &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd"];
+    &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd", "svrg"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
@@ -37,7 +37,7 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             ParamKind::Choice(OPTIMIZERS),
             "ftrl",
             "",
-            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd",
+            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg",
         ),
         row("learning_rate", POSITIVE, rate, "", "Step size; alpha of ftrl; not used by adadelta"),
         row("beta", NOT_NEGATIVE, "1", "", "ftrl: smooths the first steps"),
@@ -77,21 +77,21 @@ const DESCENDING: [ParamSpec; 4] = [
         ParamKind::Integer { low: 1, high: 1_000_000 },
         "100",
         "",
-        "lbfgs, owlqn, gd: most steps, each of one pass over the data or a few",
+        "lbfgs, owlqn, gd, svrg: most steps, each of one pass over the data or a few",
     ),
     row(
         "tolerance",
         NOT_NEGATIVE,
         "1e-6",
         "",
-        "lbfgs, owlqn, gd: ends when five steps lowered the objective by no more than this share in the mean",
+        "lbfgs, owlqn, gd, svrg: ends when five steps lowered the objective by no more than this share in the mean",
     ),
     row(
         "start",
         ParamKind::Choice(&["diagonal", "identity"]),
         "diagonal",
         "",
-        "lbfgs, owlqn, gd: first Hessian: curvature of the loss in each column, or a number for all",
+        "lbfgs, owlqn, gd, svrg: first Hessian: curvature of the loss in each column, or a number for all",
     ),
 ];
 

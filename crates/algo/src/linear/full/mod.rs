@@ -9,10 +9,12 @@
 //! | [`survey`] | what must be known before the first step: features, curvature, first weights |
 //! | [`pass`] | loss and gradient of a share at the point |
 //! | [`train`] | the loop of a task |
+//! | [`svrg`] | the loop of SVRG |
 
 mod features;
 mod pass;
 mod survey;
+pub(super) mod svrg;
 mod train;
 
 use matrix::{

@@ -253,6 +253,29 @@ impl<'a> Share<'a> {
         Ok(passed)
     }
 
+    /// `factor` x (gradient of a batch at `weights` - that at the weights `before`), local, in the point.
+    pub(super) fn difference(
+        &mut self,
+        batch: &Batch,
+        before: &[f64],
+        factor: f64,
+    ) -> Result<Vec<f64>, Error> {
+        let parts = self.model.metric_parts();
+        let mut passed = Passed { loss_sum: 0.0, positive_count: 0, parts, flow: Flow::Continue };
+        let mut gradient = |share: &mut Self| {
+            share.gradient.clear();
+            share.gradient.resize(share.columns.len(), 0.0);
+            share.add(batch, &mut passed).map(|_| std::mem::take(&mut share.gradient))
+        };
+        let mut now = gradient(self)?;
+        self.weights.copy_from_slice(before);
+        let then = gradient(self)?;
+        for ((now, then), scale) in now.iter_mut().zip(&then).zip(&self.scales) {
+            *now = factor * scale * (*now - then);
+        }
+        Ok(now)
+    }
+
     /// Adds loss and gradient of a batch. The answer: weight x loss.
     fn add(&mut self, batch: &Batch, passed: &mut Passed) -> Result<f64, Error> {
         let width = self.model.width();

@@ -12,6 +12,7 @@ use crate::descent::driver::{Driver, Order};
 use crate::descent::vectors::POINT;
 use crate::error::Error;
 use crate::job::{TrainTask, score_all};
+use crate::metric::MetricParts;
 
 /// Trains one task to its end.
 pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
@@ -35,22 +36,10 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
             write_weights(model, &mut task, &mut share, order.row)?;
             task.agent.barrier()?;
         }
-        let validation = match (&mut task.validation, flow) {
-            (Some(stream), Flow::Continue) => {
-                let mut scorer = LinearScorer::new(model);
-                Some(score_all(&mut scorer, model.metric_parts(), task.agent, *stream)?)
-            }
-            _ => None,
-        };
-        let report = EpochReport {
-            task: task.agent.task(),
-            epoch: iteration,
-            epoch_count: if order.last { iteration + 1 } else { settings.max_iterations },
-            record_count: std::mem::take(&mut record_count),
-            training: passed.parts,
-            validation,
-            notice: order.failure.map(|why| notice(why, iteration)),
-        };
+        let count = if order.last { iteration + 1 } else { settings.max_iterations };
+        let numbers = (iteration, count, std::mem::take(&mut record_count));
+        let notice = order.failure.map(|why| notice(why, iteration));
+        let report = EpochReport { notice, ..report(model, &mut task, passed.parts, flow, numbers)? };
         iteration += 1;
         if task.coordinator.epoch(report)? == Verdict::Stop || order.last {
             if !validates {
@@ -63,6 +52,25 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
     Ok(())
 }
 
+/// The report of an iteration: its number, how many there will be, its records. Validates, unless the tasks were told to stop.
+pub(super) fn report(
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+    training: MetricParts,
+    flow: Flow,
+    (epoch, epoch_count, record_count): (u64, u64, u64),
+) -> Result<EpochReport, Error> {
+    let validation = match (&mut task.validation, flow) {
+        (Some(stream), Flow::Continue) => {
+            let mut scorer = LinearScorer::new(model);
+            Some(score_all(&mut scorer, model.metric_parts(), task.agent, *stream)?)
+        }
+        _ => None,
+    };
+    let task = task.agent.task();
+    Ok(EpochReport { task, epoch, epoch_count, record_count, training, validation, notice: None })
+}
+
 fn notice(why: &str, iteration: u64) -> String {
     format!(
         "iteration {}: the line search found nothing better ({why}); the model is the best point before it",
@@ -71,7 +79,10 @@ fn notice(why: &str, iteration: u64) -> String {
 }
 
 /// Whether any task says so: all hear the same.
-fn any(task: &mut TrainTask<'_, Model>, own: impl Fn(&TrainTask<'_, Model>) -> bool) -> Result<bool, Error> {
+pub(super) fn any(
+    task: &mut TrainTask<'_, Model>,
+    own: impl Fn(&TrainTask<'_, Model>) -> bool,
+) -> Result<bool, Error> {
     let mut sums = [f64::from(u8::from(own(task)))];
     task.agent.all_reduce(&mut sums)?;
     Ok(sums[0] > 0.0)

@@ -122,6 +122,24 @@ fn the_minimum_is_that_of_newtons_method() {
 }
 
 #[test]
+fn svrg_comes_near_the_minimum_and_says_when_steps_are_too_long() {
+    // SVRG converges by a factor a pass.
+    const NEAR: f64 = 1e-3;
+    let records = dense(5, 200, false);
+    let expected = newton(Loss::Logistic, &records, 0.7, vec![0.0; DIMENSIONS + 1]);
+    let settings = "optimizer=svrg l2=0.7 max_iterations=200 tolerance=1e-10";
+    let run = train("lr", &format!("{settings} learning_rate=0.3"), tasks(&records), None, Consistency::Bsp)
+        .unwrap();
+    for (found, expected) in solution(&run).iter().zip(&expected) {
+        assert!((found - expected).abs() <= NEAR * expected.abs().max(1.0), "{found}, {expected}");
+    }
+    let numbers = dense(5, 200, true);
+    let settings = "optimizer=svrg standardize=false learning_rate=50";
+    let error = train("linear", settings, tasks(&numbers), None, Consistency::Bsp).err().unwrap();
+    assert!(matches!(error, Error::Diverged { rate: 50.0, .. }), "{error}");
+}
+
+#[test]
 fn owlqn_leaves_no_slope_but_that_of_the_corners() {
     let records = dense(8, 200, false);
     for (l1, l2) in [(2.0, 0.0), (20.0, 0.0), (8.0, 3.0)] {
@@ -152,6 +170,7 @@ fn the_bytes_are_the_same_for_any_number_of_partitions_and_in_every_run() {
         ("lr", "optimizer=owlqn l1=0.8"),
         ("softmax", "optimizer=lbfgs l2=1 normalize=l2"),
         ("svm", "optimizer=gd loss=squared_hinge class_weights=balanced"),
+        ("lr", "optimizer=svrg l2=1"),
     ] {
         let bytes = |partition_count| {
             let data = [(1, 10), (2, 7), (3, 3)].map(|(seed, count)| clicks(seed, count, 20)).to_vec();
@@ -237,6 +256,7 @@ fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
         ("lr", "optimizer=owlqn", "give l1 > 0"),
         ("lr", "optimizer=lbfgs l1=1", "take owlqn"),
         ("lr", "optimizer=gd l1=1", "take owlqn"),
+        ("lr", "optimizer=svrg l1=1", "take owlqn"),
         ("svm", "optimizer=lbfgs", "squared_hinge"),
         ("lr", "optimizer=lbfgs epochs=3", "max_iterations"),
         ("lr", "optimizer=lbfgs schedule=inverse_time", "line search"),
