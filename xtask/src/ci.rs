@@ -28,6 +28,7 @@ const FUZZ_SECONDS_SLOW: u64 = 60;
 const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("own_format", Some("train lr --data examples/days.weather --model target/own_format --overwrite")),
     ("own_function", Some("")),
+    ("wasm_function", Some("")),
     ("function_speed", None),
     ("keep_speed", None),
     ("lane_speed", None),
