@@ -104,6 +104,7 @@ pub(crate) trait Pulling: Send + Sync {
 /// A push function with its argument.
 pub(crate) trait Pushing: Send + Sync {
     fn tries_first(&self) -> bool;
+    fn overwrites(&self) -> bool;
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault>;
 }
 
@@ -163,6 +164,10 @@ impl<F: PullFunction> Pulling for Bound<F, F::Argument> {
 impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
     fn tries_first(&self) -> bool {
         self.function.tries_first()
+    }
+
+    fn overwrites(&self) -> bool {
+        self.function.overwrites()
     }
 
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault> {
@@ -229,6 +234,8 @@ pub(crate) struct Program {
 /// One function of a program.
 pub(crate) struct Step {
     pub(crate) pushing: Box<dyn Pushing>,
+    /// Whether it writes all of its rows without looking at what they held.
+    pub(crate) overwrites: bool,
     pub(crate) name: String,
     /// Places in [`Program::rows`].
     pub(crate) from: Vec<usize>,
@@ -286,6 +293,7 @@ impl Step {
         let pushing = guarded(|| function.bind(&call.argument, &shape))?;
         let places = |named: &[u32]| named.iter().map(|row| rows.partition_point(|r| r < row)).collect();
         Ok(Self {
+            overwrites: pushing.overwrites(),
             pushing,
             name: call.name.clone(),
             from: places(&call.from),
