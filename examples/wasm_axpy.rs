@@ -30,6 +30,12 @@ pub extern "C" fn arguments() -> i32 {
     1
 }
 
+/// Whether all that is written is written without looking at what was there.
+#[unsafe(export_name = "overwrites:rust_axpy")]
+pub extern "C" fn overwrites() -> i32 {
+    1
+}
+
 /// A block of columns. 0: it went well.
 ///
 /// # Safety

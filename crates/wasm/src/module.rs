@@ -41,6 +41,8 @@ pub(crate) struct Facts {
     /// Numbers in the argument.
     pub(crate) arguments: Option<Count>,
     pub(crate) tries_first: bool,
+    /// Whether it writes all of its rows without looking at what they held.
+    pub(crate) overwrites: bool,
     /// For which element types there is code.
     pub(crate) types: [bool; 3],
     /// Whether the answer is made of the last part by code.
@@ -178,7 +180,8 @@ impl Reader<'_> {
             reads: self.needed("reads", name)?,
             writes: writes.map_or_else(|| self.needed("writes", name), Ok)?,
             arguments: self.count("arguments", name)?,
-            tries_first: self.number("tries_first", name)?.is_some_and(|tries| tries != 0),
+            tries_first: self.truth("tries_first", name)?,
+            overwrites: self.truth("overwrites", name)?,
             types,
             answers,
         })
@@ -205,6 +208,10 @@ impl Reader<'_> {
         let function: TypedFunc<(), i32> = self.sandbox.function(&export)?;
         let number = self.sandbox.call(&export, &function, 0, ());
         number.map(Some).map_err(|fault| Error::export(&export, fault.to_string(), "a number"))
+    }
+
+    fn truth(&mut self, word: &str, name: &str) -> Result<bool, Error> {
+        Ok(self.number(word, name)?.is_some_and(|number| number != 0))
     }
 
     /// A number of rows: n, or -n for n or more.

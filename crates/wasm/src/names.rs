@@ -10,7 +10,7 @@
 //! | `merge:NAME` | `(left, left_bytes, right, right_bytes, argument, argument_count) -> part i64` |
 //! | `answer:NAME` | `(part, part_bytes, argument, argument_count) -> doubles i64` |
 //! | `reads:NAME`, `writes:NAME`, `arguments:NAME` | `() -> count` |
-//! | `version:NAME`, `tries_first:NAME` | `() -> i32` |
+//! | `version:NAME`, `tries_first:NAME`, `overwrites:NAME` | `() -> i32` |
 
 use matrix::ElementType;
 
@@ -71,7 +71,8 @@ impl Kind {
 }
 
 /// Exports with a name behind the word and no type.
-const OF_FUNCTIONS: [&str; 7] = ["merge", "answer", "reads", "writes", "arguments", "version", "tries_first"];
+const OF_FUNCTIONS: [&str; 8] =
+    ["merge", "answer", "reads", "writes", "arguments", "version", "tries_first", "overwrites"];
 
 /// Longest name of a function, in bytes.
 const NAME_BYTES: usize = 64;

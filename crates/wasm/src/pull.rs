@@ -5,6 +5,8 @@
 //! `merge` must be associative for the answer to be the same for every cut; sums of floating-point numbers are not, for
 //! them there is [`crate::sum`].
 
+use std::iter;
+
 use bytemuck::Pod;
 use matrix::function::data::Data;
 use matrix::function::{Columns, Count, Shape};
@@ -116,7 +118,7 @@ impl Ready {
         let (at_argument, at_from) = (area + at_argument, area + at_from);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
-        put_rows(memory, at_from, rows);
+        put_rows(memory, at_from, rows.iter().copied());
         let arguments =
             (at_from as u32, rows.len() as u32, len as u32, start, at_argument as u32, argument.len() as u32);
         let what = Kind::Read.word();
@@ -134,8 +136,8 @@ impl Ready {
         let (at_argument, at_left, at_right) = (area + at_argument, area + at_left, area + at_right);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
-        put_rows(memory, at_left, &[&left.0[..]]);
-        put_rows(memory, at_right, &[&right.0[..]]);
+        put_rows(memory, at_left, iter::once(&left.0[..]));
+        put_rows(memory, at_right, iter::once(&right.0[..]));
         let arguments = (
             at_left as u32,
             left.0.len() as u32,
@@ -158,7 +160,7 @@ impl Ready {
         let (at_argument, at_part) = (area + at_argument, area + at_part);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
-        put_rows(memory, at_part, &[&part.0[..]]);
+        put_rows(memory, at_part, iter::once(&part.0[..]));
         let arguments = (at_part as u32, part.0.len() as u32, at_argument as u32, argument.len() as u32);
         let place = self.sandbox.call("answer", answer, BLOCK_COLUMNS as usize, arguments)?;
         doubles("answer", self.sandbox.named("answer", place)?)

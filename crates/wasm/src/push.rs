@@ -1,13 +1,18 @@
 //! Push functions of a module: the rows of a block go into its memory, `change` runs, the rows to write come back.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 use matrix::function::{Block, Count, Shape, TypedBlock};
 use matrix::{FunctionFault, PushFunction};
 use wasmtime::TypedFunc;
 
 use crate::module::Facts;
-use crate::names::{ChangeArguments, Kind, TYPES, place};
+use crate::names::{ChangeArguments, Kind, place};
 use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
+
+/// Columns that go into the module together: a few rows of them, and their copies, lie in the first cache.
+const CHUNK: usize = 4096;
 
 /// A push function of a module. The argument is a list of numbers.
 pub struct WasmPush {
@@ -43,19 +48,29 @@ impl WasmPush {
         if len == 0 {
             return Ok(());
         }
-        self.pool.with(|| self.ready(), |ready| ready.change(&self.facts.name, argument, block, element))
+        self.pool.with(
+            || self.ready(),
+            |ready| {
+                (0..len).step_by(CHUNK).try_for_each(|start| {
+                    let columns = start..len.min(start + CHUNK);
+                    ready.change(&self.facts, argument, block, columns, element)
+                })
+            },
+        )
     }
 }
 
 impl Ready {
+    /// Changes some columns of a block.
     fn change<E: Pod>(
         &mut self,
-        name: &str,
+        facts: &Facts,
         argument: &[f64],
         block: &mut TypedBlock<'_, E>,
+        columns: Range<usize>,
         element: usize,
     ) -> Result<(), FunctionFault> {
-        let len = block.len();
+        let len = columns.len();
         let row_bytes = len * size_of::<E>();
         let mut layout = Layout::default();
         let at_argument = layout.place(size_of_val(argument));
@@ -65,25 +80,27 @@ impl Ready {
         let (at_argument, at_from, at_into) = (area + at_argument, area + at_from, area + at_into);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
-        put_rows(memory, at_from, &block.from);
-        put_rows(memory, at_into, &block.into);
+        put_rows(memory, at_from, block.from.iter().map(|row| &row[columns.clone()]));
+        if !facts.overwrites {
+            put_rows(memory, at_into, block.into.iter().map(|row| &row[columns.clone()]));
+        }
         let arguments = (
             at_from as u32,
             block.from.len() as u32,
             at_into as u32,
             block.into.len() as u32,
             len as u32,
-            block.start,
+            block.start + columns.start as u64,
             at_argument as u32,
             argument.len() as u32,
         );
         let what = Kind::Change.word();
-        let change = self.change[element].as_ref().ok_or_else(|| no_code(name, TYPES[element].1))?;
+        let change = self.change[element].as_ref().ok_or_else(|| facts.no_code(element))?;
         let status = self.sandbox.call(what, change, len, arguments)?;
         check_status(what, status)?;
         let memory = self.sandbox.bytes();
         for (row, bytes) in block.into.iter_mut().zip(memory[at_into..].chunks_exact(row_bytes)) {
-            bytemuck::cast_slice_mut(row).copy_from_slice(bytes);
+            bytemuck::cast_slice_mut(&mut row[columns.clone()]).copy_from_slice(bytes);
         }
         Ok(())
     }
@@ -95,7 +112,7 @@ pub(crate) fn put_argument(memory: &mut [u8], at: usize, argument: &[f64]) {
 }
 
 /// Puts rows one behind another.
-pub(crate) fn put_rows<E: Pod>(memory: &mut [u8], at: usize, rows: &[impl std::ops::Deref<Target = [E]>]) {
+pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iterator<Item = &'a [E]>) {
     let mut rest = &mut memory[at..];
     for row in rows {
         let bytes: &[u8] = bytemuck::cast_slice(row);
@@ -135,6 +152,10 @@ impl PushFunction for WasmPush {
 
     fn tries_first(&self) -> bool {
         self.facts.tries_first
+    }
+
+    fn overwrites(&self) -> bool {
+        self.facts.overwrites
     }
 
     fn change(&self, argument: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {

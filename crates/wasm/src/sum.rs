@@ -57,7 +57,7 @@ impl Ready {
         let (at_argument, at_from, at_terms) = (area + at_argument, area + at_from, area + at_terms);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
-        put_rows(memory, at_from, rows);
+        put_rows(memory, at_from, rows.iter().copied());
         let arguments = (
             at_from as u32,
             rows.len() as u32,

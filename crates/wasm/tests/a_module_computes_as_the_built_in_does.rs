@@ -98,6 +98,17 @@ fn axpy_of_doubles_has_the_bytes_of_the_built_in() {
 }
 
 #[test]
+fn axpy_in_singles_has_the_bytes_of_a_plain_loop() {
+    let mut agent = agent_of(&module(AXPY), ElementType::F32, 2);
+    let [x, y] = [0.1, 0.2].map(|seed| numbers(seed).iter().map(|x| *x as f32).collect::<Vec<_>>());
+    fill(&mut agent, 0, Values::F32(&x));
+    fill(&mut agent, 1, Values::F32(&y));
+    change(&mut agent, "wat_axpy_singles", &[0, 1], &[1], &[0.3]).expect("rows that fit");
+    let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 0.3f32 * x + y).collect();
+    assert_eq!(f32_row(&mut agent, 1), expected);
+}
+
+#[test]
 fn several_functions_of_a_module_and_built_ins_run_in_one_visit() {
     let mut agent = agent_of(&module(AXPY), ElementType::F64, 2);
     fill(&mut agent, 0, Values::F64(&numbers(0.1)));
