@@ -2,6 +2,7 @@
 //! of JSON.
 
 mod ahead;
+mod functions;
 mod machinery;
 mod parse;
 mod relay;
@@ -23,6 +24,9 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     let value = match words.as_slice() {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
+        ["functions"] => functions::run()?,
+        #[cfg(feature = "wasm")]
+        ["module"] => functions::module()?,
         ["wire"] => wire::run()?,
         ["ahead", consistency, prefetch, delay_ms, file] => {
             ahead::run(consistency, prefetch, delay_ms, Path::new(file))?
