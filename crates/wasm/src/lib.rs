@@ -9,7 +9,7 @@
 //! | [`names`] | the exports of the interface |
 //! | [`module`] | [`load`]: from bytes to functions, and everything that can be wrong with a file |
 //! | [`limits`] | what a module may take |
-//! | [`sandbox`] | an instance, the part of its memory that is ours, calls with a budget; the pool of them |
+//! | `sandbox` | an instance, the part of its memory that is ours, calls with a budget; the pool of them |
 //! | [`push`], [`pull`], [`sum`] | the three kinds of functions |
 //! | [`upload`] | files that travel with a job, the table that they make |
 //!
@@ -26,7 +26,7 @@ pub mod module;
 pub mod names;
 pub mod pull;
 pub mod push;
-pub mod sandbox;
+mod sandbox;
 pub mod sum;
 pub mod upload;
 
