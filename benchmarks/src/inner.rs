@@ -6,6 +6,7 @@ mod functions;
 mod machinery;
 mod parse;
 mod relay;
+mod served;
 mod wire;
 
 use std::path::Path;
@@ -24,8 +25,11 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     let value = match words.as_slice() {
         ["parse", file] => parse::run(Path::new(file))?,
         ["machinery", kind, file] => machinery::run(kind, Path::new(file))?,
-        ["wire"] => wire::run()?,
         ["functions"] => functions::run()?,
+        #[cfg(feature = "wasm")]
+        ["module"] => functions::module()?,
+        ["wire"] => wire::run()?,
+        ["served"] => served::run()?,
         ["ahead", consistency, prefetch, delay_ms, file] => {
             ahead::run(consistency, prefetch, delay_ms, Path::new(file))?
         }

@@ -102,6 +102,29 @@ pub(crate) const WORKS: &[Work] = &[
         run: micro::machinery,
     },
     Work {
+        name: "functions",
+        title: "in process: dot and axpy of 10M f32 rows, as a share of reading; five maps in one visit; peer: five visits",
+        bars: &[
+            Bar::at_least("dot", "of reading", 0.5, 0.8),
+            Bar::at_least("axpy", "of reading", 0.5, 0.8),
+            Bar::ratio("fused", 0.4, 0.4),
+        ],
+        run: micro::functions,
+    },
+    Work {
+        name: "functions_served",
+        title: "dot and axpy of 10M f32 rows on one server process, one lane, as a share of reading",
+        bars: &[Bar::at_least("dot", "of reading", 0.5, 0.8), Bar::at_least("axpy", "of reading", 0.5, 0.8)],
+        run: micro::functions_served,
+    },
+    #[cfg(feature = "wasm")]
+    Work {
+        name: "module",
+        title: "axpy as a WebAssembly module, rows of 100k f32, in doubles and in singles; peer: the built-in",
+        bars: &[Bar::ratio("twin", 4.0, 1.5), Bar::ratio("singles", 4.0, 1.5)],
+        run: micro::module,
+    },
+    Work {
         name: "wire",
         title: "pulls and pushes between processes on loopback; peers: a raw stream, a raw round trip",
         bars: &[

@@ -40,6 +40,7 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
         ),
     ),
     ("own_function", Some("")),
+    ("wasm_function", Some("")),
     ("function_speed", None),
     ("keep_speed", None),
     ("lane_speed", None),

@@ -1,66 +1,133 @@
-//! Functions on one server process beside the memory of the machine: `dot` and `axpy` of rows of ten million `f32`, against a
-//! loop in this process that only reads. One thread each; the rounds alternate, and a busy machine costs both.
+//! What PS functions cost in one process, on one thread: dot and axpy beside the speed at which the machine reads memory, a
+//! program beside its functions one by one, and a WebAssembly axpy beside the built-in one.
 
-use anyhow::Result;
-use matrix::{Consistency, ElementType, MatrixId, Values, VectorPool};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use matrix::function::map::{Clip, Map, Scalar};
+use matrix::function::zip::Axpy;
+use matrix::{
+    Agent as _, Consistency, ElementType, FunctionCall, FunctionTable, LocalAgent, LocalConfig, LocalStore,
+    MatrixId, ServerVector, VectorPool,
+};
 use serde_json::{Value, json};
-use worker::RemoteAgent;
 
-use super::wire::{Other, median, open_job, timed};
+use crate::race::median;
 
+/// Columns of the long rows.
 const COLUMNS: u64 = 10_000_000;
-const ROUNDS: usize = 11;
 const PARTITIONS: u32 = 8;
-/// Bytes of a row.
-const ROW_BYTES: u64 = COLUMNS * 4;
+const ROUNDS: usize = 15;
+const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
-/// Gigabytes a second: of the rows that a `dot` reads, of those that an `axpy` reads and writes, and of a loop that reads.
-pub(super) fn run() -> Result<Value> {
-    let server = [Other::start("wire-server")?];
-    let spec = VectorPool::spec("v", ElementType::F32, 2, COLUMNS, PARTITIONS, Consistency::Asp);
-    let layout = open_job(1, &server, vec![spec.clone()], 1)?;
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
-    let pool = VectorPool::new(MatrixId(0), &spec)?;
-    let (mut x, mut y) = (pool.create(&mut agent)?, pool.create(&mut agent)?);
-    let values: Vec<f32> = (0..COLUMNS).map(|i| (i % 1000) as f32 / 1000.0).collect();
-    x.put(&mut agent, Values::F32(&values))?;
-    y.put(&mut agent, Values::F32(&values))?;
-    // As many bytes as two rows.
-    let read = vec![1u64; values.len()];
-    let (mut reads, mut dots, mut axpys) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut dot_ratios, mut axpy_ratios) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        let gigabytes = |bytes: u64, seconds: f64| bytes as f64 / seconds / 1e9;
-        let reading = timed(|| {
-            std::hint::black_box(sum(&read));
-            Ok(())
-        })?;
-        let rate = gigabytes(2 * ROW_BYTES, reading);
-        let dot = gigabytes(2 * ROW_BYTES, timed(|| Ok(x.dot(&mut agent, &y).map(drop)?))?);
-        let axpy = gigabytes(3 * ROW_BYTES, timed(|| Ok(y.axpy(&mut agent, 1e-3, &x)?))?);
-        dot_ratios.push(dot / rate);
-        axpy_ratios.push(axpy / rate);
-        reads.push(rate);
-        dots.push(dot);
-        axpys.push(axpy);
-    }
-    Ok(json!({
-        "read_gb_s": median(reads),
-        "dot_gb_s": median(dots),
-        "axpy_gb_s": median(axpys),
-        "dot_of_read": median(dot_ratios),
-        "axpy_of_read": median(axpy_ratios),
-    }))
+/// Two vectors and who reaches them.
+struct Vectors {
+    agent: LocalAgent,
+    matrix: MatrixId,
+    x: ServerVector,
+    y: ServerVector,
 }
 
-/// Reads all of it.
-fn sum(data: &[u64]) -> u64 {
-    let (chunks, _) = data.as_chunks::<32>();
+impl Vectors {
+    fn new(functions: FunctionTable, columns: u64, partitions: u32) -> Result<Self> {
+        let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
+        let mut store = LocalStore::with_functions(config, functions);
+        let spec = VectorPool::spec("v", ElementType::F32, 2, columns, partitions, Consistency::Asp);
+        let matrix = store.create(spec.clone())?;
+        let mut agent = Arc::new(store).agent(0);
+        let pool = VectorPool::new(matrix, &spec)?;
+        let (mut x, mut y) = (pool.create(&mut agent)?, pool.create(&mut agent)?);
+        x.set(&mut agent, 0.25)?;
+        y.set(&mut agent, 0.5)?;
+        Ok(Self { agent, matrix, x, y })
+    }
+
+    fn push(&mut self, calls: &[FunctionCall]) -> Result<()> {
+        Ok(self.agent.push_function(self.matrix, calls)?)
+    }
+}
+
+/// Seconds of each run.
+fn seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    run()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Reads as many bytes as two rows have.
+fn read(data: &[u64]) {
     let mut sums = [0u64; 32];
-    for chunk in chunks {
+    for chunk in data.as_chunks::<32>().0 {
         for (sum, x) in sums.iter_mut().zip(chunk) {
             *sum ^= *x;
         }
     }
-    sums.iter().fold(0, |all, sum| all ^ sum)
+    std::hint::black_box(sums);
+}
+
+/// `dot` and `axpy`: bytes of the rows named (axpy: two read, one written) a second, as a share of those that reading alone
+/// reaches. `fused`: seconds of one visit and of five.
+pub(super) fn run() -> Result<Value> {
+    let mut v = Vectors::new(FunctionTable::builtin(), COLUMNS, PARTITIONS)?;
+    let data = vec![1u64; COLUMNS as usize];
+    let (from, into) = (v.x.row()?, v.y.row()?);
+    let axpy = [FunctionCall::push(&Axpy, &[from, into], &[into], &1e-9)];
+    let maps = [
+        FunctionCall::push(&Scalar::Add, &[into], &[into], &1.5),
+        FunctionCall::push(&Map::Abs, &[into], &[into], &()),
+        FunctionCall::push(&Scalar::Mul, &[into], &[into], &0.5),
+        FunctionCall::push(&Clip, &[into], &[into], &(-2.0, 2.0)),
+        FunctionCall::push(&Map::Negate, &[into], &[into], &()),
+    ];
+    let (mut dots, mut axpys, mut together, mut apart) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let reading = seconds(|| {
+            read(&data);
+            Ok(())
+        })?;
+        dots.push(reading / seconds(|| Ok(v.y.dot(&mut v.agent, &v.x).map(drop)?))?);
+        axpys.push(1.5 * reading / seconds(|| v.push(&axpy))?);
+        together.push(seconds(|| v.push(&maps))?);
+        apart.push(seconds(|| maps.iter().try_for_each(|map| v.push(std::slice::from_ref(map))))?);
+    }
+    let share = |values: &[f64]| median(values).context("there are rounds");
+    Ok(json!({
+        "dot": share(&dots)?,
+        "axpy": share(&axpys)?,
+        "fused": pair(&together, &apart)?,
+    }))
+}
+
+/// Medians of ours and the peer's, and of their ratios.
+fn pair(ours: &[f64], peer: &[f64]) -> Result<[f64; 3]> {
+    let ratios: Vec<f64> = ours.iter().zip(peer).map(|(ours, peer)| ours / peer).collect();
+    let of = |values: &[f64]| median(values).context("there are rounds");
+    Ok([of(ours)?, of(peer)?, of(&ratios)?])
+}
+
+/// Seconds of WebAssembly axpys (`examples/axpy.wat`) and of the built-in, on short rows: the twin of the same bytes, and the
+/// one that computes in singles.
+#[cfg(feature = "wasm")]
+pub(super) fn module() -> Result<Value> {
+    const SHORT: u64 = 100_000;
+    const CALLS: usize = 400;
+    let text = include_str!("../../../examples/axpy.wat");
+    let mut functions = FunctionTable::builtin();
+    wasm::load(&wat::parse_str(text)?, &wasm::Limits::default())?.register(&mut functions)?;
+    let mut v = Vectors::new(functions, SHORT, 1)?;
+    let (from, into) = (v.x.row()?, v.y.row()?);
+    let built_in = [FunctionCall::push(&Axpy, &[from, into], &[into], &1e-9)];
+    let argument = matrix::function::pack(&vec![1e-9f64]);
+    let call = |name: &str| {
+        [FunctionCall { name: name.to_owned(), argument: argument.clone(), ..built_in[0].clone() }]
+    };
+    let (twin, singles) = (call("wat_axpy"), call("wat_axpy_singles"));
+    let (mut of_twin, mut of_singles, mut of_built_in) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..CALLS {
+        of_twin.push(seconds(|| v.push(&twin))?);
+        of_built_in.push(seconds(|| v.push(&built_in))?);
+        of_singles.push(seconds(|| v.push(&singles))?);
+    }
+    Ok(json!({"twin": pair(&of_twin, &of_built_in)?, "singles": pair(&of_singles, &of_built_in)?}))
 }

@@ -44,3 +44,37 @@ pub(super) fn machinery(context: &Context) -> Result<Figures> {
         ("dense_ratio", Figure::ours(median(&dense).unwrap_or(f64::NAN))),
     ]))
 }
+
+/// Functions at the partitions, of one process.
+pub(super) fn functions(_context: &Context) -> Result<Figures> {
+    let value = process::inner(Cores::One, &arguments(["functions"]))?;
+    let number = |name: &str| value[name].as_f64().with_context(|| format!("functions gave no {name}"));
+    Ok(Figures::from([
+        ("dot", Figure::ours(number("dot")?)),
+        ("axpy", Figure::ours(number("axpy")?)),
+        ("fused", beside(&value["fused"])?),
+    ]))
+}
+
+/// Functions at a server.
+pub(super) fn functions_served(_context: &Context) -> Result<Figures> {
+    let value = process::inner(Cores::Two, &arguments(["served"]))?;
+    let number = |name: &str| value[name].as_f64().with_context(|| format!("served gave no {name}"));
+    Ok(Figures::from([
+        ("dot", Figure::ours(number("dot_of_read")?)),
+        ("axpy", Figure::ours(number("axpy_of_read")?)),
+    ]))
+}
+
+/// A function in WebAssembly beside its built-in twin.
+#[cfg(feature = "wasm")]
+pub(super) fn module(_context: &Context) -> Result<Figures> {
+    let value = process::inner(Cores::One, &arguments(["module"]))?;
+    Ok(Figures::from([("twin", beside(&value["twin"])?), ("singles", beside(&value["singles"])?)]))
+}
+
+/// Ours, the peer's and the median of their ratios.
+fn beside(value: &serde_json::Value) -> Result<Figure> {
+    let part = |i: usize| value[i].as_f64().context("a figure lacks a number");
+    Ok(Figure { ours: part(0)?, peer: Some(part(1)?), ratio: Some(part(2)?) })
+}

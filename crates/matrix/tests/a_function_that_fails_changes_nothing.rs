@@ -149,6 +149,29 @@ fn push<F: PushFunction>(
     agent.push_function(M, &[FunctionCall::push(f, from, into, a)])
 }
 
+/// A row that functions change in place is somewhere else in between: others must find it, and a fault must bring it back.
+#[test]
+fn a_row_that_is_changed_in_place_is_what_others_read() {
+    let mut agent = agent();
+    let program = [
+        FunctionCall::push(&Map::Negate, &[0], &[0], &()),
+        FunctionCall::push(&Copy, &[0], &[1], &()),
+        FunctionCall::push(&Scalar::Add, &[0], &[0], &5.0),
+        FunctionCall::push(&Scalar::Mul, &[1], &[1], &3.0),
+        FunctionCall::push(&Zip::Sub, &[1, 0], &[0], &()),
+    ];
+    agent.push_function(M, &program).unwrap();
+    // 2 -> -2; -2 copied; -2 + 5 = 3; -2 * 3 = -6; -6 - 3 = -9.
+    assert_eq!(row(&mut agent, 0), vec![-9.0; COLUMNS as usize]);
+    assert_eq!(row(&mut agent, 1), vec![-6.0; COLUMNS as usize]);
+    let late = FunctionCall::push(&LATE, &[], &[2], &1.0);
+    let failing = [program[0].clone(), late];
+    fault(agent.push_function(M, &failing));
+    let rows = row(&mut agent, 0);
+    let half = COLUMNS as usize / 2;
+    assert_eq!(rows[half..], vec![-9.0; half], "the partition of the fault is as it was");
+}
+
 #[test]
 fn an_unknown_name_is_told_with_the_nearest() {
     let mut agent = agent();

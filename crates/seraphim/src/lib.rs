@@ -25,5 +25,9 @@ pub mod progress;
 pub mod report;
 pub mod run;
 
+/// PS functions as WebAssembly modules; `wasm::upload` makes the table of a job from files.
+#[cfg(feature = "wasm")]
+pub use wasm;
+
 pub use error::Error;
 pub use exit::Exit;

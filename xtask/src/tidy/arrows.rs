@@ -9,15 +9,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("math", &[]),
     ("data", &["math"]),
     ("matrix", &["math"]),
+    // Alone knows wasmtime, so that everything else builds without it.
+    ("wasm", &["matrix"]),
     ("rpc", &["math", "matrix"]),
     ("control", &["math", "matrix", "rpc"]),
     ("algo", &["math", "data", "matrix"]),
     ("server", &["math", "matrix", "rpc", "control"]),
     ("master", &["math", "matrix", "rpc", "control"]),
     ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
-    ("seraphim", &["math", "data", "matrix", "algo", "rpc", "control", "server", "master", "worker"]),
+    ("seraphim", &["math", "data", "matrix", "wasm", "algo", "rpc", "control", "server", "master", "worker"]),
     ("python", &["data", "matrix", "algo", "seraphim"]),
-    ("benchmarks", &["math", "data", "matrix", "algo", "rpc", "server", "worker", "seraphim"]),
+    ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
     ("xtask", &[]),
 ];
 

@@ -17,10 +17,13 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Packages that may stand in several versions, with the reason. Remove a row when it is no longer needed.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("cpufeatures", "sha2 (wasmtime) is a generation behind chacha20 (proptest), which is for tests only"),
     ("embedded-io", "postcard names two generations of its readers for small devices"),
+    ("foldhash", "petgraph (prost-build) is a generation behind wasmtime; build time only"),
     ("getrandom", "ahash and const-random (arrow), proptest's rand and tempfile follow three generations"),
     ("hashbrown", "petgraph (prost-build) is a generation behind indexmap and parquet; build time only"),
     ("syn", "derive macros of serde, clap and thiserror are between two generations; build time only"),
+    ("unicode-width", "miette (protox) is a generation behind wat; build time and tests only"),
 ];
 
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

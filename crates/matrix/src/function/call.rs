@@ -110,6 +110,7 @@ pub(crate) trait Pulling: Send + Sync {
 /// A push function with its argument.
 pub(crate) trait Pushing: Send + Sync {
     fn tries_first(&self) -> bool;
+    fn overwrites(&self) -> bool;
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault>;
 }
 
@@ -183,6 +184,10 @@ impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
         self.function.tries_first()
     }
 
+    fn overwrites(&self) -> bool {
+        self.function.overwrites()
+    }
+
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         self.function.change(&self.argument, block)
     }
@@ -247,6 +252,8 @@ pub(crate) struct Program {
 /// One function of a program.
 pub(crate) struct Step {
     pub(crate) pushing: Box<dyn Pushing>,
+    /// Whether it writes all of its rows without looking at what they held.
+    pub(crate) overwrites: bool,
     pub(crate) name: String,
     /// Places in [`Program::rows`].
     pub(crate) from: Vec<usize>,
@@ -304,6 +311,7 @@ impl Step {
         let pushing = guarded(|| function.bind(&call.argument, &shape))?;
         let places = |named: &[u32]| named.iter().map(|row| rows.partition_point(|r| r < row)).collect();
         Ok(Self {
+            overwrites: pushing.overwrites(),
             pushing,
             name: call.name.clone(),
             from: places(&call.from),

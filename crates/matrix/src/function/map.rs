@@ -94,6 +94,10 @@ impl PushFunction for Map {
         matches!(self, Map::Log | Map::Log1p | Map::Sqrt | Map::Exp | Map::Expm1)
     }
 
+    fn overwrites(&self) -> bool {
+        true
+    }
+
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
         if let Block::I64(block) = block {
             match self {
@@ -211,6 +215,10 @@ impl PushFunction for Scalar {
         *self == Scalar::Power
     }
 
+    fn overwrites(&self) -> bool {
+        true
+    }
+
     fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         match block {
             Block::F32(block) => self.change_floats(*a, block),
@@ -285,6 +293,10 @@ impl PushFunction for Clip {
         super::floats_only(shape)?;
         check_real("low", *low, |low| low <= *high, "a finite number, not above high")?;
         check_real("high", *high, |_| true, "a finite number")
+    }
+
+    fn overwrites(&self) -> bool {
+        true
     }
 
     fn change(&self, (low, high): &(f64, f64), block: &mut Block<'_>) -> Result<(), FunctionFault> {

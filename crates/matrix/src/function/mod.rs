@@ -165,6 +165,12 @@ pub trait PushFunction: Send + Sync + 'static {
         false
     }
 
+    /// Whether it writes every value of the rows to write without looking at what they held. Then it may be given others
+    /// there, which saves a copy when the rows are also read.
+    fn overwrites(&self) -> bool {
+        false
+    }
+
     /// What of the argument these columns need, when that is less than all.
     fn split(&self, _argument: &Self::Argument, _columns: Range<u64>) -> Option<Self::Argument> {
         None

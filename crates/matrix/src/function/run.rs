@@ -4,6 +4,7 @@
 //! changed, what its written rows hold is kept, so that everything can be put back when a later block, or the code of
 //! a user, fails.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,14 +70,18 @@ pub(crate) fn carry_out<E: Ruled>(
     let mut at_step = 0;
     let mut changed = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut aliased = Vec::new();
+        let mut buffers = Buffers::new();
         for block in blocks(len) {
             program.written.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
             changed = block.end;
             for (i, step) in program.steps.iter().enumerate() {
                 at_step = i;
-                run_step(step, &mut rows, start, block.clone(), &mut aliased)?;
+                if !run_in_place(step, &mut rows, start, block.clone(), &mut buffers)? {
+                    buffers.bring_back(&mut rows, block.clone());
+                    run_step(step, &mut rows, start, block.clone(), &mut buffers.aliased)?;
+                }
             }
+            buffers.bring_back(&mut rows, block.clone());
             if mode == Mode::Try {
                 put_back(&program.written, &mut rows, block.clone(), kept);
                 kept.clear();
@@ -129,6 +134,67 @@ fn put_back<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<u
     }
 }
 
+/// What blocks need beside the rows, used again from block to block.
+struct Buffers<E> {
+    /// Copies of rows that are both read and written.
+    aliased: Vec<E>,
+    /// A row that steps change in place goes to and fro between its place in the table and here: no copy a step.
+    away: Vec<E>,
+    /// The row whose block is in `away`, not in the table.
+    away_row: Option<usize>,
+}
+
+impl<E: Element> Buffers<E> {
+    fn new() -> Self {
+        Self { aliased: Vec::new(), away: Vec::new(), away_row: None }
+    }
+
+    /// Puts the block that is away back into the table.
+    fn bring_back(&mut self, rows: &mut [&mut [E]], block: Range<usize>) {
+        if let Some(row) = self.away_row.take() {
+            let len = block.len();
+            rows[row][block].copy_from_slice(&self.away[..len]);
+        }
+    }
+}
+
+/// Runs a step on a block if it changes one row in place and overwrites all of it: from where the row is to where it is not.
+/// Otherwise, or when another row is away, nothing happens and the answer is false.
+fn run_in_place<E: Blocked>(
+    step: &Step,
+    rows: &mut [&mut [E]],
+    start: u64,
+    block: Range<usize>,
+    buffers: &mut Buffers<E>,
+) -> Result<bool, FunctionFault> {
+    let [row] = step.into[..] else { return Ok(false) };
+    let other_away = buffers.away_row.is_some_and(|away| away != row);
+    if other_away || !step.overwrites || !step.from.contains(&row) {
+        return Ok(false);
+    }
+    if buffers.away.len() < block.len() {
+        buffers.away.resize(block.len(), E::ZERO);
+    }
+    let (before, rest) = rows.split_at_mut(row);
+    let (own, behind) = rest.split_first_mut().expect("a step has rows of its program");
+    let home = &mut own[block.clone()];
+    let away = &mut buffers.away[..block.len()];
+    let is_away = buffers.away_row.is_some();
+    let (current, next) = if is_away { (away, home) } else { (home, away) };
+    let of = |from: &usize| match from.cmp(&row) {
+        Ordering::Less => &before[*from][block.clone()],
+        Ordering::Equal => &*current,
+        Ordering::Greater => &behind[*from - row - 1][block.clone()],
+    };
+    let from = step.from.iter().map(of).collect();
+    change(
+        step,
+        TypedBlock { start: start + block.start as u64, from, into: vec![next], into_rows: &step.into_rows },
+    )?;
+    buffers.away_row = if is_away { None } else { Some(row) };
+    Ok(true)
+}
+
 /// Runs a step on a block. `aliased` is a buffer: rows that are both read and written are read from a copy.
 fn run_step<E: Blocked>(
     step: &Step,
@@ -154,7 +220,11 @@ fn run_step<E: Blocked>(
             None => copies.next().expect("every row that is also written was copied"),
         })
         .collect();
-    let typed = TypedBlock { start: start + block.start as u64, from, into, into_rows: &step.into_rows };
+    change(step, TypedBlock { start: start + block.start as u64, from, into, into_rows: &step.into_rows })
+}
+
+/// Calls the function of a step.
+fn change<E: Blocked>(step: &Step, typed: TypedBlock<'_, E>) -> Result<(), FunctionFault> {
     let mut view = E::block(typed);
     step.pushing.change(&mut view)?;
     match E::typed(view) {

@@ -61,6 +61,10 @@ impl PushFunction for Zip {
         *self == Zip::Div
     }
 
+    fn overwrites(&self) -> bool {
+        true
+    }
+
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
         if let Block::I64(block) = block {
             let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
@@ -111,6 +115,10 @@ impl PushFunction for Axpy {
     fn check(&self, a: &f64, shape: &Shape) -> Result<(), FunctionFault> {
         floats_only(shape)?;
         check_real("a", *a, |_| true, "a finite number")
+    }
+
+    fn overwrites(&self) -> bool {
+        true
     }
 
     fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {

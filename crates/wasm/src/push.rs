@@ -1,0 +1,169 @@
+//! Push functions of a module: the rows of a block go into its memory, `change` runs, the rows to write come back.
+
+use std::ops::Range;
+
+use bytemuck::Pod;
+use matrix::function::{Block, Count, Shape, TypedBlock};
+use matrix::{FunctionFault, PushFunction};
+use wasmtime::TypedFunc;
+
+use crate::module::Facts;
+use crate::names::{ChangeArguments, Kind, place};
+use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
+
+/// Columns that go into the module together: a few rows of them, and their copies, lie in the first cache.
+const CHUNK: usize = 4096;
+
+/// A push function of a module. The argument is a list of numbers.
+pub struct WasmPush {
+    facts: Facts,
+    recipe: Recipe,
+    pool: Pool<Ready>,
+}
+
+/// An instance with the functions that are called.
+struct Ready {
+    sandbox: Sandbox,
+    change: [Option<TypedFunc<ChangeArguments, i32>>; 3],
+}
+
+impl WasmPush {
+    pub(crate) fn new(facts: Facts, recipe: Recipe) -> Self {
+        Self { facts, recipe, pool: Pool::new() }
+    }
+
+    fn ready(&self) -> Result<Ready, FunctionFault> {
+        let mut sandbox = self.recipe.sandbox()?;
+        let change = self.facts.code(&mut sandbox, Kind::Change)?;
+        Ok(Ready { sandbox, change })
+    }
+
+    fn change_block<E: Pod>(
+        &self,
+        argument: &[f64],
+        block: &mut TypedBlock<'_, E>,
+        element: usize,
+    ) -> Result<(), FunctionFault> {
+        let len = block.len();
+        if len == 0 {
+            return Ok(());
+        }
+        self.pool.with(
+            || self.ready(),
+            |ready| {
+                (0..len).step_by(CHUNK).try_for_each(|start| {
+                    let columns = start..len.min(start + CHUNK);
+                    ready.change(&self.facts, argument, block, columns, element)
+                })
+            },
+        )
+    }
+}
+
+impl Ready {
+    /// Changes some columns of a block.
+    fn change<E: Pod>(
+        &mut self,
+        facts: &Facts,
+        argument: &[f64],
+        block: &mut TypedBlock<'_, E>,
+        columns: Range<usize>,
+        element: usize,
+    ) -> Result<(), FunctionFault> {
+        let len = columns.len();
+        let row_bytes = len * size_of::<E>();
+        let mut layout = Layout::default();
+        let at_argument = layout.place(size_of_val(argument));
+        let at_from = layout.place(block.from.len() * row_bytes);
+        let at_into = layout.place(block.into.len() * row_bytes);
+        let area = self.sandbox.area(layout.bytes())?;
+        let (at_argument, at_from, at_into) = (area + at_argument, area + at_from, area + at_into);
+        let memory = self.sandbox.bytes();
+        put_argument(memory, at_argument, argument);
+        put_rows(memory, at_from, block.from.iter().map(|row| &row[columns.clone()]));
+        if !facts.overwrites {
+            put_rows(memory, at_into, block.into.iter().map(|row| &row[columns.clone()]));
+        }
+        let arguments = (
+            at_from as u32,
+            block.from.len() as u32,
+            at_into as u32,
+            block.into.len() as u32,
+            len as u32,
+            block.start + columns.start as u64,
+            at_argument as u32,
+            argument.len() as u32,
+        );
+        let what = Kind::Change.word();
+        let change = self.change[element].as_ref().ok_or_else(|| facts.no_code(element))?;
+        let status = self.sandbox.call(what, change, len, arguments)?;
+        check_status(what, status)?;
+        let memory = self.sandbox.bytes();
+        for (row, bytes) in block.into.iter_mut().zip(memory[at_into..].chunks_exact(row_bytes)) {
+            bytemuck::cast_slice_mut(&mut row[columns.clone()]).copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Puts the numbers of an argument where the module finds them.
+pub(crate) fn put_argument(memory: &mut [u8], at: usize, argument: &[f64]) {
+    memory[at..at + size_of_val(argument)].copy_from_slice(bytemuck::cast_slice(argument));
+}
+
+/// Puts rows one behind another.
+pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iterator<Item = &'a [E]>) {
+    let mut rest = &mut memory[at..];
+    for row in rows {
+        let bytes: &[u8] = bytemuck::cast_slice(row);
+        let (own, behind) = rest.split_at_mut(bytes.len());
+        own.copy_from_slice(bytes);
+        rest = behind;
+    }
+}
+
+/// An element type for which a module brings nothing.
+pub(crate) fn no_code(name: &str, element: &str) -> FunctionFault {
+    FunctionFault::own(format!("the module has no code of {name} for {element}"))
+}
+
+impl PushFunction for WasmPush {
+    type Argument = Vec<f64>;
+
+    fn name(&self) -> &str {
+        &self.facts.name
+    }
+
+    fn version(&self) -> u32 {
+        self.facts.version
+    }
+
+    fn reads(&self) -> Count {
+        self.facts.reads
+    }
+
+    fn writes(&self) -> Count {
+        self.facts.writes
+    }
+
+    fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
+        self.facts.check(argument, shape)
+    }
+
+    fn tries_first(&self) -> bool {
+        self.facts.tries_first
+    }
+
+    fn overwrites(&self) -> bool {
+        self.facts.overwrites
+    }
+
+    fn change(&self, argument: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        let element = place(block.element_type());
+        match block {
+            Block::F32(block) => self.change_block(argument, block, element),
+            Block::F64(block) => self.change_block(argument, block, element),
+            Block::I64(block) => self.change_block(argument, block, element),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! An instance of a module: its store with limits, its memory, and the part of that memory in which it gets the rows.
+//!
+//! The area for rows is pages that we let the memory grow by, so a module needs no allocator for them. The module may
+//! write where it likes: all of it is its own sandbox, and whatever comes out is checked.
+
+use std::sync::{Mutex, PoisonError};
+
+use matrix::FunctionFault;
+use wasmtime::{
+    Engine, Instance, InstancePre, Memory, Store, StoreLimits, StoreLimitsBuilder, Trap, TypedFunc,
+    WasmParams, WasmResults,
+};
+
+use crate::{Error, Limits, names};
+
+/// Bytes of a page of linear memory.
+const PAGE: usize = 1 << 16;
+
+/// Elements of a table: functions that are called by pointer.
+const TABLE_ELEMENTS: usize = 10_000;
+
+/// Bytes to which every slice in the area is aligned: a line of the cache.
+pub(crate) const ALIGNMENT: usize = 64;
+
+/// What a function needs to make an instance.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) engine: Engine,
+    pub(crate) instance: InstancePre<StoreLimits>,
+    pub(crate) limits: Limits,
+}
+
+impl Recipe {
+    /// A fresh instance.
+    pub(crate) fn sandbox(&self) -> Result<Sandbox, FunctionFault> {
+        let limits = StoreLimitsBuilder::new()
+            .memory_size(self.limits.memory_bytes)
+            .table_elements(TABLE_ELEMENTS)
+            .instances(1)
+            .memories(1)
+            .trap_on_grow_failure(true)
+            .build();
+        let mut store = Store::new(&self.engine, limits);
+        store.limiter(|limits| limits);
+        let budget = Budget { steps: self.limits.steps, memory_bytes: self.limits.memory_bytes };
+        let start = |store: &mut Store<StoreLimits>| {
+            store.set_fuel(budget.steps)?;
+            self.instance.instantiate(store)
+        };
+        let instance = start(&mut store).map_err(|error| budget.fault("its start", &error))?;
+        let memory = instance
+            .get_memory(&mut store, names::MEMORY)
+            .ok_or_else(|| FunctionFault::own("the module exports no memory"))?;
+        Ok(Sandbox { store, instance, memory, area: 0, area_bytes: 0, limits: self.limits })
+    }
+}
+
+/// An instance.
+pub(crate) struct Sandbox {
+    store: Store<StoreLimits>,
+    instance: Instance,
+    memory: Memory,
+    area: usize,
+    area_bytes: usize,
+    limits: Limits,
+}
+
+impl Sandbox {
+    /// An exported function.
+    pub(crate) fn function<P: WasmParams, R: WasmResults>(
+        &mut self,
+        name: &str,
+    ) -> Result<TypedFunc<P, R>, Error> {
+        let typed = self.instance.get_typed_func(&mut self.store, name);
+        typed.map_err(|error| {
+            Error::export(name, format!("of another type ({error:#})"), "that of the interface")
+        })
+    }
+
+    /// The address of at least `bytes` bytes for rows.
+    pub(crate) fn area(&mut self, bytes: usize) -> Result<usize, FunctionFault> {
+        if bytes <= self.area_bytes {
+            return Ok(self.area);
+        }
+        let old = self.memory.data_size(&self.store);
+        // Pages that are ours already and at the end go on being ours.
+        let at_end = self.area_bytes > 0 && self.area + self.area_bytes == old;
+        let start = if at_end { self.area } else { old };
+        let pages = (start + bytes - old).div_ceil(PAGE);
+        if self.memory.grow(&mut self.store, pages as u64).is_err() {
+            return Err(FunctionFault::own(format!(
+                "the rows of a call need {bytes} bytes beside the {start} of the module, {} are allowed (or fewer by the \
+                 module's own maximum): let it take less memory",
+                self.limits.memory_bytes
+            )));
+        }
+        self.area = start;
+        self.area_bytes = old + pages * PAGE - start;
+        Ok(start)
+    }
+
+    /// All of the memory.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        self.memory.data_mut(&mut self.store)
+    }
+
+    /// Calls a function of the module, which may take the steps for so many columns.
+    pub(crate) fn call<P: WasmParams, R: WasmResults>(
+        &mut self,
+        what: &str,
+        function: &TypedFunc<P, R>,
+        columns: usize,
+        arguments: P,
+    ) -> Result<R, FunctionFault> {
+        let steps = self.limits.steps_for(columns);
+        let budget = Budget { steps, memory_bytes: self.limits.memory_bytes };
+        let set = self.store.set_fuel(steps);
+        set.and_then(|()| function.call(&mut self.store, arguments))
+            .map_err(|error| budget.fault(what, &error))
+    }
+
+    /// The bytes that a packed place (address in the lower half, length in the upper) names.
+    pub(crate) fn named(&mut self, what: &str, place: u64) -> Result<&[u8], FunctionFault> {
+        let (address, len) = (place as u32 as usize, (place >> 32) as usize);
+        let bytes = self.bytes();
+        let size = bytes.len();
+        bytes.get(address..address.saturating_add(len)).ok_or_else(|| {
+            FunctionFault::own(format!(
+                "{what} gave back {len} bytes at address {address}, outside of its memory of {size} bytes"
+            ))
+        })
+    }
+}
+
+/// What a call may take, to be named when it takes more.
+struct Budget {
+    steps: u64,
+    memory_bytes: usize,
+}
+
+impl Budget {
+    fn fault(&self, what: &str, error: &wasmtime::Error) -> FunctionFault {
+        let text = match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => format!(
+                "{what} was stopped after {} steps: it loops for ever or does too much for a call",
+                self.steps
+            ),
+            Some(Trap::StackOverflow) => format!("{what} called itself too deeply: the stack is full"),
+            Some(trap) => format!("{what} trapped: {trap}"),
+            None => {
+                let limit = self.memory_bytes;
+                let reason = error.root_cause();
+                format!("{what} failed: {reason} (at most {limit} bytes of memory are allowed)")
+            }
+        };
+        FunctionFault::own(text)
+    }
+}
+
+/// Instances that wait for the next call: one for each thread that was in a call at the same time.
+pub(crate) struct Pool<T> {
+    waiting: Mutex<Vec<T>>,
+}
+
+impl<T> Pool<T> {
+    pub(crate) fn new() -> Self {
+        Self { waiting: Mutex::new(Vec::new()) }
+    }
+
+    /// Uses an instance, which `make` makes when none waits. It waits again afterwards, unless there was a fault.
+    pub(crate) fn with<R>(
+        &self,
+        make: impl FnOnce() -> Result<T, FunctionFault>,
+        use_it: impl FnOnce(&mut T) -> Result<R, FunctionFault>,
+    ) -> Result<R, FunctionFault> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut instance = waiting.map_or_else(make, Ok)?;
+        let outcome = use_it(&mut instance)?;
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+        Ok(outcome)
+    }
+}
+
+/// What a status of other than 0 means.
+pub(crate) fn check_status(what: &str, status: i32) -> Result<(), FunctionFault> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(FunctionFault::own(format!("{what} refused with status {status}; the module says what that means")))
+}
+
+/// Lays slices out one behind another.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    end: usize,
+}
+
+impl Layout {
+    /// The offset of the next `bytes` bytes.
+    pub(crate) fn place(&mut self, bytes: usize) -> usize {
+        let start = self.end.next_multiple_of(ALIGNMENT);
+        self.end = start + bytes;
+        start
+    }
+
+    /// Bytes of all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.end
+    }
+}

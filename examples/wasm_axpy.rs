@@ -1,0 +1,67 @@
+//! A PS function as a WebAssembly module written in Rust: axpy, `into[0] = a x + y`, as `axpy.wat`. No package, no
+//! dependency:
+//!
+//! ```text
+//! rustup target add wasm32-unknown-unknown
+//! rustc --edition 2024 --crate-type cdylib -C opt-level=3 -C target-feature=+simd128 -C panic=abort -C strip=symbols \
+//!     --target wasm32-unknown-unknown -o target/wasm_axpy.wasm examples/wasm_axpy.rs
+//! cargo run -p wasm --example wasm_function -- target/wasm_axpy.wasm
+//! ```
+//!
+//! `docs/wasm-functions.md` says what each export is for.
+
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+
+/// Rows to read.
+#[unsafe(export_name = "reads:rust_axpy")]
+pub extern "C" fn reads() -> i32 {
+    2
+}
+
+/// Rows to write.
+#[unsafe(export_name = "writes:rust_axpy")]
+pub extern "C" fn writes() -> i32 {
+    1
+}
+
+/// Numbers in the argument.
+#[unsafe(export_name = "arguments:rust_axpy")]
+pub extern "C" fn arguments() -> i32 {
+    1
+}
+
+/// Whether all that is written is written without looking at what was there.
+#[unsafe(export_name = "overwrites:rust_axpy")]
+pub extern "C" fn overwrites() -> i32 {
+    1
+}
+
+/// A block of columns. 0: it went well.
+///
+/// # Safety
+/// The server calls it with slices that do not overlap: `from_count` rows of `length` behind each other at `from`, `into_count`
+/// at `into`, the numbers of the argument at `argument`.
+#[unsafe(export_name = "change:rust_axpy:f32")]
+pub unsafe extern "C" fn change(
+    from: *const f32,
+    from_count: usize,
+    into: *mut f32,
+    into_count: usize,
+    length: usize,
+    _start: u64,
+    argument: *const f64,
+    argument_count: usize,
+) -> i32 {
+    // SAFETY: see above.
+    let (from, into, argument) = unsafe {
+        let from = from_raw_parts(from, from_count * length);
+        let into = from_raw_parts_mut(into, into_count * length);
+        (from, into, from_raw_parts(argument, argument_count))
+    };
+    let a = argument[0];
+    let (x, y) = from.split_at(length);
+    for ((out, x), y) in into.iter_mut().zip(x).zip(y) {
+        *out = (a * f64::from(*x) + f64::from(*y)) as f32;
+    }
+    0
+}
