@@ -8,7 +8,7 @@
 //! | [`features`] | the features of a share and their columns |
 //! | [`survey`] | what must be known before the first step: features, curvature, first weights |
 //! | [`pass`] | loss and gradient of a share at the point |
-//! | [`train`] | the loop of a task |
+//! | [`mod@train`] | the loop of a task |
 //! | [`svrg`] | the loop of SVRG |
 
 mod features;

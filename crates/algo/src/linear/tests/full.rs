@@ -197,6 +197,31 @@ fn weights_do_not_hang_on_how_records_are_shared_out() {
 }
 
 #[test]
+fn features_that_only_some_tasks_have_keep_apart() {
+    let moved = |seed, by: u64| -> Vec<Batch> {
+        let mut data = clicks(seed, 6, 20);
+        for batch in &mut data {
+            batch.columns.iter_mut().for_each(|key| *key += by);
+        }
+        data
+    };
+    // Keys 0 to 63, 40 to 103, 200 to 263; in the second of the orders the last come first.
+    let shares = || vec![moved(1, 0), moved(2, 40), moved(3, 200)];
+    let settings = "optimizer=lbfgs l2=1 tolerance=1e-13 max_iterations=300";
+    let run = |tasks: Vec<Vec<Batch>>| train("lr", settings, tasks, None, Consistency::Bsp).unwrap();
+    let one = run(vec![shares().concat()]);
+    let keys = one.store.export(MatrixId(0)).unwrap().keys;
+    assert_eq!(keys.len(), 104 + 64);
+    let (forth, back) = (run(shares()), run(shares().into_iter().rev().collect()));
+    for run in [&forth, &back] {
+        assert_eq!(run.store.export(MatrixId(0)).unwrap().keys, keys);
+        for (a, b) in solution(&one).iter().zip(solution(run)) {
+            assert!((a - b).abs() < TOLERANCE, "{a} {b}");
+        }
+    }
+}
+
+#[test]
 fn named_features_have_columns_like_numbered_ones() {
     let records = dense(4, 100, false);
     let named: Vec<Record> = records
