@@ -73,6 +73,11 @@ impl Context {
         Ok(value["metrics"].clone())
     }
 
+    /// What a command prints.
+    pub(crate) fn seraphim_output(&self, words: &[OsString]) -> Result<String> {
+        process::output(Cores::Two, &self.seraphim, words)
+    }
+
     /// A folder for a work's models.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.options.scratch.join(name)

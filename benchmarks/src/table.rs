@@ -59,7 +59,11 @@ fn row(cells: [&str; 9], value: Value) -> Row {
     Row { cells: cells.map(str::to_owned), value }
 }
 
+/// Empty where there is no limit.
 fn limit_text(bar: &Bar, limit: f64) -> String {
+    if limit.is_infinite() {
+        return String::new();
+    }
     let sign = if bar.better == Better::More { ">=" } else { "<=" };
     let unit = if bar.of == Of::Ratio { "x" } else { "" };
     format!("{sign}{limit}{unit}")

@@ -3,6 +3,7 @@
 mod clicks;
 mod cluster;
 mod micro;
+mod minimum;
 mod quality;
 mod train;
 
@@ -221,6 +222,79 @@ pub(crate) const WORKS: &[Work] = &[
         title: "abalone, least squares",
         bars: &[Bar::at_most("rmse", "", 2.42, 2.40)],
         run: quality::abalone,
+    },
+    Work {
+        name: "a9a_lbfgs",
+        title: "a9a, sum of logistic losses + 0.5 |w|^2 by L-BFGS, text to model; peer: liblinear-train -s 0",
+        bars: &[
+            Bar::at_least("auc", "", 0.9022, 0.9022),
+            Bar::at_most("log_loss", "", 0.3241, 0.3241),
+            Bar::at_most("train_log_loss", "", 0.32279, 0.32279),
+            Bar::time_ratio(1.5, 0.6),
+        ],
+        run: minimum::a9a_lbfgs,
+    },
+    Work {
+        name: "a9a_owlqn",
+        title: "a9a, sum of logistic losses + |w|_1 by OWL-QN; peer: liblinear-train -s 6 (only an aim)",
+        bars: &[
+            Bar::at_most("train_log_loss", "", 0.32289, 0.32289),
+            Bar::at_most("non_zeros", "", 96.0, 96.0),
+            Bar::time_ratio(f64::INFINITY, 1.0),
+        ],
+        run: minimum::a9a_owlqn,
+    },
+    Work {
+        name: "a9a_svm_minimum",
+        title: "a9a, sum of squared hinges + 0.5 |w|^2: the minimum is 13742.30",
+        bars: &[
+            Bar::at_least("accuracy", "", 0.8493, 0.8493),
+            Bar::at_most("objective", "", 13742.5, 13742.31),
+        ],
+        run: minimum::a9a_svm,
+    },
+    Work {
+        name: "california_minimum",
+        title: "California: least squares; ridge 1; lasso .01, .1; elastic net .01, .5",
+        bars: &[
+            Bar::at_most("ols", "rmse", 0.72295, 0.72295),
+            Bar::at_most("ridge", "rmse", 0.72295, 0.72295),
+            Bar::at_most("lasso_01", "rmse", 0.72625, 0.72625),
+            Bar::at_most("lasso_1", "rmse", 0.81715, 0.81715),
+            Bar::at_most("elastic_net", "rmse", 0.72555, 0.72555),
+            Bar::at_most("lasso_01_non_zeros", "", 7.0, 7.0),
+            Bar::at_most("lasso_1_non_zeros", "", 3.0, 3.0),
+            Bar::at_most("elastic_net_non_zeros", "", 7.0, 7.0),
+        ],
+        run: minimum::california,
+    },
+    Work {
+        name: "news20_lbfgs",
+        title: "news20, softmax by L-BFGS",
+        bars: &[Bar::at_least("accuracy", "", 0.7897, 0.80), Bar::at_most("log_loss", "", 0.943, 0.943)],
+        run: minimum::news20,
+    },
+    Work {
+        name: "clicks_lbfgs",
+        title: "1M x 10M clicks, L2 of 10 / n, 20 iterations, two tasks; Spark MLlib: 180 s, 9.7 GB",
+        bars: &[
+            Bar::at_most("objective", "", 0.4299, 0.42966),
+            Bar::at_least("auc", "", 0.7725, 0.7725),
+            Bar::at_most("seconds", "s", 9.0, 3.6),
+            Bar::at_most("peak", "MB", 1456.0, 582.0),
+        ],
+        run: minimum::clicks_alone,
+    },
+    Work {
+        name: "clicks_lbfgs_servers",
+        title: "the same on two servers and two workers; the peak is that of the largest process",
+        bars: &[
+            Bar::at_most("objective", "", 0.4299, 0.42966),
+            Bar::at_least("auc", "", 0.7725, 0.7725),
+            Bar::at_most("seconds", "s", 9.0, 3.6),
+            Bar::at_most("peak", "MB", 1456.0, 582.0),
+        ],
+        run: minimum::clicks_on_servers,
     },
 ];
 

@@ -106,7 +106,7 @@ fn score(context: &Context, model: &Path, test: &Path, metrics: &[&'static str])
 }
 
 /// The file of a folder whose name begins with `stem` and a dot.
-fn find(folder: &Path, stem: &str) -> Result<PathBuf> {
+pub(super) fn find(folder: &Path, stem: &str) -> Result<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;

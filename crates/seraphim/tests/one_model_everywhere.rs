@@ -12,6 +12,9 @@ const JOBS: &[(&str, &[&str])] = &[
     ("lr", &["--set", "optimizer=adam", "--set", "epochs=1", "--consistency", "bsp"]),
     ("lr", &["--set", "epochs=6", "--set", "early_stopping=1", "--set", "validation_share=0.2"]),
     ("softmax", &["--set", "epochs=2"]),
+    ("lr", &["--set", "optimizer=lbfgs", "--set", "l2=1", "--set", "max_iterations=5"]),
+    ("lr", &["--set", "optimizer=owlqn", "--set", "l1=1", "--set", "max_iterations=5"]),
+    ("softmax", &["--set", "optimizer=svrg", "--set", "l2=1", "--set", "max_iterations=3"]),
 ];
 
 fn train(
