@@ -4,14 +4,11 @@ use bytemuck::cast_slice_mut;
 use matrix::OwnedValues;
 
 use crate::error::Error;
-use crate::header::Header;
+use crate::header::{ALIGN, Header};
 use crate::wire::WireValues;
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("frames are little-endian and their sections are written as they lie in memory");
-
-/// Meta and values are padded to this many bytes with zeros.
-pub(crate) const ALIGN: usize = 8;
 
 /// A frame that was received.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,11 +19,12 @@
 //! | 60 | CRC-32C of bytes 0..60 | u32 |
 
 use crate::error::Error;
-use crate::frame::ALIGN;
 use crate::kind::{Kind, Uses};
 use crate::limits::FrameLimits;
 use crate::wire::ValueType;
 
+/// Meta and values are padded to this many bytes with zeros.
+pub(crate) const ALIGN: usize = 8;
 /// The bytes `SRPH`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
 /// Of the protocol.

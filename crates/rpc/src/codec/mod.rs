@@ -19,8 +19,8 @@ mod staged;
 use matrix::Values;
 
 use crate::error::Error;
-use crate::frame::{ALIGN, Frame, padding};
-use crate::header::{HEADER_BYTES, Header};
+use crate::frame::{Frame, padding};
+use crate::header::{ALIGN, HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
