@@ -94,7 +94,10 @@ impl Route {
 
     /// Whether no key of the one is a key of the other because all of its keys are smaller, or in another row.
     pub(crate) fn is_apart(&self, other: &Self) -> bool {
-        let ends = |route: &Self| Some((route.key(0), route.key(route.key_count.checked_sub(1)?)));
+        let ends = |route: &Self| {
+            let last = route.key_count.checked_sub(1)?;
+            Some((route.key(0), route.key(last)))
+        };
         match (ends(self), ends(other)) {
             (Some((first, last)), Some((other_first, other_last))) => {
                 self.table != other.table || last < other_first || other_last < first

@@ -342,6 +342,7 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
         let to = if block_is_apart { block.rows[9] } else { 59 };
         let changed: Vec<u64> = (from..=to).collect();
         rows.update(&mut agent, &changed, Values::I64(&vec![1; 2 * changed.len()])).unwrap();
+        rows.update(&mut agent, &[], Values::I64(&[])).unwrap();
     }
     agent.finish().unwrap();
     let counts = agent.ahead_counts();
