@@ -34,7 +34,7 @@ fn a_build_without_modules_says_so() {
 #[cfg(feature = "wasm")]
 mod with_modules {
     use super::*;
-    use common::bytes_of;
+    use common::{bytes_of, clicks};
 
     fn axpy(folder: &Folder) -> String {
         folder.write(
@@ -78,6 +78,53 @@ mod with_modules {
             "{text}"
         );
         assert!(text.contains("norm_2"), "the built-ins too: {text}");
+    }
+
+    #[test]
+    fn modules_travel_with_training_and_change_nothing_in_it() {
+        let folder = Folder::new();
+        let (data, file) = (folder.write("a.libsvm", clicks(300, 1)), axpy(&folder));
+        let job = format!(
+            "algorithm = \"lr\"\ndata = [{data:?}]\ntasks = 2\nquiet = true\nfunctions = [{file:?}]\n"
+        );
+        let job = folder.write("job.toml", job);
+        let train = |name: &str, more: &[&str]| {
+            let model = folder.path(name);
+            succeed(
+                &[&["train", "--data", &data, "--tasks", "2", "--model", &model, "--quiet"], more].concat(),
+            );
+            bytes_of(&model)
+        };
+        let plain = train("plain", &["lr"]);
+        for (name, more) in [
+            ("here", &["lr", "--functions", &file][..]),
+            ("of-a-file", &[&job]),
+            ("there", &[&job, "--servers", "2", "--workers", "2"]),
+        ] {
+            assert_eq!(train(name, more), plain, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_job_does_not_start_with_a_file_that_is_no_module() {
+        let folder = Folder::new();
+        let (bad, model) = (folder.write("bad.wasm", "no module"), folder.path("model"));
+        // No data, and no master: both would be said later.
+        let job = ["lr", "--data", "nowhere.csv", "--model", &model, "--functions", &bad];
+        for start in [&["train"][..], &["train", "--servers", "2"], &["submit", "--master", "127.0.0.1:1"]] {
+            let error = fail(USAGE, &[start, &job].concat());
+            assert!(error.contains("bad.wasm: no valid WebAssembly"), "{start:?}: {error}");
+        }
+        // Data that nobody uses.
+        let text = include_str!("../../../examples/axpy.wat").trim_end().strip_suffix(')').expect("a module");
+        let large = wat::parse_str(format!("{text} (data \"{}\"))", "x".repeat(3 << 20))).expect("good text");
+        let large = folder.write("large.wasm", large);
+        let error = fail(USAGE, &[&["train"][..], &job[..6], &[&large]].concat());
+        assert!(error.contains("a job brings 2621440 at most"), "{error}");
+        assert!(
+            succeed(&["functions", "--functions", &large]).contains("wat_axpy"),
+            "but a command takes it"
+        );
     }
 
     #[test]
