@@ -66,6 +66,7 @@ impl Net {
                 matrices: layout.matrices.clone(),
                 held: layout.held_by(lane),
                 home: lane == 0,
+                modules: Vec::new(),
             };
             for message in [Message::Hello(hello), Message::OpenJob(open)] {
                 let said = net.tell(lane, TOOL, message)?;

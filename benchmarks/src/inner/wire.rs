@@ -180,6 +180,7 @@ pub(super) fn open_job(
             matrices: layout.matrices.clone(),
             held: layout.held_by(lane),
             home: lane == 0,
+            modules: Vec::new(),
         };
         tell(server, &Message::OpenJob(message))?;
     }

@@ -5,6 +5,7 @@
 //! | [`cli`] | the commands, one file each |
 //! | [`job`] | what is asked for: one table of keys for flags and job file |
 //! | [`run`] | training, scoring and evaluation in one process |
+//! | [`modules`] | WebAssembly modules with functions, which travel with a job |
 //! | [`model`] | the model directory: manifest, safetensors, dictionary |
 //! | [`report`], [`progress`] | what a run says, to machines and to people |
 //! | [`generate`] | synthetic data with a known best model |
@@ -21,6 +22,7 @@ pub mod job;
 mod labels;
 mod machine;
 pub mod model;
+pub mod modules;
 pub mod progress;
 pub mod report;
 pub mod run;

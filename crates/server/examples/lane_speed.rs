@@ -56,6 +56,7 @@ fn lane(spec: MatrixSpec) -> LaneState {
         matrices: vec![spec],
         held: vec![vec![0]],
         home: true,
+        modules: Vec::new(),
     };
     let hello = |role| Message::Hello(Hello { request: 1, token: Vec::new(), role, lane: 0 });
     say(&mut lane, 9, hello(Role::Tool));

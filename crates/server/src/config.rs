@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rpc::message::JobId;
+use matrix::FunctionTable;
+use rpc::message::{Bytes, JobId};
 
 use crate::broken::Broken;
+
+/// Makes the functions of a job: those of the server and, besides, those of the modules that the job brings. The error says
+/// which module is wrong, and how.
+pub type ModulesOf = fn(&FunctionTable, &[Bytes]) -> Result<FunctionTable, String>;
 
 /// What a lane is told at its start.
 #[derive(Clone, Debug)]

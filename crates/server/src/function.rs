@@ -51,9 +51,11 @@ impl LaneState {
     ) {
         let PullFunction { request, job, task, clock, .. } = *pull;
         let Some(open) = self.jobs.get_mut(&job) else { return };
+        let own = open.functions.clone();
+        let functions = own.as_deref().unwrap_or(&self.functions);
         let parts = open
             .matrix(pull.matrix)
-            .and_then(|matrix| Ok(matrix.pull_function(&self.functions, &pull.call, clock)?))
+            .and_then(|matrix| Ok(matrix.pull_function(functions, &pull.call, clock)?))
             .and_then(|parts| check_length(&pull.call.name, &parts).map(|bytes| (parts, bytes)));
         match parts {
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -84,9 +86,11 @@ impl LaneState {
         let Some(open) = self.jobs.get_mut(&job) else { return };
         // The master may have taken the task out while the push was held.
         let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
+        let own = open.functions.clone();
+        let functions = own.as_deref().unwrap_or(&self.functions);
         let result = room.and(live).and_then(|_| {
             let matrix = open.matrix(head.matrix)?;
-            Ok(matrix.push_function(&self.functions, &push.calls, head.name())?)
+            Ok(matrix.push_function(functions, &push.calls, head.name())?)
         });
         let has_failed = matches!(&result, Err(refusal) if refusal.kind == FaultKind::Function);
         if result.is_ok() || (has_failed && request != 0) {

@@ -1,10 +1,11 @@
 //! A job on a lane: its matrices, the clocks and marks of its tasks, and who waits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
-use matrix::{Exported, HeldMatrix};
+use matrix::{Exported, FunctionTable, HeldMatrix};
 use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId};
 
 use crate::barrier::Barriers;
@@ -21,6 +22,8 @@ pub(crate) struct Job {
     /// What it was opened with, request 0.
     pub(crate) opened: OpenJob,
     pub(crate) matrices: Vec<HeldMatrix>,
+    /// With those of the modules that it brought; none: those of the server.
+    pub(crate) functions: Option<Arc<FunctionTable>>,
     /// Numbers of matrices that are not there any more; what stands in their places is empty.
     pub(crate) dropped: BTreeSet<u32>,
     /// What attempts of a foreign host have not committed.
@@ -75,10 +78,15 @@ pub(crate) enum HeldWhat {
 }
 
 impl Job {
-    pub(crate) fn new(opened: OpenJob, matrices: Vec<HeldMatrix>) -> Self {
+    pub(crate) fn new(
+        opened: OpenJob,
+        matrices: Vec<HeldMatrix>,
+        functions: Option<Arc<FunctionTable>>,
+    ) -> Self {
         let count = opened.task_count as usize;
         Self {
             matrices,
+            functions,
             dropped: BTreeSet::new(),
             staged: Staged::default(),
             table: ClockTable::new(opened.task_count),

@@ -1,8 +1,10 @@
 //! Opening and closing jobs. Both may be repeated.
 
-use matrix::{HeldMatrix, MatrixSpec};
+use std::sync::Arc;
+
+use matrix::{FunctionTable, HeldMatrix, MatrixSpec};
 use rpc::ROW_BYTES;
-use rpc::message::{CloseJob, FaultKind, OpenJob};
+use rpc::message::{Bytes, CloseJob, FaultKind, OpenJob};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::job::Job;
@@ -64,11 +66,26 @@ impl LaneState {
         let matrices = open.matrices.iter().zip(&open.held);
         let matrices = matrices.map(|(spec, held)| HeldMatrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        let functions = self.functions_of(&open.modules)?;
         self.closed.remove(&job);
-        self.jobs.insert(job, Job::new(open, matrices));
+        self.jobs.insert(job, Job::new(open, matrices, functions));
         self.open_jobs.opened(job);
         self.count_memory();
         Ok(())
+    }
+
+    /// The functions of a job that brings modules; none: those of the server.
+    fn functions_of(&self, modules: &[Bytes]) -> Result<Option<Arc<FunctionTable>>, Refusal> {
+        if modules.is_empty() {
+            return Ok(None);
+        }
+        let Some(modules_of) = self.modules else {
+            let text = "this server was built without WebAssembly modules, and the job brings some: start one that was \
+                        built with them (feature `wasm`)";
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        };
+        let made = modules_of(&self.functions, modules);
+        made.map(|table| Some(Arc::new(table))).map_err(|text| Refusal::new(FaultKind::Invalid, text))
     }
 
     /// Refuses matrices whose dense partitions do not fit beside what is here; the text has the sum.

@@ -8,7 +8,7 @@ use control::Door;
 use matrix::FunctionTable;
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
-use crate::config::{LaneConfig, OpenJobs};
+use crate::config::{LaneConfig, ModulesOf, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
 
@@ -43,6 +43,8 @@ pub struct ServerConfig {
     pub open_jobs: OpenJobs,
     /// The functions that tasks may call.
     pub functions: FunctionTable,
+    /// What reads the modules that jobs bring; without it jobs that bring some are refused.
+    pub modules: Option<ModulesOf>,
 }
 
 impl Default for ServerConfig {
@@ -61,6 +63,7 @@ impl Default for ServerConfig {
             limits: Limits::default(),
             open_jobs: OpenJobs::default(),
             functions: FunctionTable::builtin(),
+            modules: None,
         }
     }
 }
@@ -134,7 +137,9 @@ pub fn run<E: From<Error>>(
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
     let incarnation = incarnation();
     let lane = |lane| {
-        let state = LaneState::new(config.lane(lane, incarnation)).with_functions(config.functions.clone());
+        let state = LaneState::new(config.lane(lane, incarnation))
+            .with_functions(config.functions.clone())
+            .with_modules(config.modules);
         Box::new(state.telling(config.open_jobs.clone())) as Box<dyn Service>
     };
     let lanes = (0..config.lanes).map(lane).collect();

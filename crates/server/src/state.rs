@@ -12,7 +12,7 @@ use rpc::Message;
 use rpc::message::{FaultKind, JobId, RequestId};
 
 use crate::broken::Broken;
-use crate::config::{LaneConfig, OpenJobs};
+use crate::config::{LaneConfig, ModulesOf, OpenJobs};
 use crate::connection::{Connection, Queued, message_bytes};
 use crate::job::{Held, HeldWhat, Job};
 use crate::log::log_held;
@@ -41,7 +41,9 @@ pub struct LaneState {
     pub(crate) stats: LaneStats,
     /// Told of jobs that are opened and closed.
     pub(crate) open_jobs: OpenJobs,
+    /// Of jobs that bring none of their own.
     pub(crate) functions: FunctionTable,
+    pub(crate) modules: Option<ModulesOf>,
 }
 
 impl LaneState {
@@ -61,6 +63,7 @@ impl LaneState {
             stats: LaneStats::default(),
             open_jobs: OpenJobs::default(),
             functions: FunctionTable::builtin(),
+            modules: None,
         }
     }
 
@@ -68,6 +71,12 @@ impl LaneState {
     #[must_use]
     pub fn with_functions(self, functions: FunctionTable) -> Self {
         Self { functions, ..self }
+    }
+
+    /// The same, taking jobs that bring modules.
+    #[must_use]
+    pub fn with_modules(self, modules: Option<ModulesOf>) -> Self {
+        Self { modules, ..self }
     }
 
     /// The same, telling `open_jobs` of its jobs.

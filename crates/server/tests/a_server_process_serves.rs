@@ -44,7 +44,16 @@ fn use_lane(address: &Address, lane: u16) {
     let held = vec![vec![u32::from(lane)]];
     let matrices = vec![spec()];
     let (request, job) = (2, 1);
-    let job = OpenJob { request, job, task_count: 1, wait_limit_ms: 1000, matrices, held, home: lane == 0 };
+    let job = OpenJob {
+        request,
+        job,
+        task_count: 1,
+        wait_limit_ms: 1000,
+        matrices,
+        held,
+        home: lane == 0,
+        modules: Vec::new(),
+    };
     sender.send(&Message::OpenJob(job)).expect("sent");
     assert!(matches!(receiver.receive(), Ok(Message::Done(done)) if done.request == 2));
     let (mut sender, mut receiver) = open(address, Role::Task { job: 1, task: 0 }, lane);

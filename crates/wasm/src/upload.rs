@@ -90,14 +90,23 @@ pub fn read_all(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<Vec<Uploa
     paths.iter().map(|path| Upload::read(path.as_ref(), limits)).collect()
 }
 
-/// The built-ins and the functions of the modules. Every process of a job makes the same table of the same uploads.
-pub fn table_of(uploads: &[Upload], limits: &Limits) -> Result<FunctionTable, FileError> {
-    let mut table = FunctionTable::builtin();
+/// The functions of `table` and those of the modules. Every process of a job makes the same table of the same uploads.
+pub fn added_to(
+    table: &FunctionTable,
+    uploads: &[Upload],
+    limits: &Limits,
+) -> Result<FunctionTable, FileError> {
+    let mut table = table.clone();
     for upload in uploads {
         let of_file = |error| FileError { file: upload.file.clone(), error };
         load(&upload.bytes, limits).and_then(|module| module.register(&mut table)).map_err(of_file)?;
     }
     Ok(table)
+}
+
+/// The same with the built-ins.
+pub fn table_of(uploads: &[Upload], limits: &Limits) -> Result<FunctionTable, FileError> {
+    added_to(&FunctionTable::builtin(), uploads, limits)
 }
 
 /// The built-ins and the functions of the modules in these files: what `--functions FILE.wasm` makes.

@@ -4,7 +4,7 @@
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, RequestId};
+use super::{Bytes, JobId, RequestId};
 
 /// Makes the matrices of a job. Answered by `Done`, or a fault: a spec that cannot be, more bytes than the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct OpenJob {
     pub held: Vec<Vec<u32>>,
     /// Whether sums of an all-reduce are made here: one lane of a job does it.
     pub home: bool,
+    /// Modules with functions of the job, encoded as its build of the program does; left out when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<Bytes>,
 }
 
 /// Forgets a job: whoever waits gets a fault, and its memory is free.

@@ -5,6 +5,7 @@
 //! table of its own; a connection speaks with one lane.
 
 pub mod batch;
+pub mod bytes;
 pub mod clock;
 pub mod control;
 pub mod fault;
@@ -21,6 +22,7 @@ pub mod stats;
 use serde::{Deserialize, Serialize};
 
 pub use batch::Batch;
+pub use bytes::Bytes;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};

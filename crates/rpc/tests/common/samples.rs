@@ -8,7 +8,7 @@ use matrix::{
 };
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, AskMap, Barrier, Batch, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
+    AddMatrix, AskMap, Barrier, Batch, Bytes, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
     ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
     Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction,
     Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap,
@@ -81,6 +81,20 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 matrices: vec![spec()],
                 held: vec![vec![0, 2]],
                 home: true,
+                modules: Vec::new(),
+            }),
+        ),
+        (
+            "open_job_with_modules",
+            Message::OpenJob(OpenJob {
+                request: 5,
+                job: 2,
+                task_count: 1,
+                wait_limit_ms: 60_000,
+                matrices: Vec::new(),
+                held: Vec::new(),
+                home: false,
+                modules: vec![Bytes(b"\0asm".to_vec())],
             }),
         ),
         ("close_job", Message::CloseJob(CloseJob { request: 6, job: 2, reason: "done".to_owned() })),

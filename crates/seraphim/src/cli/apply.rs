@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::Value;
 
+use super::functions::{modules, modules_arg};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -28,6 +29,7 @@ pub(super) fn command() -> Command {
         .arg(value("matrix", "NAME", "The matrix of the model").default_value("weights"))
         .arg(rows("from", "Rows to read, separated by commas; when left out, a function of one row does each row"))
         .arg(rows("into", "Rows to write, separated by commas"))
+        .arg(modules_arg())
         .arg(value("output", "MODEL", "Where the changed model is written"))
         .arg(Arg::new("overwrite").long("overwrite").action(ArgAction::SetTrue).help("Replaces a model that is there"))
         .arg(
@@ -58,6 +60,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         output: text("output").map(PathBuf::from),
         overwrite: matches.get_flag("overwrite"),
         servers: matches.get_one::<u32>("servers").copied().unwrap_or(0),
+        modules: modules(matches),
     };
     let applied = apply(&application, environment)?;
     if matches.get_flag("json") {

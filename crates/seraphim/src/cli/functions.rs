@@ -7,15 +7,31 @@ use serde_json::{Value, json};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::modules::Modules;
+
+/// `--functions FILE.wasm`, for commands that are no job.
+pub(super) fn modules_arg() -> Arg {
+    Arg::new("functions")
+        .long("functions")
+        .value_name("FILE")
+        .action(ArgAction::Append)
+        .help("A WebAssembly module with functions besides those of the program; may be repeated")
+}
+
+/// The files that were given by [`modules_arg`].
+pub(super) fn modules(matches: &ArgMatches) -> Vec<String> {
+    matches.get_many::<String>("functions").unwrap_or_default().cloned().collect()
+}
 
 pub(super) fn command() -> Command {
     Command::new("functions")
         .about("List the functions that servers carry out on rows of parameters")
+        .arg(modules_arg())
         .arg(Arg::new("json").long("json").help("Print the result as JSON").action(ArgAction::SetTrue))
 }
 
 pub(super) fn run(matches: &ArgMatches, functions: &FunctionTable) -> Result<Exit, Error> {
-    let entries = functions.entries();
+    let entries = Modules::read(&modules(matches))?.added_to(functions)?.entries();
     if matches.get_flag("json") {
         let value = |entry: &matrix::function::table::FunctionEntry| json!({"name": entry.name, "version": entry.version, "kind": entry.kind, "reads": entry.from, "writes": entry.into});
         print_json(&entries.iter().map(value).collect::<Vec<Value>>())?;

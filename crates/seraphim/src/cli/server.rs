@@ -120,6 +120,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         lanes,
         memory_limit_bytes,
         functions: environment.functions.clone(),
+        modules: crate::modules::OF_JOBS,
         ..server::ServerConfig::default()
     };
     let stop = Stop::new();

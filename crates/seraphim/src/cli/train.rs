@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
     with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
 }
 
-/// What was asked for, from the job file and the flags.
+/// What was asked for, from the job file and the flags, with the modules that these name.
 pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
     let mut flags = raw_job(matches, keys::Command::Train);
     let mut raw = RawJob::new();
@@ -32,7 +32,7 @@ pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
         }
         algorithm => flags.algorithm = algorithm.cloned(),
     }
-    Ok(raw.overridden_by(flags))
+    raw.overridden_by(flags).with_modules()
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {

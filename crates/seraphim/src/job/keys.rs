@@ -106,6 +106,13 @@ pub const KEYS: &[Key] = &[
         TRAIN,
         "A parameter of the algorithm (see `seraphim algorithms`); may be repeated",
     ),
+    key(
+        "functions",
+        Kind::List,
+        "FILES",
+        TRAIN,
+        "WebAssembly modules with functions that servers carry out; they travel with the job; may be repeated",
+    ),
     key("from", Kind::Path, "DIR", TRAIN, "Train on from this model"),
     key("overwrite", Kind::Switch, "", TRAIN, "Replace the model directory if it is there"),
     key(

@@ -16,6 +16,7 @@ use rpc::WireType;
 use worker::Prefetch;
 
 use crate::error::Error;
+use crate::modules::Modules;
 use check::Checker;
 use keys::Command;
 use raw::RawJob;
@@ -94,6 +95,8 @@ pub struct TrainJob {
     pub overwrite: bool,
     /// Parameters of the algorithm as text.
     pub set: BTreeMap<String, String>,
+    /// WebAssembly modules with functions.
+    pub modules: Modules,
     /// Servers and workers; none: all in one process.
     pub size: Option<Size>,
     /// How values travel between servers and workers.
@@ -162,6 +165,7 @@ impl TrainJob {
             from: checker.path("from"),
             overwrite: checker.switch("overwrite")?,
             set: checker.pairs("set")?,
+            modules: raw.modules()?.clone(),
             size: size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
             manner: manner(&checker)?,

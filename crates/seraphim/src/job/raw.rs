@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{Command, Kind, find, keys_of};
 use crate::error::{Error, nearest};
+use crate::modules::Modules;
+
+/// Most bytes of the modules of a job: it is submitted in one request of 4 MiB, where they stand as base64.
+const MODULES_BYTES: usize = 5 << 19;
 
 /// Where a value came from, for error texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,9 @@ pub struct RawJob {
     /// Name of the algorithm, for `train`.
     pub algorithm: Option<String>,
     values: BTreeMap<String, (Place, Vec<String>)>,
+    /// What the files of the key `functions` hold.
+    #[serde(default, skip_serializing_if = "Modules::is_empty")]
+    modules: Modules,
 }
 
 impl RawJob {
@@ -112,6 +119,33 @@ impl RawJob {
             job.values.insert(key.name.to_owned(), (Place::File(place), values));
         }
         Ok(job)
+    }
+
+    /// Reads the files of the key `functions`, where the job is asked for: nobody else reads them.
+    pub fn with_modules(mut self) -> Result<Self, Error> {
+        self.modules = Modules::read(self.files_of_functions())?;
+        let (actual, limit) = (self.modules.len_bytes(), MODULES_BYTES);
+        if actual > limit {
+            let what = format!("the modules of functions have {actual} bytes, a job brings {limit} at most");
+            return Err(Error::Request { what, advice: "strip and optimize them, or leave some out".into() });
+        }
+        Ok(self)
+    }
+
+    /// The modules of the job; an error when there are not as many as it names.
+    pub fn modules(&self) -> Result<&Modules, Error> {
+        let (named, brought) = (self.files_of_functions().len(), self.modules.list().len());
+        if named == brought {
+            return Ok(&self.modules);
+        }
+        Err(Error::Request {
+            what: format!("functions: the job names {named} files and brings {brought} modules"),
+            advice: "`seraphim train` and `seraphim submit` read the files and send them along".into(),
+        })
+    }
+
+    fn files_of_functions(&self) -> &[String] {
+        self.get("functions").map_or(&[], |(_, files)| files)
     }
 
     /// This job with every path of data and models changed by `change`.

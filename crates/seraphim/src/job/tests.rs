@@ -108,6 +108,31 @@ fn bytes_have_decimal_and_binary_units() {
 }
 
 #[test]
+fn a_submitted_job_that_names_modules_brings_them() {
+    let job = serde_json::json!({
+        "algorithm": "lr", "data": ["a.csv"], "model": "m", "functions": ["a.wasm"]
+    });
+    let error = TrainJob::check(&RawJob::from_submitted(&job).unwrap()).unwrap_err().to_string();
+    assert!(
+        error.contains("names 1 files and brings 0 modules") && error.contains("seraphim submit"),
+        "{error}"
+    );
+    let raw = RawJob::from_submitted(&serde_json::json!({
+        "algorithm": "lr",
+        "values": {
+            "data": [{"flag": "data"}, ["a.csv"]],
+            "model": [{"flag": "model"}, ["m"]],
+            "functions": [{"flag": "functions"}, ["a.wasm"]],
+        },
+        "modules": ["AGFzbQ=="],
+    }));
+    let raw = raw.unwrap();
+    assert_eq!(TrainJob::check(&raw).unwrap().modules.list()[0].0, b"\0asm");
+    let again = RawJob::from_submitted(&serde_json::to_value(&raw).unwrap()).unwrap();
+    assert_eq!(again.modules().unwrap(), raw.modules().unwrap());
+}
+
+#[test]
 fn the_page_of_commands_has_every_row_of_the_table() {
     let page = include_str!("../../../../docs/commands.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `--")).collect();

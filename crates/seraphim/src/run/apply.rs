@@ -23,6 +23,7 @@ use super::cluster::servers::Servers;
 use crate::error::Error;
 use crate::model::manifest::FunctionApplied;
 use crate::model::{self, Model, Saved};
+use crate::modules::Modules;
 
 /// Most columns of a row over all keys.
 const KEY_LIMIT: u64 = 1 << 26;
@@ -53,6 +54,8 @@ pub struct Application {
     pub overwrite: bool,
     /// Servers to start; 0: none.
     pub servers: u32,
+    /// Files of WebAssembly modules whose functions may be called besides.
+    pub modules: Vec<String>,
 }
 
 /// What came out.
@@ -88,7 +91,8 @@ struct Turned {
 
 /// Carries the function out, and writes the model if it changes it.
 pub fn apply(asked: &Application, environment: Environment<'_>) -> Result<Applied, Error> {
-    let functions = environment.functions;
+    let modules = Modules::read(&asked.modules)?;
+    let functions = &modules.added_to(environment.functions)?;
     let fault = |fault| matrix::Error::function(&asked.matrix, &asked.function, fault);
     let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
     check_output(asked, writes)?;
@@ -107,7 +111,7 @@ pub fn apply(asked: &Application, environment: Environment<'_>) -> Result<Applie
         store.create(turned.spec.clone())?;
         turned.run(&mut Arc::new(store).agent(0), functions, &calls, writes.is_some(), &mut applied)?
     } else {
-        on_servers(asked.servers, &turned, environment, |agent| {
+        on_servers(asked.servers, &turned, &modules, Environment { functions, ..environment }, |agent| {
             turned.run(agent, functions, &calls, writes.is_some(), &mut applied)
         })?
     };
@@ -264,6 +268,7 @@ fn turned<T: Copy + Default>(
 fn on_servers<T>(
     count: u32,
     turned: &Turned,
+    modules: &Modules,
     environment: Environment<'_>,
     run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -283,7 +288,7 @@ fn on_servers<T>(
         cache_bytes: 0,
     };
     let mut servers = Servers::connect(&layout, &[])?;
-    servers.open_job()?;
+    servers.open_job_with(modules.list())?;
     let agent = RemoteAgent::new(layout, 0, Vec::new()).map_err(Error::process)?;
     let result = run(&mut agent.with_functions(environment.functions.clone()));
     servers.close_job("the function was carried out")?;

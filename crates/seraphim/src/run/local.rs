@@ -57,6 +57,8 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
         });
     }
     let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    let functions = &job.modules.added_to(environment.functions)?;
+    let environment = Environment { functions, ..environment };
     model::check_place(&job.model, job.overwrite)?;
     if let Some(path) = &job.report {
         check_writable(path)?;

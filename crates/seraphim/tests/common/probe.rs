@@ -99,6 +99,7 @@ impl Probe {
                 matrices: probe.layout.matrices.clone(),
                 held: probe.layout.held_by(lane),
                 home: lane == 0,
+                modules: Vec::new(),
             };
             let answer = probe.ask(lane, &Message::OpenJob(open));
             assert!(matches!(answer, Message::Done(_)), "{answer:?}");

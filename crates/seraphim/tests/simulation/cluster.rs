@@ -122,6 +122,7 @@ impl Cluster {
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
             held: layout.held_by(lane),
             home: layout.home == lane,
+            modules: Vec::new(),
             matrices: layout.matrices,
         };
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };

@@ -273,6 +273,46 @@ fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
     assert_eq!(Panics.name(), "panics");
 }
 
+/// A module is the bytes `panics` in this test.
+fn modules_of(table: &FunctionTable, modules: &[Bytes]) -> Result<FunctionTable, String> {
+    let mut table = table.clone();
+    for module in modules {
+        if module.0 != b"panics" {
+            return Err(format!("no module of {module:?}"));
+        }
+        table.add_pull(Panics).map_err(|fault| fault.to_string())?;
+    }
+    Ok(table)
+}
+
+#[test]
+fn a_job_has_the_functions_that_it_brings_and_no_other_job_has_them() {
+    let brings = |job: JobId, module: &[u8]| OpenJob {
+        job,
+        modules: vec![Bytes(module.to_vec())],
+        ..open(1, vec![rows(Consistency::Asp)])
+    };
+    let mut world = world(1, Consistency::Asp);
+    let refused = world.say(TOOL, Message::OpenJob(brings(8, b"panics")));
+    let text = &fault(&refused).text;
+    assert!(text.contains("job 8: this server was built without WebAssembly modules"), "{text}");
+    let lane = std::mem::replace(&mut world.lane, LaneState::new(config()));
+    world.lane = lane.with_modules(Some(modules_of));
+    let refused = world.say(TOOL, Message::OpenJob(brings(8, b"else")));
+    assert!(fault(&refused).text.contains("no module of 4 bytes"), "{}", fault(&refused).text);
+    assert!(!world.lane.jobs.contains_key(&8));
+    for _ in 0..2 {
+        let opened = only(world.say(TOOL, Message::OpenJob(brings(8, b"panics"))));
+        assert!(matches!(opened, Message::Done(_)), "{opened:?}");
+    }
+    world.say(1, hello(8, 0));
+    let asked = |job| PullFunction { job, ..call(FunctionCall::pull(&Panics, &[0], &1)) };
+    let there = world.say(1, Message::PullFunction(asked(8)));
+    assert!(fault(&there).text.contains("it panicked: panics at the second partition"), "{there:?}");
+    let elsewhere = world.say(0, Message::PullFunction(asked(JOB)));
+    assert!(fault(&elsewhere).text.contains("nobody registered this function"), "{elsewhere:?}");
+}
+
 #[test]
 fn only_tasks_call_functions() {
     let mut world = world(1, Consistency::Asp);

@@ -60,7 +60,16 @@ pub(super) fn hello(job: JobId, task: u32) -> Message {
 
 pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
     let held = vec![vec![0, 1]; matrices.len()];
-    OpenJob { request: 1, job: JOB, task_count, wait_limit_ms: 1000, matrices, held, home: true }
+    OpenJob {
+        request: 1,
+        job: JOB,
+        task_count,
+        wait_limit_ms: 1000,
+        matrices,
+        held,
+        home: true,
+        modules: Vec::new(),
+    }
 }
 
 /// Keys 10 and 60, one in each partition.

@@ -155,7 +155,7 @@ impl<'a> Course<'a> {
         let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
         let layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
         let mut servers = Servers::connect(&layout, &self.driver.token)?;
-        let opened = servers.open_job();
+        let opened = servers.open_job_with(self.job.modules.list());
         self.servers = Some(servers);
         opened?;
         let mut notices = Vec::new();

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use matrix::{Exported, MatrixSpec, OwnedValues};
 use rpc::Message;
 use rpc::message::{
-    CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId, RestoreRows,
-    Role, Stats, StatsReply, TaskState, TaskStats,
+    Bytes, CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId,
+    RestoreRows, Role, Stats, StatsReply, TaskState, TaskStats,
 };
 use rpc::transport::{Address, Receiver, Sender, open};
 use worker::{JobLayout, LaneAddress};
@@ -82,6 +82,11 @@ impl Servers {
 
     /// Makes the matrices of the job on all lanes.
     pub fn open_job(&mut self) -> Result<(), Error> {
+        self.open_job_with(&[])
+    }
+
+    /// The same for a job that brings modules with functions.
+    pub fn open_job_with(&mut self, modules: &[Bytes]) -> Result<(), Error> {
         let layout = self.layout.clone();
         self.ask_all(|lane, request| {
             Message::OpenJob(OpenJob {
@@ -92,6 +97,7 @@ impl Servers {
                 matrices: layout.matrices.clone(),
                 held: layout.held_by(lane as u16),
                 home: lane == usize::from(layout.home),
+                modules: modules.to_vec(),
             })
         })
         .map(drop)

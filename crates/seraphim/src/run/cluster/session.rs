@@ -36,6 +36,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
             matrices: Vec::new(),
             held: Vec::new(),
             home: false,
+            modules: Vec::new(),
         })
     });
     let result = match opened {

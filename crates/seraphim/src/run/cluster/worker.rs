@@ -305,6 +305,7 @@ struct Part {
 struct Ready {
     raw: RawJob,
     job: TrainJob,
+    functions: FunctionTable,
     opened: Opened,
     task_count: u32,
     first: u32,
@@ -398,6 +399,7 @@ impl Part {
         count: u32,
     ) -> Result<Ready, Error> {
         let (job, algorithm) = self.check(raw)?;
+        let functions = job.modules.added_to(&self.functions)?;
         let needs = algorithm.data_needs();
         let opened = open(&job, &needs, Some(schema), self.environment())?;
         let tasks = first..first + count;
@@ -409,7 +411,7 @@ impl Part {
         }
         let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
         (self.say)(FromWorker::Prepared { scanned, summaries });
-        Ok(Ready { raw: raw.clone(), job, opened, task_count, first, count, shares })
+        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, first, count, shares })
     }
 
     fn import(&self, layout: &worker::JobLayout) -> Result<(), Error> {
@@ -432,7 +434,7 @@ impl Part {
         model: &algo::Model,
         resumed: bool,
     ) -> Result<(), Error> {
-        let Ready { job, opened, task_count, first, count, shares, .. } = ready;
+        let Ready { job, functions, opened, task_count, first, count, shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
         let needs = algorithm.data_needs();
         let tasks = first..first + count;
@@ -441,7 +443,7 @@ impl Part {
             algorithm: algorithm.as_ref(),
             layout,
             token: &self.token,
-            functions: &self.functions,
+            functions: &functions,
             model,
             resumed,
             coordinator: &self.coordinator,

@@ -1,0 +1,82 @@
+//! WebAssembly modules with PS functions: read once, where a job is asked for, and sent along with it. Without the feature
+//! `wasm` there are none, and whoever asks for some is told so.
+
+use matrix::FunctionTable;
+use rpc::message::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// What reads modules at a server.
+#[cfg(feature = "wasm")]
+pub const OF_JOBS: Option<server::ModulesOf> = Some(table_of);
+/// What reads modules at a server: nothing, in this build.
+#[cfg(not(feature = "wasm"))]
+pub const OF_JOBS: Option<server::ModulesOf> = None;
+
+/// The modules of a job, as they travel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Modules(Vec<Bytes>);
+
+impl Modules {
+    /// Reads files, as a user names them, and checks that they are modules of functions.
+    pub fn read(files: &[String]) -> Result<Self, Error> {
+        if files.is_empty() { Ok(Self::default()) } else { read(files).map(Self) }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.0.iter().map(|module| module.0.len()).sum()
+    }
+
+    /// As the servers are told.
+    pub fn list(&self) -> &[Bytes] {
+        &self.0
+    }
+
+    /// The functions of `table`, and theirs.
+    pub fn added_to(&self, table: &FunctionTable) -> Result<FunctionTable, Error> {
+        match OF_JOBS {
+            _ if self.is_empty() => Ok(table.clone()),
+            None => Err(none_in_this_build()),
+            Some(table_of) => table_of(table, &self.0)
+                .map_err(|what| Error::Request { what, advice: "leave the file out, or mend it".into() }),
+        }
+    }
+}
+
+#[cfg(feature = "wasm")]
+fn read(files: &[String]) -> Result<Vec<Bytes>, Error> {
+    let uploads = wasm::upload::read_all(files, &wasm::Limits::default()).map_err(|error| {
+        let advice = "docs/wasm-functions.md has what a module exports".into();
+        Error::Request { what: error.to_string(), advice }
+    })?;
+    Ok(uploads.iter().map(|upload| Bytes(upload.encode())).collect())
+}
+
+#[cfg(not(feature = "wasm"))]
+fn read(_files: &[String]) -> Result<Vec<Bytes>, Error> {
+    Err(none_in_this_build())
+}
+
+fn none_in_this_build() -> Error {
+    Error::Request {
+        what: "this program was built without WebAssembly modules, so that it takes no --functions".into(),
+        advice: "build one that has them: cargo build --release -p seraphim --features wasm".into(),
+    }
+}
+
+#[cfg(feature = "wasm")]
+fn table_of(table: &FunctionTable, modules: &[Bytes]) -> Result<FunctionTable, String> {
+    use wasm::upload::{Upload, added_to};
+
+    let uploads = modules.iter().map(|module| Upload::decode(&module.0)).collect::<Result<Vec<_>, _>>();
+    let uploads = uploads.map_err(|fault| format!("a module of the job: {fault}"))?;
+    added_to(table, &uploads, &wasm::Limits::default()).map_err(|error| error.to_string())
+}
