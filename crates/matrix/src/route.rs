@@ -26,7 +26,7 @@ pub(crate) struct Route {
     positions: Vec<u32>,
     /// For each partition, the generation of its positions.
     generations: Vec<u64>,
-    /// Scratch: the partition of each key, in one byte or two where that is enough.
+    /// Scratch: the partition of each key.
     partitions: Partitions,
     /// Scratch: partitions that were locked by another task.
     pub(crate) busy: Vec<usize>,
@@ -37,7 +37,7 @@ const PLACE_BLOCK: usize = 256;
 /// The generation of positions that were never found.
 const NO_GENERATION: u64 = u64::MAX;
 
-/// Partitions of keys, in the fewest bytes: what is written and read again should stay near.
+/// Partitions of keys, in bytes where that is enough: what is written and read again should stay near.
 #[derive(Debug, Default)]
 struct Partitions {
     bytes: Vec<u8>,

@@ -8,7 +8,7 @@ use matrix::{Error, Keys, MatrixId, Part, Placement, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
 use crate::ask::Ahead;
-use crate::push::first_non_finite;
+use crate::push::check_finite;
 use crate::state::AgentState;
 
 /// Most keys of a part: with two servers still half a piece for each.
@@ -82,12 +82,7 @@ impl AgentState {
     ) -> Result<(), Error> {
         let spec = &self.layout.matrices[self.matrix_index(id)?];
         let Keys::Sorted(keys) = matrix::check_part(spec, part)? else { return Ok(()) };
-        if let Some((at, value)) = values.and_then(first_non_finite) {
-            let columns = spec.columns_of_table();
-            let (key, column) = (keys[at / columns], (at % columns) as u64);
-            return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
-        }
-        Ok(())
+        values.map_or(Ok(()), |values| check_finite(spec, values, |i| keys[i]))
     }
 }
 
@@ -101,15 +96,16 @@ impl RemoteAgent {
         mut out: ValuesMut<'_>,
     ) -> Result<(), Error> {
         self.state.check_whole(matrix, part, None)?;
-        for places in list.places() {
+        let asked = list.places().try_for_each(|places| {
             self.state.ask_part(self.now(), matrix, some(part, places))?;
             self.carry_out();
-        }
+            Ok(())
+        });
         let pull = |places: Range<usize>| {
             let values = out.part_mut(places.start * list.columns..places.end * list.columns);
             self.pull_whole(matrix, some(part, places), values)
         };
-        let pulled = list.places().try_for_each(pull);
+        let pulled = asked.and_then(|()| list.places().try_for_each(pull));
         self.state.drop_parts();
         pulled
     }

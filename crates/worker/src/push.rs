@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{Element, Error, MatrixId, OwnedValues, Part, Values};
+use matrix::{Element, Error, MatrixId, MatrixSpec, OwnedValues, Part, Values};
 use rpc::message::Push;
 use rpc::{Message, WireType, WireValues};
 
@@ -55,10 +55,7 @@ impl AgentState {
         if expected != actual {
             return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
         }
-        if let Some((at, value)) = first_non_finite(values) {
-            let (key, column) = (route.key(at / columns), (at % columns) as u64);
-            return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
-        }
+        check_finite(spec, values, |i| route.key(i))?;
         Ok(())
     }
 
@@ -104,8 +101,20 @@ impl AgentState {
     }
 }
 
+/// Refuses values that are not all finite, by the key of the first that is not; `key` says that of a row.
+pub(crate) fn check_finite(
+    spec: &MatrixSpec,
+    values: Values<'_>,
+    key: impl Fn(usize) -> u64,
+) -> Result<(), Error> {
+    let Some((at, value)) = first_non_finite(values) else { return Ok(()) };
+    let columns = spec.columns_of_table();
+    let (key, column) = (key(at / columns), (at % columns) as u64);
+    Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value })
+}
+
 /// Where the first NaN or infinity stands, and what it is.
-pub(crate) fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
+fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
     match values {
         Values::F32(values) => f32::first_non_finite(values).map(|at| (at, values[at].to_f64())),
         Values::F64(values) => f64::first_non_finite(values).map(|at| (at, values[at])),
