@@ -14,7 +14,7 @@ use matrix::{
 use rpc::message::{CloseJob, Hello, OpenJob, Role};
 use rpc::{Address, Message};
 use serde_json::{Value, json};
-use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Upcoming, spread};
+use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Trunks, Upcoming, spread};
 
 const DENSE_LEN: u64 = 1 << 20;
 const SPARSE_ROWS: u64 = 10_000_000;
@@ -416,15 +416,16 @@ fn steps(
         if by_socket {
             layout.lanes[0].addresses.extend(one[0].socket.clone());
         }
+        let trunks = Trunks::default();
         let seconds = timed(|| {
             std::thread::scope(|scope| {
                 let tasks: Vec<_> = (0..STEP_TASKS)
                     .map(|task| {
-                        let layout = layout.clone();
+                        let (layout, trunks) = (layout.clone(), trunks.clone());
                         scope.spawn(move || -> Result<()> {
                             // As a worker does it: the pull of the next step goes out with the tick of this one.
                             let upcoming = Upcoming::default();
-                            let agent = RemoteAgent::new(layout, task, Vec::new())?;
+                            let agent = RemoteAgent::new(layout, task, Vec::new())?.with_trunks(trunks);
                             let mut agent = AheadAgent::new(agent, upcoming.clone());
                             for _ in 0..STEPS {
                                 upcoming.set(&[0], &[0]);

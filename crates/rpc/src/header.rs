@@ -36,7 +36,9 @@ pub const HEADER_BYTES: usize = 64;
 const BODY_CHECKSUM: u32 = 1;
 /// Where the three bits of the type of the values stand.
 const TYPE_SHIFT: u32 = 4;
-const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT;
+/// Where the sixteen bits of the branch stand.
+const BRANCH_SHIFT: u32 = 16;
+const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT | 0xFFFF << BRANCH_SHIFT;
 /// What the header's own checksum covers.
 const SUMMED: usize = 60;
 
@@ -49,6 +51,8 @@ pub struct Header {
     pub checksum: bool,
     /// Of the values, or of those that are asked for.
     pub value_type: ValueType,
+    /// Which conversation of the connection; 0 where there is one.
+    pub branch: u16,
     pub job: u32,
     pub request: u64,
     pub clock: u64,
@@ -68,6 +72,7 @@ impl Header {
             kind,
             checksum: false,
             value_type: ValueType::F32,
+            branch: 0,
             job: 0,
             request: 0,
             clock: 0,
@@ -83,7 +88,9 @@ impl Header {
 
     /// Its bytes.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
-        let flags = u32::from(self.checksum) | self.value_type.code() << TYPE_SHIFT;
+        let flags = u32::from(self.checksum)
+            | self.value_type.code() << TYPE_SHIFT
+            | u32::from(self.branch) << BRANCH_SHIFT;
         let mut bytes = [0; HEADER_BYTES];
         let mut at = 0;
         let mut put = |field: &[u8]| {
@@ -125,12 +132,18 @@ impl Header {
         let flags = u32_at(bytes, 8);
         let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
         let (Some(value_type), 0) = (value_type, flags & !KNOWN_FLAGS) else {
-            return Err(field(kind, "flags", flags, "bit 0 and a type of values of 0 to 4 in bits 4 to 6"));
+            return Err(field(
+                kind,
+                "flags",
+                flags,
+                "bit 0, a type of values of 0 to 4 in bits 4 to 6, a branch from bit 16 on",
+            ));
         };
         let header = Self {
             kind,
             checksum: flags & BODY_CHECKSUM != 0,
             value_type,
+            branch: (flags >> BRANCH_SHIFT) as u16,
             job: u32_at(bytes, 12),
             request: u64_at(bytes, 16),
             clock: u64_at(bytes, 24),

@@ -121,6 +121,7 @@ kinds! {
     PullFunction = 37 [JOB CLOCK TASK MATRIX META FUNCTION],
     PulledFunction = 38 [CLOCK INDEX META FUNCTION],
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
+    EndBranch = 40 [],
 }
 
 impl Kind {

@@ -65,7 +65,7 @@ impl FrameLimits {
     }
 }
 
-/// Limits of a service.
+/// Limits of a service. Those of bytes that wait to be written are of each branch of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Of each frame.
@@ -76,6 +76,9 @@ pub struct Limits {
     pub hello_time: Duration,
     /// No more requests of a connection are read while more bytes than this wait to be written to it.
     pub outbound_pause_bytes: usize,
+    /// Most bytes of requests that are put aside for the branches of one connection that are paused; a connection with more
+    /// is closed. One with a single branch is not read while that is paused.
+    pub aside_bytes: usize,
     /// A connection is closed when more bytes than this wait to be written to it.
     pub outbound_bytes: usize,
     /// A connection is closed when bytes wait to be written to it and it has taken none for so long.
@@ -91,6 +94,7 @@ impl Default for Limits {
             connections: 4096,
             hello_time: Duration::from_secs(5),
             outbound_pause_bytes: 16 << 20,
+            aside_bytes: 256 << 20,
             outbound_bytes: 256 << 20,
             outbound_stall: Duration::from_secs(30),
             close_time: Duration::from_secs(2),

@@ -173,7 +173,8 @@ impl LaneState {
             | Message::AskMap(_)
             | Message::RenewSession(_)
             | Message::CloseSession(_)
-            | Message::Committed(_) => {
+            | Message::Committed(_)
+            | Message::EndBranch(_) => {
                 let text = "a message that nobody sends to a server: answers come from it, and sessions are opened at the master";
                 self.refuse(at, 0, Refusal::new(FaultKind::BadFrame, text), out);
                 self.close(now, at, out);

@@ -18,6 +18,7 @@ use crate::layout::{JobLayout, LayoutError};
 use crate::meter::{AgentStats, Meter};
 use crate::prefetch::AheadCounts;
 use crate::state::{AgentEffect, AgentState, Outcome};
+use crate::trunks::Trunks;
 
 /// Longest attempt to connect to one address of a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -33,6 +34,8 @@ pub struct RemoteAgent {
     pub(crate) state: AgentState,
     token: Vec<u8>,
     start: Instant,
+    /// What the tasks of the process share; without, each connection is its own.
+    trunks: Option<Trunks>,
     /// By lane.
     connections: Vec<Option<Connection>>,
     stats: AgentStats,
@@ -58,6 +61,7 @@ impl RemoteAgent {
             state,
             token,
             start: Instant::now(),
+            trunks: None,
             connections,
             stats: AgentStats::default(),
             meter: Meter::default(),
@@ -69,6 +73,13 @@ impl RemoteAgent {
     #[must_use]
     pub fn with_functions(mut self, functions: FunctionTable) -> Self {
         self.state.functions = functions;
+        self
+    }
+
+    /// The same, over connections that it shares with the agents of other tasks of this process.
+    #[must_use]
+    pub fn with_trunks(mut self, trunks: Trunks) -> Self {
+        self.trunks = Some(trunks);
         self
     }
 
@@ -113,10 +124,11 @@ impl RemoteAgent {
             ask(self);
         }
         self.gathers = false;
+        let step = self.state.waits_for_all().then(|| self.state.clock());
         let mut is_lost = false;
         for lane in 0..self.connections.len() {
             let start = Instant::now();
-            let flushed = self.connections[lane].as_mut().map_or(Ok(()), Connection::flush);
+            let flushed = self.connections[lane].as_mut().map_or(Ok(()), |open| open.flush(step));
             self.stats.send_ns += start.elapsed().as_nanos() as u64;
             is_lost |= flushed.is_err();
             self.sent(lane as u16, flushed, || false);
@@ -227,7 +239,10 @@ impl RemoteAgent {
         let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
         let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
         let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
-        let opened = open_any(place, limit, &hello);
+        let opened = match &self.trunks {
+            Some(trunks) => trunks.open(place, limit, &hello),
+            None => open_any(place, limit, &hello),
+        };
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
         let now = self.now();
         match opened {

@@ -33,26 +33,38 @@ impl Connection {
         let waits = gathers || is_silent;
         self.gathered.push(Arc::clone(message));
         self.gathered_bytes += size(message);
-        if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush() }
+        if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush(None) }
     }
 
-    pub(crate) fn flush(&mut self) -> Result<(), rpc::Error> {
+    /// Sends what was gathered. `step`: it ends this step, and nobody can answer it before all tasks have ended theirs.
+    pub(crate) fn flush(&mut self, step: Option<u64>) -> Result<(), rpc::Error> {
         if self.gathered.is_empty() {
             return Ok(());
         }
-        let sent = self.sender.send_all(&self.gathered);
+        let sent = match step {
+            Some(step) => self.sender.send_step(&self.gathered, step),
+            None => self.sender.send_all(&self.gathered),
+        };
         self.gathered.clear();
         self.gathered_bytes = 0;
         sent
     }
 }
 
-/// Connects to a lane by the first address that takes it: sockets of this machine first.
+/// Connects to a lane by the first address that takes it.
 pub(crate) fn open_any(
     place: &LaneAddress,
     limit: Duration,
     hello: &Hello,
 ) -> Result<(Sender, Receiver, Welcome), rpc::Error> {
+    first_of(place, |address| rpc::open(address, limit, hello))
+}
+
+/// What `open` makes of the first address of a lane that takes it: sockets of this machine first.
+pub(crate) fn first_of<T>(
+    place: &LaneAddress,
+    open: impl Fn(&Address) -> Result<T, rpc::Error>,
+) -> Result<T, rpc::Error> {
     let mut addresses = Vec::with_capacity(place.addresses.len());
     for text in &place.addresses {
         addresses.push(text.parse::<Address>()?);
@@ -62,7 +74,7 @@ pub(crate) fn open_any(
     addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
     let mut last = rpc::Error::Closed;
     for address in &addresses {
-        match rpc::open(address, limit, hello) {
+        match open(address) {
             Err(rpc::Error::Refused(fault)) => return Err(rpc::Error::Refused(fault)),
             Err(error) => last = error,
             opened => return opened,

@@ -6,6 +6,7 @@
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
 //! | [`meter`] | what an agent counts, for whoever watches |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
+//! | `trunks` | [`Trunks`], one connection to each lane for all tasks of a process |
 //! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
 //! The state is cut by concern: `route` and `plan` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
@@ -36,6 +37,7 @@ mod push;
 mod rest;
 mod route;
 pub mod state;
+mod trunks;
 
 pub use agent::RemoteAgent;
 pub use ahead::{AheadAgent, Upcoming};
@@ -47,3 +49,4 @@ pub use meter::{AgentStats, Meter};
 pub use prefetch::AheadCounts;
 pub use rest::REST_LIMIT_BYTES;
 pub use state::{AgentEffect, AgentState, Outcome};
+pub use trunks::Trunks;

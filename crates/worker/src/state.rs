@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::clock::ClockFault;
-use matrix::{Clock, Error, FunctionTable, MatrixSpec, Placement};
+use matrix::{Clock, Consistency, Error, FunctionTable, MatrixSpec, Placement};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
@@ -218,6 +218,12 @@ impl AgentState {
     /// The job.
     pub fn layout(&self) -> &JobLayout {
         &self.layout
+    }
+
+    /// Whether all that a task may read at its clock waits until every task has come there, so that nobody can use the end
+    /// of a step before all others.
+    pub(crate) fn waits_for_all(&self) -> bool {
+        self.layout.matrices.iter().all(|spec| spec.consistency == Consistency::Bsp)
     }
 
     /// What the caches of all matrices did so far.

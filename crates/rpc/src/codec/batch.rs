@@ -45,6 +45,9 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     };
     let header = Header::from_bytes(head, &FrameLimits::default())?;
     check_kind(header.kind)?;
+    if header.branch != 0 {
+        return Err(field(header.kind, "branch", header.branch, "0: the batch has one"));
+    }
     let length = header.body_len();
     if length > rest.len() {
         return Err(cut(HEADER_BYTES + length));

@@ -24,10 +24,10 @@ use crate::header::{ALIGN, HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
-    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
-    ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, PullFunction, Pulled,
-    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick,
-    Welcome,
+    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix,
+    EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull,
+    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
+    RestoreRows, Stats, Tick, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -119,7 +119,8 @@ impl<'a> Body<'a> {
             | Message::Batch(_)
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
-            | Message::PushFunction(_) => {}
+            | Message::PushFunction(_)
+            | Message::EndBranch(_) => {}
         }
         Self { keys, values }
     }
@@ -148,8 +149,19 @@ pub fn put_head(
     limits: &FrameLimits,
     head: &mut Vec<u8>,
 ) -> Result<(), Error> {
+    put_head_of(0, message, checksum, limits, head)
+}
+
+/// The same, of a branch.
+pub fn put_head_of(
+    branch: u16,
+    message: &Message,
+    checksum: bool,
+    limits: &FrameLimits,
+    head: &mut Vec<u8>,
+) -> Result<(), Error> {
     let start = head.len();
-    let result = try_put_head(message, checksum, limits, head);
+    let result = try_put_head(branch, message, checksum, limits, head);
     if result.is_err() {
         head.truncate(start);
     }
@@ -157,6 +169,7 @@ pub fn put_head(
 }
 
 fn try_put_head(
+    branch: u16,
     message: &Message,
     checksum: bool,
     limits: &FrameLimits,
@@ -168,6 +181,7 @@ fn try_put_head(
     put(message, &mut out)?;
     let body = Body::of(message);
     let mut header = out.header;
+    header.branch = branch;
     let kind = header.kind.name();
     let length = |section: &'static str, count: usize| {
         let too_long = Error::TooLong { kind, section, bytes: count as u64, limit: u64::from(u32::MAX) };
@@ -194,7 +208,18 @@ pub fn put_frame(
     limits: &FrameLimits,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_head(message, checksum, limits, bytes)?;
+    put_frame_of(0, message, checksum, limits, bytes)
+}
+
+/// The same, of a branch.
+pub fn put_frame_of(
+    branch: u16,
+    message: &Message,
+    checksum: bool,
+    limits: &FrameLimits,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Error> {
+    put_head_of(branch, message, checksum, limits, bytes)?;
     for slice in Body::of(message).slices() {
         bytes.extend_from_slice(slice);
     }
@@ -244,6 +269,7 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::PullFunction(message) => message.put(out),
         Message::PulledFunction(message) => message.put(out),
         Message::PushFunction(message) => message.put(out),
+        Message::EndBranch(message) => out.header.request = message.request,
     }
     Ok(())
 }
@@ -291,6 +317,7 @@ impl Message {
             Kind::PullFunction => Message::PullFunction(PullFunction::get(&frame)?),
             Kind::PulledFunction => Message::PulledFunction(PulledFunction::get(&frame)?),
             Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
+            Kind::EndBranch => Message::EndBranch(EndBranch { request: frame.header.request }),
         })
     }
 

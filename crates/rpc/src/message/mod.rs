@@ -5,6 +5,7 @@
 //! table of its own; a connection speaks with one lane.
 
 pub mod batch;
+pub mod branch;
 pub mod bytes;
 pub mod clock;
 pub mod control;
@@ -22,6 +23,7 @@ pub mod stats;
 use serde::{Deserialize, Serialize};
 
 pub use batch::Batch;
+pub use branch::EndBranch;
 pub use bytes::Bytes;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
@@ -96,6 +98,7 @@ pub enum Message {
     PullFunction(PullFunction),
     PulledFunction(PulledFunction),
     PushFunction(PushFunction),
+    EndBranch(EndBranch),
 }
 
 /// The answer to a request that has no other: it was done.

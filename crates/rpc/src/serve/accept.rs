@@ -41,7 +41,9 @@ pub(super) struct Greeted {
     pub(super) socket: Detached,
     pub(super) reader: FrameReader,
     pub(super) hello: Message,
-    /// Whether bodies carry a checksum.
+    /// The number of its first branch.
+    pub(super) branch: u16,
+    /// Whether bodies of that carry a checksum.
     pub(super) checksum: bool,
     pub(super) place: Place,
 }
@@ -120,10 +122,14 @@ impl Acceptor {
     /// Without waiting for anything: whoever comes too much must not cost much.
     fn refuse_full(&self, socket: &Socket, limit: usize) {
         count(&self.shared.counters.refused_full);
-        let text = format!("all {limit} connections are taken: close some, or come again later");
-        let fault = Fault { request: 0, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS };
-        let _ = socket.try_write(&fault_bytes(fault));
+        let _ = socket.try_write(&fault_bytes(full(0, limit)));
     }
+}
+
+/// What is said when all places are taken.
+pub(super) fn full(request: u64, limit: usize) -> Fault {
+    let text = format!("all {limit} connections are taken: close some, or come again later");
+    Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
 }
 
 /// The frame of a fault.

@@ -11,10 +11,10 @@ use super::first_of;
 use super::lane::Lane;
 use super::link::Link;
 use super::socket::ReadHalf;
+use super::talk::{Taken, Talk};
 use crate::error::Error;
 use crate::message::Message;
 use crate::reader::FrameReader;
-use crate::service::ConnectionId;
 
 /// Bytes of a reader's buffer: small frames come many at a time.
 const BUFFER_BYTES: usize = 32 << 10;
@@ -27,42 +27,43 @@ const DISCARDED_BYTES: usize = 1 << 20;
 enum End {
     /// The other end is gone.
     Lost,
-    /// The service closed it.
+    /// The service closed it, or its last branch has ended.
     Closing,
-    /// It sent something that is no message.
-    Bad(u64, Error),
+    /// It sent something that is no message: the branch, the number of the request.
+    Bad(u16, u64, Error),
     /// It takes nothing.
     Stalled,
 }
 
 /// From the hello to the end.
-pub(super) async fn run(lane: Rc<Lane>, id: ConnectionId, greeted: Greeted) {
-    let Greeted { socket, mut reader, hello, checksum, place: _place } = greeted;
+pub(super) async fn run(lane: Rc<Lane>, greeted: Greeted) {
+    let Greeted { socket, mut reader, hello, branch, checksum, place: _place } = greeted;
     let (mut read, write) = match socket.attach() {
         Ok(halves) => halves,
         Err(error) => return tracing::warn!(%error, "cannot take a connection over"),
     };
     let limits = lane.limits();
     reader.trust(limits.frame, BUFFER_BYTES);
-    let link = Rc::new(Link::new(id, write, checksum));
-    lane.add(&link);
-    lane.message(id, hello);
-    let end = first_of(read_all(&lane, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
+    let link = Rc::new(Link::new(lane.next_id(), write));
+    let talk = Talk::begin(Rc::clone(&lane), Rc::clone(&link), branch, checksum, hello);
+    let end = first_of(read_all(&lane, &talk, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
     let has_last_words = match end {
         End::Lost => false,
         End::Closing => true,
-        End::Bad(request, error) => {
+        End::Bad(branch, request, error) => {
             count(&lane.counters().closed_bad_frame);
-            tracing::warn!(connection = id, %error, "closed a connection");
-            link.push(Message::Fault(fault_of(request, &error)), limits).is_ok()
+            tracing::warn!(connection = link.name, %error, "closed a connection");
+            let fault = Message::Fault(fault_of(request, &error));
+            link.push(branch, fault, talk.checksum_of(branch), limits).is_ok()
         }
         End::Stalled => {
             count(&lane.counters().closed_outbound);
-            tracing::warn!(connection = id, "closed a connection that takes nothing");
+            tracing::warn!(connection = link.name, "closed a connection that takes nothing");
             false
         }
     };
-    lane.remove(id);
+    talk.end_all();
+    drop(talk);
     if has_last_words {
         let farewell = async {
             link.write_all(limits.close_time, |written| lane.wrote(written)).await?;
@@ -77,16 +78,22 @@ pub(super) async fn run(lane: Rc<Lane>, id: ConnectionId, greeted: Greeted) {
     }
 }
 
-async fn read_all(lane: &Lane, link: &Link, read: &mut ReadHalf, reader: &mut FrameReader) -> End {
-    let pause_bytes = lane.limits().outbound_pause_bytes;
+async fn read_all(
+    lane: &Lane,
+    talk: &Talk,
+    link: &Link,
+    read: &mut ReadHalf,
+    reader: &mut FrameReader,
+) -> End {
+    let waits = || talk.is_paused() || link.waiting_bytes() > link.of_all(lane.limits().outbound_pause_bytes);
     loop {
         loop {
-            if link.is_closing.get() {
+            if link.is_closing.get() || (link.has_news.get() && matches!(talk.catch_up(), Taken::Ended)) {
                 return End::Closing;
             }
-            if link.is_paused.get() || link.waiting_bytes() > pause_bytes {
+            if waits() {
                 lane.flush();
-                if link.is_paused.get() || link.waiting_bytes() > pause_bytes {
+                if waits() && !link.has_news.get() {
                     link.read_wake.notified().await;
                 }
                 continue;
@@ -94,22 +101,16 @@ async fn read_all(lane: &Lane, link: &Link, read: &mut ReadHalf, reader: &mut Fr
             let frame = match reader.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(error) => return End::Bad(0, error),
+                Err(error) => return End::Bad(0, 0, error),
             };
             count(&lane.counters().frames_in);
-            let request = frame.header.request;
-            match Message::from_frame(frame) {
-                Ok(Message::Hello(_)) => {
-                    let error = Error::Unexpected { expected: "one Hello, as the first", actual: "Hello" };
-                    return End::Bad(request, error);
-                }
-                Ok(message) => {
-                    lane.message(link.id, message);
-                    if link.waiting_bytes() > FLUSH_BYTES {
-                        lane.flush();
-                    }
-                }
-                Err(error) => return End::Bad(request, error),
+            match talk.take(frame) {
+                Ok(Taken::On) => {}
+                Ok(Taken::Ended) => return End::Closing,
+                Err((branch, request, error)) => return End::Bad(branch, request, error),
+            }
+            if link.waiting_bytes() > FLUSH_BYTES {
+                lane.flush();
             }
         }
         lane.flush();
@@ -135,7 +136,7 @@ async fn write_all(lane: &Lane, link: &Link) -> End {
         link.to_write().await;
         let wrote = |count| {
             lane.wrote(count);
-            if link.waiting_bytes() <= limits.outbound_pause_bytes {
+            if link.waiting_bytes() <= link.of_all(limits.outbound_pause_bytes) {
                 link.read_wake.notify_one();
             }
         };

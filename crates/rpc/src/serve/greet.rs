@@ -7,6 +7,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 
+use super::ServeConfig;
 use super::accept::{Acceptor, Greeted, fault_bytes, fault_of};
 use super::counters::{Place, count};
 use super::guest::{Guests, Line};
@@ -23,7 +24,7 @@ const STRANGER_BUFFER_BYTES: usize = 1 << 10;
 const DISCARDED_BYTES: usize = 64 << 10;
 
 enum First {
-    Hello { hello: Hello, checksum: bool },
+    Hello { hello: Hello, branch: u16, checksum: bool },
     Http,
     Guest(Arc<dyn Guests>),
 }
@@ -49,8 +50,8 @@ pub(super) async fn greet(acceptor: Rc<Acceptor>, mut socket: Socket, place: Pla
             let (line, house) = Line::new(socket, begun, acceptor.shared.clone(), place);
             acceptor.receive(guests.visit(line, house)).await;
         }
-        Ok(First::Hello { hello, checksum }) => match check(&acceptor, &hello) {
-            Ok(()) => hand_on(&acceptor, socket, reader, hello, checksum, place),
+        Ok(First::Hello { hello, branch, checksum }) => match check(&acceptor, &hello) {
+            Ok(()) => hand_on(&acceptor, socket, reader, hello, (branch, checksum), place),
             Err(fault) => refuse(&acceptor, socket, fault).await,
         },
         Err((_, Error::Closed | Error::Io { .. })) => {}
@@ -79,9 +80,10 @@ async fn first(
         let may_begin = |beginning: &[u8]| !waiting.is_empty() && beginning.starts_with(waiting);
         let may_be_other = may_begin(http::GET) || of_guests.is_some_and(may_begin);
         if !may_be_other && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
-            let (request, checksum) = (frame.header.request, frame.header.checksum);
+            let request = frame.header.request;
+            let (branch, checksum) = (frame.header.branch, frame.header.checksum);
             return match Message::from_frame(frame).map_err(|error| (request, error))? {
-                Message::Hello(hello) => Ok(First::Hello { hello, checksum }),
+                Message::Hello(hello) => Ok(First::Hello { hello, branch, checksum }),
                 other => {
                     let error = Error::Unexpected { expected: "Hello", actual: other.kind_name() };
                     Err((request, error))
@@ -98,9 +100,7 @@ async fn first(
 
 fn check(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
     let fault = |kind, text| Err(Fault { request: hello.request, kind, text, retry_after_ms: 0 });
-    if !bool::from(hello.token.ct_eq(&acceptor.shared.config.token)) {
-        return fault(FaultKind::BadToken, "the token is not the one of this cluster".to_owned());
-    }
+    check_token(&acceptor.shared.config, hello)?;
     let lanes = acceptor.lanes.count();
     if usize::from(hello.lane) >= lanes {
         let text = format!("lane {} is wanted, this process has {lanes}, counted from 0", hello.lane);
@@ -109,19 +109,28 @@ fn check(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether a hello comes from one of this cluster.
+pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
+    if hello.token.ct_eq(&config.token).into() {
+        return Ok(());
+    }
+    let text = "the token is not the one of this cluster".to_owned();
+    Err(Fault { request: hello.request, kind: FaultKind::BadToken, text, retry_after_ms: 0 })
+}
+
 fn hand_on(
     acceptor: &Acceptor,
     socket: Socket,
     reader: FrameReader,
     hello: Hello,
-    checksum: bool,
+    (branch, checksum): (u16, bool),
     place: Place,
 ) {
     let lane = hello.lane;
     match socket.detach() {
         Ok(socket) => {
             let hello = Message::Hello(hello);
-            let greeted = Greeted { socket, reader, hello, checksum, place };
+            let greeted = Greeted { socket, reader, hello, branch, checksum, place };
             acceptor.lanes.hand_on(lane, greeted);
         }
         Err(error) => tracing::warn!(%error, "cannot hand a connection to its lane"),

@@ -10,6 +10,7 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use super::accept::{Incoming, fault_of};
+use super::branch::Branch;
 use super::connection;
 use super::counters::{Counters, add, count};
 use super::link::Link;
@@ -34,13 +35,14 @@ pub(super) struct Lane {
     timer: Notify,
     /// A connection was removed.
     removed: Notify,
+    next_id: Cell<ConnectionId>,
     is_stopping: Cell<bool>,
     has_panicked: Cell<bool>,
 }
 
 struct State {
     service: Box<dyn Service>,
-    links: HashMap<ConnectionId, Rc<Link>>,
+    branches: HashMap<ConnectionId, Rc<Branch>>,
     /// Links with something to write.
     dirty: Vec<Rc<Link>>,
     effects: Vec<Effect>,
@@ -57,20 +59,21 @@ pub(super) fn run(
     let runtime = runtime()?;
     let stop = shared.stop.clone();
     let next_time = service.next_time();
-    let state = State { service, links: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
+    let state =
+        State { service, branches: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
     let this = Rc::new(Lane {
         shared,
         number: lane,
         state: RefCell::new(state),
         timer: Notify::new(),
         removed: Notify::new(),
+        next_id: Cell::new(1),
         is_stopping: Cell::new(false),
         has_panicked: Cell::new(false),
     });
     let tasks = LocalSet::new();
     tasks.spawn_local(Rc::clone(&this).keep_time());
     tasks.block_on(&runtime, async {
-        let mut next_id: ConnectionId = 1;
         loop {
             let stopped = async {
                 stop.raised().await;
@@ -79,8 +82,7 @@ pub(super) fn run(
             match first_of(stopped, incoming.recv()).await {
                 None => break,
                 Some(Incoming::Connection(greeted)) => {
-                    tokio::task::spawn_local(connection::run(Rc::clone(&this), next_id, *greeted));
-                    next_id += 1;
+                    tokio::task::spawn_local(connection::run(Rc::clone(&this), *greeted));
                 }
                 Some(Incoming::Wake) => this.on_time(),
                 Some(Incoming::Metrics(reply)) => {
@@ -98,6 +100,21 @@ pub(super) fn run(
 }
 
 impl Lane {
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Of the next branch.
+    pub(super) fn next_id(&self) -> ConnectionId {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        id
+    }
+
     pub(super) fn limits(&self) -> &Limits {
         &self.shared.config.limits
     }
@@ -110,13 +127,13 @@ impl Lane {
         self.is_stopping.get()
     }
 
-    pub(super) fn add(&self, link: &Rc<Link>) {
-        self.state.borrow_mut().links.insert(link.id, Rc::clone(link));
+    pub(super) fn add(&self, branch: &Rc<Branch>) {
+        self.state.borrow_mut().branches.insert(branch.id, Rc::clone(branch));
     }
 
-    /// The connection is over, and the service is told.
+    /// The branch is over, and the service is told.
     pub(super) fn remove(&self, id: ConnectionId) {
-        self.state.borrow_mut().links.remove(&id);
+        self.state.borrow_mut().branches.remove(&id);
         self.call(|service, now, out| service.on_closed(now, id, out));
         self.flush();
         self.removed.notify_one();
@@ -174,10 +191,10 @@ impl Lane {
         let _guard = StopOnPanic(self);
         let now = self.now();
         let mut state = self.state.borrow_mut();
-        let State { service, links, dirty, effects, next_time } = &mut *state;
+        let State { service, branches, dirty, effects, next_time } = &mut *state;
         call(service.as_mut(), now, effects);
         for effect in effects.drain(..) {
-            self.apply(effect, links, dirty);
+            self.apply(effect, branches, dirty);
         }
         let next = service.next_time();
         if *next_time != next {
@@ -186,41 +203,42 @@ impl Lane {
         }
     }
 
-    fn apply(&self, effect: Effect, links: &HashMap<ConnectionId, Rc<Link>>, dirty: &mut Vec<Rc<Link>>) {
+    fn apply(&self, effect: Effect, branches: &HashMap<ConnectionId, Rc<Branch>>, dirty: &mut Vec<Rc<Link>>) {
+        let (Effect::Send { connection, .. }
+        | Effect::Close { connection }
+        | Effect::Pause { connection }
+        | Effect::Resume { connection }) = &effect;
+        let Some(branch) = branches.get(connection) else { return };
         match effect {
-            Effect::Send { connection, message } => {
-                let Some(link) = links.get(&connection).filter(|link| !link.is_closing.get()) else { return };
-                self.send(link, message);
-                if !link.is_dirty.replace(true) {
-                    dirty.push(Rc::clone(link));
-                }
+            Effect::Send { .. } if branch.is_closing() => {}
+            Effect::Send { message, .. } => {
+                self.push(&branch.link, branch.number, branch.checksum(), message, dirty);
             }
-            Effect::Close { connection } => {
-                if let Some(link) = links.get(&connection) {
-                    link.close();
-                }
-            }
-            Effect::Pause { connection } => {
-                if let Some(link) = links.get(&connection) {
-                    link.is_paused.set(true);
-                }
-            }
-            Effect::Resume { connection } => {
-                if let Some(link) = links.get(&connection) {
-                    link.is_paused.set(false);
-                    link.read_wake.notify_one();
-                }
-            }
+            Effect::Close { .. } => branch.close(),
+            Effect::Pause { .. } => branch.pause(),
+            Effect::Resume { .. } => branch.resume(),
         }
     }
 
-    fn send(&self, link: &Link, message: Message) {
+    /// Sends what the service does not know of: the beginnings and ends of branches.
+    pub(super) fn send(&self, link: &Rc<Link>, branch: u16, checksum: bool, message: Message) {
+        self.push(link, branch, checksum, message, &mut self.state.borrow_mut().dirty);
+    }
+
+    fn push(
+        &self,
+        link: &Rc<Link>,
+        branch: u16,
+        checksum: bool,
+        message: Message,
+        dirty: &mut Vec<Rc<Link>>,
+    ) {
         let kind = message.kind_name();
-        match link.push(message, self.limits()) {
-            Ok(bytes) if bytes > self.limits().outbound_bytes => {
+        match link.push(branch, message, checksum, self.limits()) {
+            Ok(bytes) if bytes > link.of_all(self.limits().outbound_bytes) => {
                 count(&self.counters().closed_outbound);
                 tracing::warn!(
-                    connection = link.id,
+                    connection = link.name,
                     bytes,
                     "closed a connection that does not read its answers"
                 );
@@ -229,10 +247,14 @@ impl Lane {
             }
             Ok(_) => count(&self.counters().frames_out),
             Err(error) => {
-                tracing::error!(connection = link.id, kind, %error, "an answer cannot be sent");
-                let _ = link.push(Message::Fault(fault_of(0, &error)), self.limits());
+                tracing::error!(connection = link.name, kind, %error, "an answer cannot be sent");
+                let fault = Message::Fault(fault_of(0, &error));
+                let _ = link.push(branch, fault, checksum, self.limits());
                 link.close();
             }
+        }
+        if !link.is_dirty.replace(true) {
+            dirty.push(Rc::clone(link));
         }
     }
 
@@ -256,8 +278,8 @@ impl Lane {
 
     async fn close_all(&self) {
         self.is_stopping.set(true);
-        self.state.borrow().links.values().for_each(|link| link.close());
-        while !self.state.borrow().links.is_empty() {
+        self.state.borrow().branches.values().for_each(|branch| branch.link.close());
+        while !self.state.borrow().branches.is_empty() {
             self.removed.notified().await;
         }
     }

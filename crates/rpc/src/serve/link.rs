@@ -9,11 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::socket::WriteHalf;
-use crate::codec::{Body, put_head};
+use crate::codec::{Body, put_head_of};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::Message;
-use crate::service::ConnectionId;
 
 /// Bodies up to this length are copied, so that small frames leave together.
 const COPIED_BYTES: usize = 4 << 10;
@@ -22,17 +21,20 @@ const GATHERED_BYTES: usize = 64 << 10;
 /// Most slices of one write.
 const SLICES: usize = 16;
 
-/// A connection as its lane sees it.
+/// A connection as its lane sees it, whatever its branches.
 pub(super) struct Link {
-    pub(super) id: ConnectionId,
+    /// The number of its first branch, for the logs.
+    pub(super) name: u64,
     write: WriteHalf,
-    checksum: bool,
     outbox: RefCell<Outbox>,
     /// There is something to write.
     write_wake: Notify,
     /// Something changed that the reading side wants to know.
     pub(super) read_wake: Notify,
-    pub(super) is_paused: Cell<bool>,
+    /// A branch was closed by the service, or goes on.
+    pub(super) has_news: Cell<bool>,
+    /// How many branches it has: each may have as much under way as a connection of its own.
+    pub(super) branches: Cell<usize>,
     /// No more messages are taken; what is queued is still written.
     pub(super) is_closing: Cell<bool>,
     /// Whether it stands in the list of links to flush.
@@ -66,13 +68,13 @@ impl Item {
 }
 
 impl Outbox {
-    fn push(&mut self, message: Message, checksum: bool, limits: &Limits) -> Result<(), Error> {
+    fn push(&mut self, branch: u16, message: Message, checksum: bool, limits: &Limits) -> Result<(), Error> {
         let gathers = |item: &&mut Item| item.body.is_none() && item.head.len() < GATHERED_BYTES;
         let body_len = Body::of(&message).len();
         let copied = body_len <= COPIED_BYTES;
         if let Some(last) = self.items.back_mut().filter(gathers) {
             let before = last.head.len();
-            put_head(&message, checksum, &limits.frame, &mut last.head)?;
+            put_head_of(branch, &message, checksum, &limits.frame, &mut last.head)?;
             self.bytes += last.head.len() - before + body_len;
             if copied {
                 append_body(&message, &mut last.head);
@@ -82,7 +84,7 @@ impl Outbox {
             return Ok(());
         }
         let mut head = Vec::new();
-        put_head(&message, checksum, &limits.frame, &mut head)?;
+        put_head_of(branch, &message, checksum, &limits.frame, &mut head)?;
         if copied {
             append_body(&message, &mut head);
         }
@@ -130,25 +132,36 @@ fn append_body(message: &Message, bytes: &mut Vec<u8>) {
 }
 
 impl Link {
-    pub(super) fn new(id: ConnectionId, write: WriteHalf, checksum: bool) -> Self {
+    pub(super) fn new(name: u64, write: WriteHalf) -> Self {
         Self {
-            id,
+            name,
             write,
-            checksum,
             outbox: RefCell::default(),
             write_wake: Notify::new(),
             read_wake: Notify::new(),
-            is_paused: Cell::new(false),
+            has_news: Cell::new(false),
+            branches: Cell::new(1),
             is_closing: Cell::new(false),
             is_dirty: Cell::new(false),
         }
     }
 
-    /// Queues; how many bytes wait now.
-    pub(super) fn push(&self, message: Message, limits: &Limits) -> Result<usize, Error> {
+    /// Queues a message of a branch; how many bytes wait now.
+    pub(super) fn push(
+        &self,
+        branch: u16,
+        message: Message,
+        checksum: bool,
+        limits: &Limits,
+    ) -> Result<usize, Error> {
         let mut outbox = self.outbox.borrow_mut();
-        outbox.push(message, self.checksum, limits)?;
+        outbox.push(branch, message, checksum, limits)?;
         Ok(outbox.bytes)
+    }
+
+    /// A limit of one branch, for all of them.
+    pub(super) fn of_all(&self, limit: usize) -> usize {
+        limit.saturating_mul(self.branches.get().max(1))
     }
 
     /// Bytes that wait to be written.

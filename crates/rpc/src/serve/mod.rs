@@ -2,6 +2,7 @@
 //! their hello and hands them to the thread of their lane.
 
 mod accept;
+mod branch;
 mod connection;
 mod counters;
 mod greet;
@@ -12,6 +13,7 @@ mod lanes;
 mod link;
 mod listener;
 mod socket;
+mod talk;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,8 +1,10 @@
 //! The end that connects: blocking, one thread that sends and perhaps another that receives.
 
 mod address;
+mod inbox;
 mod memory;
 mod stream;
+mod trunk;
 
 use std::borrow::Borrow;
 use std::io::{self, IoSlice};
@@ -11,8 +13,10 @@ use std::time::{Duration, Instant};
 
 pub use address::Address;
 use stream::Stream;
+pub use trunk::Trunk;
+use trunk::{Branch, STEP_LIMIT};
 
-use crate::codec::{Body, put_head};
+use crate::codec::{Body, put_head_of};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::limits::FrameLimits;
@@ -42,21 +46,34 @@ impl Default for ConnectOptions {
     }
 }
 
-/// The sending half. Dropping both halves closes the connection.
+/// The sending half. Dropping both halves closes the connection, or ends the branch of a trunk.
 #[derive(Debug)]
 pub struct Sender {
-    stream: Arc<Stream>,
+    way: Way,
     options: ConnectOptions,
     head: Vec<u8>,
     is_broken: bool,
 }
 
+/// Where frames go.
+#[derive(Debug)]
+enum Way {
+    Own(Arc<Stream>),
+    Branch(Arc<Branch>),
+}
+
 /// The receiving half.
 #[derive(Debug)]
 pub struct Receiver {
-    stream: Arc<Stream>,
-    reader: FrameReader,
+    source: Source,
     limit: std::cell::Cell<Option<Duration>>,
+}
+
+/// Where frames come from.
+#[derive(Debug)]
+enum Source {
+    Own { stream: Arc<Stream>, reader: FrameReader },
+    Branch(Arc<Branch>),
 }
 
 /// Connects, with the default options. Says nothing yet.
@@ -101,8 +118,13 @@ pub fn open_with(
     receiver.set_timeout(Some(deadline.saturating_duration_since(Instant::now())))?;
     let message = receiver.receive()?;
     receiver.set_timeout(None)?;
+    Ok((sender, receiver, expect_welcome(message)?))
+}
+
+/// The answer to a hello.
+fn expect_welcome(message: Message) -> Result<Welcome, Error> {
     match message {
-        Message::Welcome(welcome) => Ok((sender, receiver, welcome)),
+        Message::Welcome(welcome) => Ok(welcome),
         Message::Fault(fault) => Err(Error::Refused(fault)),
         other => Err(Error::Unexpected { expected: "Welcome", actual: other.kind_name() }),
     }
@@ -113,12 +135,36 @@ fn halves(stream: Stream, options: ConnectOptions) -> Result<(Sender, Receiver),
         .set_write_limit(options.send_limit)
         .map_err(|error| Error::io("set the limit of writes", error))?;
     let stream = Arc::new(stream);
-    let sender = Sender { stream: Arc::clone(&stream), options, head: Vec::new(), is_broken: false };
+    let way = Way::Own(Arc::clone(&stream));
+    let sender = Sender { way, options, head: Vec::new(), is_broken: false };
     let reader = FrameReader::new(options.limits, BUFFER_BYTES);
-    Ok((sender, Receiver { stream, reader, limit: std::cell::Cell::new(None) }))
+    let source = Source::Own { stream, reader };
+    Ok((sender, Receiver { source, limit: std::cell::Cell::new(None) }))
+}
+
+/// Writes all of it, in order.
+fn write_all(stream: &Stream, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
+    // Empty slices in front count as written.
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match stream.write_vectored(slices) {
+            Ok(0) => return Err(Error::Closed),
+            Ok(count) => IoSlice::advance_slices(&mut slices, count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if Error::is_wait(error.kind()) => {
+                return Err(Error::TimedOut { during: "sending: the other end takes nothing" });
+            }
+            Err(error) => return Err(Error::io("send", error)),
+        }
+    }
+    Ok(())
 }
 
 impl Sender {
+    fn of_branch(branch: &Arc<Branch>, options: ConnectOptions) -> Self {
+        Self { way: Way::Branch(Arc::clone(branch)), options, head: Vec::new(), is_broken: false }
+    }
+
     /// Sends one message. A message that is too long is refused and nothing of it sent; after any other error the
     /// connection is of no use any more.
     pub fn send(&mut self, message: &Message) -> Result<(), Error> {
@@ -127,15 +173,31 @@ impl Sender {
 
     /// Sends messages one behind the other, small ones in one write.
     pub fn send_all<M: Borrow<Message>>(&mut self, messages: &[M]) -> Result<(), Error> {
+        self.send_as(messages, None)
+    }
+
+    /// The same with messages that end a step, and that nobody can answer before all tasks have ended it. On a trunk they
+    /// may wait for the branches whose last word was an earlier step: with the next word of any of them all go out in one
+    /// write, at the latest when a receive of this branch has waited for a while.
+    pub fn send_step<M: Borrow<Message>>(&mut self, messages: &[M], step: u64) -> Result<(), Error> {
+        self.send_as(messages, Some(step))
+    }
+
+    fn send_as<M: Borrow<Message>>(&mut self, messages: &[M], step: Option<u64>) -> Result<(), Error> {
         if self.is_broken {
             return Err(Error::Closed);
         }
+        let branch = match &self.way {
+            Way::Own(_) => 0,
+            Way::Branch(branch) => branch.number,
+        };
+        let options = self.options;
         self.head.clear();
         for message in messages {
             let message = message.borrow();
-            if let Err(error) = put_head(message, self.options.checksum, &self.options.limits, &mut self.head)
-            {
-                self.flush()?;
+            let put = put_head_of(branch, message, options.checksum, &options.limits, &mut self.head);
+            if let Err(error) = put {
+                self.flush(None)?;
                 return Err(error);
             }
             let body = Body::of(message);
@@ -147,59 +209,53 @@ impl Sender {
             } else {
                 let [keys, values, padding] = slices;
                 let head = std::mem::take(&mut self.head);
-                let result = self.write(&mut [&head, keys, values, padding].map(IoSlice::new));
+                let result = self.write(&mut [&head, keys, values, padding].map(IoSlice::new), None);
                 self.head = head;
                 self.head.clear();
                 result?;
             }
         }
-        self.flush()
+        self.flush(step)
     }
 
     /// Writes the small frames that were gathered.
-    fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self, step: Option<u64>) -> Result<(), Error> {
         let head = std::mem::take(&mut self.head);
-        let result = self.write(&mut [IoSlice::new(&head)]);
+        let result = self.write(&mut [IoSlice::new(&head)], step);
         self.head = head;
         result
     }
 
-    fn write(&mut self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
-        // Empty slices in front count as written.
-        IoSlice::advance_slices(&mut slices, 0);
-        while !slices.is_empty() {
-            match self.stream.write_vectored(slices) {
-                Ok(0) => return Err(self.broken(Error::Closed)),
-                Ok(count) => IoSlice::advance_slices(&mut slices, count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if Error::is_wait(error.kind()) => {
-                    return Err(
-                        self.broken(Error::TimedOut { during: "sending: the other end takes nothing" })
-                    );
-                }
-                Err(error) => return Err(self.broken(Error::io("send", error))),
-            }
-        }
-        Ok(())
+    /// After an error half a frame may be out: nothing can follow it.
+    fn write(&mut self, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
+        let result = match &self.way {
+            Way::Own(stream) => write_all(stream, slices),
+            Way::Branch(branch) => branch.write(slices, step),
+        };
+        self.is_broken = result.is_err();
+        result
     }
 
-    /// Half a frame may be out: nothing can follow it.
-    fn broken(&mut self, error: Error) -> Error {
-        self.is_broken = true;
-        error
-    }
-
-    /// Ends the connection in both directions; a receiver that waits sees [`Error::Closed`].
+    /// Ends the connection, or the branch, in both directions; a receiver that waits sees [`Error::Closed`].
     pub fn shutdown(&self) {
-        self.stream.shutdown();
+        match &self.way {
+            Way::Own(stream) => stream.shutdown(),
+            Way::Branch(branch) => branch.end(),
+        }
     }
 }
 
 impl Receiver {
+    fn of_branch(branch: Arc<Branch>) -> Self {
+        Self { source: Source::Branch(branch), limit: std::cell::Cell::new(None) }
+    }
+
     /// The longest wait of a receive for more bytes; `None`: for ever.
     pub fn set_timeout(&self, limit: Option<Duration>) -> Result<(), Error> {
         if self.limit.get() != limit {
-            self.stream.set_read_limit(limit).map_err(|error| Error::io("set the limit of reads", error))?;
+            if let Source::Own { stream, .. } = &self.source {
+                stream.set_read_limit(limit).map_err(|error| Error::io("set the limit of reads", error))?;
+            }
             self.limit.set(limit);
         }
         Ok(())
@@ -208,47 +264,76 @@ impl Receiver {
     /// The next message. After [`Error::TimedOut`] a later call goes on where this one stopped; after any other error
     /// the connection is of no use any more.
     pub fn receive(&mut self) -> Result<Message, Error> {
-        Message::from_frame(self.receive_frame()?)
+        let limit = self.limit.get();
+        Message::from_frame(match &mut self.source {
+            Source::Own { stream, reader } => receive_frame(stream, reader, limit)?,
+            Source::Branch(branch) => receive_of_branch(branch, limit)?,
+        })
     }
 
     /// The next message if it is here, without a wait. For a connection whose two ends are held by one thread: nobody may
     /// send meanwhile.
     pub fn receive_now(&mut self) -> Result<Option<Message>, Error> {
-        loop {
-            if let Some(frame) = self.reader.frame()? {
-                return Message::from_frame(frame).map(Some);
-            }
-            match self.stream.read_now(self.reader.space(), self.limit.get()) {
-                Ok(0) => return Err(Error::Closed),
-                Ok(count) => self.reader.filled(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if Error::is_wait(error.kind()) => return Ok(None),
-                Err(error) => return Err(Error::io("receive", error)),
-            }
+        let frame = match &mut self.source {
+            Source::Own { stream, reader } => receive_frame_now(stream, reader, self.limit.get())?,
+            Source::Branch(branch) => branch.take(Some(Duration::ZERO))?,
+        };
+        frame.map(Message::from_frame).transpose()
+    }
+}
+
+fn receive_frame_now(
+    stream: &Stream,
+    reader: &mut FrameReader,
+    limit: Option<Duration>,
+) -> Result<Option<Frame>, Error> {
+    loop {
+        if let Some(frame) = reader.frame()? {
+            return Ok(Some(frame));
+        }
+        match stream.read_now(reader.space(), limit) {
+            Ok(0) => return Err(Error::Closed),
+            Ok(count) => reader.filled(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if Error::is_wait(error.kind()) => return Ok(None),
+            Err(error) => return Err(Error::io("receive", error)),
         }
     }
+}
 
-    fn receive_frame(&mut self) -> Result<Frame, Error> {
-        let mut deadline = None;
-        loop {
-            if let Some(frame) = self.reader.frame()? {
-                return Ok(frame);
-            }
-            // One who sends a byte now and then does not prolong the wait without end: at most twice the limit.
-            if let Some(limit) = self.limit.get()
-                && Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + limit)
-            {
+fn receive_frame(stream: &Stream, reader: &mut FrameReader, limit: Option<Duration>) -> Result<Frame, Error> {
+    let mut deadline = None;
+    loop {
+        if let Some(frame) = reader.frame()? {
+            return Ok(frame);
+        }
+        // One who sends a byte now and then does not prolong the wait without end: at most twice the limit.
+        if let Some(limit) = limit
+            && Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + limit)
+        {
+            return Err(Error::TimedOut { during: "receiving" });
+        }
+        match stream.read(reader.space()) {
+            Ok(0) => return Err(Error::Closed),
+            Ok(count) => reader.filled(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if Error::is_wait(error.kind()) => {
                 return Err(Error::TimedOut { during: "receiving" });
             }
-            match self.stream.read(self.reader.space()) {
-                Ok(0) => return Err(Error::Closed),
-                Ok(count) => self.reader.filled(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if Error::is_wait(error.kind()) => {
-                    return Err(Error::TimedOut { during: "receiving" });
-                }
-                Err(error) => return Err(Error::io("receive", error)),
-            }
+            Err(error) => return Err(Error::io("receive", error)),
         }
     }
+}
+
+fn receive_of_branch(branch: &Branch, limit: Option<Duration>) -> Result<Frame, Error> {
+    let mut rest = limit;
+    if branch.holds() {
+        let first = limit.map_or(STEP_LIMIT, |limit| limit.min(STEP_LIMIT));
+        if let Some(frame) = branch.take(Some(first))? {
+            return Ok(frame);
+        }
+        branch.let_go();
+        rest = limit.map(|limit| limit - first);
+    }
+    branch.take(rest)?.ok_or(Error::TimedOut { during: "receiving" })
 }

@@ -9,10 +9,11 @@ use matrix::{
 use rpc::Message;
 use rpc::message::{
     AddMatrix, AskMap, Barrier, Batch, Bytes, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
-    ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
-    Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction,
-    Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap,
-    SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
+    ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export, ExportPage, Fault, FaultKind, Hello,
+    Import, Join, Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled,
+    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run,
+    SessionLane, SessionMap, SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick,
+    WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -374,6 +375,7 @@ fn functions() -> Vec<(&'static str, Message)> {
                 calls: vec![axpy, FunctionCall { into: vec![4], ..dot }],
             }),
         ),
+        ("end_branch", Message::EndBranch(EndBranch { request: 0 })),
     ]
 }
 

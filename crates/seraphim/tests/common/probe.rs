@@ -200,7 +200,8 @@ impl Probe {
         Part::Rows(Keys::Range(0, self.rows()))
     }
 
-    fn rows(&self) -> u64 {
+    /// Of each matrix.
+    pub(crate) fn rows(&self) -> u64 {
         self.layout.matrices[0].rows
     }
 

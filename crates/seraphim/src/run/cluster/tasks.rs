@@ -10,7 +10,7 @@ use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
 use data::{BatchStream, ReadAhead, TaskData};
 use matrix::{Agent, FunctionTable};
 use rpc::message::JobId;
-use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Upcoming};
+use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Trunks, Upcoming};
 
 use super::face::Gauges;
 use super::orphan::Reached;
@@ -199,19 +199,23 @@ impl Work<'_> {
         let validations = self.plan.validations()?;
         let progress = Progress::new(true, None);
         let failure = Failure::default();
+        let trunks = (self.plan.tasks.len() > 1).then(Trunks::default);
         std::thread::scope(|scope| {
             for (task, (share, validation)) in
                 self.plan.tasks.clone().zip(shares.into_iter().zip(validations))
             {
-                let (progress, failure) = (&progress, &failure);
+                let (progress, failure, trunks) = (&progress, &failure, trunks.clone());
                 scope.spawn(move || {
                     let mut data = Watched::new(share, progress);
                     let is_told_to_stop = || self.coordinator.is_told_to_stop();
                     let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
                     let run = || {
-                        let agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
+                        let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
                             .map_err(Error::process)?
                             .with_functions(self.functions.clone());
+                        if let Some(trunks) = trunks.clone() {
+                            agent = agent.with_trunks(trunks);
+                        }
                         let gauges = &self.coordinator.gauges;
                         gauges.begin(self.layout.job, task, agent.meter(), self.layout.lanes.len());
                         let mut paced = Paced {

@@ -1,0 +1,191 @@
+//! What comes over a connection, by branch: each frame goes to the service in the name of its branch, a further hello begins
+//! one, [`EndBranch`] ends one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::accept::full;
+use super::branch::Branch;
+use super::counters::count;
+use super::greet::check_token;
+use super::lane::Lane;
+use super::link::Link;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::header::{HEADER_BYTES, field};
+use crate::kind::Kind;
+use crate::message::{EndBranch, Fault, FaultKind, Hello, Message};
+
+/// The branches of a connection. At least one until the connection ends.
+pub(super) struct Talk {
+    lane: Rc<Lane>,
+    link: Rc<Link>,
+    branches: RefCell<BTreeMap<u16, Rc<Branch>>>,
+    /// The highest number so far: they ascend, so that frames on their way to one that has ended are known as such.
+    last: Cell<u16>,
+}
+
+/// What a frame has led to.
+pub(super) enum Taken {
+    /// The connection goes on.
+    On,
+    /// Its last branch has ended.
+    Ended,
+}
+
+impl Talk {
+    /// Begins with the branch whose hello was heard.
+    pub(super) fn begin(lane: Rc<Lane>, link: Rc<Link>, number: u16, checksum: bool, hello: Message) -> Self {
+        let branch = Branch::new(link.name, number, checksum, &link, None);
+        let branches = RefCell::new(BTreeMap::from([(number, Rc::clone(&branch))]));
+        let talk = Self { lane, link, branches, last: Cell::new(number) };
+        talk.lane.add(&branch);
+        talk.lane.message(branch.id, hello);
+        talk
+    }
+
+    /// Whether no more frames are read: the only branch is paused. Others would wait for one that waits for them.
+    pub(super) fn is_paused(&self) -> bool {
+        let branches = self.branches.borrow();
+        branches.len() == 1 && branches.values().all(|branch| branch.is_paused())
+    }
+
+    /// Does what the service has asked for since the last call: ends the branches that it closed, and gives it what was put
+    /// aside of those that go on.
+    pub(super) fn catch_up(&self) -> Taken {
+        while self.link.has_news.replace(false) {
+            let all: Vec<Rc<Branch>> = self.branches.borrow().values().map(Rc::clone).collect();
+            if all.iter().all(|branch| branch.is_closing()) {
+                return Taken::Ended;
+            }
+            for branch in all {
+                while !branch.is_closing()
+                    && let Some((message, _)) = branch.take_aside()
+                {
+                    self.lane.message(branch.id, message);
+                }
+                if branch.is_closing() && self.branches.borrow().len() > 1 {
+                    self.say(branch.number, branch.checksum(), Message::EndBranch(EndBranch { request: 0 }));
+                    self.end(branch.number);
+                }
+            }
+        }
+        Taken::On
+    }
+
+    /// Hands a frame on. Errors come with the branch and the number of the request.
+    pub(super) fn take(&self, frame: Frame) -> Result<Taken, (u16, u64, Error)> {
+        let header = frame.header;
+        let bytes = HEADER_BYTES + header.body_len();
+        let bad = |error| (header.branch, header.request, error);
+        let message = Message::from_frame(frame).map_err(bad)?;
+        match message {
+            Message::Hello(hello) => self.hello(header.branch, header.checksum, hello).map_err(bad)?,
+            Message::EndBranch(_) => {
+                self.end(header.branch);
+                if self.branches.borrow().is_empty() {
+                    return Ok(Taken::Ended);
+                }
+            }
+            message => self.hand_on(header.branch, message, bytes).map_err(bad)?,
+        }
+        Ok(Taken::On)
+    }
+
+    fn hand_on(&self, number: u16, message: Message, bytes: usize) -> Result<(), Error> {
+        let branch = self.branches.borrow().get(&number).map(Rc::clone);
+        let Some(branch) = branch else {
+            if number <= self.last.get() {
+                return Ok(()); // It was on its way when the branch ended.
+            }
+            return Err(Error::Unexpected { expected: "Hello", actual: message.kind_name() });
+        };
+        if branch.is_closing() {
+            return Ok(());
+        }
+        if !branch.is_paused() && !branch.has_aside() {
+            self.lane.message(branch.id, message);
+            return Ok(());
+        }
+        let kind = message.kind_name();
+        branch.put_aside(message, bytes);
+        let bytes: usize = self.branches.borrow().values().map(|branch| branch.aside_bytes()).sum();
+        let limit = self.lane.limits().aside_bytes;
+        if bytes > limit {
+            let section = "requests behind those that are held";
+            return Err(Error::TooLong { kind, section, bytes: bytes as u64, limit: limit as u64 });
+        }
+        Ok(())
+    }
+
+    /// Begins another branch, or says on it why not.
+    fn hello(&self, number: u16, checksum: bool, hello: Hello) -> Result<(), Error> {
+        if self.branches.borrow().contains_key(&number) {
+            let expected = "one Hello, as the first";
+            return Err(Error::Unexpected { expected, actual: "Hello" });
+        }
+        if number <= self.last.get() {
+            let expected = format!("above {}: numbers are not used again", self.last.get());
+            return Err(field(Kind::Hello, "branch", number, expected));
+        }
+        self.last.set(number);
+        let place = match self.check(&hello) {
+            Ok(place) => place,
+            Err(fault) => {
+                count(&self.lane.counters().refused_hello);
+                self.say(number, checksum, Message::Fault(fault));
+                self.say(number, checksum, Message::EndBranch(EndBranch { request: 0 }));
+                return Ok(());
+            }
+        };
+        let branch = Branch::new(self.lane.next_id(), number, checksum, &self.link, Some(place));
+        self.branches.borrow_mut().insert(number, Rc::clone(&branch));
+        self.link.branches.set(self.branches.borrow().len());
+        self.lane.add(&branch);
+        self.lane.message(branch.id, Message::Hello(hello));
+        Ok(())
+    }
+
+    fn check(&self, hello: &Hello) -> Result<super::counters::Place, Fault> {
+        let config = &self.lane.shared().config;
+        check_token(config, hello)?;
+        let number = self.lane.number();
+        if usize::from(hello.lane) != number {
+            let text = format!("lane {} is wanted over a connection to lane {number}", hello.lane);
+            let (request, kind) = (hello.request, FaultKind::NotFound);
+            return Err(Fault { request, kind, text, retry_after_ms: 0 });
+        }
+        let limit = config.limits.connections;
+        let place = self.lane.shared().counters.place(limit);
+        place.ok_or_else(|| {
+            count(&self.lane.counters().refused_full);
+            full(hello.request, limit)
+        })
+    }
+
+    /// The branch is over, and the service is told.
+    fn end(&self, number: u16) {
+        let Some(branch) = self.branches.borrow_mut().remove(&number) else { return };
+        self.link.branches.set(self.branches.borrow().len());
+        self.lane.remove(branch.id);
+    }
+
+    /// The connection is over.
+    pub(super) fn end_all(&self) {
+        let numbers: Vec<u16> = self.branches.borrow().keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.end(number));
+    }
+
+    /// Says a last word on a branch, whether it is open or not.
+    pub(super) fn say(&self, number: u16, checksum: bool, message: Message) {
+        self.lane.send(&self.link, number, checksum, message);
+    }
+
+    /// As the hello of a branch did, or of the first that is left.
+    pub(super) fn checksum_of(&self, number: u16) -> bool {
+        let branches = self.branches.borrow();
+        let branch = branches.get(&number).or_else(|| branches.values().next());
+        branch.is_none_or(|branch| branch.checksum())
+    }
+}

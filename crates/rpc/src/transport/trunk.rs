@@ -1,0 +1,326 @@
+//! A connection that several threads of a process share: each has a branch of it, a conversation of its own.
+//!
+//! What they send at the same time goes out in one write: whoever finds another writing leaves his frames to him, and a step
+//! that cannot matter before others have ended theirs waits for them ([`super::Sender::send_step`]). A thread of the trunk
+//! reads all that comes and puts it into the inbox of its branch, so that one who does not listen holds nobody up; what an
+//! inbox holds is bounded by what its branch has asked for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::IoSlice;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::inbox::Inbox;
+use super::stream::Stream;
+use super::{
+    Address, BUFFER_BYTES, COPIED_BYTES, ConnectOptions, Receiver, Sender, expect_welcome, write_all,
+};
+use crate::codec::put_head_of;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::kind::Kind;
+use crate::message::{EndBranch, Hello, Message, Welcome};
+use crate::reader::FrameReader;
+
+/// Most bytes that are left to whoever writes; with more, their sender waits.
+const LEFT_BYTES: usize = 64 << 10;
+/// A step waits no longer for others once its task waits for an answer.
+pub(super) const STEP_LIMIT: Duration = Duration::from_millis(20);
+
+/// A connection with branches. It ends with the last of them.
+#[derive(Clone, Debug)]
+pub struct Trunk(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    stream: Stream,
+    options: ConnectOptions,
+    outgoing: Mutex<Outgoing>,
+    /// A write has ended.
+    written: Condvar,
+    /// Whether steps wait for others.
+    holds: AtomicBool,
+    branches: Mutex<Branches>,
+    /// Inboxes whose tasks are to be woken. Whoever was woken wakes the next.
+    called: Mutex<VecDeque<Arc<Inbox>>>,
+}
+
+/// Invariant: while nobody writes, `left` is empty or holds steps that wait for others.
+#[derive(Debug, Default)]
+struct Outgoing {
+    /// What the next write takes.
+    left: Vec<u8>,
+    /// Memory for the next `left`.
+    spare: Vec<u8>,
+    is_writing: bool,
+    /// Threads that wait until nobody writes.
+    waiting: usize,
+    is_broken: bool,
+    /// Branches whose last word was the end of a step, with its number.
+    steps: BTreeMap<u16, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Branches {
+    open: BTreeMap<u16, Arc<Inbox>>,
+    /// Of the next branch: numbers ascend, and there are no more than fit.
+    next: u32,
+    is_over: bool,
+}
+
+/// One conversation. It ends when this is dropped, which both its halves share.
+#[derive(Debug)]
+pub(super) struct Branch {
+    trunk: Trunk,
+    pub(super) number: u16,
+    inbox: Arc<Inbox>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Trunk {
+    /// Connects and opens the first branch. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
+    pub fn connect(
+        address: &Address,
+        timeout: Duration,
+        hello: &Hello,
+        options: ConnectOptions,
+    ) -> Result<(Self, (Sender, Receiver, Welcome)), Error> {
+        let deadline = Instant::now() + timeout;
+        let stream = Stream::connect(address, timeout)?;
+        stream
+            .set_write_limit(options.send_limit)
+            .map_err(|error| Error::io("set the limit of writes", error))?;
+        let trunk = Self(Arc::new(Shared {
+            stream,
+            options,
+            outgoing: Mutex::default(),
+            written: Condvar::new(),
+            holds: AtomicBool::new(false),
+            branches: Mutex::default(),
+            called: Mutex::default(),
+        }));
+        let shared = Arc::clone(&trunk.0);
+        std::thread::Builder::new()
+            .name("trunk".to_owned())
+            .spawn(move || shared.read_all())
+            .map_err(|source| Error::Io { what: "start the thread of a trunk".to_owned(), source })?;
+        let opened = trunk.open(deadline.saturating_duration_since(Instant::now()), hello)?;
+        Ok((trunk, opened))
+    }
+
+    /// Opens another branch. [`Error::Closed`] when the connection is over, or can have no more.
+    pub fn open(&self, timeout: Duration, hello: &Hello) -> Result<(Sender, Receiver, Welcome), Error> {
+        let (mut sender, mut receiver) = self.branch()?;
+        sender.send(&Message::Hello(hello.clone()))?;
+        receiver.set_timeout(Some(timeout))?;
+        let welcome = expect_welcome(receiver.receive()?)?;
+        receiver.set_timeout(None)?;
+        Ok((sender, receiver, welcome))
+    }
+
+    /// Whether no branch can be opened any more.
+    pub fn is_over(&self) -> bool {
+        let branches = lock(&self.0.branches);
+        branches.is_over || branches.next > u32::from(u16::MAX)
+    }
+
+    fn branch(&self) -> Result<(Sender, Receiver), Error> {
+        let mut branches = lock(&self.0.branches);
+        let number = u16::try_from(branches.next).map_err(|_| Error::Closed)?;
+        if branches.is_over {
+            return Err(Error::Closed);
+        }
+        branches.next += 1;
+        let inbox = Arc::<Inbox>::default();
+        branches.open.insert(number, Arc::clone(&inbox));
+        drop(branches);
+        let branch = Arc::new(Branch { trunk: self.clone(), number, inbox });
+        Ok((Sender::of_branch(&branch, self.0.options), Receiver::of_branch(branch)))
+    }
+}
+
+impl Shared {
+    /// Until the connection is over.
+    fn read_all(&self) {
+        let mut reader = FrameReader::new(self.options.limits, BUFFER_BYTES);
+        let end = loop {
+            match reader.frame() {
+                Ok(Some(frame)) => self.deliver(frame),
+                Ok(None) => {
+                    self.wake_next();
+                    match self.stream.read(reader.space()) {
+                        Ok(0) => break Error::Closed,
+                        Ok(count) => reader.filled(count),
+                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(error) => break Error::io("receive", error),
+                    }
+                }
+                Err(error) => break error,
+            }
+        };
+        tracing::debug!(%end, "a trunk is over");
+        self.over();
+    }
+
+    /// What comes for a branch that has ended was on its way.
+    fn deliver(&self, frame: Frame) {
+        let branches = lock(&self.branches);
+        let Some(inbox) = branches.open.get(&frame.header.branch).map(Arc::clone) else { return };
+        drop(branches);
+        if frame.header.kind == Kind::EndBranch {
+            inbox.close();
+        } else if inbox.put(frame) {
+            lock(&self.called).push_back(inbox);
+        }
+    }
+
+    /// Wakes the next of those who are to be woken, who does the same. One who has come by himself has done it.
+    fn wake_next(&self) {
+        loop {
+            let next = lock(&self.called).pop_front();
+            if next.is_none_or(|inbox| inbox.call()) {
+                return;
+            }
+        }
+    }
+
+    /// Nothing goes or comes any more, and all who wait are told.
+    fn over(&self) {
+        self.stream.shutdown();
+        let mut branches = lock(&self.branches);
+        branches.is_over = true;
+        branches.open.values().for_each(|inbox| inbox.close());
+        drop(branches);
+        lock(&self.outgoing).is_broken = true;
+        self.written.notify_all();
+    }
+
+    /// Writes frames of a branch, or leaves them to another who writes. `step`: they end this step of the branch.
+    fn write(&self, branch: u16, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
+        let len: usize = slices.iter().map(|slice| slice.len()).sum();
+        let mut outgoing = lock(&self.outgoing);
+        match step {
+            Some(step) => outgoing.steps.insert(branch, step),
+            None => outgoing.steps.remove(&branch),
+        };
+        let is_small = len <= COPIED_BYTES;
+        while outgoing.is_writing && !outgoing.is_broken && (!is_small || outgoing.left.len() > LEFT_BYTES) {
+            outgoing.waiting += 1;
+            outgoing = self.written.wait(outgoing).unwrap_or_else(PoisonError::into_inner);
+            outgoing.waiting -= 1;
+        }
+        if outgoing.is_broken {
+            return Err(Error::Closed);
+        }
+        if !is_small {
+            return self.write_left(outgoing, slices);
+        }
+        slices.iter().for_each(|slice| outgoing.left.extend_from_slice(slice));
+        if outgoing.is_writing {
+            return Ok(());
+        }
+        let waits = step.is_some_and(|step| outgoing.steps.values().any(|other| *other < step));
+        if waits && outgoing.left.len() <= LEFT_BYTES {
+            self.holds.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.write_left(outgoing, &mut [])
+    }
+
+    /// Writes what was left, `behind` behind it, and what others leave meanwhile. Nobody else writes.
+    fn write_left<'a>(
+        &'a self,
+        mut outgoing: MutexGuard<'a, Outgoing>,
+        mut behind: &mut [IoSlice<'_>],
+    ) -> Result<(), Error> {
+        outgoing.is_writing = true;
+        let mut result = Ok(());
+        while result.is_ok() && !(outgoing.left.is_empty() && behind.is_empty()) {
+            let spare = std::mem::take(&mut outgoing.spare);
+            let mut left = std::mem::replace(&mut outgoing.left, spare);
+            self.holds.store(false, Ordering::Relaxed);
+            drop(outgoing);
+            result = write_all(&self.stream, &mut [IoSlice::new(&left)])
+                .and_then(|()| write_all(&self.stream, std::mem::take(&mut behind)));
+            left.clear();
+            outgoing = lock(&self.outgoing);
+            outgoing.spare = left;
+        }
+        outgoing.is_writing = false;
+        if outgoing.waiting > 0 {
+            self.written.notify_all();
+        }
+        drop(outgoing);
+        if result.is_err() {
+            // Half a frame may be out: nothing can follow it.
+            self.over();
+        }
+        result
+    }
+
+    /// Lets steps go that wait for others.
+    fn let_go(&self) {
+        let outgoing = lock(&self.outgoing);
+        if !outgoing.is_writing && !outgoing.left.is_empty() {
+            // Who waits sees the error as an end.
+            let _ = self.write_left(outgoing, &mut []);
+        }
+    }
+}
+
+impl Branch {
+    pub(super) fn write(&self, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
+        if self.inbox.is_closed() {
+            return Err(Error::Closed);
+        }
+        self.trunk.0.write(self.number, slices, step)
+    }
+
+    /// The next frame, waiting for it as long as the limit; `None` when it did not come.
+    pub(super) fn take(&self, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
+        self.inbox.take(limit, || self.trunk.0.wake_next())
+    }
+
+    /// Whether steps wait for others; they may be this one's.
+    pub(super) fn holds(&self) -> bool {
+        self.trunk.0.holds.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn let_go(&self) {
+        self.trunk.0.let_go();
+    }
+
+    /// Ends it: nothing comes any more, and the other end is told.
+    pub(super) fn end(&self) {
+        self.inbox.close();
+        let shared = &self.trunk.0;
+        let mut branches = lock(&shared.branches);
+        if branches.open.remove(&self.number).is_none() || branches.is_over {
+            return;
+        }
+        branches.is_over = branches.open.is_empty();
+        let is_last = branches.is_over;
+        drop(branches);
+        if is_last {
+            shared.let_go();
+            return shared.over();
+        }
+        let (mut bytes, message) = (Vec::new(), Message::EndBranch(EndBranch { request: 0 }));
+        let options = &shared.options;
+        let put = put_head_of(self.number, &message, options.checksum, &options.limits, &mut bytes);
+        if put.is_ok() {
+            // If it cannot be said, the connection is over, which says as much.
+            let _ = shared.write(self.number, &mut [IoSlice::new(&bytes)], None);
+        }
+    }
+}
+
+impl Drop for Branch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

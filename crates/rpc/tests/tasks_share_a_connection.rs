@@ -1,0 +1,399 @@
+//! Several conversations over one connection are to a service as many connections: answers come to whoever asked, one who
+//! does not listen, is paused, is refused or ends hurts no other. How: a trunk and real sockets; where it matters what is
+//! written when, the other end is played by the test.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use common::{Echo, PATIENCE, Served, hello, pull_range, welcome};
+use rpc::codec::put_frame_of;
+use rpc::limits::FrameLimits;
+use rpc::message::{Done, EndBranch, FaultKind, Hello, Leave, Mark, Push, Tick};
+use rpc::reader::FrameReader;
+use rpc::transport::Trunk;
+use rpc::{ConnectOptions, ConnectionId, Effect, Error, Limits, Message, Receiver, Sender, Service};
+
+type Half = (Sender, Receiver);
+
+fn trunk(served: &Served, count: usize) -> (Trunk, Vec<Half>) {
+    let (trunk, first) =
+        Trunk::connect(&served.address, PATIENCE, &hello(), ConnectOptions::default()).unwrap();
+    let mut halves = vec![(first.0, first.1)];
+    for _ in 1..count {
+        let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
+        halves.push((sender, receiver));
+    }
+    for (_, receiver) in &halves {
+        receiver.set_timeout(Some(PATIENCE)).unwrap();
+    }
+    (trunk, halves)
+}
+
+fn tick(request: u64) -> Message {
+    Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })
+}
+
+fn push(request: u64, values: usize) -> Message {
+    Message::Push(Push {
+        request,
+        job: 1,
+        task: 0,
+        clock: 0,
+        index: 0,
+        matrix: 0,
+        table: 0,
+        runs: vec![rpc::message::Run { partition: 0, count: values as u32 }],
+        keys: rpc::message::KeyList::Range { start: 0, end: values as u64 },
+        values: matrix::OwnedValues::F32(vec![1.0; values]).into(),
+    })
+}
+
+fn done((sender, receiver): &mut Half, request: u64) -> Done {
+    sender.send(&tick(request)).unwrap();
+    let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
+    assert_eq!(done.request, request);
+    done
+}
+
+/// What the service says over HTTP.
+fn metrics(served: &Served) -> String {
+    let mut stream = TcpStream::connect(served.port()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    text
+}
+
+#[test]
+fn each_gets_its_own_answers_over_one_connection() {
+    let served = Served::echo();
+    let (_trunk, halves) = trunk(&served, 4);
+    assert!(metrics(&served).contains("seraphim_rpc_accepted_total 2\n"), "one, and one for the metrics");
+    std::thread::scope(|scope| {
+        for (task, (mut sender, mut receiver)) in (1u64..).zip(halves) {
+            scope.spawn(move || {
+                for i in 1..=50u64 {
+                    // From one value to more than a write takes.
+                    let count = 1 + (i as u32 % 5) * 40_000 * task as u32;
+                    sender.send_all(&[tick(task << 32), pull_range(task << 32 | i, count)]).unwrap();
+                    sender.send(&push(i, count as usize)).unwrap();
+                    let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
+                    assert_eq!(done.request, task << 32);
+                    let Message::Pulled(pulled) = receiver.receive().unwrap() else { panic!() };
+                    assert_eq!((pulled.request, pulled.values.len()), (task << 32 | i, count as usize));
+                    let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
+                    assert_eq!(done.request, i);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn one_who_does_not_listen_holds_nobody_up() {
+    let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (_trunk, mut halves) = trunk(&served, 2);
+    for request in 1..=16 {
+        halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
+    }
+    done(&mut halves[1], 1);
+    for request in 1..=16 {
+        let Message::Pulled(pulled) = halves[0].1.receive().unwrap() else { panic!() };
+        assert_eq!(pulled.request, request);
+    }
+}
+
+#[test]
+fn a_service_closes_one_and_not_the_others() {
+    let served = Served::echo();
+    let (_trunk, mut halves) = trunk(&served, 3);
+    let leave = Message::Leave(Leave { request: 0, job: 1, task: 0 });
+    halves[1].0.send_all(&[tick(5), leave, tick(6)]).unwrap();
+    let Message::Done(before) = halves[1].1.receive().unwrap() else { panic!() };
+    assert_eq!(before.request, 5, "what came before the end is answered");
+    assert!(matches!(halves[1].1.receive(), Err(Error::Closed)));
+    assert!(matches!(halves[1].0.send(&tick(7)), Err(Error::Closed)));
+    assert_eq!(done(&mut halves[0], 8).minimum, 1, "on_closed was called once");
+    drop(halves.remove(1));
+    assert_eq!(done(&mut halves[1], 9).minimum, 1, "and not again");
+}
+
+#[test]
+fn who_leaves_is_missed_by_the_service_only_and_the_last_closes() {
+    let served = Served::echo();
+    let (trunk, mut halves) = trunk(&served, 3);
+    drop(halves.remove(0));
+    assert_eq!(done(&mut halves[0], 1).minimum, 1);
+    let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
+    halves.push((sender, receiver));
+    assert_eq!(done(&mut halves[2], 2).minimum, 1, "another may come");
+    drop(halves);
+    assert!(trunk.is_over());
+    assert!(matches!(trunk.open(PATIENCE, &hello()), Err(Error::Closed)));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !metrics(&served).contains("seraphim_rpc_connections 1\n") {
+        assert!(std::time::Instant::now() < deadline, "all places come back");
+    }
+}
+
+#[test]
+fn who_may_not_come_is_told_so_and_the_others_go_on() {
+    let limits = Limits { connections: 3, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (trunk, mut halves) = trunk(&served, 2);
+    let refusal = |hello: &Hello| match trunk.open(PATIENCE, hello) {
+        Err(Error::Refused(fault)) => fault.kind,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refusal(&Hello { token: b"guess".to_vec(), ..hello() }), FaultKind::BadToken);
+    assert_eq!(refusal(&Hello { lane: 1, ..hello() }), FaultKind::NotFound);
+    let third = trunk.open(PATIENCE, &hello()).unwrap();
+    assert_eq!(refusal(&hello()), FaultKind::Busy, "each takes a place");
+    assert_eq!(done(&mut halves[0], 1).minimum, 0);
+    drop(third);
+    assert_eq!(done(&mut halves[0], 2).minimum, 1);
+    trunk.open(PATIENCE, &hello()).unwrap();
+}
+
+#[test]
+fn when_the_connection_breaks_each_is_told() {
+    let served = Served::echo();
+    let (trunk, mut halves) = trunk(&served, 3);
+    let waiting = halves.pop().unwrap();
+    std::thread::scope(|scope| {
+        let (_sender, mut receiver) = waiting;
+        scope.spawn(move || assert!(matches!(receiver.receive(), Err(Error::Closed))));
+        served.end().unwrap();
+    });
+    for (sender, receiver) in &mut halves {
+        assert!(matches!(receiver.receive(), Err(Error::Closed)));
+        assert!(matches!(sender.send(&tick(1)), Err(Error::Closed)));
+    }
+    assert!(trunk.is_over());
+}
+
+/// Takes no more of a connection that has pushed until another one ticks, as a server does whose push waits for the others.
+#[derive(Default)]
+struct Holding {
+    /// Who has pushed, and what it said behind the push.
+    held: Option<ConnectionId>,
+}
+
+impl Service for Holding {
+    fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
+        let mut answer = |request| {
+            let message = Message::Done(Done { request, minimum: 0, applied: Mark::default() });
+            out.push(Effect::Send { connection, message });
+        };
+        match message {
+            Message::Hello(hello) => {
+                out.push(Effect::Send { connection, message: Message::Welcome(welcome(hello.request)) });
+            }
+            Message::Push(push) => {
+                assert_eq!(self.held, None, "nothing comes of one who is paused");
+                answer(push.request);
+                self.held = Some(connection);
+                out.push(Effect::Pause { connection });
+            }
+            Message::Tick(tick) => {
+                assert_ne!(self.held, Some(connection), "nothing comes of one who is paused");
+                answer(tick.request);
+                if let Some(connection) = self.held.take() {
+                    out.push(Effect::Resume { connection });
+                }
+            }
+            other => panic!("not expected: {}", other.kind_name()),
+        }
+    }
+
+    fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
+
+    fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
+
+    fn next_time(&self) -> Option<Duration> {
+        None
+    }
+
+    fn metrics(&self, _: &mut String) {}
+}
+
+#[test]
+fn one_who_is_paused_waits_for_another_of_the_same_connection() {
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Holding::default())], Limits::default());
+    let (_trunk, mut halves) = trunk(&served, 2);
+    // Two pushes that pause, each let go by the other task.
+    halves[0].0.send_all(&[push(1, 1), push(2, 100_000), tick(3)]).unwrap();
+    assert_eq!(next_of(&mut halves, 0), 1);
+    for (request, answered) in [(11, 2), (12, 3)] {
+        halves[1].0.send(&tick(request)).unwrap();
+        assert_eq!(next_of(&mut halves, 1), request);
+        assert_eq!(next_of(&mut halves, 0), answered, "in their order");
+    }
+}
+
+fn next_of(halves: &mut [Half], half: usize) -> u64 {
+    let Message::Done(done) = halves[half].1.receive().unwrap() else { panic!() };
+    done.request
+}
+
+#[test]
+fn too_much_behind_one_who_is_paused_is_a_fault_and_an_end() {
+    let limits = Limits { aside_bytes: 100_000, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Holding::default())], limits);
+    let (_trunk, mut halves) = trunk(&served, 2);
+    halves[0].0.send_all(&[push(1, 1), push(2, 50_000)]).unwrap();
+    assert_eq!(next_of(&mut halves, 0), 1);
+    let Message::Fault(fault) = halves[0].1.receive().unwrap() else { panic!() };
+    assert_eq!((fault.kind, fault.request), (FaultKind::TooLarge, 2));
+    assert!(matches!(halves[1].1.receive(), Err(Error::Closed)));
+}
+
+/// What the other end says to these frames until it closes.
+fn say(served: &Served, frames: &[(u16, Message)]) -> Vec<(u16, Message)> {
+    let mut stream = TcpStream::connect(served.port()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut bytes = Vec::new();
+    for (branch, message) in frames {
+        put_frame_of(*branch, message, true, &FrameLimits::default(), &mut bytes).unwrap();
+    }
+    stream.write_all(&bytes).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let mut reader = FrameReader::new(FrameLimits::default(), answer.len());
+    reader.space()[..answer.len()].copy_from_slice(&answer);
+    reader.filled(answer.len());
+    std::iter::from_fn(|| reader.frame().unwrap())
+        .map(|frame| (frame.header.branch, Message::from_frame(frame).unwrap()))
+        .collect()
+}
+
+#[test]
+fn frames_that_belong_to_no_branch_are_a_fault_unless_it_has_ended() {
+    let served = Served::echo();
+    let hello = || Message::Hello(hello());
+    let end = || Message::EndBranch(EndBranch { request: 0 });
+    let fault_of = |frames: &[(u16, Message)]| match say(&served, frames).pop() {
+        Some((branch, Message::Fault(fault))) => (branch, fault),
+        other => panic!("{other:?}"),
+    };
+    let (branch, fault) = fault_of(&[(0, hello()), (1, tick(5))]);
+    assert_eq!((branch, fault.kind, fault.request), (1, FaultKind::BadFrame, 5));
+    let (branch, fault) = fault_of(&[(0, hello()), (0, hello())]);
+    assert_eq!((branch, fault.kind), (0, FaultKind::BadFrame));
+    assert!(fault.text.contains("one Hello"), "{}", fault.text);
+    let (_, fault) = fault_of(&[(0, hello()), (7, hello()), (7, end()), (7, hello())]);
+    assert!(fault.text.contains("above 7"), "{}", fault.text);
+    // What was on its way to one that has ended is not missed, and the end of the last is the end of all.
+    let said =
+        say(&served, &[(3, hello()), (7, hello()), (7, end()), (7, tick(8)), (3, tick(9)), (3, end())]);
+    let numbers: Vec<u16> = said.iter().map(|(branch, _)| *branch).collect();
+    assert_eq!(numbers, [3, 7, 3], "{said:?}");
+    assert!(matches!(said[2], (3, Message::Done(Done { request: 9, .. }))));
+}
+
+/// The other end, played by the test: takes one connection, and welcomes two branches.
+struct Played {
+    stream: TcpStream,
+    reader: FrameReader,
+}
+
+impl Played {
+    fn new() -> (Self, Half, Half) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp:{}", listener.local_addr().unwrap()).parse().unwrap();
+        let (played, halves) = std::thread::scope(|scope| {
+            let opened = scope.spawn(|| {
+                let connected = Trunk::connect(&address, PATIENCE, &hello(), ConnectOptions::default());
+                let (trunk, one) = connected.unwrap();
+                let other = trunk.open(PATIENCE, &hello()).unwrap();
+                ((one.0, one.1), (other.0, other.1))
+            });
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut played = Self { stream, reader: FrameReader::new(FrameLimits::default(), 4096) };
+            for branch in 0..2 {
+                assert!(matches!(played.next(), (at, Message::Hello(_)) if at == branch));
+                let mut bytes = Vec::new();
+                let message = Message::Welcome(welcome(1));
+                put_frame_of(branch, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
+                played.stream.write_all(&bytes).unwrap();
+            }
+            (played, opened.join().unwrap())
+        });
+        (played, halves.0, halves.1)
+    }
+
+    fn next(&mut self) -> (u16, Message) {
+        loop {
+            if let Some(frame) = self.reader.frame().unwrap() {
+                return (frame.header.branch, Message::from_frame(frame).unwrap());
+            }
+            let count = self.stream.read(self.reader.space()).unwrap();
+            assert_ne!(count, 0, "the end");
+            self.reader.filled(count);
+        }
+    }
+
+    fn assert_silent(&mut self) {
+        assert!(self.reader.frame().unwrap().is_none());
+        self.stream.set_nonblocking(true).unwrap();
+        let read = self.stream.read(self.reader.space());
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::WouldBlock);
+        self.stream.set_nonblocking(false).unwrap();
+    }
+
+    fn assert_hears(&mut self, expected: &[(u16, u64)]) {
+        for (branch, request) in expected {
+            let (at, message) = self.next();
+            let Message::Tick(tick) = message else { panic!("{message:?}") };
+            assert_eq!((at, tick.request), (*branch, *request));
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_step_waits_for_the_others_and_goes_out_with_theirs() {
+    let (mut played, (mut one, _a), (mut other, _b)) = Played::new();
+    one.send_step(&[tick(11)], 1).unwrap();
+    played.assert_hears(&[(0, 11)]);
+    other.send_step(&[tick(21)], 1).unwrap();
+    played.assert_hears(&[(1, 21)]);
+    one.send_step(&[tick(12)], 2).unwrap();
+    played.assert_silent();
+    other.send_step(&[tick(22)], 2).unwrap();
+    played.assert_hears(&[(0, 12), (1, 22)]);
+    // Any other word takes it along, and whoever said it is not waited for.
+    one.send_step(&[tick(13)], 3).unwrap();
+    played.assert_silent();
+    other.send(&tick(23)).unwrap();
+    played.assert_hears(&[(0, 13), (1, 23)]);
+    one.send_step(&[tick(14)], 4).unwrap();
+    played.assert_hears(&[(0, 14)]);
+    // So does an end.
+    other.send_step(&[tick(24)], 4).unwrap();
+    played.assert_hears(&[(1, 24)]);
+    one.send_step(&[tick(15)], 5).unwrap();
+    played.assert_silent();
+    drop((other, _b));
+    played.assert_hears(&[(0, 15)]);
+    assert!(matches!(played.next(), (1, Message::EndBranch(_))));
+}
+
+#[test]
+fn the_end_of_a_step_goes_out_when_its_task_has_waited_for_a_while() {
+    let (mut played, (mut one, mut answers), (mut other, _b)) = Played::new();
+    one.send_step(&[tick(11)], 1).unwrap();
+    other.send_step(&[tick(21)], 1).unwrap();
+    played.assert_hears(&[(0, 11), (1, 21)]);
+    one.send_step(&[tick(12)], 2).unwrap();
+    played.assert_silent();
+    answers.set_timeout(Some(Duration::from_millis(30))).unwrap();
+    assert!(matches!(answers.receive(), Err(Error::TimedOut { .. })));
+    played.assert_hears(&[(0, 12)]);
+}
