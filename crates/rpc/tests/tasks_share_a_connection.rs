@@ -95,6 +95,25 @@ fn each_gets_its_own_answers_over_one_connection() {
 }
 
 #[test]
+fn many_come_at_once() {
+    let served = Served::echo();
+    for _ in 0..20 {
+        let (trunk, mut halves) = trunk(&served, 1);
+        std::thread::scope(|scope| {
+            for request in 1..=8 {
+                let trunk = &trunk;
+                scope.spawn(move || {
+                    let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
+                    receiver.set_timeout(Some(PATIENCE)).unwrap();
+                    done(&mut (sender, receiver), request);
+                });
+            }
+        });
+        done(&mut halves[0], 1);
+    }
+}
+
+#[test]
 fn one_who_does_not_listen_holds_nobody_up() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
@@ -107,6 +126,25 @@ fn one_who_does_not_listen_holds_nobody_up() {
         let Message::Pulled(pulled) = halves[0].1.receive().unwrap() else { panic!() };
         assert_eq!(pulled.request, request);
     }
+}
+
+#[test]
+fn one_who_cannot_write_reads_for_those_who_do_not() {
+    let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
+    let (_trunk, mut halves) = trunk(&served, 2);
+    for request in 1..=16 {
+        halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
+    }
+    // The service reads nothing more before its answers are taken, and nobody listens.
+    for _ in 0..8 {
+        halves[1].0.send(&push(0, 1 << 20)).unwrap();
+    }
+    for request in 1..=16 {
+        let Message::Pulled(pulled) = halves[0].1.receive().unwrap() else { panic!() };
+        assert_eq!(pulled.request, request);
+    }
+    done(&mut halves[1], 17);
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! What has come for a branch of a trunk and was not taken yet.
+//! What has come for a branch of a trunk and was not taken yet, and the task that waits for it.
 //!
 //! Waking a thread costs more than all else that is done with a small frame, so that whoever is woken first wakes the next:
-//! see [`super::trunk`].
+//! a task is **called** when it is to be woken, and whoever calls it, or it itself, sees to those behind it
+//! ([`super::trunk`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,10 +21,18 @@ pub(super) struct Inbox {
 struct State {
     frames: VecDeque<Frame>,
     is_closed: bool,
-    /// Whether somebody waits: waking nobody is a call of the system too.
+    /// Whether a task waits, or is about to.
     is_awaited: bool,
-    /// Whether the one who waits is to be woken, and was not yet.
+    /// Whether that is to be woken.
     is_called: bool,
+}
+
+impl State {
+    fn call(&mut self) -> bool {
+        let calls = self.is_awaited && !self.is_called;
+        self.is_called |= calls;
+        calls
+    }
 }
 
 impl Inbox {
@@ -31,17 +40,24 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody waits for it who is not yet called: [`Self::call`] is to follow.
+    /// Whether the task is called by this: [`Self::wake`] is to follow.
     pub(super) fn put(&self, frame: Frame) -> bool {
         let mut state = self.lock();
         state.frames.push_back(frame);
-        let calls = state.is_awaited && !state.is_called;
-        state.is_called |= calls;
+        state.call()
+    }
+
+    /// Calls and wakes a task that waits, though nothing has come for it. False when there is none that was not called.
+    pub(super) fn rouse(&self) -> bool {
+        let calls = self.lock().call();
+        if calls {
+            self.changed.notify_one();
+        }
         calls
     }
 
-    /// Wakes the one who is to be woken. False when he has come by himself.
-    pub(super) fn call(&self) -> bool {
+    /// Wakes the task that was called. False when it has come by itself.
+    pub(super) fn wake(&self) -> bool {
         let is_called = self.lock().is_called;
         if is_called {
             self.changed.notify_one();
@@ -51,9 +67,7 @@ impl Inbox {
 
     /// Nothing more comes; what is there can still be taken.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        drop(state);
+        self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
@@ -61,36 +75,38 @@ impl Inbox {
         self.lock().is_closed
     }
 
-    /// The next, waiting for it as long as the limit; `None` when it did not come. `woken` is called after a wait.
-    pub(super) fn take(&self, limit: Option<Duration>, woken: impl Fn()) -> Result<Option<Frame>, Error> {
+    /// The next, if it is there.
+    pub(super) fn take(&self) -> Result<Option<Frame>, Error> {
         let mut state = self.lock();
-        let rest = |deadline: &mut Option<Instant>| {
-            let now = Instant::now();
-            limit.map(|limit| deadline.get_or_insert(now + limit).saturating_duration_since(now))
-        };
-        let mut deadline = None;
-        loop {
-            if let Some(frame) = state.frames.pop_front() {
-                return Ok(Some(frame));
-            }
-            if state.is_closed {
-                return Err(Error::Closed);
-            }
-            let rest = rest(&mut deadline);
-            if rest.is_some_and(|rest| rest.is_zero()) {
-                return Ok(None);
-            }
-            state.is_awaited = true;
+        match state.frames.pop_front() {
+            None if state.is_closed => Err(Error::Closed),
+            frame => Ok(frame),
+        }
+    }
+
+    /// The task is about to wait: from now on it is called for what comes.
+    pub(super) fn begin_wait(&self) {
+        self.lock().is_awaited = true;
+    }
+
+    /// It does not wait any more.
+    pub(super) fn end_wait(&self) {
+        let mut state = self.lock();
+        (state.is_awaited, state.is_called) = (false, false);
+    }
+
+    /// Waits until something is there, or it is called, or nothing more comes, or the time has come.
+    pub(super) fn wait(&self, deadline: Option<Instant>) {
+        let mut state = self.lock();
+        while !state.is_called && !state.is_closed && state.frames.is_empty() {
+            let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             state = match rest {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return,
                 Some(rest) => {
                     self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
-            (state.is_awaited, state.is_called) = (false, false);
-            drop(state);
-            woken();
-            state = self.lock();
         }
     }
 }

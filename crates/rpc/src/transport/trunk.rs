@@ -1,21 +1,20 @@
 //! A connection that several threads of a process share: each has a branch of it, a conversation of its own.
 //!
 //! What they send at the same time goes out in one write: whoever finds another writing leaves his frames to him, and a step
-//! that cannot matter before others have ended theirs waits for them ([`super::Sender::send_step`]). A thread of the trunk
-//! reads all that comes and puts it into the inbox of its branch, so that one who does not listen holds nobody up; what an
-//! inbox holds is bounded by what its branch has asked for.
+//! that cannot matter before others have ended theirs waits for them ([`super::Sender::send_step`]). What comes is read by one of
+//! those who wait, the leader, who puts what is for others into their inboxes; when he has what he waited for, another leads. Nobody
+//! needs to listen for the others to go on: what an inbox holds is bounded by what its branch has asked for. Who cannot write
+//! reads meanwhile, for the other end may take nothing before its answers are taken.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::inbox::Inbox;
 use super::stream::Stream;
-use super::{
-    Address, BUFFER_BYTES, COPIED_BYTES, ConnectOptions, Receiver, Sender, expect_welcome, write_all,
-};
+use super::{Address, BUFFER_BYTES, COPIED_BYTES, ConnectOptions, Receiver, Sender, expect_welcome};
 use crate::codec::put_head_of;
 use crate::error::Error;
 use crate::frame::Frame;
@@ -27,6 +26,10 @@ use crate::reader::FrameReader;
 const LEFT_BYTES: usize = 64 << 10;
 /// A step waits no longer for others once its task waits for an answer.
 pub(super) const STEP_LIMIT: Duration = Duration::from_millis(20);
+/// Longest read or write before the clock is looked at, and before a writer reads.
+const TURN: Duration = Duration::from_millis(20);
+/// Most reads of a writer before he tries to write again.
+const READS: usize = 64;
 
 /// A connection with branches. It ends with the last of them.
 #[derive(Clone, Debug)]
@@ -42,7 +45,11 @@ struct Shared {
     /// Whether steps wait for others.
     holds: AtomicBool,
     branches: Mutex<Branches>,
-    /// Inboxes whose tasks are to be woken. Whoever was woken wakes the next.
+    /// Held from the choice of a number to its hello.
+    opening: Mutex<()>,
+    /// Held by the leader.
+    reader: Mutex<FrameReader>,
+    /// Inboxes whose tasks were called. Whoever was woken wakes the next.
     called: Mutex<VecDeque<Arc<Inbox>>>,
 }
 
@@ -81,6 +88,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// `None` when another has it.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 impl Trunk {
     /// Connects and opens the first branch. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
     pub fn connect(
@@ -92,8 +108,9 @@ impl Trunk {
         let deadline = Instant::now() + timeout;
         let stream = Stream::connect(address, timeout)?;
         stream
-            .set_write_limit(options.send_limit)
-            .map_err(|error| Error::io("set the limit of writes", error))?;
+            .set_write_limit(Some(TURN))
+            .and_then(|()| stream.set_read_limit(Some(TURN)))
+            .map_err(|error| Error::io("set the limits of a trunk", error))?;
         let trunk = Self(Arc::new(Shared {
             stream,
             options,
@@ -101,21 +118,21 @@ impl Trunk {
             written: Condvar::new(),
             holds: AtomicBool::new(false),
             branches: Mutex::default(),
+            opening: Mutex::default(),
+            reader: Mutex::new(FrameReader::new(options.limits, BUFFER_BYTES)),
             called: Mutex::default(),
         }));
-        let shared = Arc::clone(&trunk.0);
-        std::thread::Builder::new()
-            .name("trunk".to_owned())
-            .spawn(move || shared.read_all())
-            .map_err(|source| Error::Io { what: "start the thread of a trunk".to_owned(), source })?;
         let opened = trunk.open(deadline.saturating_duration_since(Instant::now()), hello)?;
         Ok((trunk, opened))
     }
 
     /// Opens another branch. [`Error::Closed`] when the connection is over, or can have no more.
     pub fn open(&self, timeout: Duration, hello: &Hello) -> Result<(Sender, Receiver, Welcome), Error> {
+        // Numbers ascend as hellos go out.
+        let opening = lock(&self.0.opening);
         let (mut sender, mut receiver) = self.branch()?;
         sender.send(&Message::Hello(hello.clone()))?;
+        drop(opening);
         receiver.set_timeout(Some(timeout))?;
         let welcome = expect_welcome(receiver.receive()?)?;
         receiver.set_timeout(None)?;
@@ -144,26 +161,146 @@ impl Trunk {
 }
 
 impl Shared {
-    /// Until the connection is over.
-    fn read_all(&self) {
-        let mut reader = FrameReader::new(self.options.limits, BUFFER_BYTES);
-        let end = loop {
+    /// The next frame of an inbox, waiting for it as long as the limit; `None` when it did not come.
+    fn take(&self, inbox: &Inbox, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            if let Some(frame) = inbox.take()? {
+                return Ok(Some(frame));
+            }
+            // First this, then the attempt to lead: a leader who ends in between calls this one.
+            inbox.begin_wait();
+            if let Some(mut reader) = try_lock(&self.reader) {
+                inbox.end_wait();
+                let led = self.lead(&mut reader, inbox, deadline);
+                drop(reader);
+                self.hand_on();
+                return led;
+            }
+            let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !is_over {
+                inbox.wait(deadline);
+            }
+            inbox.end_wait();
+            self.wake_next();
+            if is_over {
+                // It may have been called to lead.
+                self.hand_on();
+                return inbox.take();
+            }
+        }
+    }
+
+    /// Reads and delivers until something has come for `inbox`, or the time has come.
+    fn lead(
+        &self,
+        reader: &mut FrameReader,
+        inbox: &Inbox,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Frame>, Error> {
+        let mut is_over = false;
+        loop {
+            let delivered = self.deliver_all(reader);
+            self.wake_next();
+            if let Some(frame) = inbox.take()? {
+                return Ok(Some(frame));
+            }
+            if is_over {
+                return Ok(None);
+            }
+            delivered?;
+            let now = deadline.map(|_| Instant::now());
+            is_over = deadline <= now && now.is_some();
+            // One who has no time looks at what is here.
+            let read = if is_over {
+                self.stream.read_now(reader.space(), Some(TURN))
+            } else {
+                self.stream.read(reader.space())
+            };
+            self.took(reader, read)?;
+        }
+    }
+
+    /// What a read gave. An error is the end of the connection.
+    fn took(&self, reader: &mut FrameReader, read: io::Result<usize>) -> Result<usize, Error> {
+        let error = match read {
+            Ok(count @ 1..) => {
+                reader.filled(count);
+                return Ok(count);
+            }
+            Err(error) if Error::is_wait(error.kind()) || error.kind() == io::ErrorKind::Interrupted => {
+                return Ok(0);
+            }
+            Ok(0) => Error::Closed,
+            Err(error) => Error::io("receive", error),
+        };
+        self.over();
+        Err(error)
+    }
+
+    fn deliver_all(&self, reader: &mut FrameReader) -> Result<(), Error> {
+        loop {
             match reader.frame() {
                 Ok(Some(frame)) => self.deliver(frame),
-                Ok(None) => {
-                    self.wake_next();
-                    match self.stream.read(reader.space()) {
-                        Ok(0) => break Error::Closed,
-                        Ok(count) => reader.filled(count),
-                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                        Err(error) => break Error::io("receive", error),
-                    }
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.over();
+                    return Err(error);
                 }
-                Err(error) => break error,
             }
-        };
-        tracing::debug!(%end, "a trunk is over");
-        self.over();
+        }
+    }
+
+    /// Lets another of those who wait lead, if nobody does.
+    fn hand_on(&self) {
+        if try_lock(&self.reader).is_none() {
+            return;
+        }
+        let branches = lock(&self.branches);
+        // One who was called for a frame of his own does not.
+        let _ = branches.open.values().any(|inbox| inbox.rouse());
+    }
+
+    /// Reads for all, as one who cannot write: the other end may take nothing before its answers are taken.
+    fn relieve(&self) -> Result<(), Error> {
+        let Some(mut reader) = try_lock(&self.reader) else { return Ok(()) };
+        for _ in 0..READS {
+            self.deliver_all(&mut reader)?;
+            self.wake_next();
+            let read = self.stream.read(reader.space());
+            if self.took(&mut reader, read)? == 0 {
+                break;
+            }
+        }
+        drop(reader);
+        self.hand_on();
+        Ok(())
+    }
+
+    /// Writes all of it, in order.
+    fn write_all(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
+        let mut blocked = None;
+        // Empty slices in front count as written.
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.stream.write_vectored(slices) {
+                Ok(0) => return Err(Error::Closed),
+                Ok(count) => {
+                    blocked = None;
+                    IoSlice::advance_slices(&mut slices, count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if Error::is_wait(error.kind()) => {
+                    let since = blocked.get_or_insert_with(Instant::now).elapsed();
+                    if self.options.send_limit.is_some_and(|limit| since >= limit) {
+                        return Err(Error::TimedOut { during: "sending: the other end takes nothing" });
+                    }
+                    self.relieve()?;
+                }
+                Err(error) => return Err(Error::io("send", error)),
+            }
+        }
+        Ok(())
     }
 
     /// What comes for a branch that has ended was on its way.
@@ -182,7 +319,7 @@ impl Shared {
     fn wake_next(&self) {
         loop {
             let next = lock(&self.called).pop_front();
-            if next.is_none_or(|inbox| inbox.call()) {
+            if next.is_none_or(|inbox| inbox.wake()) {
                 return;
             }
         }
@@ -244,8 +381,9 @@ impl Shared {
             let mut left = std::mem::replace(&mut outgoing.left, spare);
             self.holds.store(false, Ordering::Relaxed);
             drop(outgoing);
-            result = write_all(&self.stream, &mut [IoSlice::new(&left)])
-                .and_then(|()| write_all(&self.stream, std::mem::take(&mut behind)));
+            result = self
+                .write_all(&mut [IoSlice::new(&left)])
+                .and_then(|()| self.write_all(std::mem::take(&mut behind)));
             left.clear();
             outgoing = lock(&self.outgoing);
             outgoing.spare = left;
@@ -282,7 +420,7 @@ impl Branch {
 
     /// The next frame, waiting for it as long as the limit; `None` when it did not come.
     pub(super) fn take(&self, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
-        self.inbox.take(limit, || self.trunk.0.wake_next())
+        self.trunk.0.take(&self.inbox, limit)
     }
 
     /// Whether steps wait for others; they may be this one's.
