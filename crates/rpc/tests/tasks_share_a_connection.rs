@@ -397,7 +397,7 @@ impl Played {
 
 #[test]
 fn the_end_of_a_step_waits_for_the_others_and_goes_out_with_theirs() {
-    let (mut played, (mut one, _a), (mut other, _b)) = Played::new();
+    let (mut played, (mut one, _a), (mut other, answers)) = Played::new();
     one.send_step(&[tick(11)], 1).unwrap();
     played.assert_hears(&[(0, 11)]);
     other.send_step(&[tick(21)], 1).unwrap();
@@ -418,7 +418,7 @@ fn the_end_of_a_step_waits_for_the_others_and_goes_out_with_theirs() {
     played.assert_hears(&[(1, 24)]);
     one.send_step(&[tick(15)], 5).unwrap();
     played.assert_silent();
-    drop((other, _b));
+    drop((other, answers));
     played.assert_hears(&[(0, 15)]);
     assert!(matches!(played.next(), (1, Message::EndBranch(_))));
 }

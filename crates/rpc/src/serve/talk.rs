@@ -174,7 +174,9 @@ impl Talk {
     /// The connection is over.
     pub(super) fn end_all(&self) {
         let numbers: Vec<u16> = self.branches.borrow().keys().copied().collect();
-        numbers.into_iter().for_each(|number| self.end(number));
+        for number in numbers {
+            self.end(number);
+        }
     }
 
     /// Says a last word on a branch, whether it is open or not.

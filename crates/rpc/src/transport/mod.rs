@@ -3,6 +3,7 @@
 mod address;
 mod inbox;
 mod memory;
+mod reading;
 mod stream;
 mod trunk;
 
@@ -72,7 +73,7 @@ pub struct Receiver {
 /// Where frames come from.
 #[derive(Debug)]
 enum Source {
-    Own { stream: Arc<Stream>, reader: FrameReader },
+    Own { stream: Arc<Stream>, reader: Box<FrameReader> },
     Branch(Arc<Branch>),
 }
 
@@ -137,7 +138,7 @@ fn halves(stream: Stream, options: ConnectOptions) -> Result<(Sender, Receiver),
     let stream = Arc::new(stream);
     let way = Way::Own(Arc::clone(&stream));
     let sender = Sender { way, options, head: Vec::new(), is_broken: false };
-    let reader = FrameReader::new(options.limits, BUFFER_BYTES);
+    let reader = Box::new(FrameReader::new(options.limits, BUFFER_BYTES));
     let source = Source::Own { stream, reader };
     Ok((sender, Receiver { source, limit: std::cell::Cell::new(None) }))
 }
@@ -333,7 +334,7 @@ fn receive_of_branch(branch: &Branch, limit: Option<Duration>) -> Result<Frame, 
             return Ok(frame);
         }
         branch.let_go();
-        rest = limit.map(|limit| limit - first);
+        rest = limit.map(|limit| limit.saturating_sub(first));
     }
     branch.take(rest)?.ok_or(Error::TimedOut { during: "receiving" })
 }

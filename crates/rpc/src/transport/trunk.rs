@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::inbox::Inbox;
@@ -18,7 +18,6 @@ use super::{Address, BUFFER_BYTES, COPIED_BYTES, ConnectOptions, Receiver, Sende
 use crate::codec::put_head_of;
 use crate::error::Error;
 use crate::frame::Frame;
-use crate::kind::Kind;
 use crate::message::{EndBranch, Hello, Message, Welcome};
 use crate::reader::FrameReader;
 
@@ -27,30 +26,28 @@ const LEFT_BYTES: usize = 64 << 10;
 /// A step waits no longer for others once its task waits for an answer.
 pub(super) const STEP_LIMIT: Duration = Duration::from_millis(20);
 /// Longest read or write before the clock is looked at, and before a writer reads.
-const TURN: Duration = Duration::from_millis(20);
-/// Most reads of a writer before he tries to write again.
-const READS: usize = 64;
+pub(super) const TURN: Duration = Duration::from_millis(20);
 
 /// A connection with branches. It ends with the last of them.
 #[derive(Clone, Debug)]
 pub struct Trunk(Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
-    stream: Stream,
+pub(super) struct Shared {
+    pub(super) stream: Stream,
     options: ConnectOptions,
     outgoing: Mutex<Outgoing>,
     /// A write has ended.
     written: Condvar,
     /// Whether steps wait for others.
     holds: AtomicBool,
-    branches: Mutex<Branches>,
+    pub(super) branches: Mutex<Branches>,
     /// Held from the choice of a number to its hello.
     opening: Mutex<()>,
     /// Held by the leader.
-    reader: Mutex<FrameReader>,
+    pub(super) reader: Mutex<FrameReader>,
     /// Inboxes whose tasks were called. Whoever was woken wakes the next.
-    called: Mutex<VecDeque<Arc<Inbox>>>,
+    pub(super) called: Mutex<VecDeque<Arc<Inbox>>>,
 }
 
 /// Invariant: while nobody writes, `left` is empty or holds steps that wait for others.
@@ -69,8 +66,8 @@ struct Outgoing {
 }
 
 #[derive(Debug, Default)]
-struct Branches {
-    open: BTreeMap<u16, Arc<Inbox>>,
+pub(super) struct Branches {
+    pub(super) open: BTreeMap<u16, Arc<Inbox>>,
     /// Of the next branch: numbers ascend, and there are no more than fit.
     next: u32,
     is_over: bool,
@@ -84,17 +81,8 @@ pub(super) struct Branch {
     inbox: Arc<Inbox>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// `None` when another has it.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
 }
 
 impl Trunk {
@@ -161,122 +149,6 @@ impl Trunk {
 }
 
 impl Shared {
-    /// The next frame of an inbox, waiting for it as long as the limit; `None` when it did not come.
-    fn take(&self, inbox: &Inbox, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
-        let deadline = limit.map(|limit| Instant::now() + limit);
-        loop {
-            if let Some(frame) = inbox.take()? {
-                return Ok(Some(frame));
-            }
-            // First this, then the attempt to lead: a leader who ends in between calls this one.
-            inbox.begin_wait();
-            if let Some(mut reader) = try_lock(&self.reader) {
-                inbox.end_wait();
-                let led = self.lead(&mut reader, inbox, deadline);
-                drop(reader);
-                self.hand_on();
-                return led;
-            }
-            let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if !is_over {
-                inbox.wait(deadline);
-            }
-            inbox.end_wait();
-            self.wake_next();
-            if is_over {
-                // It may have been called to lead.
-                self.hand_on();
-                return inbox.take();
-            }
-        }
-    }
-
-    /// Reads and delivers until something has come for `inbox`, or the time has come.
-    fn lead(
-        &self,
-        reader: &mut FrameReader,
-        inbox: &Inbox,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Frame>, Error> {
-        let mut is_over = false;
-        loop {
-            let delivered = self.deliver_all(reader);
-            self.wake_next();
-            if let Some(frame) = inbox.take()? {
-                return Ok(Some(frame));
-            }
-            if is_over {
-                return Ok(None);
-            }
-            delivered?;
-            let now = deadline.map(|_| Instant::now());
-            is_over = deadline <= now && now.is_some();
-            // One who has no time looks at what is here.
-            let read = if is_over {
-                self.stream.read_now(reader.space(), Some(TURN))
-            } else {
-                self.stream.read(reader.space())
-            };
-            self.took(reader, read)?;
-        }
-    }
-
-    /// What a read gave. An error is the end of the connection.
-    fn took(&self, reader: &mut FrameReader, read: io::Result<usize>) -> Result<usize, Error> {
-        let error = match read {
-            Ok(count @ 1..) => {
-                reader.filled(count);
-                return Ok(count);
-            }
-            Err(error) if Error::is_wait(error.kind()) || error.kind() == io::ErrorKind::Interrupted => {
-                return Ok(0);
-            }
-            Ok(0) => Error::Closed,
-            Err(error) => Error::io("receive", error),
-        };
-        self.over();
-        Err(error)
-    }
-
-    fn deliver_all(&self, reader: &mut FrameReader) -> Result<(), Error> {
-        loop {
-            match reader.frame() {
-                Ok(Some(frame)) => self.deliver(frame),
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    self.over();
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// Lets another of those who wait lead, if nobody does.
-    fn hand_on(&self) {
-        if try_lock(&self.reader).is_none() {
-            return;
-        }
-        let branches = lock(&self.branches);
-        // One who was called for a frame of his own does not.
-        let _ = branches.open.values().any(|inbox| inbox.rouse());
-    }
-
-    /// Reads for all, as one who cannot write: the other end may take nothing before its answers are taken.
-    fn relieve(&self) -> Result<(), Error> {
-        let Some(mut reader) = try_lock(&self.reader) else { return Ok(()) };
-        for _ in 0..READS {
-            self.deliver_all(&mut reader)?;
-            self.wake_next();
-            let read = self.stream.read(reader.space());
-            if self.took(&mut reader, read)? == 0 {
-                break;
-            }
-        }
-        drop(reader);
-        self.hand_on();
-        Ok(())
-    }
-
     /// Writes all of it, in order.
     fn write_all(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
         let mut blocked = None;
@@ -303,30 +175,8 @@ impl Shared {
         Ok(())
     }
 
-    /// What comes for a branch that has ended was on its way.
-    fn deliver(&self, frame: Frame) {
-        let branches = lock(&self.branches);
-        let Some(inbox) = branches.open.get(&frame.header.branch).map(Arc::clone) else { return };
-        drop(branches);
-        if frame.header.kind == Kind::EndBranch {
-            inbox.close();
-        } else if inbox.put(frame) {
-            lock(&self.called).push_back(inbox);
-        }
-    }
-
-    /// Wakes the next of those who are to be woken, who does the same. One who has come by himself has done it.
-    fn wake_next(&self) {
-        loop {
-            let next = lock(&self.called).pop_front();
-            if next.is_none_or(|inbox| inbox.wake()) {
-                return;
-            }
-        }
-    }
-
     /// Nothing goes or comes any more, and all who wait are told.
-    fn over(&self) {
+    pub(super) fn over(&self) {
         self.stream.shutdown();
         let mut branches = lock(&self.branches);
         branches.is_over = true;
@@ -356,7 +206,9 @@ impl Shared {
         if !is_small {
             return self.write_left(outgoing, slices);
         }
-        slices.iter().for_each(|slice| outgoing.left.extend_from_slice(slice));
+        for slice in slices.iter() {
+            outgoing.left.extend_from_slice(slice);
+        }
         if outgoing.is_writing {
             return Ok(());
         }
