@@ -97,12 +97,14 @@ fn each_gets_its_own_answers_over_one_connection() {
 #[test]
 fn many_come_at_once() {
     let served = Served::echo();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let (trunk, mut halves) = trunk(&served, 1);
+        let together = std::sync::Barrier::new(16);
         std::thread::scope(|scope| {
-            for request in 1..=8 {
-                let trunk = &trunk;
+            for request in 1..=16 {
+                let (trunk, together) = (&trunk, &together);
                 scope.spawn(move || {
+                    together.wait();
                     let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
                     receiver.set_timeout(Some(PATIENCE)).unwrap();
                     done(&mut (sender, receiver), request);
