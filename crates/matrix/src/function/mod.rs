@@ -171,6 +171,12 @@ pub trait PushFunction: Send + Sync + 'static {
         false
     }
 
+    /// Whether finite values of the rows to read always give finite results. Then a program need not look for others where
+    /// a step before has left finite values. Only said of functions that [overwrite](Self::overwrites).
+    fn keeps_finite(&self, _argument: &Self::Argument) -> bool {
+        false
+    }
+
     /// What of the argument these columns need, when that is less than all.
     fn split(&self, _argument: &Self::Argument, _columns: Range<u64>) -> Option<Self::Argument> {
         None
