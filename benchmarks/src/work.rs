@@ -2,6 +2,7 @@
 
 mod clicks;
 mod cluster;
+mod memory;
 mod micro;
 mod minimum;
 mod quality;
@@ -295,6 +296,12 @@ pub(crate) const WORKS: &[Work] = &[
             Bar::at_most("peak", "MB", 1456.0, 582.0),
         ],
         run: minimum::clicks_on_servers,
+    },
+    Work {
+        name: "worker_memory",
+        title: "a worker of L-BFGS on two servers: 50M dimensions against 10M, all else the same",
+        bars: &[Bar::ratio("peak", 1.10, 1.02)],
+        run: memory::worker,
     },
 ];
 
