@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use matrix::FunctionTable;
 use rpc::message::{Bytes, JobId};
@@ -51,9 +52,16 @@ impl LaneConfig {
     }
 }
 
-/// The jobs that are open on any lane of a process, for whoever has to know whether it may end.
+/// The jobs that are open on any lane of a process, for whoever has to know whether it may end, or has to end them.
 #[derive(Clone, Debug, Default)]
-pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, u32>>>);
+pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenOn>>>);
+
+/// How many lanes have a job, and when the first took it.
+#[derive(Debug)]
+struct OpenOn {
+    lane_count: u32,
+    since: Instant,
+}
 
 impl OpenJobs {
     /// Their numbers.
@@ -61,21 +69,27 @@ impl OpenJobs {
         self.lock().keys().copied().collect()
     }
 
+    /// Of those that were opened before a time.
+    pub fn list_before(&self, time: Instant) -> Vec<JobId> {
+        self.lock().iter().filter(|(_, open)| open.since < time).map(|(job, _)| *job).collect()
+    }
+
     pub(crate) fn opened(&self, job: JobId) {
-        *self.lock().entry(job).or_default() += 1;
+        let mut jobs = self.lock();
+        jobs.entry(job).or_insert_with(|| OpenOn { lane_count: 0, since: Instant::now() }).lane_count += 1;
     }
 
     pub(crate) fn closed(&self, job: JobId) {
         let mut jobs = self.lock();
-        if let Some(count) = jobs.get_mut(&job) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(open) = jobs.get_mut(&job) {
+            open.lane_count -= 1;
+            if open.lane_count == 0 {
                 jobs.remove(&job);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, u32>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, OpenOn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
