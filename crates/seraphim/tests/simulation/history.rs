@@ -38,6 +38,9 @@ pub(crate) enum What {
     Again { clock: u64 },
     /// A lane has lost all that it held. It concerns no task.
     Crashed,
+    /// The job is ended from outside, or a process of it is no more: what is asked for need not be there any more. It concerns
+    /// no task.
+    Cut,
     /// Ended with an error.
     Failed { error: String },
 }

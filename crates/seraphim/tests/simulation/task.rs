@@ -247,17 +247,24 @@ impl Cluster {
         if task.is_over || matches!(task.call, Some((Act::Finish, _))) {
             return;
         }
-        for connection in task.connections.clone().into_iter().flatten() {
-            self.connections[connection].up.cut(self.now, &mut self.random);
-            self.connections[connection].down.cut(self.now, &mut self.random);
-            self.look_up(connection);
-        }
+        self.kill_task(at);
         let layout = self.scenario.layout();
         let before = &self.tasks[at];
         let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
         (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
         self.tasks[at] = next;
         self.carry_out(at);
+    }
+
+    /// The process of a task is no more.
+    pub(crate) fn kill_task(&mut self, at: usize) {
+        for connection in self.tasks[at].connections.clone().into_iter().flatten() {
+            self.connections[connection].up.cut(self.now, &mut self.random);
+            self.connections[connection].down.cut(self.now, &mut self.random);
+            self.look_up(connection);
+        }
+        self.tasks[at].is_over = true;
+        self.tasks[at].call = None;
     }
 
     /// All lanes have said how far the attempt before this one has come.
