@@ -110,7 +110,9 @@ fn a_worker_that_was_taken_for_dead_comes_back_and_works() {
     signal(&cluster.workers[0], "-CONT");
     assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("worker-0") && error.contains("is gone"), "{error}");
-    places.iter().for_each(|place| holds_nothing(place));
+    for place in &places {
+        holds_nothing(place);
+    }
     cluster.wait_until(|status| status["members"].as_array().map(Vec::len) == Some(4));
     let (code, _, error) = cluster.submit(&job(&data, &folder.path("next"), "epochs=2")).end();
     assert_eq!(code, Some(0), "{error}");
