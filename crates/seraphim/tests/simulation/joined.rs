@@ -20,6 +20,7 @@ use crate::control::{self, Process};
 use crate::history::What;
 use crate::scenario::{Drama, Scenario};
 use crate::schedule::Event;
+use crate::task::Task;
 
 /// Longest wait of a task for whom it waits.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
@@ -221,7 +222,7 @@ impl Joined {
         let Some(work) = &mut self.work else { return };
         work.is_closed = true;
         let (job, request) = (work.job, 9);
-        if work.cluster.tasks.iter().any(|task| task.is_alive()) {
+        if work.cluster.tasks.iter().any(Task::is_alive) {
             self.facts.cut += 1;
             let believed = self.world.living.iter().map(|seen| self.world.registered[&seen.id]);
             let believed: BTreeSet<Process> = believed.collect();
@@ -275,7 +276,7 @@ impl Joined {
 
     /// All tasks of a job have ended: its runner hears of it, and once that has ended too, its servers are free.
     fn perhaps_finish(&mut self) {
-        let is_over = |work: &Work| !work.cluster.tasks.iter().any(|task| task.is_alive());
+        let is_over = |work: &Work| !work.cluster.tasks.iter().any(Task::is_alive);
         if let Some(work) = self.work.as_mut().filter(|work| is_over(work)) {
             if !work.is_told && !work.is_closed {
                 work.is_told = true;
