@@ -121,6 +121,7 @@ kinds! {
     PullFunction = 37 [JOB CLOCK TASK MATRIX META FUNCTION],
     PulledFunction = 38 [CLOCK INDEX META FUNCTION],
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
+    TryFunction = 40 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
 }
 
 impl Kind {

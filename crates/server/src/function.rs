@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::held::FunctionPart;
 use rpc::FUNCTION_BYTES;
-use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction};
+use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::connection::{call_bytes, message_bytes};
@@ -71,6 +71,53 @@ impl LaneState {
         }
     }
 
+    pub(crate) fn try_function(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        ask: TryFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let TryFunction { request, job, task, clock, matrix, wait_ms, .. } = ask;
+        let reading = Reading { request, job, task, clock, matrix, wait_ms };
+        match self.pull_needs(at, reading, |_| Ok(())) {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok(None) => self.serve_try_function(at, &ask, out),
+            Ok(Some(needed)) => {
+                let message = Message::TryFunction(ask);
+                let bytes = message_bytes(&message);
+                let Message::TryFunction(ask) = message else { return };
+                let what = HeldWhat::TryFunction(ask);
+                self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
+            }
+        }
+    }
+
+    /// Says whether a push function whose m has come could be carried out, and undoes what it did.
+    pub(crate) fn serve_try_function(&mut self, at: ConnectionId, ask: &TryFunction, out: &mut Vec<Effect>) {
+        let head = Head::of_try(ask);
+        let Some(open) = self.jobs.get_mut(&head.job) else { return };
+        if head.mark() < open.mark(head.task) {
+            // An earlier attempt of the task has pushed it: tried on what it has changed, it might fail.
+            return self.say_again(at, head, out);
+        }
+        let own = open.functions.clone();
+        let functions = own.as_deref().unwrap_or(&self.functions);
+        let tried =
+            open.matrix(head.matrix).and_then(|matrix| Ok(matrix.try_function(functions, &ask.calls)?));
+        match tried {
+            Ok(()) => self.done(at, head.request, head.job, out),
+            Err(refusal) => {
+                if refusal.kind == FaultKind::Function {
+                    // The name will be used up by a push of nothing.
+                    open.function_faults.insert(head.task, (head.mark(), refusal.clone()));
+                }
+                self.refuse(at, head.request, refusal, out);
+            }
+        }
+    }
+
     /// Carries out, or stages, a push function whose turn and m have come. One that fails has used up its name, if who
     /// called it waits for the answer: it is told why, also when it asks again.
     pub(crate) fn serve_push_function(
@@ -101,7 +148,14 @@ impl LaneState {
             self.pushed_since_count += element_count;
         }
         match result {
-            Ok(()) => self.done(at, request, job, out),
+            Ok(()) => {
+                let failed = open.function_faults.get(&task).is_some_and(|(name, _)| *name == head.mark());
+                if failed && !push.calls.is_empty() {
+                    // A try of an earlier attempt, before others changed the rows.
+                    open.function_faults.remove(&task);
+                }
+                self.done(at, request, job, out);
+            }
             Err(refusal) => {
                 if has_failed && request != 0 {
                     open.function_faults.insert(task, (head.mark(), refusal.clone()));

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
 use matrix::{Exported, FunctionTable, HeldMatrix};
-use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId};
+use rpc::message::{
+    Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId, TryFunction,
+};
 
 use crate::barrier::Barriers;
 use crate::broken::Broken;
@@ -32,7 +34,7 @@ pub(crate) struct Job {
     /// By task: the connection on which it speaks now, how far its pushes have come.
     pub(crate) connections: Vec<Option<ConnectionId>>,
     pub(crate) marks: Vec<Mark>,
-    /// By task: the last push function that failed, and why, for who asks again.
+    /// By task: the last push function that failed, or was tried and would have, and why, for who asks again.
     pub(crate) function_faults: BTreeMap<u32, (Mark, Refusal)>,
     /// Pulls and pushes that wait, by arrival.
     pub(crate) held: BTreeMap<u64, Held>,
@@ -73,6 +75,7 @@ impl Held {
 pub(crate) enum HeldWhat {
     Pull(Pull),
     PullFunction(PullFunction),
+    TryFunction(TryFunction),
     /// The first in the queue of its connection.
     Push,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::{HeldMatrix, KeyRun, OwnedValues, PushName};
 use rpc::WireValues;
-use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId};
+use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId, TryFunction};
 
 use crate::broken::Broken;
 use crate::connection::{Queued, message_bytes};
@@ -61,6 +61,11 @@ impl Head {
 
     pub(crate) fn of_function(push: &PushFunction) -> Self {
         let PushFunction { request, job, task, clock, index, matrix, .. } = *push;
+        Self { request, job, task, clock, index, matrix }
+    }
+
+    pub(crate) fn of_try(ask: &TryFunction) -> Self {
+        let TryFunction { request, job, task, clock, index, matrix, .. } = *ask;
         Self { request, job, task, clock, index, matrix }
     }
 
@@ -174,7 +179,7 @@ impl LaneState {
     }
 
     /// The answer to a change that counts already: the one that it has had.
-    fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
+    pub(crate) fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&head.job) else { return };
         job.stats.duplicate_count += 1;
         match job.function_faults.get(&head.task) {

@@ -141,6 +141,7 @@ impl LaneState {
             Message::PullFunction(pull) => self.pull_function(now, at, arrival, pull, out),
             Message::Push(push) => self.push(now, at, arrival, Change::Push(push), out),
             Message::PushFunction(push) => self.push(now, at, arrival, Change::Function(push), out),
+            Message::TryFunction(ask) => self.try_function(now, at, arrival, ask, out),
             Message::Tick(tick) => self.tick(at, tick, out),
             Message::Leave(leave) => self.leave(at, leave, out),
             Message::Join(join) => self.join(at, join, out),
@@ -243,6 +244,7 @@ impl LaneState {
             HeldWhat::PullFunction(pull) => {
                 self.serve_pull_function(held.connection, &pull, now.saturating_sub(held.since), out);
             }
+            HeldWhat::TryFunction(ask) => self.serve_try_function(held.connection, &ask, out),
             HeldWhat::Push => {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.blocked = false;

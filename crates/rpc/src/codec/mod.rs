@@ -27,7 +27,7 @@ use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
     ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, PullFunction, Pulled,
     PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick,
-    Welcome,
+    TryFunction, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -119,7 +119,8 @@ impl<'a> Body<'a> {
             | Message::Batch(_)
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
-            | Message::PushFunction(_) => {}
+            | Message::PushFunction(_)
+            | Message::TryFunction(_) => {}
         }
         Self { keys, values }
     }
@@ -244,6 +245,7 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::PullFunction(message) => message.put(out),
         Message::PulledFunction(message) => message.put(out),
         Message::PushFunction(message) => message.put(out),
+        Message::TryFunction(message) => message.put(out),
     }
     Ok(())
 }
@@ -291,6 +293,7 @@ impl Message {
             Kind::PullFunction => Message::PullFunction(PullFunction::get(&frame)?),
             Kind::PulledFunction => Message::PulledFunction(PulledFunction::get(&frame)?),
             Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
+            Kind::TryFunction => Message::TryFunction(TryFunction::get(&frame)?),
         })
     }
 

@@ -26,7 +26,7 @@ pub use bytes::Bytes;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
-pub use function::{PullFunction, PulledFunction, PushFunction};
+pub use function::{PullFunction, PulledFunction, PushFunction, TryFunction};
 pub use job::{CloseJob, OpenJob};
 pub use parameters::{
     AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
@@ -96,6 +96,7 @@ pub enum Message {
     PullFunction(PullFunction),
     PulledFunction(PulledFunction),
     PushFunction(PushFunction),
+    TryFunction(TryFunction),
 }
 
 /// The answer to a request that has no other: it was done.

@@ -12,7 +12,8 @@ use rpc::message::{
     ControlBody, CreateMatrix, Done, DropMatrix, Export, ExportPage, Fault, FaultKind, Hello, Import, Join,
     Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled, PulledFunction,
     Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run, SessionLane, SessionMap,
-    SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, WaitingCall, Welcome,
+    SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitingCall,
+    Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -371,7 +372,20 @@ fn functions() -> Vec<(&'static str, Message)> {
                 clock: 4,
                 index: 8,
                 matrix: 1,
-                calls: vec![axpy, FunctionCall { into: vec![4], ..dot }],
+                calls: vec![axpy.clone(), FunctionCall { into: vec![4], ..dot }],
+            }),
+        ),
+        (
+            "try_function",
+            Message::TryFunction(TryFunction {
+                request: 46,
+                job: 2,
+                task: 3,
+                clock: 4,
+                index: 9,
+                matrix: 1,
+                wait_ms: 700,
+                calls: vec![axpy],
             }),
         ),
     ]

@@ -28,7 +28,7 @@ fn rows(consistency: Consistency) -> MatrixSpec {
     }
 }
 
-fn world(task_count: u32, consistency: Consistency) -> World {
+pub(super) fn world(task_count: u32, consistency: Consistency) -> World {
     World::with(config(), open(task_count, vec![rows(consistency)]))
 }
 
@@ -96,11 +96,11 @@ fn sum(request: RequestId, task: u32, clock: u64) -> PullFunction {
     PullFunction { request, task, clock, ..call }
 }
 
-fn change(request: RequestId, clock: u64, index: u32, calls: Vec<FunctionCall>) -> Message {
+pub(super) fn change(request: RequestId, clock: u64, index: u32, calls: Vec<FunctionCall>) -> Message {
     Message::PushFunction(PushFunction { request, job: JOB, task: 0, clock, index, matrix: 0, calls })
 }
 
-fn add(value: f64) -> Vec<FunctionCall> {
+pub(super) fn add(value: f64) -> Vec<FunctionCall> {
     vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &value)]
 }
 
@@ -120,7 +120,7 @@ fn merged(pulled: PulledFunction) -> f64 {
 }
 
 /// The values of row 0, read by a tool.
-fn row_0(world: &mut World) -> Vec<f64> {
+pub(super) fn row_0(world: &mut World) -> Vec<f64> {
     let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
     match only(world.say(TOOL, Message::Export(export))) {
         Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => values[..8].to_vec(),
@@ -237,7 +237,7 @@ fn a_function_that_fails_has_used_up_its_name_and_says_the_same_again() {
     assert_eq!(row_0(&mut world), [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
 }
 
-fn values(values: &[f64]) -> OwnedValues {
+pub(super) fn values(values: &[f64]) -> OwnedValues {
     OwnedValues::F64(values.to_vec())
 }
 

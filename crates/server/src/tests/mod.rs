@@ -12,5 +12,6 @@ mod pushes;
 mod rounded;
 mod sessions;
 mod staged;
+mod tries;
 mod waits;
 mod world;
