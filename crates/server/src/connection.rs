@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use matrix::FunctionCall;
 use rpc::Message;
-use rpc::message::{KeyList, PushFunction, Role, TryFunction};
+use rpc::message::{CommitFunction, KeyList, PushFunction, Role, TryFunction};
 
 use crate::key_lists::KeyLists;
 
@@ -85,7 +85,8 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
         }
         Message::PullFunction(pull) => call_bytes(&pull.call),
         Message::PushFunction(PushFunction { calls, .. })
-        | Message::TryFunction(TryFunction { calls, .. }) => calls.iter().map(call_bytes).sum(),
+        | Message::TryFunction(TryFunction { calls, .. })
+        | Message::CommitFunction(CommitFunction { calls, .. }) => calls.iter().map(call_bytes).sum(),
         Message::Barrier(barrier) => barrier.part.as_ref().map_or(0, |part| part.len() * 8),
         _ => 0,
     };

@@ -12,6 +12,7 @@ use rpc::message::{
 
 use crate::barrier::Barriers;
 use crate::broken::Broken;
+use crate::open::modules_bytes;
 use crate::refusal::Refusal;
 use crate::staged::Staged;
 use crate::state::LaneState;
@@ -148,7 +149,8 @@ impl Job {
 
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(HeldMatrix::bytes).sum();
-        rows + self.kept.iter().flatten().map(exported_bytes).sum::<u64>()
+        let kept: u64 = self.kept.iter().flatten().map(exported_bytes).sum();
+        rows + kept + modules_bytes(&self.opened)
     }
 }
 
@@ -167,6 +169,12 @@ impl LaneState {
             self.held_bytes -= connection.pop_front().map_or(0, |queued| queued.bytes);
             self.runnable.insert(held.connection);
         }
+    }
+
+    /// The functions that a job may call.
+    pub(crate) fn functions_at(&mut self, job: JobId) -> Result<Arc<FunctionTable>, Refusal> {
+        let own = self.job(job)?.functions.clone();
+        Ok(own.unwrap_or_else(|| Arc::clone(&self.functions)))
     }
 
     pub(crate) fn job(&mut self, job: JobId) -> Result<&mut Job, Refusal> {

@@ -114,6 +114,9 @@ impl LaneState {
         let head = change.head();
         let change = match change {
             Change::Push(push) if self.is_of_session(at) => return self.push_of_session(at, push, out),
+            Change::Function(push) if self.is_of_session(at) => {
+                return self.push_function_of_session(at, &push, out);
+            }
             change => change,
         };
         let Head { request, job, task, clock, matrix, .. } = head;

@@ -77,7 +77,7 @@ impl LaneStats {
             Message::Barrier(_) => 3,
             Message::Hello(_) => 4,
             Message::PushStaged(_) => 5,
-            Message::Commit(_) => 6,
+            Message::Commit(_) | Message::CommitFunction(_) => 6,
             Message::Batch(_) => 7,
             Message::PullFunction(_) => 8,
             Message::PushFunction(_) => 9,

@@ -341,7 +341,9 @@ proptest! {
                     };
                     prop_assert_eq!(&failed, &expected);
                     if expected.is_none() {
-                        row.iter_mut().for_each(|x| *x = x.sqrt());
+                        for x in row.iter_mut() {
+                            *x = x.sqrt();
+                        }
                     }
                 }
                 Act::Sum(row) => {

@@ -1,5 +1,6 @@
 //! [`PullFunction`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then a call. [`PushFunction`]: meta is the
-//! number of calls (u32) and 0 (u32), then the calls. [`TryFunction`]: the same with the time to wait in place of the 0. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
+//! number of calls (u32) and 0 (u32), then the calls. [`TryFunction`]: the same with the time to wait in place of the 0. [`CommitFunction`]: token and part stand in
+//! the header as clock and task; meta is the attempt (u64), then as of a push. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
 //! each), the number of parts (u32) and 0 (u32), then for each part the partition (u32), 0 (u32), the length (u64) and
 //! its bytes.
 //!
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
 use crate::kind::Kind;
-use crate::message::{PullFunction, PulledFunction, PushFunction, TryFunction};
+use crate::message::{CommitFunction, PullFunction, PulledFunction, PushFunction, TryFunction};
 
 impl PullFunction {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -82,6 +83,26 @@ impl TryFunction {
         let (request, job, task) = (header.request, header.job, header.task);
         let (clock, index, matrix) = (header.clock, header.index, header.matrix);
         Ok(Self { request, job, task, clock, index, matrix, wait_ms, calls })
+    }
+}
+
+impl CommitFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
+        (header.clock, header.task) = (self.token, self.part);
+        out.meta.extend(self.attempt.to_le_bytes());
+        put_calls(&self.calls, 0, out.meta);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let (attempt, count) = (meta.u64("attempt")?, meta.u32("number of calls")?);
+        meta.zero("reserved")?;
+        let calls = get_calls(header.kind, &mut meta, count)?;
+        let (request, job, matrix) = (header.request, header.job, header.matrix);
+        Ok(Self { request, job, matrix, token: header.clock, part: header.task, attempt, calls })
     }
 }
 

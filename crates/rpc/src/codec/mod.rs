@@ -24,10 +24,10 @@ use crate::header::{ALIGN, HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
-    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix, Export,
-    ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull, PullFunction, Pulled,
-    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Stats, Tick,
-    TryFunction, Welcome,
+    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, CommitFunction, Committed, Control, Done,
+    DropMatrix, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull,
+    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
+    RestoreRows, Stats, Tick, TryFunction, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -120,7 +120,8 @@ impl<'a> Body<'a> {
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
             | Message::PushFunction(_)
-            | Message::TryFunction(_) => {}
+            | Message::TryFunction(_)
+            | Message::CommitFunction(_) => {}
         }
         Self { keys, values }
     }
@@ -246,6 +247,7 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::PulledFunction(message) => message.put(out),
         Message::PushFunction(message) => message.put(out),
         Message::TryFunction(message) => message.put(out),
+        Message::CommitFunction(message) => message.put(out),
     }
     Ok(())
 }
@@ -294,6 +296,7 @@ impl Message {
             Kind::PulledFunction => Message::PulledFunction(PulledFunction::get(&frame)?),
             Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
             Kind::TryFunction => Message::TryFunction(TryFunction::get(&frame)?),
+            Kind::CommitFunction => Message::CommitFunction(CommitFunction::get(&frame)?),
         })
     }
 

@@ -36,7 +36,7 @@ pub use pull::{KeyList, Pull, Pulled, Run};
 pub use push::Push;
 pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
 pub use session::{Hello, Role, Welcome};
-pub use staged::{CloseToken, Commit, Committed, PushStaged};
+pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
 pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 
 /// Names a request on its connection. 0: no answer is wanted.
@@ -97,6 +97,7 @@ pub enum Message {
     PulledFunction(PulledFunction),
     PushFunction(PushFunction),
     TryFunction(TryFunction),
+    CommitFunction(CommitFunction),
 }
 
 /// The answer to a request that has no other: it was done.

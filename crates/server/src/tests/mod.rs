@@ -10,6 +10,7 @@ mod job_rows;
 mod limits;
 mod pushes;
 mod rounded;
+mod session_functions;
 mod sessions;
 mod staged;
 mod tries;
