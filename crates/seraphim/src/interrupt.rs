@@ -208,7 +208,9 @@ mod tests {
         }
         drop(Interrupt::new().unfinished(&place));
         assert!(!folder.path().join(left).exists());
-        others.iter().for_each(|name| assert!(folder.path().join(name).join("file").exists(), "{name}"));
+        for name in &others {
+            assert!(folder.path().join(name).join("file").exists(), "{name}");
+        }
         // Dead, and nobody has asked yet how it ended.
         child.kill().unwrap();
         while !machine::is_dead(living) {

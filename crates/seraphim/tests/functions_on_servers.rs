@@ -362,7 +362,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     assert!(rows(&mut agent) == before, "no row anywhere has changed");
     // And when no server says no, all do it, as one process does.
     let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
-    agent.push_function(M, &[abs.clone()]).unwrap();
+    agent.push_function(M, std::slice::from_ref(&abs)).unwrap();
     agent.push_function(M, &program).unwrap();
     let mut one = local(&spec, 1).agent(0);
     for row in 0..ROWS {

@@ -31,7 +31,7 @@ const MODULE: &str = r#"(module
   (func (export "change:late:f32")
     (param i32 i32) (param $into i32) (param i32) (param $length i32) (param $start i64) (param i32 i32) (result i32)
     (memory.fill (local.get $into) (i32.const 64) (i32.shl (local.get $length) (i32.const 2)))
-    (if (i64.ge_u (local.get $start) (i64.const 2400)) (then unreachable))
+    (if (i64.ge_u (local.get $start) (i64.const 2048)) (then unreachable))
     (i32.const 0))
   (func (export "reads:counts") (result i32) (i32.const 0))
   (func (export "writes:counts") (result i32) (i32.const 1))

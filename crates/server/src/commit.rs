@@ -164,9 +164,11 @@ impl LaneState {
         calls: &[FunctionCall],
     ) -> Result<u64, Refusal> {
         self.check_session(at, commit.job)?;
-        if let Some(winner) = self.job(commit.job)?.staged.winner(commit)? {
+        let open = self.job(commit.job)?;
+        open.matrix(commit.matrix)?;
+        if let Some(winner) = open.staged.winner(commit)? {
             // It counts those that come too late.
-            self.job(commit.job)?.staged.commit(commit)?;
+            open.staged.commit(commit)?;
             return Ok(winner);
         }
         self.check_room_to_stage(ATTEMPT_BYTES)?;
