@@ -217,7 +217,9 @@ impl Service for MasterState {
             | Message::Batch(_)
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
-            | Message::PushFunction(_) => {
+            | Message::PushFunction(_)
+            | Message::TryFunction(_)
+            | Message::CommitFunction(_) => {
                 let text =
                     "this is for servers, and here is a master: its status says where the servers are".into();
                 self.refuse(connection, 0, FaultKind::BadFrame, text, out);

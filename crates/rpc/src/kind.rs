@@ -121,6 +121,8 @@ kinds! {
     PullFunction = 37 [JOB CLOCK TASK MATRIX META FUNCTION],
     PulledFunction = 38 [CLOCK INDEX META FUNCTION],
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
+    TryFunction = 40 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
+    CommitFunction = 41 [JOB CLOCK TASK MATRIX META FUNCTION],
 }
 
 impl Kind {

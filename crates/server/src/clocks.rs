@@ -135,6 +135,7 @@ impl LaneState {
         let purpose = match &held.what {
             HeldWhat::Pull(_) => format!("to pull from matrix {name:?}"),
             HeldWhat::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
+            HeldWhat::TryFunction(_) => format!("to try functions on matrix {name:?}"),
             HeldWhat::Push => format!("to push to matrix {name:?}"),
         };
         let refusal = waited_too_long(held.task, held.clock, waited, purpose, slowest);

@@ -1,7 +1,7 @@
 //! The settings of a lane, and what the process around it sees of its jobs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use matrix::FunctionTable;
@@ -12,6 +12,44 @@ use crate::broken::Broken;
 /// Makes the functions of a job: those of the server and, besides, those of the modules that the job brings. The error says
 /// which module is wrong, and how.
 pub type ModulesOf = fn(&FunctionTable, &[Bytes]) -> Result<FunctionTable, String>;
+
+/// Makes the functions of jobs that bring modules: once in a process, for all of its lanes and for jobs that bring the same.
+#[derive(Clone, Debug)]
+pub struct JobModules {
+    of: ModulesOf,
+    made: Arc<Mutex<Vec<Made>>>,
+}
+
+/// The functions of some modules, while a job has them.
+#[derive(Debug)]
+struct Made {
+    modules: Vec<Bytes>,
+    table: Weak<FunctionTable>,
+}
+
+impl JobModules {
+    /// None are made yet.
+    pub fn new(of: ModulesOf) -> Self {
+        Self { of, made: Arc::default() }
+    }
+
+    /// The functions of `table`, which is that of the process, and of the modules. Waits while another lane makes some.
+    pub(crate) fn table(
+        &self,
+        table: &FunctionTable,
+        modules: &[Bytes],
+    ) -> Result<Arc<FunctionTable>, String> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|one| one.table.strong_count() > 0);
+        let known = made.iter().filter(|one| one.modules == modules).find_map(|one| one.table.upgrade());
+        if let Some(table) = known {
+            return Ok(table);
+        }
+        let table = Arc::new((self.of)(table, modules)?);
+        made.push(Made { modules: modules.to_vec(), table: Arc::downgrade(&table) });
+        Ok(table)
+    }
+}
 
 /// What a lane is told at its start.
 #[derive(Clone, Debug)]

@@ -23,8 +23,8 @@
 //!
 //! **What stays when it fails.** A panic, a fault or a result that is not finite leaves the rows of that partition as they were
 //! before the whole program. When a function [`PushFunction::tries_first`], as those do that have a domain (`log`, `sqrt`,
-//! `div`, ..), the program is first tried on all partitions at hand, and a fault leaves all as they were. A staged
-//! function has nobody left to answer to: its fault is told to everybody who reads that partition from then on.
+//! `div`, ..), the program is first tried on all partitions, also on those of other servers, and a fault leaves all as they
+//! were. A staged function has nobody left to answer to: its fault is told to everybody who reads that partition from then on.
 
 mod builtins;
 pub mod call;
@@ -52,7 +52,7 @@ pub use call::FunctionCall;
 pub(crate) use call::{BoundPull, Program};
 pub use data::{Data, pack, unpack};
 pub use fault::FunctionFault;
-pub(crate) use run::{Blocked, StagedCall, carry_out_all, columns};
+pub(crate) use run::{Blocked, StagedCall, carry_out_all, columns, try_all};
 pub use table::FunctionTable;
 pub use view::{Block, Columns, TypedBlock};
 
@@ -159,8 +159,8 @@ pub trait PushFunction: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether it is to be tried on all partitions at hand before it changes the first: it has values for which it has no
-    /// result. Costs a second pass.
+    /// Whether it is to be tried on all partitions before it changes the first: it has values for which it has no result.
+    /// Costs a second pass; on several servers also a second round trip, and a third pass.
     fn tries_first(&self) -> bool {
         false
     }

@@ -44,14 +44,18 @@ pub(crate) fn carry_out_all<E: Ruled>(
     program: &Program,
     partitions: &mut [&mut [Table<E>]],
 ) -> Result<(), Error> {
-    let mut kept = Vec::new();
     // One partition is as it was after a fault anyway.
     if program.tries_first && partitions.len() > 1 {
-        for tables in &mut *partitions {
-            carry_out(program, tables, Mode::Try, &mut kept)?;
-        }
+        try_all(program, partitions)?;
     }
+    let mut kept = Vec::new();
     partitions.iter_mut().try_for_each(|tables| carry_out(program, tables, Mode::Keep, &mut kept))
+}
+
+/// Looks whether a program can be carried out on all of these partitions. They are as they were afterwards.
+pub(crate) fn try_all<E: Ruled>(program: &Program, partitions: &mut [&mut [Table<E>]]) -> Result<(), Error> {
+    let mut kept = Vec::new();
+    partitions.iter_mut().try_for_each(|tables| carry_out(program, tables, Mode::Try, &mut kept))
 }
 
 /// Carries a program out on the tables of a partition. After an error they are as they were. `kept` is a buffer.
