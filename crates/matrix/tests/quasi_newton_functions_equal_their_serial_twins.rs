@@ -1,4 +1,4 @@
-//! The functions of L-BFGS and OWL-QN equal plain loops over plain vectors, to the byte, for 1 to 9 partitions cut anywhere.
+//! The functions of L-BFGS, OWL-QN and ADMM equal plain loops over plain vectors, to the byte, for 1 to 9 partitions cut anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::function::call::ask;
+use matrix::function::consensus::ConsensusStep;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::quasi_newton::{HISTORY_ROWS, HISTORY_SCALARS, History, PAIR_SCALARS, Penalty};
 use matrix::function::sum::RangeSum;
@@ -156,6 +157,32 @@ proptest! {
         prop_assert_eq!(&found[0], &each(&|i| 1.0 / root(i)));
         prop_assert_eq!(&found[1], &each(&|i| plain[0][i] * root(i)));
     }
+
+    #[test]
+    fn the_consensus_equals_a_plain_loop_for_any_cut(
+        columns in prop_oneof![1usize..40, 500usize..2_000],
+        cut in any::<prop::sample::Index>(),
+        free in any::<prop::sample::Index>(),
+        l1 in prop_oneof![Just(0.0), Just(0.5)],
+        seed in any::<u64>(),
+    ) {
+        let mut plain = rows(seed, columns);
+        // 0 to 2 tasks.
+        plain[0].iter_mut().for_each(|count| *count += 1.0);
+        let starts = if cut.index(columns) == 0 { vec![0] } else { vec![0, cut.index(columns) as u64] };
+        let mut agent = agent(columns, &starts, &plain);
+        let free = free.index(columns + 1);
+        let each = |i: usize| {
+            let (count, pull, d) = (plain[0][i], 0.6 * plain[1][i], plain[2][i]);
+            let (l1, l2) = if i < free { (l1 * d, 0.3 * d * d) } else { (0.0, 0.0) };
+            let z = pull.signum() * (pull.abs() - l1).max(0.0) / (0.6 * count + l2);
+            if count == 0.0 && l2 == 0.0 { 0.0 } else { z }
+        };
+        let expected: Vec<f64> = (0..columns).map(each).collect();
+        let argument = ((l1, 0.3, free as u64), 0.6);
+        let found = result(&mut agent, columns, &ConsensusStep, &[1, 0, 2], &[OUT], &argument);
+        prop_assert_eq!(&found[0], &expected);
+    }
 }
 
 #[test]
@@ -172,6 +199,10 @@ fn arguments_that_cannot_be_are_refused() {
     assert!(text.contains("one for each row"), "{text}");
     let text = push(FunctionCall::push(&OrthantStep, &[0, 1, 2, 3], &[9], &(good, f64::NAN)));
     assert!(text.contains("finite"), "{text}");
+    for rho in [0.0, -1.0, f64::INFINITY] {
+        let text = push(FunctionCall::push(&ConsensusStep, &[0, 1, 2], &[9], &(good, rho)));
+        assert!(text.contains("rho") && text.contains("> 0"), "{text}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The functions that every table has.
 
+use crate::function::consensus::ConsensusStep;
 use crate::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use crate::function::extreme::{Extreme, FirstDifference, TopK};
 use crate::function::fill::{Diagonal, Identity, Random};
@@ -24,5 +25,6 @@ pub(crate) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     table.add_push(Clip)?.add_push(Set)?.add_push(Axpy)?.add_push(Combine)?.add_push(Copy)?;
     table.add_push(Identity)?.add_push(Diagonal)?;
     table.add_push(Direction)?.add_push(OrthantStep)?.add_push(PenaltyGradient)?.add_push(CurvatureScale)?;
+    table.add_push(ConsensusStep)?;
     Ok(())
 }

@@ -14,6 +14,7 @@
 //! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
 //! | [`map`], [`zip`], [`sent`], [`fill`] | built-ins that push |
 //! | [`quasi_newton`], [`descent`] | built-ins of L-BFGS and OWL-QN |
+//! | [`consensus`] | the built-in of ADMM |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule keeps no slots.
 //!
@@ -28,6 +29,7 @@
 
 mod builtins;
 pub mod call;
+pub mod consensus;
 pub mod data;
 pub mod descent;
 pub mod extreme;
