@@ -14,6 +14,7 @@
 //! | [`two_loop`] | history and coefficients of the direction: numbers only |
 //! | [`line_search`] | the next step length: a state machine on numbers |
 //! | [`driver`] | task 0: one visit that reads, one that changes, between two passes over the data |
+//! | [`proximal`] | L-BFGS on vectors of a task, for ADMM |
 //!
 //! **An evaluation.** Every task pulls its columns of the point, goes through its records, pushes its gradient, which is merged
 //! in the order of tasks; the losses are summed over tasks. Task 0 asks for all products in one visit, decides, and sends one
@@ -24,6 +25,7 @@
 
 pub mod driver;
 pub mod line_search;
+pub mod proximal;
 #[cfg(test)]
 mod tests;
 pub mod two_loop;
@@ -44,4 +46,17 @@ pub struct Settings {
     pub l1: f64,
     /// Weight of `0.5 |w|^2`.
     pub l2: f64,
+}
+
+/// How tasks come to agree by ADMM, besides [`Settings`]; units as in [`proximal`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consensus {
+    /// What a square of disagreement costs, at first.
+    pub rho: f64,
+    /// It follows the residuals.
+    pub adaptive: bool,
+    /// Most steps of a task between two meetings.
+    pub local_iterations: u64,
+    /// Pairs that a task keeps.
+    pub history: usize,
 }
