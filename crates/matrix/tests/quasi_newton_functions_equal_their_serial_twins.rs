@@ -8,6 +8,7 @@ use std::time::Duration;
 use matrix::function::call::ask;
 use matrix::function::consensus::ConsensusStep;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
+use matrix::function::orthant::OrthantProducts;
 use matrix::function::quasi_newton::{HISTORY_ROWS, HISTORY_SCALARS, History, PAIR_SCALARS, Penalty};
 use matrix::function::sum::RangeSum;
 use matrix::{
@@ -93,6 +94,32 @@ fn pseudo(z: f64, g: f64, l1: f64) -> f64 {
     }
 }
 
+/// What `orthant_products` answers for three pairs; `moves` is 1 or 0.
+fn orthant_products(
+    (l1, w, v, v0): (f64, &[f64], &[f64], &[f64]),
+    steps: [&[f64]; 3],
+    changes: [&[f64]; 3],
+    moves: &[f64],
+) -> Vec<f64> {
+    let dot = |a: &[f64], b: &[f64]| sum((0..a.len()).map(|i| moves[i] * a[i] * b[i]));
+    let all = |a: &[f64], b: &[f64]| sum(a.iter().zip(b).map(|(a, b)| a * b));
+    let mut expected = vec![
+        sum(w.iter().map(|w| l1 * w.abs())),
+        sum(w.iter().map(|w| 0.5 * 0.3 * w * w)),
+        all(v0, steps[2]),
+        all(v, v),
+    ];
+    for step in steps {
+        expected.extend(changes.map(|change| dot(step, change)));
+    }
+    for (i, change) in changes.iter().enumerate() {
+        expected.extend(changes[..=i].iter().map(|other| dot(change, other)));
+    }
+    expected.extend(steps.map(|step| dot(step, v)));
+    expected.extend(changes.map(|change| dot(change, v)));
+    expected
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
@@ -132,10 +159,14 @@ proptest! {
         }
         prop_assert_eq!(found, expected);
 
+        let moves = |i: usize| if plain[0][i] != 0.0 || v[i] != 0.0 { 1.0 } else { 0.0 };
+        let found = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
+        prop_assert_eq!(found, orthant_products((l1, &w, &v, &v0), [&plain[5], &plain[6], &s], [&plain[7], &plain[8], &y], &each(&moves)));
+
         let factors = vec![0.5, -2.0];
         let direction = each(&|i| {
             let sum = 0.0 + -0.7 * v[i] + 0.5 * plain[5][i] + -2.0 * plain[6][i];
-            if l1 > 0.0 && i < free && sum * v[i] >= 0.0 { 0.0 } else { sum }
+            if l1 > 0.0 && i < free && plain[0][i] == 0.0 && sum * v[i] >= 0.0 { 0.0 } else { sum }
         });
         let found = result(&mut agent, columns, &Direction, &[0, 1, 2, 5, 6], &[OUT], &(penalty, -0.7, factors));
         prop_assert_eq!(&found[0], &direction);
@@ -191,6 +222,8 @@ fn arguments_that_cannot_be_are_refused() {
     let mut agent = agent(8, &[0], &plain);
     let good: Penalty = (0.0, 0.0, 8);
     let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
+    assert!(text.contains("2 for each pair"), "{text}");
+    let text = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
     assert!(text.contains("2 for each pair"), "{text}");
     let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4], &(-1.0, 0.0, 8)).unwrap_err().to_string();
     assert!(text.contains("l1") && text.contains(">= 0"), "{text}");

@@ -6,7 +6,8 @@
 //!
 //! **Sources.** Nocedal, Wright, "Numerical Optimization", 2006: algorithm 7.4 (two loops), 3.5 and 3.6 (strong Wolfe line search).
 //! Chen, Wang, Zhou, "Large-scale L-BFGS using `MapReduce`", NIPS 2014: the two loops on inner products. Andrew, Gao, "Scalable
-//! training of L1-regularized log-linear models", ICML 2007: OWL-QN.
+//! training of L1-regularized log-linear models", ICML 2007: OWL-QN, with the recursion on the columns that may move only and
+//! without the alignment of the others (`matrix::function::orthant`): a third of the readings on a9a, and no fewer zeros.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -21,7 +22,8 @@
 //! program: direction, copies, step, gradient of the penalty. So an iteration costs two visits for each pass over the data,
 //! whatever the history.
 //!
-//! **Cost** for m pairs and c columns: `2 m + 4` rows; an iteration reads them once for `5 m + 8` sums and once for the direction.
+//! **Cost** for m pairs and c columns: `2 m + 4` rows; an iteration reads them once for `5 m + 8` sums (OWL-QN: about
+//! `1.5 m^2 + 4 m`) and once for the direction.
 
 pub mod driver;
 pub mod line_search;

@@ -53,6 +53,9 @@ const SVRG_BATCH: usize = 512;
 /// Records that a pass over all of them treats together: the columns that occur in them stay in the cache.
 const FULL_BATCH: usize = 4096;
 
+/// Most pairs of OWL-QN: its answers hold about 1.5 times their square of sums, each of up to 255 terms from a lane.
+const OWLQN_HISTORY: u64 = 100;
+
 /// From checked text to types; what one row of the table cannot say is checked here.
 pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
     let (l1, l2) = (checked.real("l1"), checked.real("l2"));
@@ -119,6 +122,9 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
     let l1 = checked.real("l1");
     if optimizer == "owlqn" && l1 == 0.0 {
         return conflict("l1", "it is the optimizer of objectives with |w|_1; give l1 > 0, or take lbfgs");
+    }
+    if optimizer == "owlqn" && checked.integer("history") > OWLQN_HISTORY {
+        return conflict("history", "each step needs the products of all pairs; owlqn remembers up to 100");
     }
     if !matches!(optimizer, "owlqn" | "admm") && l1 > 0.0 {
         return conflict("l1", "|w|_1 has corners, at which there is no slope; take owlqn or admm");

@@ -72,7 +72,7 @@ const DESCENDING: [ParamSpec; 7] = [
         ParamKind::Integer { low: 1, high: 1000 },
         "10",
         "pairs",
-        "lbfgs, owlqn: steps that are remembered; each is two vectors on the servers (admm: in each task)",
+        "lbfgs, owlqn (up to 100): steps that are remembered; each is two vectors on the servers (admm: in each task)",
     ),
     row(
         "max_iterations",

@@ -5,6 +5,7 @@ use crate::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGr
 use crate::function::extreme::{Extreme, FirstDifference, TopK};
 use crate::function::fill::{Diagonal, Identity, Random};
 use crate::function::map::{Clip, Map, Scalar, Set};
+use crate::function::orthant::OrthantProducts;
 use crate::function::quasi_newton::History;
 use crate::function::reduce::{CountNonZero, Dot, Gram, Reduce};
 use crate::function::sent::Sent;
@@ -17,6 +18,7 @@ pub(crate) fn register(table: &mut FunctionTable) -> Result<(), FunctionFault> {
     Extreme::ALL.into_iter().try_for_each(|function| table.add_pull(function).map(drop))?;
     table.add_pull(Dot)?.add_pull(Gram)?.add_pull(CountNonZero)?.add_pull(FirstDifference)?;
     table.add_pull(TopK::Value)?.add_pull(TopK::Magnitude)?.add_pull(Quantiles)?.add_pull(History)?;
+    table.add_pull(OrthantProducts)?;
     Map::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;
     Scalar::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;
     Zip::ALL.into_iter().try_for_each(|function| table.add_push(function).map(drop))?;

@@ -281,6 +281,7 @@ fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
     for (name, settings, expected) in [
         ("lr", "optimizer=lbfgs history=0", "[1, 1000]"),
         ("lr", "optimizer=owlqn", "give l1 > 0"),
+        ("lr", "optimizer=owlqn l1=1 history=101", "up to 100"),
         ("lr", "optimizer=lbfgs l1=1", "take owlqn"),
         ("lr", "optimizer=gd l1=1", "take owlqn"),
         ("lr", "optimizer=svrg l1=1", "take owlqn"),
