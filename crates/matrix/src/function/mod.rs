@@ -13,7 +13,8 @@
 //! | [`sum`] | sums that do not hang on where partitions are cut |
 //! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
 //! | [`map`], [`zip`], [`sent`], [`fill`] | built-ins that push |
-//! | [`quasi_newton`], [`descent`] | built-ins of L-BFGS and OWL-QN |
+//! | [`quasi_newton`], [`orthant`], [`descent`] | built-ins of L-BFGS and OWL-QN |
+//! | [`consensus`] | the built-in of ADMM |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule keeps no slots.
 //!
@@ -28,12 +29,14 @@
 
 mod builtins;
 pub mod call;
+pub mod consensus;
 pub mod data;
 pub mod descent;
 pub mod extreme;
 mod fault;
 pub mod fill;
 pub mod map;
+pub mod orthant;
 pub mod quasi_newton;
 pub mod reduce;
 mod run;
