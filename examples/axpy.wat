@@ -8,6 +8,7 @@
   (func (export "writes:wat_axpy") (result i32) (i32.const 1))
   (func (export "arguments:wat_axpy") (result i32) (i32.const 1))
   (func (export "overwrites:wat_axpy") (result i32) (i32.const 1))
+  (func (export "tries_first:wat_axpy") (result i32) (i32.const 0))
 
   (func (export "change:wat_axpy:f32")
     (param $from i32) (param $from_count i32) (param $into i32) (param $into_count i32)
@@ -91,6 +92,7 @@
   (func (export "writes:wat_axpy_singles") (result i32) (i32.const 1))
   (func (export "arguments:wat_axpy_singles") (result i32) (i32.const 1))
   (func (export "overwrites:wat_axpy_singles") (result i32) (i32.const 1))
+  (func (export "tries_first:wat_axpy_singles") (result i32) (i32.const 0))
   (func (export "change:wat_axpy_singles:f32")
     (param $from i32) (param $from_count i32) (param $into i32) (param $into_count i32)
     (param $length i32) (param $start i64) (param $argument i32) (param $argument_count i32)

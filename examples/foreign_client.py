@@ -4,11 +4,12 @@
     seraphim serve-parameters --servers 2
     python3 examples/foreign_client.py 127.0.0.1:7070 [--token-file FILE]
 
-Opens a session, makes two matrices, pulls, pushes, pipelines, sends a batch, stages a push by two attempts, closes, and
-checks every value on the way. Needs nothing but the standard library.
+Opens a session, makes matrices, pulls, pushes, pipelines, sends a batch, stages a push by two attempts, calls functions, closes,
+and checks every value on the way. Needs nothing but the standard library.
 """
 import argparse
 import json
+import math
 import socket
 import struct
 import sys
@@ -20,7 +21,8 @@ HEADER = struct.Struct("<IHHIIQQIIIIIII")
 MAGIC = int.from_bytes(b"SRPH", "little")
 KINDS = ("Hello Welcome OpenJob CloseJob Pull Pulled Push Tick Leave Join Joined Barrier Released Export ExportPage Import "
          "KeepRows RestoreRows Stats StatsReply Done Fault Control OpenSession SessionMap CreateMatrix DropMatrix AskMap "
-         "RenewSession CloseSession AddMatrix PushStaged Commit Committed CloseToken Batch").split()
+         "RenewSession CloseSession AddMatrix PushStaged Commit Committed CloseToken Batch PullFunction PulledFunction "
+         "PushFunction TryFunction CommitFunction").split()
 CODES = {name: code for code, name in enumerate(KINDS, 1)}
 ELEMENTS = ["f32", "f64", "i64"]
 ARRAYS = {"f32": "f", "f64": "d", "i64": "q"}
@@ -91,6 +93,35 @@ def read_frame(read):
     return Frame(KINDS[kind - 1], job, request, clock, index, body[:metas], out)
 
 
+def call(name, reads=(), writes=(), argument=b""):
+    """A function with the rows that it reads and writes; numbers of the argument are packed one behind the other."""
+    rows = [*reads, *writes]
+    lengths = struct.pack("<IIIIQ", 1, len(name), len(reads), len(writes), len(argument))
+    return lengths + name.encode() + struct.pack(f"<{len(rows)}I", *rows) + argument
+
+
+def parts_of(meta):
+    """What a PulledFunction has for each partition."""
+    parts, at = {}, 24
+    for _ in range(struct.unpack_from("<I", meta, 16)[0]):
+        partition, _, length = struct.unpack_from("<IIQ", meta, at)
+        parts[partition] = meta[at + 16:at + 16 + length]
+        at += 16 + length
+    return parts
+
+
+def sum_of(parts):
+    """The sum whose parts these are: of bare terms, of nodes (level, index, sum), of bare terms."""
+    terms = []
+    for part in parts.values():
+        at = 16
+        for item in (struct.Struct("<d"), struct.Struct("<IQd"), struct.Struct("<d")):
+            count = struct.unpack_from("<Q", part, at)[0]
+            terms += [item.unpack_from(part, at + 8 + i * item.size)[-1] for i in range(count)]
+            at += 8 + count * item.size
+    return math.fsum(terms)
+
+
 class Connection:
     """To the master, or to one lane of a server. Answers come in the order of requests."""
 
@@ -156,8 +187,8 @@ class Session:
             self.lanes[i] = Connection(lane["addresses"][0], self.token, SESSION, self.job, lane["lane"])
         return self.lanes[i]
 
-    def create(self, name, rows, columns, element, storage, partitioner):
-        spec = dict(name=name, element=element, rows=rows, columns=columns, axis="row", storage=storage,
+    def create(self, name, rows, columns, element, storage, partitioner, axis="row"):
+        spec = dict(name=name, element=element, rows=rows, columns=columns, axis=axis, storage=storage,
                     partitioner=partitioner, initializer={"kind": "zero"}, rule={"rule": "add"}, consistency="asp", seed=1)
         self.map = json.loads(self.master.say("CreateMatrix", self.job, spec=spec).meta)
         return Matrix(self, next(one for one in self.map["matrices"] if one["spec"]["name"] == name))
@@ -175,24 +206,27 @@ class Session:
 class Matrix:
     def __init__(self, session, entry):
         self.session, self.id, self.owners, self.spec = session, entry["matrix"], entry["owners"], entry["spec"]
-        self.columns, self.type = self.spec["columns"], ARRAYS[self.spec["element"]]
+        by_row = self.spec["axis"] == "row"
+        # By row a key is a row, with all its columns; by column it is a column of one row.
+        self.bound, self.columns = (self.spec["rows"], self.spec["columns"]) if by_row else (self.spec["columns"], 1)
+        self.type = ARRAYS[self.spec["element"]]
 
     def partition_of(self, key):
         count = len(self.owners)
         if self.spec["partitioner"]["kind"] == "hash":
             return (mix64(key) >> 32) * count >> 32
-        starts = [i * self.spec["rows"] // count for i in range(count)]
+        starts = [i * self.bound // count for i in range(count)]
         return max(i for i in range(count) if starts[i] <= key)
 
-    def requests(self, keys, values=None):
-        """By lane: the keys in the order in which they go there, and the fields of a request for them."""
+    def requests(self, keys, values=None, row=0):
+        """By lane: the keys in the order in which they go there, and the fields of a request for them. By column: of a row."""
         lanes = {}
         for key in sorted(set(keys)):
             partition = self.partition_of(key)
             lanes.setdefault(self.owners[partition], {}).setdefault(partition, []).append(key)
         for lane, runs in sorted(lanes.items()):
             order = [key for partition in sorted(runs) for key in runs[partition]]
-            meta = struct.pack("<IIII", 0, 0, len(runs), 0)
+            meta = struct.pack("<IIII", row, 0, len(runs), 0)
             meta += b"".join(struct.pack("<II", partition, len(runs[partition])) for partition in sorted(runs))
             if values is None:
                 meta = NO_WAIT + meta
@@ -204,19 +238,19 @@ class Matrix:
     def rows(self, order, values):
         return {key: list(values[i * self.columns:(i + 1) * self.columns]) for i, key in enumerate(order)}
 
-    def pull(self, keys):
+    def pull(self, keys, row=0):
         """The rows of the keys. All lanes are asked before the first answers."""
         asked = [(lane, order, self.session.lane(lane).send("Pull", **fields)) for lane, order, fields in
-                 self.requests(keys)]
+                 self.requests(keys, row=row)]
         found = {}
         for lane, order, _ in asked:
             found.update(self.rows(order, self.session.lane(lane).receive().values))
         return found
 
-    def push(self, rows, is_answered=True):
+    def push(self, rows, is_answered=True, row=0):
         """Adds rows. Without an answer: what comes later on the connection sees it, a refusal comes as a Fault."""
         lanes = []
-        for lane, _, fields in self.requests(rows, rows):
+        for lane, _, fields in self.requests(rows, rows, row):
             self.session.lane(lane).send("Push", is_answered, **fields)
             lanes.append(lane)
         for lane in lanes if is_answered else []:
@@ -237,6 +271,36 @@ class Matrix:
         answers = {lane: self.session.lane(lane).ask("Commit", index=count, **fields) for lane, count in chunks.items()}
         return {lane: struct.unpack("<Q", answer.meta)[0] for lane, answer in answers.items()}
 
+    def ask_all(self, kind, **fields):
+        """Asks all lanes of the matrix at once; their answers by lane. The first refusal is raised when all have answered."""
+        lanes, answers, faults = sorted(set(self.owners)), {}, []
+        for lane in lanes:
+            self.session.lane(lane).send(kind, job=self.session.job, matrix=self.id, **fields)
+        for lane in lanes:
+            try:
+                answers[lane] = self.session.lane(lane).receive()
+            except Fault as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[0]
+        return answers
+
+    def pull_function(self, called):
+        """The parts of the answer by partition; merging them is the business of who asks."""
+        answers = self.ask_all("PullFunction", meta=NO_WAIT + called).values()
+        return {partition: part for answer in answers for partition, part in parts_of(answer.meta).items()}
+
+    def push_functions(self, *calls, tries_first=False):
+        """Carries functions out in one visit. With a try before, nothing changes anywhere when one lane cannot."""
+        for kind in ["TryFunction"] * tries_first + ["PushFunction"]:
+            self.ask_all(kind, meta=struct.pack("<II", len(calls), 0) + b"".join(calls))
+
+    def commit_functions(self, token, part, attempt, *calls):
+        """The same once for a part of a token; the attempt that counts on each lane."""
+        meta = struct.pack("<QII", attempt, len(calls), 0) + b"".join(calls)
+        answers = self.ask_all("CommitFunction", clock=token, task=part, meta=meta)
+        return {lane: struct.unpack("<Q", answer.meta)[0] for lane, answer in answers.items()}
+
     def close_token(self, token):
         for lane in set(self.owners):
             self.session.lane(lane).ask("CloseToken", job=self.session.job, matrix=self.id, clock=token)
@@ -255,6 +319,44 @@ def refused(what, kind, call):
         check(what, fault.kind, kind)
     else:
         raise SystemExit(f"{what}: it was granted")
+
+
+def tour_of_functions(session):
+    """Functions that run at the lanes, on rows of a matrix that is partitioned by column."""
+    width, lanes = 1000, len(session.map["lanes"])
+    vectors = session.create("vectors", 3, width, "f64", "dense", {"kind": "range", "partition_count": 2 * lanes}, "column")
+    vectors.push({i: [i - 10.5] for i in range(width)})
+    double = call("scalar_mul", [0], [1], struct.pack("<d", 2.0))
+    vectors.push_functions(double, call("set", [], [2], struct.pack("<d", 1.0)))
+    check("push functions change rows where they are", vectors.pull([0, width - 1], row=1), {0: [-21.0], width - 1: [1977.0]})
+    sums = [sum_of(vectors.pull_function(call("dot", [row, 2]))) for row in (0, 1)]
+    check("a sum is that of the parts of all lanes", sums, [489000.0, 978000.0])
+    count = vectors.pull_function(call("count_non_zero", [0])).values()
+    check("each partition has a part", sum(struct.unpack("<Q", part)[0] for part in count), width)
+
+    # Only the first columns are below 0: the lanes of the others could take the logarithm.
+    logarithm = call("log", [0], [0])
+    before = vectors.pull(range(width))
+    refused("a function that cannot be carried out is refused", "function",
+            lambda: vectors.push_functions(double, logarithm, tries_first=True))
+    check("one that was tried first has changed nothing anywhere", vectors.pull(range(width)), before)
+
+    # Two attempts at one part again: the function is carried out once, whoever asks, and however often.
+    first = vectors.commit_functions(1, 0, 7, double, call("copy", [1], [0]))
+    again = vectors.commit_functions(1, 0, 8, double, call("copy", [1], [0]))
+    check("a function that is committed counts once", set(first.values()) | set(again.values()), {7})
+    check("and has been carried out once", vectors.pull([30]), {30: [39.0]})
+    refused("a commit that cannot be carried out is refused", "function", lambda: vectors.commit_functions(1, 1, 9, logarithm))
+    vectors.close_token(1)
+
+    line = session.lane(vectors.owners[0])
+    to = dict(job=session.job, matrix=vectors.id)
+    answers = line.batch([("PushFunction", dict(meta=struct.pack("<II", 1, 0) + call("negate", [2], [2]), **to)),
+                          ("PullFunction", dict(meta=NO_WAIT + call("sum", [2]), **to))])
+    check("functions go into batches", [answer.kind for answer in answers], ["Done", "PulledFunction"])
+    own = sum(end - start for start, end in (struct.unpack_from("<QQ", part) for part in parts_of(answers[1].meta).values()))
+    check("and are done in order", sum_of(parts_of(answers[1].meta)), -float(own))
+    session.drop(vectors)
 
 
 def tour(address, token):
@@ -301,6 +403,8 @@ def tour(address, token):
     check("each part counts once", sparse.pull(keys), after)
     sparse.close_token(1)
     refused("a closed token refuses late attempts", "token_closed", lambda: sparse.stage(1, 2, 10, {7: [1.0, 1.0]}))
+
+    tour_of_functions(session)
 
     session.drop(sparse)
     refused("a dropped matrix takes no push", "not_found", lambda: sparse.push({7: [1.0, 1.0]}))

@@ -36,6 +36,12 @@ pub extern "C" fn overwrites() -> i32 {
     1
 }
 
+/// It cannot fail but by a result that is too large: it need not be tried on all partitions before it changes the first.
+#[unsafe(export_name = "tries_first:rust_axpy")]
+pub extern "C" fn tries_first() -> i32 {
+    0
+}
+
 /// A block of columns. 0: it went well.
 ///
 /// # Safety

@@ -56,6 +56,11 @@ impl Context {
         process::measure(cores, &self.seraphim, words)
     }
 
+    /// Runs `seraphim`, which starts workers; the peak of each in MB.
+    pub(crate) fn workers_peaks(&self, cores: Cores, words: &[OsString]) -> Result<Vec<f64>> {
+        process::children_peaks(cores, &self.seraphim, words, "worker")
+    }
+
     /// Version of our binary.
     pub(crate) fn version(&self) -> Result<String> {
         Ok(process::output(Cores::Two, &self.seraphim, &arguments(["--version"]))?.trim().to_owned())

@@ -1,12 +1,16 @@
 //! A process on chosen cores, with its time and its peak memory as the kernel counts them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+
+/// Between two looks at processes that are watched: peaks last, so only the end must not be missed.
+const WATCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a process used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +67,45 @@ pub(crate) fn measure(cores: Cores, program: &Path, arguments: &[OsString]) -> R
         bail!("{status}: {} {arguments:?}", program.display());
     }
     Ok(usage)
+}
+
+/// Runs a program to its end, and watches the processes that it starts with `word` as their first argument: the peak of each
+/// in MB.
+pub(crate) fn children_peaks(
+    cores: Cores,
+    program: &Path,
+    arguments: &[OsString],
+    word: &str,
+) -> Result<Vec<f64>> {
+    let mut command = pinned(cores, program, arguments);
+    let mut child = command.stdout(Stdio::null()).spawn().context("cannot start taskset (util-linux)")?;
+    let mut peaks = BTreeMap::new();
+    loop {
+        let status = child.try_wait().context("wait")?;
+        for folder in std::fs::read_dir("/proc").context("/proc")?.flatten().map(|entry| entry.path()) {
+            // A process may end between two looks at it.
+            if let Some(peak) = peak_of_child(&folder, child.id(), word) {
+                peaks.insert(folder, peak);
+            }
+        }
+        match status {
+            None => std::thread::sleep(WATCH_PAUSE),
+            Some(status) if status.success() => return Ok(peaks.into_values().collect()),
+            Some(status) => bail!("{status}: {} {arguments:?}", program.display()),
+        }
+    }
+}
+
+/// Most resident memory of a process so far in MB, if it is one of the children that are watched.
+fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
+    let read = |name| std::fs::read_to_string(folder.join(name)).ok();
+    let status = read("status")?;
+    let field =
+        |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
+    let is_child = field("PPid:")?.parse() == Ok(parent) && read("cmdline")?.split('\0').nth(1) == Some(word);
+    // Linux counts in KiB.
+    let peak = field("VmHWM:")?.parse::<f64>().ok()?;
+    is_child.then_some(peak * 1024.0 / 1e6)
 }
 
 /// Runs a program to its end and returns what it printed.

@@ -53,6 +53,11 @@ impl Race {
         self.figure(|sample| sample.seconds)
     }
 
+    /// Medians of the peaks, and the median of the ratios of neighbours.
+    pub(crate) fn peaks(&self) -> Figure {
+        self.figure(|sample| sample.peak_mb)
+    }
+
     /// The median of our peaks.
     pub(crate) fn peak(&self) -> Figure {
         Figure::ours(self.figure(|sample| sample.peak_mb).ours)

@@ -2,6 +2,7 @@
 
 mod clicks;
 mod cluster;
+mod memory;
 mod micro;
 mod minimum;
 mod quality;
@@ -245,6 +246,17 @@ pub(crate) const WORKS: &[Work] = &[
         run: minimum::a9a_owlqn,
     },
     Work {
+        name: "a9a_admm",
+        title: "a9a, sum of logistic losses + 0.5 |w|^2 by ADMM, four tasks; peer: liblinear-train -s 0 (only an aim)",
+        bars: &[
+            Bar::at_least("auc", "", 0.9022, 0.9022),
+            Bar::at_most("log_loss", "", 0.3241, 0.3241),
+            Bar::at_most("train_log_loss", "", 0.3228, 0.32279),
+            Bar::time_ratio(f64::INFINITY, 3.0),
+        ],
+        run: minimum::a9a_admm,
+    },
+    Work {
         name: "a9a_svm_minimum",
         title: "a9a, sum of squared hinges + 0.5 |w|^2: the minimum is 13742.30",
         bars: &[
@@ -295,6 +307,12 @@ pub(crate) const WORKS: &[Work] = &[
             Bar::at_most("peak", "MB", 1456.0, 582.0),
         ],
         run: minimum::clicks_on_servers,
+    },
+    Work {
+        name: "worker_memory",
+        title: "a worker of L-BFGS on two servers: 50M dimensions against 10M, all else the same",
+        bars: &[Bar::ratio("peak", 1.10, 1.02)],
+        run: memory::worker,
     },
 ];
 

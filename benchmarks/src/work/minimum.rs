@@ -15,6 +15,7 @@ use crate::race::{Race, Sample};
 mod settings {
     pub(super) const LBFGS: &[&str] = &["optimizer=lbfgs", "l2=1", "history=40", "tolerance=3e-6"];
     pub(super) const OWLQN: &[&str] = &["optimizer=owlqn", "l1=1", "tolerance=1e-8", "max_iterations=500"];
+    pub(super) const ADMM: &[&str] = &["optimizer=admm", "l2=1", "tolerance=3e-6"];
     pub(super) const SVM: &[&str] = &[
         "loss=squared_hinge",
         "optimizer=lbfgs",
@@ -36,21 +37,28 @@ mod settings {
 }
 
 pub(super) fn a9a_lbfgs(context: &Context) -> Result<Figures> {
-    let mut figures = a9a(context, settings::LBFGS, "liblinear_l2")?;
+    let mut figures = a9a(context, (settings::LBFGS, 1), "liblinear_l2")?;
     figures.remove("non_zeros");
     Ok(figures)
 }
 
 pub(super) fn a9a_owlqn(context: &Context) -> Result<Figures> {
-    a9a(context, settings::OWLQN, "liblinear_l1")
+    a9a(context, (settings::OWLQN, 1), "liblinear_l1")
 }
 
-/// Logistic regression on a9a by one task, ours and a peer's case in turns.
-fn a9a(context: &Context, settings: &[&str], case: &str) -> Result<Figures> {
+/// By four tasks, so that there is something to agree on.
+pub(super) fn a9a_admm(context: &Context) -> Result<Figures> {
+    let mut figures = a9a(context, (settings::ADMM, 4), "liblinear_l2")?;
+    figures.remove("non_zeros");
+    Ok(figures)
+}
+
+/// Logistic regression on a9a on one core by so many tasks, ours and a peer's case in turns.
+fn a9a(context: &Context, (settings, tasks): (&[&str], usize), case: &str) -> Result<Figures> {
     let folder = context.real("a9a")?;
     let data = context.unpacked("a9a", "train.libsvm")?;
     let model = context.place("model_a9a_minimum");
-    let words = train("lr", &data, &model, 1, settings, &[]);
+    let words = train("lr", &data, &model, tasks, settings, &[]);
     let race = Race::run(
         context.options.rounds,
         || Ok(context.seraphim(Cores::One, &words)?.into()),

@@ -218,6 +218,8 @@ impl Service for MasterState {
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
             | Message::PushFunction(_)
+            | Message::TryFunction(_)
+            | Message::CommitFunction(_)
             | Message::EndBranch(_) => {
                 let text =
                     "this is for servers, and here is a master: its status says where the servers are".into();

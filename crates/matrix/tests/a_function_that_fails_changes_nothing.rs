@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::{W as M, WAIT_LIMIT, long};
 use matrix::function::call::ask;
-use matrix::function::map::{Map, Scalar, Set};
+use matrix::function::map::{Clip, Map, Scalar, Set};
 use matrix::function::reduce::{Dot, Reduce};
 use matrix::function::sent::Sent;
 use matrix::function::zip::{Axpy, Copy, Zip};
@@ -318,6 +318,36 @@ fn a_pull_function_that_panics_is_an_error_of_the_call() {
     assert_eq!(fail(1), FunctionFault::Panicked { message: "in read".into() });
     assert_eq!(fail(2), FunctionFault::own("in merge"));
     assert_eq!(ask(&mut agent, M, &FragilePull, &[0], &3), Ok(()));
+}
+
+/// A program looks no further where a step cannot leave finite values, but never takes for granted what it has not made.
+#[test]
+fn an_overflow_is_told_though_a_later_step_would_hide_it() {
+    let clip = FunctionCall::push(&Clip, &[0], &[0], &(-1.0, 1.0));
+    let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
+    let grow = FunctionCall::push(&Scalar::Mul, &[0], &[0], &f64::from(f32::MAX));
+    let mut agent = agent();
+    let before = row(&mut agent, 0);
+    for steps in [vec![grow.clone(), clip.clone()], vec![abs.clone(), grow.clone(), clip.clone()]] {
+        let FunctionFault::NonFinite { row: at, column: 0, .. } = fault(agent.push_function(M, &steps))
+        else {
+            panic!("an overflow at the first column")
+        };
+        assert_eq!((at, row(&mut agent, 0)), (0, before.clone()));
+    }
+    // Bounds that singles do not have.
+    let far = FunctionCall::push(&Clip, &[0], &[0], &(1e200, 1e300));
+    let refused = fault(agent.push_function(M, &[abs.clone(), far, abs.clone()]));
+    assert!(matches!(refused, FunctionFault::NonFinite { .. }), "{refused}");
+    // Two pushes whose sum is infinite: what the matrix holds is looked at.
+    let adding = MatrixSpec { rule: PushRule::Add, ..spec(Consistency::Asp) };
+    let mut agent = store(vec![adding], 1).agent(0);
+    let most = vec![f32::MAX; COLUMNS as usize];
+    for _ in 0..2 {
+        agent.push(M, all(0), Values::F32(&most)).unwrap();
+    }
+    let refused = fault(agent.push_function(M, &[abs, clip]));
+    assert!(matches!(refused, FunctionFault::NonFinite { .. }), "{refused}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The functions of L-BFGS and OWL-QN equal plain loops over plain vectors, to the byte, for 1 to 9 partitions cut anywhere.
+//! The functions of L-BFGS, OWL-QN and ADMM equal plain loops over plain vectors, to the byte, for 1 to 9 partitions cut anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::function::call::ask;
+use matrix::function::consensus::ConsensusStep;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
+use matrix::function::orthant::OrthantProducts;
 use matrix::function::quasi_newton::{HISTORY_ROWS, HISTORY_SCALARS, History, PAIR_SCALARS, Penalty};
 use matrix::function::sum::RangeSum;
 use matrix::{
@@ -92,6 +94,32 @@ fn pseudo(z: f64, g: f64, l1: f64) -> f64 {
     }
 }
 
+/// What `orthant_products` answers for three pairs; `moves` is 1 or 0.
+fn orthant_products(
+    (l1, w, v, v0): (f64, &[f64], &[f64], &[f64]),
+    steps: [&[f64]; 3],
+    changes: [&[f64]; 3],
+    moves: &[f64],
+) -> Vec<f64> {
+    let dot = |a: &[f64], b: &[f64]| sum((0..a.len()).map(|i| moves[i] * a[i] * b[i]));
+    let all = |a: &[f64], b: &[f64]| sum(a.iter().zip(b).map(|(a, b)| a * b));
+    let mut expected = vec![
+        sum(w.iter().map(|w| l1 * w.abs())),
+        sum(w.iter().map(|w| 0.5 * 0.3 * w * w)),
+        all(v0, steps[2]),
+        all(v, v),
+    ];
+    for step in steps {
+        expected.extend(changes.map(|change| dot(step, change)));
+    }
+    for (i, change) in changes.iter().enumerate() {
+        expected.extend(changes[..=i].iter().map(|other| dot(change, other)));
+    }
+    expected.extend(steps.map(|step| dot(step, v)));
+    expected.extend(changes.map(|change| dot(change, v)));
+    expected
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
@@ -131,10 +159,14 @@ proptest! {
         }
         prop_assert_eq!(found, expected);
 
+        let moves = |i: usize| if plain[0][i] != 0.0 || v[i] != 0.0 { 1.0 } else { 0.0 };
+        let found = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
+        prop_assert_eq!(found, orthant_products((l1, &w, &v, &v0), [&plain[5], &plain[6], &s], [&plain[7], &plain[8], &y], &each(&moves)));
+
         let factors = vec![0.5, -2.0];
         let direction = each(&|i| {
             let sum = 0.0 + -0.7 * v[i] + 0.5 * plain[5][i] + -2.0 * plain[6][i];
-            if l1 > 0.0 && i < free && sum * v[i] >= 0.0 { 0.0 } else { sum }
+            if l1 > 0.0 && i < free && plain[0][i] == 0.0 && sum * v[i] >= 0.0 { 0.0 } else { sum }
         });
         let found = result(&mut agent, columns, &Direction, &[0, 1, 2, 5, 6], &[OUT], &(penalty, -0.7, factors));
         prop_assert_eq!(&found[0], &direction);
@@ -156,6 +188,32 @@ proptest! {
         prop_assert_eq!(&found[0], &each(&|i| 1.0 / root(i)));
         prop_assert_eq!(&found[1], &each(&|i| plain[0][i] * root(i)));
     }
+
+    #[test]
+    fn the_consensus_equals_a_plain_loop_for_any_cut(
+        columns in prop_oneof![1usize..40, 500usize..2_000],
+        cut in any::<prop::sample::Index>(),
+        free in any::<prop::sample::Index>(),
+        l1 in prop_oneof![Just(0.0), Just(0.5)],
+        seed in any::<u64>(),
+    ) {
+        let mut plain = rows(seed, columns);
+        // 0 to 2 tasks.
+        plain[0].iter_mut().for_each(|count| *count += 1.0);
+        let starts = if cut.index(columns) == 0 { vec![0] } else { vec![0, cut.index(columns) as u64] };
+        let mut agent = agent(columns, &starts, &plain);
+        let free = free.index(columns + 1);
+        let each = |i: usize| {
+            let (count, pull, d) = (plain[0][i], 0.6 * plain[1][i], plain[2][i]);
+            let (l1, l2) = if i < free { (l1 * d, 0.3 * d * d) } else { (0.0, 0.0) };
+            let z = pull.signum() * (pull.abs() - l1).max(0.0) / (0.6 * count + l2);
+            if count == 0.0 && l2 == 0.0 { 0.0 } else { z }
+        };
+        let expected: Vec<f64> = (0..columns).map(each).collect();
+        let argument = ((l1, 0.3, free as u64), 0.6);
+        let found = result(&mut agent, columns, &ConsensusStep, &[1, 0, 2], &[OUT], &argument);
+        prop_assert_eq!(&found[0], &expected);
+    }
 }
 
 #[test]
@@ -165,6 +223,8 @@ fn arguments_that_cannot_be_are_refused() {
     let good: Penalty = (0.0, 0.0, 8);
     let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
     assert!(text.contains("2 for each pair"), "{text}");
+    let text = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
+    assert!(text.contains("2 for each pair"), "{text}");
     let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4], &(-1.0, 0.0, 8)).unwrap_err().to_string();
     assert!(text.contains("l1") && text.contains(">= 0"), "{text}");
     let mut push = |call| agent.push_function(M, &[call]).unwrap_err().to_string();
@@ -172,6 +232,10 @@ fn arguments_that_cannot_be_are_refused() {
     assert!(text.contains("one for each row"), "{text}");
     let text = push(FunctionCall::push(&OrthantStep, &[0, 1, 2, 3], &[9], &(good, f64::NAN)));
     assert!(text.contains("finite"), "{text}");
+    for rho in [0.0, -1.0, f64::INFINITY] {
+        let text = push(FunctionCall::push(&ConsensusStep, &[0, 1, 2], &[9], &(good, rho)));
+        assert!(text.contains("rho") && text.contains("> 0"), "{text}");
+    }
 }
 
 #[test]

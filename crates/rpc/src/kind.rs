@@ -121,7 +121,9 @@ kinds! {
     PullFunction = 37 [JOB CLOCK TASK MATRIX META FUNCTION],
     PulledFunction = 38 [CLOCK INDEX META FUNCTION],
     PushFunction = 39 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
-    EndBranch = 40 [],
+    TryFunction = 40 [JOB CLOCK TASK MATRIX INDEX META FUNCTION],
+    CommitFunction = 41 [JOB CLOCK TASK MATRIX META FUNCTION],
+    EndBranch = 42 [],
 }
 
 impl Kind {

@@ -14,7 +14,7 @@ use contact::Contact;
 
 use crate::error::Error;
 use crate::kept::Kept;
-use crate::message::{Control, ControlBody, Member, MemberKind, Message};
+use crate::message::{Control, ControlBody, MemberKind, Message};
 use crate::stop::Stop;
 use crate::transport::{Address, Sender};
 
@@ -47,9 +47,14 @@ pub struct MemberConfig {
 /// What a member hears.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberEvent {
-    /// `ToTask` or `Gone`, each once and in order. A `Gone` that names this very member says that the master had taken it
-    /// for dead: the jobs under its earlier number have ended without it, and it has another number from now on.
+    /// `ToTask` or `Gone` of another member, each once and in order.
     Said(ControlBody),
+    /// The master had taken this member for dead, and it is another one from now on: what it was part of before this time
+    /// has ended without it.
+    Forgotten {
+        /// No job that began later is meant.
+        before: Instant,
+    },
     /// Connected again after a loss. What was said meanwhile on both sides arrives.
     Back,
     /// The master was started anew and knows of no job. Nothing more will come: whoever has ended what it did for the one
@@ -109,7 +114,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
 }
 
 impl Membership {
-    /// Its number at the master. Another one after a `Gone` that names this member.
+    /// Its number at the master. Another one after [`MemberEvent::Forgotten`].
     pub fn id(&self) -> u32 {
         self.shared.lock().id
     }
@@ -167,12 +172,5 @@ impl Link {
             sender.shutdown();
             self.sender = None;
         }
-    }
-}
-
-impl MemberConfig {
-    fn member(&self, id: u32) -> Member {
-        let (name, host, kind) = (self.name.clone(), self.host.clone(), self.kind.clone());
-        Member { id, name, incarnation: self.incarnation, kind, host }
     }
 }

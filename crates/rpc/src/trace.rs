@@ -36,6 +36,7 @@ impl RequestIdentity {
             Message::Push(m) => (m.job, m.task, m.request, m.clock, m.index),
             Message::PullFunction(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::PushFunction(m) => (m.job, m.task, m.request, m.clock, m.index),
+            Message::TryFunction(m) => (m.job, m.task, m.request, m.clock, m.index),
             Message::Tick(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::Barrier(m) => (m.job, m.task, m.request, m.clock, 0),
             Message::Leave(m) => (m.job, m.task, m.request, 0, 0),

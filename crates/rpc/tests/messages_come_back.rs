@@ -262,7 +262,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         read(&bytes, &[1000], 1000).unwrap_err().to_string()
     };
     for (sample, at, value, expected) in [
-        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 40"),
+        ("tick", 6, 99, "frame kind 99 is unknown, kinds are 1 to 42"),
         ("tick", 6, 0, "frame kind 0 is unknown"),
         ("tick", 4, 2, "protocol version 2, this end speaks 1"),
         ("tick", 8, 128, "frame Tick: flags is 128"),
@@ -308,6 +308,10 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
         ),
         ("push_function", 64, 3, "frame PushFunction: meta has"),
         ("push_function", 64, 1, "frame PushFunction: meta has"),
+        ("push_function", 68, 1, "frame PushFunction: reserved is 1, expected 0"),
+        ("try_function", 64, 2, "frame TryFunction: meta has"),
+        ("commit_function", 72, 2, "frame CommitFunction: meta has"),
+        ("commit_function", 76, 1, "frame CommitFunction: reserved is 1, expected 0"),
         ("pulled_function", 80, 3, "frame PulledFunction: meta has 59 bytes, partition ends at 63"),
         ("pulled_function", 96, 40, "frame PulledFunction: meta has 59 bytes, part ends at 80"),
         ("pulled_f32", 92, 1, "frame Pulled: padding is not zero"),

@@ -1,5 +1,6 @@
 //! Ctrl-C: the first one asks for a stop at the next step, the second one ends the process at once. What is being
-//! written aside is known here, so that it is removed, and never half put in place, whenever the end comes.
+//! written aside is known here, so that it is removed, and never half put in place, whenever the end comes. What a process that
+//! was killed has left is removed by the next one that writes to the same place on the same machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::machine;
 
 /// A flag that Ctrl-C (or a termination signal) raises.
 #[derive(Clone, Debug, Default)]
@@ -53,9 +55,11 @@ impl Interrupt {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// A file or folder beside `place` for what is not finished yet.
+    /// A file or folder beside `place` for what is not finished yet. What dead processes of this machine have left there is
+    /// removed.
     pub fn unfinished(&self, place: &Path) -> Unfinished {
-        let path = sibling(place, "part");
+        let path = sibling(place, PART);
+        sweep(place);
         self.work().unfinished.push(path.clone());
         Unfinished { path, place: place.into(), interrupt: self.clone() }
     }
@@ -116,10 +120,33 @@ impl Drop for Unfinished {
     }
 }
 
-/// A hidden neighbour of `path`, of this process alone.
+/// The role of what is being written.
+const PART: &str = "part";
+
+/// A hidden neighbour of `path`, of this process of this machine alone: `.NAME.ROLE-PROCESS@HOST`.
 pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
+    let (start, end) = (name_before(path, role), machine::host());
+    path.with_file_name(format!("{start}{}@{end}", std::process::id()))
+}
+
+fn name_before(path: &Path, role: &str) -> String {
     let name = path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
-    path.with_file_name(format!(".{name}.{role}-{}", std::process::id()))
+    format!(".{name}.{role}-")
+}
+
+/// Removes what dead processes of this machine were writing when they died. Those of other machines, who may share the folder,
+/// cannot be told from living ones.
+fn sweep(place: &Path) {
+    let (start, end) = (name_before(place, PART), format!("@{}", machine::host()));
+    let folder = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(&start)?.strip_suffix(&end));
+        if process.and_then(|process| process.parse().ok()).is_some_and(machine::is_dead) {
+            remove(&entry.path());
+        }
+    }
 }
 
 /// Removes a file or a folder, if it is there.
@@ -157,6 +184,41 @@ mod tests {
         drop(unfinished);
         assert_eq!(interrupt.work().unfinished.len(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_dead_process_was_writing_to_the_same_place_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (living, dead, place) = (child.id(), u32::MAX, folder.path().join("out"));
+        let host = machine::host();
+        let name =
+            |place: &str, role: &str, process: u32, host: &str| format!(".{place}.{role}-{process}@{host}");
+        let others = [
+            name("out", PART, living, &host),
+            name("out", PART, dead, "elsewhere"),
+            name("out", "old", dead, &host),
+            name("other", PART, dead, &host),
+            format!(".out.part-x@{host}"),
+        ];
+        let left = name("out", PART, dead, &host);
+        for name in others.iter().chain([&left]) {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("file"), "half").unwrap();
+        }
+        drop(Interrupt::new().unfinished(&place));
+        assert!(!folder.path().join(left).exists());
+        for name in &others {
+            assert!(folder.path().join(name).join("file").exists(), "{name}");
+        }
+        // Dead, and nobody has asked yet how it ended.
+        child.kill().unwrap();
+        while !machine::is_dead(living) {
+            std::thread::yield_now();
+        }
+        drop(Interrupt::new().unfinished(&place));
+        assert!(!folder.path().join(&others[0]).exists());
+        child.wait().unwrap();
     }
 
     #[test]

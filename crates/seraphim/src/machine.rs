@@ -1,4 +1,4 @@
-//! What the machine offers: cores, memory, and how much of it this process took.
+//! What the machine offers: cores, memory, and how much of it this process took; its name and its processes.
 
 /// Share of the machine's memory for kept records, unless said otherwise.
 const MEMORY_SHARE: u64 = 4;
@@ -18,6 +18,21 @@ pub(crate) fn memory_share() -> u64 {
 /// The most memory this process ever had resident, in bytes; none where the system does not say.
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     kib_of("/proc/self/status", "VmHWM:").map(|kib| kib * 1024)
+}
+
+/// The name of the machine; empty where the system does not say.
+pub(crate) fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// Whether this machine has no such process, or one that has ended and is not yet waited for. No, where it does not say.
+pub(crate) fn is_dead(process: u32) -> bool {
+    let state = |process: &str| {
+        let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // NUMBER (NAME) STATE ..., where the name may hold anything.
+        line.rsplit_once(") ")?.1.chars().next()
+    };
+    state("self").is_some() && matches!(state(&process.to_string()), None | Some('Z' | 'X'))
 }
 
 fn kib_of(file: &str, key: &str) -> Option<u64> {

@@ -131,7 +131,9 @@ fn a_worker_that_is_killed_while_it_saves_leaves_nothing_half_and_the_next_one_s
         |kind: &str, number| [vec!["--save-limit".into(), SAVE_LIMIT_S.into()], slow(kind, number)].concat();
     let UnderWay { folder, data, mut cluster, client, .. } = under_way(limited);
     let saved = folder.path("model.unfinished");
-    let aside = folder.path(&format!(".model.unfinished.part-{}", cluster.workers[0].child.id()));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("tests run on Linux");
+    let aside = format!(".model.unfinished.part-{}@{}", cluster.workers[0].child.id(), host.trim());
+    let aside = folder.path(&aside);
     std::fs::create_dir(&aside).expect("the folder is ours");
     let pipe = Path::new(&aside).join("optimizer.safetensors");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is a tool of every system");
@@ -149,6 +151,7 @@ fn a_worker_that_is_killed_while_it_saves_leaves_nothing_half_and_the_next_one_s
     let said = ends(&mut cluster);
     assert!(said[2].contains("worker-1 has saved job 1"), "{said:?}");
     assert!(!Path::new(&folder.path("model.unfinished-2")).exists(), "the place was free");
+    assert!(!Path::new(&aside).exists(), "what the first one has left half is removed");
     assert_eq!(manifest(&saved)["trained"]["interrupted"], true);
     succeed(&["evaluate", "--model", &saved, "--data", &data]);
 }

@@ -146,3 +146,28 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
     assert!(error.contains("server-0 (lane 0): function \"log\" on matrix \"weights\""), "{error}");
     assert!(!std::path::Path::new(&output).exists());
 }
+
+#[test]
+fn a_value_that_one_server_alone_cannot_take_is_named_with_its_place() {
+    let folder = Folder::new();
+    // Far enough apart for several partitions, so that both servers hold some.
+    let lines: Vec<String> = (0..300).map(|i| format!("{} {}:1 2000:0.5", i % 2, i * 7 % 1990)).collect();
+    let (data, model) = (folder.write("wide.libsvm", lines.join("\n")), folder.path("model"));
+    succeed(&["train", "lr", "--data", &data, "--model", &model, "--quiet"]);
+    let apply = |from: &str, name: &str, function: &[&str]| {
+        let output = folder.path(name);
+        succeed(&[&["apply", from, "--output", &output, "--servers", "2"][..], function].concat());
+        output
+    };
+    let positive = apply(&model, "abs", &["--function", "abs"]);
+    let positive = apply(&positive, "one", &["--function", "scalar_add", "--argument", "1"]);
+    let log = ["--function", "log"];
+    apply(&positive, "log", &log);
+    let below = ["--function", "put_sent", "--argument", r#"[1999, {"f32": [-0.5]}, 1]"#];
+    let one = apply(&positive, "one-below", &below);
+    let output = folder.path("none");
+    let error = fail(USAGE, &[&["apply", &one, "--output", &output, "--servers", "2"][..], &log].concat());
+    let place = "the result in row 0, column 1999 is NaN, from -0.5";
+    assert!(error.contains("server-1 (lane 0)") && error.contains(place), "{error}");
+    assert!(!std::path::Path::new(&output).exists());
+}

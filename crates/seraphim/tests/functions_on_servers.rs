@@ -342,6 +342,43 @@ fn table(version: u32) -> FunctionTable {
 }
 
 #[test]
+fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
+    let spec = spec(Consistency::Asp);
+    let served = Served::start(2, &spec, 1, &FunctionTable::builtin());
+    let mut agent = served.agent(0);
+    let fill = FunctionCall::push(&Random::Uniform, &[], &[0], &(3, 1.0, 2.0));
+    let below_zero = (COLUMNS - 2, OwnedValues::F32(vec![-0.5]), 1.0);
+    let put = FunctionCall::push(&Sent::Put, &[], &[0], &below_zero);
+    agent.push_function(M, &[fill, put]).unwrap();
+    let before = rows(&mut agent);
+    // A program, so that the server with good values alone has something to undo in two rows.
+    let double = FunctionCall::push(&Scalar::Mul, &[0], &[1], &2.0);
+    let log = FunctionCall::push(&Map::Log, &[0], &[0], &());
+    let program = [double, log];
+    let error = agent.push_function(M, &program).unwrap_err();
+    assert!(matches!(error, Error::FunctionAtServer { .. }), "{error:?}");
+    let expected = format!("row 0, column {} is NaN, from -0.5", COLUMNS - 2);
+    assert!(error.to_string().contains(&expected), "{error}");
+    assert!(rows(&mut agent) == before, "no row anywhere has changed");
+    // And when no server says no, all do it, as one process does.
+    let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
+    agent.push_function(M, std::slice::from_ref(&abs)).unwrap();
+    agent.push_function(M, &program).unwrap();
+    let mut one = local(&spec, 1).agent(0);
+    for row in 0..ROWS {
+        let start = row as usize * COLUMNS as usize * 4;
+        let bytes = &before[start..start + COLUMNS as usize * 4];
+        let values: Vec<f32> =
+            bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let part = Part::Columns { row, keys: Keys::Range(0, COLUMNS) };
+        one.push(M, part, Values::F32(&values)).unwrap();
+    }
+    one.push_function(M, &[abs]).unwrap();
+    one.push_function(M, &program).unwrap();
+    assert!(rows(&mut agent) == rows(&mut one));
+}
+
+#[test]
 fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
     let spec = spec(Consistency::Asp);
     let served = Served::start(2, &spec, 2, &table(1));

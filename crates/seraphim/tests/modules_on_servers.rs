@@ -18,13 +18,21 @@ use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 3_001;
 
-/// One push function that never ends, and one that writes the number of the column.
+/// One push function that never ends, one that writes the number of the column, and one that writes and traps in the last
+/// columns alone.
 const MODULE: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "reads:spins") (result i32) (i32.const 0))
   (func (export "writes:spins") (result i32) (i32.const 1))
   (func (export "change:spins:f32") (param i32 i32 i32 i32 i32 i64 i32 i32) (result i32)
     (loop $for_ever (br $for_ever)) (i32.const 0))
+  (func (export "reads:late") (result i32) (i32.const 0))
+  (func (export "writes:late") (result i32) (i32.const 1))
+  (func (export "change:late:f32")
+    (param i32 i32) (param $into i32) (param i32) (param $length i32) (param $start i64) (param i32 i32) (result i32)
+    (memory.fill (local.get $into) (i32.const 64) (i32.shl (local.get $length) (i32.const 2)))
+    (if (i64.ge_u (local.get $start) (i64.const 2048)) (then unreachable))
+    (i32.const 0))
   (func (export "reads:counts") (result i32) (i32.const 0))
   (func (export "writes:counts") (result i32) (i32.const 1))
   (func (export "change:counts:f32")
@@ -129,6 +137,9 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     let error = agent.push_function(M, &[call("spins")]).unwrap_err().to_string();
     assert!(error.contains("\"spins\"") && error.contains("stopped after"), "{error}");
     assert_eq!(row(&mut agent), ones, "what it did is undone");
+    let error = agent.push_function(M, &[call("late")]).unwrap_err().to_string();
+    assert!(error.contains("lane 0") && error.contains("trapped"), "{error}");
+    assert_eq!(row(&mut agent), ones, "nor has the server done anything that could have");
     agent.push_function(M, &[call("counts")]).unwrap();
     assert!(row(&mut agent).iter().zip(0..).all(|(value, column)| *value == column as f32));
     agent.finish().unwrap();

@@ -126,6 +126,8 @@ fn a_client_in_plain_python_has_every_value_right_with_a_token() {
         "on 4 lanes",
         "ok: a sparse matrix sums what needs no answer",
         "ok: each part counts once",
+        "ok: one that was tried first has changed nothing anywhere",
+        "ok: and has been carried out once",
         "ok: a closed session is over at the servers",
         "all is as it should be",
     ] {

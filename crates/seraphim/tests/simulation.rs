@@ -3,6 +3,9 @@
 //! the tasks did and saw finds every promise of the consistency modes kept. The same checker finds every rule that is
 //! taken out of the lanes.
 //!
+//! The master is driven by itself in the same way (`control`), and all of them together (`joined`): jobs that a master places on
+//! servers and workers which beat, stand still, die, come back and leave while their lanes and tasks work.
+//!
 //! Everything follows from the seed. `cargo xtask simulate --seeds N --start S` runs any seeds.
 
 #[path = "simulation/checker.rs"]
@@ -15,6 +18,8 @@ mod control;
 mod functions;
 #[path = "simulation/history.rs"]
 mod history;
+#[path = "simulation/joined.rs"]
+mod joined;
 #[path = "simulation/lanes.rs"]
 mod lanes;
 #[path = "simulation/neighbours.rs"]
@@ -74,12 +79,24 @@ fn every_seed_keeps_every_promise_of_the_master() {
 }
 
 #[test]
+fn every_seed_keeps_every_promise_of_all_together() {
+    seeds::check_all(
+        |seed| joined::run(seed, None),
+        |seed| joined::scenario(seed).summary(),
+        joined::Facts::add,
+        joined::Facts::is_whole,
+    );
+}
+
+#[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
         let history = || format!("{:?}", neighbours::run(&Scenario::of(seed), None, None));
         assert!(history() == history(), "seed {seed} cannot be replayed");
         let told = || control::told(&control::Scenario::of(seed));
         assert!(told() == told(), "seed {seed} of the master cannot be replayed");
+        let reached = || format!("{:?}", joined::run(seed, None));
+        assert!(reached() == reached(), "seed {seed} of all together cannot be replayed");
     }
 }
 
@@ -198,6 +215,22 @@ fn attempts_that_begin_at_the_highest_clock_are_found() {
 #[test]
 fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
     found_in_agent(worker::Broken::AheadIsKeptAtBarriers);
+}
+
+#[test]
+fn jobs_that_stay_open_on_a_server_are_found() {
+    seeds::find("ClosesTheFirstOnly", |seed| joined::run(seed, Some(joined::Broken::ClosesTheFirstOnly)));
+}
+
+#[test]
+fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
+    for rule in [
+        joined::Broken::Lane(Broken::StalenessIgnored),
+        joined::Broken::Lane(Broken::DuplicatesApplied),
+        joined::Broken::Master(master::Broken::LeaseNeverEnds),
+    ] {
+        seeds::find(rule, |seed| joined::run(seed, Some(rule)));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rpc::message::{Batch, FaultKind, Message};
 use rpc::service::{ConnectionId, Effect};
 
+use crate::function::parts_bytes;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 
@@ -12,7 +13,7 @@ use crate::state::LaneState;
 const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64;
 
 /// What may be in a batch: what has a small answer, or one that is counted.
-const SMALL: &str = "pulls, pushes, staged pushes, commits and closings of tokens";
+const SMALL: &str = "pulls, pushes, staged pushes, commits, closings of tokens and functions";
 
 fn is_small(message: &Message) -> bool {
     matches!(
@@ -22,6 +23,10 @@ fn is_small(message: &Message) -> bool {
             | Message::PushStaged(_)
             | Message::Commit(_)
             | Message::CloseToken(_)
+            | Message::PullFunction(_)
+            | Message::PushFunction(_)
+            | Message::TryFunction(_)
+            | Message::CommitFunction(_)
     )
 }
 
@@ -71,8 +76,11 @@ impl LaneState {
 
     /// An answer, or in its place the refusal of one that is too much.
     fn within_limit(&mut self, answer: Message, bytes: &mut u64) -> Message {
-        let Message::Pulled(pulled) = &answer else { return answer };
-        let size = pulled.values.byte_count() as u64;
+        let (request, size) = match &answer {
+            Message::Pulled(pulled) => (pulled.request, pulled.values.byte_count() as u64),
+            Message::PulledFunction(pulled) => (pulled.request, parts_bytes(&pulled.parts) as u64),
+            _ => return answer,
+        };
         if *bytes + size <= ANSWER_LIMIT_BYTES {
             *bytes += size;
             return answer;
@@ -81,6 +89,6 @@ impl LaneState {
             "{size} bytes of values behind {bytes} in one batch, the limit is {ANSWER_LIMIT_BYTES}: pull in another"
         );
         self.stats.refused(FaultKind::TooLarge);
-        Message::Fault(Refusal::new(FaultKind::TooLarge, text).fault(pulled.request))
+        Message::Fault(Refusal::new(FaultKind::TooLarge, text).fault(request))
     }
 }

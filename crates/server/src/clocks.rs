@@ -20,6 +20,10 @@ impl LaneState {
         let Tick { request, job, task, clock } = tick;
         let result = self.check_task(at, job, task).and_then(|()| {
             let open = self.job(job)?;
+            if let Some(known) = open.table.last_clock(task).filter(|known| clock <= *known) {
+                // A repeat, also behind the end of the task: the connection broke before it heard that it had left.
+                return Ok(known);
+            }
             open.table.advance(task, clock).map_err(|fault| Refusal::of_task(task, "tick", fault))
         });
         match result {
@@ -131,6 +135,7 @@ impl LaneState {
         let purpose = match &held.what {
             HeldWhat::Pull(_) => format!("to pull from matrix {name:?}"),
             HeldWhat::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
+            HeldWhat::TryFunction(_) => format!("to try functions on matrix {name:?}"),
             HeldWhat::Push => format!("to push to matrix {name:?}"),
         };
         let refusal = waited_too_long(held.task, held.clock, waited, purpose, slowest);

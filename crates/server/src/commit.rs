@@ -1,7 +1,8 @@
-//! Staged pushes of foreign hosts: chunks are checked and kept, the first commit of a part merges its own.
+//! Staged pushes of foreign hosts: chunks are checked and kept, the first commit of a part merges its own. Push functions are
+//! not kept: the first commit of a part carries them out.
 
-use matrix::{Found, HeldMatrix, KeyRun, PushName, Values};
-use rpc::message::{CloseToken, Commit, Committed, FaultKind, Message, PushStaged, Run};
+use matrix::{Found, FunctionCall, HeldMatrix, KeyRun, PushName, Values};
+use rpc::message::{CloseToken, Commit, CommitFunction, Committed, FaultKind, Message, PushStaged, Run};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::job::Job;
@@ -94,8 +95,31 @@ impl LaneState {
     }
 
     pub(crate) fn commit(&mut self, at: ConnectionId, commit: Commit, out: &mut Vec<Effect>) {
-        let Commit { request, matrix, token, part, attempt, .. } = commit;
-        match self.decide(at, &commit) {
+        let winner = self.decide(at, &commit);
+        self.answer_commit(at, &commit, winner, out);
+    }
+
+    pub(crate) fn commit_function(
+        &mut self,
+        at: ConnectionId,
+        commit: CommitFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let CommitFunction { request, job, matrix, token, part, attempt, calls } = commit;
+        let commit = Commit { request, job, matrix, token, part, attempt, chunks: 0 };
+        let winner = self.decide_function(at, &commit, &calls);
+        self.answer_commit(at, &commit, winner, out);
+    }
+
+    fn answer_commit(
+        &mut self,
+        at: ConnectionId,
+        commit: &Commit,
+        winner: Result<u64, Refusal>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Commit { request, matrix, token, part, attempt, .. } = *commit;
+        match winner {
             Ok(winner) => {
                 let message = Message::Committed(Committed { request, attempt: winner });
                 out.push(Effect::Send { connection: at, message });
@@ -129,6 +153,29 @@ impl LaneState {
         open.stats.push_count += 1;
         open.changes(commit.matrix);
         self.pushed_since_count += count;
+        Ok(commit.attempt)
+    }
+
+    /// Carries functions out, if they are those that count. The attempt that does.
+    fn decide_function(
+        &mut self,
+        at: ConnectionId,
+        commit: &Commit,
+        calls: &[FunctionCall],
+    ) -> Result<u64, Refusal> {
+        self.check_session(at, commit.job)?;
+        let open = self.job(commit.job)?;
+        open.matrix(commit.matrix)?;
+        if let Some(winner) = open.staged.winner(commit)? {
+            // It counts those that come too late.
+            open.staged.commit(commit)?;
+            return Ok(winner);
+        }
+        self.check_room_to_stage(ATTEMPT_BYTES)?;
+        // One that fails half-way would be committed by halves.
+        self.try_for_session(commit.job, commit.matrix, calls)?;
+        self.change_for_session(commit.job, commit.matrix, calls)?;
+        self.job(commit.job)?.staged.commit(commit)?;
         Ok(commit.attempt)
     }
 

@@ -1,7 +1,8 @@
 //! The settings of a lane, and what the process around it sees of its jobs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use matrix::FunctionTable;
 use rpc::message::{Bytes, JobId};
@@ -11,6 +12,44 @@ use crate::broken::Broken;
 /// Makes the functions of a job: those of the server and, besides, those of the modules that the job brings. The error says
 /// which module is wrong, and how.
 pub type ModulesOf = fn(&FunctionTable, &[Bytes]) -> Result<FunctionTable, String>;
+
+/// Makes the functions of jobs that bring modules: once in a process, for all of its lanes and for jobs that bring the same.
+#[derive(Clone, Debug)]
+pub struct JobModules {
+    of: ModulesOf,
+    made: Arc<Mutex<Vec<Made>>>,
+}
+
+/// The functions of some modules, while a job has them.
+#[derive(Debug)]
+struct Made {
+    modules: Vec<Bytes>,
+    table: Weak<FunctionTable>,
+}
+
+impl JobModules {
+    /// None are made yet.
+    pub fn new(of: ModulesOf) -> Self {
+        Self { of, made: Arc::default() }
+    }
+
+    /// The functions of `table`, which is that of the process, and of the modules. Waits while another lane makes some.
+    pub(crate) fn table(
+        &self,
+        table: &FunctionTable,
+        modules: &[Bytes],
+    ) -> Result<Arc<FunctionTable>, String> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|one| one.table.strong_count() > 0);
+        let known = made.iter().filter(|one| one.modules == modules).find_map(|one| one.table.upgrade());
+        if let Some(table) = known {
+            return Ok(table);
+        }
+        let table = Arc::new((self.of)(table, modules)?);
+        made.push(Made { modules: modules.to_vec(), table: Arc::downgrade(&table) });
+        Ok(table)
+    }
+}
 
 /// What a lane is told at its start.
 #[derive(Clone, Debug)]
@@ -51,9 +90,16 @@ impl LaneConfig {
     }
 }
 
-/// The jobs that are open on any lane of a process, for whoever has to know whether it may end.
+/// The jobs that are open on any lane of a process, for whoever has to know whether it may end, or has to end them.
 #[derive(Clone, Debug, Default)]
-pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, u32>>>);
+pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenOn>>>);
+
+/// How many lanes have a job, and when the first took it.
+#[derive(Debug)]
+struct OpenOn {
+    lane_count: u32,
+    since: Instant,
+}
 
 impl OpenJobs {
     /// Their numbers.
@@ -61,21 +107,27 @@ impl OpenJobs {
         self.lock().keys().copied().collect()
     }
 
+    /// Of those that were opened before a time.
+    pub fn list_before(&self, time: Instant) -> Vec<JobId> {
+        self.lock().iter().filter(|(_, open)| open.since < time).map(|(job, _)| *job).collect()
+    }
+
     pub(crate) fn opened(&self, job: JobId) {
-        *self.lock().entry(job).or_default() += 1;
+        let mut jobs = self.lock();
+        jobs.entry(job).or_insert_with(|| OpenOn { lane_count: 0, since: Instant::now() }).lane_count += 1;
     }
 
     pub(crate) fn closed(&self, job: JobId) {
         let mut jobs = self.lock();
-        if let Some(count) = jobs.get_mut(&job) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(open) = jobs.get_mut(&job) {
+            open.lane_count -= 1;
+            if open.lane_count == 0 {
                 jobs.remove(&job);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, u32>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, OpenOn>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

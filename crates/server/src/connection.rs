@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use matrix::FunctionCall;
 use rpc::Message;
-use rpc::message::{KeyList, Role};
+use rpc::message::{CommitFunction, KeyList, PushFunction, Role, TryFunction};
 
 use crate::key_lists::KeyLists;
 
@@ -84,7 +84,9 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
             import.keys.len() * 8 + import.values.len() * import.values.element_type().size()
         }
         Message::PullFunction(pull) => call_bytes(&pull.call),
-        Message::PushFunction(push) => push.calls.iter().map(call_bytes).sum(),
+        Message::PushFunction(PushFunction { calls, .. })
+        | Message::TryFunction(TryFunction { calls, .. })
+        | Message::CommitFunction(CommitFunction { calls, .. }) => calls.iter().map(call_bytes).sum(),
         Message::Barrier(barrier) => barrier.part.as_ref().map_or(0, |part| part.len() * 8),
         _ => 0,
     };

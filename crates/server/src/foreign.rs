@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use matrix::{HeldMatrix, Initializer, MatrixSpec, Partitioner, Storage};
-use rpc::message::{AddMatrix, DropMatrix, FaultKind, JobId, Pull, Push, Role};
+use matrix::{FunctionCall, HeldMatrix, Initializer, MatrixSpec, Partitioner, PushName, Storage};
+use rpc::message::{
+    AddMatrix, DropMatrix, FaultKind, JobId, Pull, PullFunction, Push, PushFunction, Role, TryFunction,
+};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::key_lists::Place;
@@ -87,6 +89,73 @@ impl LaneState {
         Ok(())
     }
 
+    pub(crate) fn pull_function_of_session(
+        &mut self,
+        at: ConnectionId,
+        pull: &PullFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        match self.check_session(at, pull.job) {
+            Ok(()) => self.serve_pull_function(at, pull, Duration::ZERO, out),
+            Err(refusal) => self.refuse(at, pull.request, refusal, out),
+        }
+    }
+
+    /// Carries functions out at once. As a push of a session they have no name: who sends them twice has them done twice.
+    pub(crate) fn push_function_of_session(
+        &mut self,
+        at: ConnectionId,
+        push: &PushFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let done = self.check_session(at, push.job);
+        match done.and_then(|()| self.change_for_session(push.job, push.matrix, &push.calls)) {
+            Ok(()) => self.done(at, push.request, push.job, out),
+            Err(refusal) => self.refuse(at, push.request, refusal, out),
+        }
+    }
+
+    pub(crate) fn try_function_of_session(
+        &mut self,
+        at: ConnectionId,
+        ask: &TryFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        let tried = self.check_session(at, ask.job);
+        match tried.and_then(|()| self.try_for_session(ask.job, ask.matrix, &ask.calls)) {
+            Ok(()) => self.done(at, ask.request, ask.job, out),
+            Err(refusal) => self.refuse(at, ask.request, refusal, out),
+        }
+    }
+
+    /// Looks whether functions could be carried out on a matrix of a session.
+    pub(crate) fn try_for_session(
+        &mut self,
+        job: JobId,
+        matrix: u32,
+        calls: &[FunctionCall],
+    ) -> Result<(), Refusal> {
+        let functions = self.functions_at(job)?;
+        Ok(self.job(job)?.matrix(matrix)?.try_function(&functions, calls)?)
+    }
+
+    /// Carries functions out on a matrix of a session.
+    pub(crate) fn change_for_session(
+        &mut self,
+        job: JobId,
+        matrix: u32,
+        calls: &[FunctionCall],
+    ) -> Result<(), Refusal> {
+        self.check_room(0)?;
+        let functions = self.functions_at(job)?;
+        let open = self.job(job)?;
+        open.matrix(matrix)?.push_function(&functions, calls, PushName::default())?;
+        open.stats.push_count += 1;
+        open.stats.push_function_count += 1;
+        open.changes(matrix);
+        Ok(())
+    }
+
     /// Makes a matrix of an open job; the same again is done already.
     pub(crate) fn add_matrix(&mut self, at: ConnectionId, add: AddMatrix, out: &mut Vec<Effect>) {
         let (request, job) = (add.request, add.job);
@@ -116,7 +185,7 @@ impl LaneState {
             return Err(matrix::Error::NameTaken { matrix: spec.name.clone() }.into());
         }
         spec.check()?;
-        self.check_room_for(&[&spec], &[&held[..]])?;
+        self.check_room_for(&[&spec], &[&held[..]], 0)?;
         let made = HeldMatrix::new(*spec, &held)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {

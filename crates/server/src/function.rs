@@ -1,10 +1,11 @@
 //! PS functions of tasks: held and named as pulls and pushes are. What goes wrong in one is told to whoever called it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::held::FunctionPart;
 use rpc::FUNCTION_BYTES;
-use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction};
+use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::connection::{call_bytes, message_bytes};
@@ -26,6 +27,9 @@ impl LaneState {
         pull: PullFunction,
         out: &mut Vec<Effect>,
     ) {
+        if self.is_of_session(at) {
+            return self.pull_function_of_session(at, &pull, out);
+        }
         let PullFunction { request, job, task, clock, matrix, wait_ms, .. } = pull;
         let reading = Reading { request, job, task, clock, matrix, wait_ms };
         match self.pull_needs(at, reading, |_| Ok(())) {
@@ -51,11 +55,10 @@ impl LaneState {
     ) {
         let PullFunction { request, job, task, clock, .. } = *pull;
         let Some(open) = self.jobs.get_mut(&job) else { return };
-        let own = open.functions.clone();
-        let functions = own.as_deref().unwrap_or(&self.functions);
+        let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
         let parts = open
             .matrix(pull.matrix)
-            .and_then(|matrix| Ok(matrix.pull_function(functions, &pull.call, clock)?))
+            .and_then(|matrix| Ok(matrix.pull_function(&functions, &pull.call, clock)?))
             .and_then(|parts| check_length(&pull.call.name, &parts).map(|bytes| (parts, bytes)));
         match parts {
             Err(refusal) => self.refuse(at, request, refusal, out),
@@ -67,6 +70,55 @@ impl LaneState {
                 let held_ns = nanoseconds(held);
                 let pulled = PulledFunction { request, minimum, held_ns, applied, parts };
                 out.push(Effect::Send { connection: at, message: Message::PulledFunction(pulled) });
+            }
+        }
+    }
+
+    pub(crate) fn try_function(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        arrival: u64,
+        ask: TryFunction,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.is_of_session(at) {
+            return self.try_function_of_session(at, &ask, out);
+        }
+        let TryFunction { request, job, task, clock, matrix, wait_ms, .. } = ask;
+        let reading = Reading { request, job, task, clock, matrix, wait_ms };
+        match self.pull_needs(at, reading, |_| Ok(())) {
+            Err(refusal) => self.refuse(at, request, refusal, out),
+            Ok(None) => self.serve_try_function(at, &ask, out),
+            Ok(Some(needed)) => {
+                let message = Message::TryFunction(ask);
+                let bytes = message_bytes(&message);
+                let Message::TryFunction(ask) = message else { return };
+                let what = HeldWhat::TryFunction(ask);
+                self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
+            }
+        }
+    }
+
+    /// Says whether a push function whose m has come could be carried out, and undoes what it did.
+    pub(crate) fn serve_try_function(&mut self, at: ConnectionId, ask: &TryFunction, out: &mut Vec<Effect>) {
+        let head = Head::of_try(ask);
+        let Some(open) = self.jobs.get_mut(&head.job) else { return };
+        if head.mark() < open.mark(head.task) {
+            // An earlier attempt of the task has pushed it: tried on what it has changed, it might fail.
+            return self.say_again(at, head, out);
+        }
+        let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
+        let tried =
+            open.matrix(head.matrix).and_then(|matrix| Ok(matrix.try_function(&functions, &ask.calls)?));
+        match tried {
+            Ok(()) => self.done(at, head.request, head.job, out),
+            Err(refusal) => {
+                if refusal.kind == FaultKind::Function {
+                    // The name will be used up by a push of nothing.
+                    open.function_faults.insert(head.task, (head.mark(), refusal.clone()));
+                }
+                self.refuse(at, head.request, refusal, out);
             }
         }
     }
@@ -86,11 +138,10 @@ impl LaneState {
         let Some(open) = self.jobs.get_mut(&job) else { return };
         // The master may have taken the task out while the push was held.
         let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
-        let own = open.functions.clone();
-        let functions = own.as_deref().unwrap_or(&self.functions);
+        let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
         let result = room.and(live).and_then(|_| {
             let matrix = open.matrix(head.matrix)?;
-            Ok(matrix.push_function(functions, &push.calls, head.name())?)
+            Ok(matrix.push_function(&functions, &push.calls, head.name())?)
         });
         let has_failed = matches!(&result, Err(refusal) if refusal.kind == FaultKind::Function);
         if result.is_ok() || (has_failed && request != 0) {
@@ -101,7 +152,14 @@ impl LaneState {
             self.pushed_since_count += element_count;
         }
         match result {
-            Ok(()) => self.done(at, request, job, out),
+            Ok(()) => {
+                let failed = open.function_faults.get(&task).is_some_and(|(name, _)| *name == head.mark());
+                if failed && !push.calls.is_empty() {
+                    // A try of an earlier attempt, before others changed the rows.
+                    open.function_faults.remove(&task);
+                }
+                self.done(at, request, job, out);
+            }
             Err(refusal) => {
                 if has_failed && request != 0 {
                     open.function_faults.insert(task, (head.mark(), refusal.clone()));
@@ -112,9 +170,14 @@ impl LaneState {
     }
 }
 
+/// The bytes of an answer.
+pub(crate) fn parts_bytes(parts: &[FunctionPart]) -> usize {
+    parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum()
+}
+
 /// The bytes of an answer, if a frame holds them.
 fn check_length(function: &str, parts: &[FunctionPart]) -> Result<usize, Refusal> {
-    let bytes: usize = parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum();
+    let bytes = parts_bytes(parts);
     if bytes <= FUNCTION_BYTES {
         return Ok(bytes);
     }

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use matrix::clock::{Clock, ClockTable};
 use matrix::{Exported, FunctionTable, HeldMatrix};
-use rpc::message::{Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId};
+use rpc::message::{
+    Done, FaultKind, JobId, Mark, Message, OpenJob, Pull, PullFunction, RequestId, TryFunction,
+};
 
 use crate::barrier::Barriers;
 use crate::broken::Broken;
+use crate::open::modules_bytes;
 use crate::refusal::Refusal;
 use crate::staged::Staged;
 use crate::state::LaneState;
@@ -32,7 +35,7 @@ pub(crate) struct Job {
     /// By task: the connection on which it speaks now, how far its pushes have come.
     pub(crate) connections: Vec<Option<ConnectionId>>,
     pub(crate) marks: Vec<Mark>,
-    /// By task: the last push function that failed, and why, for who asks again.
+    /// By task: the last push function that failed, or was tried and would have, and why, for who asks again.
     pub(crate) function_faults: BTreeMap<u32, (Mark, Refusal)>,
     /// Pulls and pushes that wait, by arrival.
     pub(crate) held: BTreeMap<u64, Held>,
@@ -73,6 +76,7 @@ impl Held {
 pub(crate) enum HeldWhat {
     Pull(Pull),
     PullFunction(PullFunction),
+    TryFunction(TryFunction),
     /// The first in the queue of its connection.
     Push,
 }
@@ -145,7 +149,8 @@ impl Job {
 
     pub(crate) fn bytes(&self) -> u64 {
         let rows: u64 = self.matrices.iter().map(HeldMatrix::bytes).sum();
-        rows + self.kept.iter().flatten().map(exported_bytes).sum::<u64>()
+        let kept: u64 = self.kept.iter().flatten().map(exported_bytes).sum();
+        rows + kept + modules_bytes(&self.opened)
     }
 }
 
@@ -164,6 +169,12 @@ impl LaneState {
             self.held_bytes -= connection.pop_front().map_or(0, |queued| queued.bytes);
             self.runnable.insert(held.connection);
         }
+    }
+
+    /// The functions that a job may call.
+    pub(crate) fn functions_at(&mut self, job: JobId) -> Result<Arc<FunctionTable>, Refusal> {
+        let own = self.job(job)?.functions.clone();
+        Ok(own.unwrap_or_else(|| Arc::clone(&self.functions)))
     }
 
     pub(crate) fn job(&mut self, job: JobId) -> Result<&mut Job, Refusal> {

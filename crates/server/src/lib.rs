@@ -35,7 +35,7 @@ mod stats;
 
 #[cfg(feature = "broken")]
 pub use broken::Broken;
-pub use config::{LaneConfig, ModulesOf, OpenJobs};
+pub use config::{JobModules, LaneConfig, ModulesOf, OpenJobs};
 pub use error::Error;
 pub use process::{ServerConfig, run};
 pub use state::LaneState;

@@ -43,6 +43,7 @@ pub(crate) fn log_held(now: Duration, job: JobId, lane: u16, held: &Held) {
     let kind = match held.what {
         HeldWhat::Pull(_) => "Pull",
         HeldWhat::PullFunction(_) => "PullFunction",
+        HeldWhat::TryFunction(_) => "TryFunction",
         HeldWhat::Push => "Push",
     };
     let Held { task, request, clock, .. } = *held;

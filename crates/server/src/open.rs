@@ -16,6 +16,11 @@ const TASK_LIMIT: u32 = 1 << 16;
 /// Reasons of closed jobs that are remembered, so that late requests learn why.
 const CLOSED_COUNT_LIMIT: usize = 64;
 
+/// Bytes of the modules that a job brings.
+pub(crate) fn modules_bytes(open: &OpenJob) -> u64 {
+    open.modules.iter().map(|module| module.0.len() as u64).sum()
+}
+
 impl LaneState {
     pub(crate) fn open_job(&mut self, at: ConnectionId, mut open: OpenJob, out: &mut Vec<Effect>) {
         let request = std::mem::take(&mut open.request);
@@ -62,7 +67,7 @@ impl LaneState {
         }
         let (specs, held): (Vec<_>, Vec<_>) =
             open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
-        self.check_room_for(&specs, &held)?;
+        self.check_room_for(&specs, &held, modules_bytes(&open))?;
         let matrices = open.matrices.iter().zip(&open.held);
         let matrices = matrices.map(|(spec, held)| HeldMatrix::new(spec.clone(), held));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
@@ -79,27 +84,34 @@ impl LaneState {
         if modules.is_empty() {
             return Ok(None);
         }
-        let Some(modules_of) = self.modules else {
+        let Some(made) = &self.modules else {
             let text = "this server was built without WebAssembly modules, and the job brings some: start one that was \
                         built with them (feature `wasm`)";
             return Err(Refusal::new(FaultKind::Invalid, text));
         };
-        let made = modules_of(&self.functions, modules);
-        made.map(|table| Some(Arc::new(table))).map_err(|text| Refusal::new(FaultKind::Invalid, text))
+        let table = made.table(&self.functions, modules);
+        table.map(Some).map_err(|text| Refusal::new(FaultKind::Invalid, text))
     }
 
-    /// Refuses matrices whose dense partitions do not fit beside what is here; the text has the sum.
-    pub(crate) fn check_room_for(&mut self, specs: &[&MatrixSpec], held: &[&[u32]]) -> Result<(), Refusal> {
+    /// Refuses matrices whose dense partitions do not fit beside what is here, with so many bytes of modules; the text has
+    /// the sum.
+    pub(crate) fn check_room_for(
+        &mut self,
+        specs: &[&MatrixSpec],
+        held: &[&[u32]],
+        modules: u64,
+    ) -> Result<(), Refusal> {
         self.count_memory();
         let first: Vec<u64> = specs.iter().zip(held).map(|(spec, held)| spec.first_bytes(held)).collect();
-        let sum = first.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        let sum = first.iter().fold(modules, |sum, bytes| sum.saturating_add(*bytes));
         let used = self.memory_bytes.saturating_add(self.staged_bytes());
         let limit = self.config.memory_limit_bytes;
         if used.saturating_add(sum) <= limit {
             return Ok(());
         }
         let part = |(spec, bytes): (&&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
-        let parts: Vec<String> = specs.iter().zip(&first).map(part).collect();
+        let modules = (modules > 0).then(|| format!("modules {modules}"));
+        let parts: Vec<String> = specs.iter().zip(&first).map(part).chain(modules).collect();
         let text = format!(
             "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
              Use more servers, a larger memory limit, or sparse storage",

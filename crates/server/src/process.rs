@@ -8,7 +8,7 @@ use control::Door;
 use matrix::FunctionTable;
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
-use crate::config::{LaneConfig, ModulesOf, OpenJobs};
+use crate::config::{JobModules, LaneConfig, ModulesOf, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
 
@@ -136,10 +136,11 @@ pub fn run<E: From<Error>>(
     let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
     let incarnation = incarnation();
+    let modules = config.modules.map(JobModules::new);
     let lane = |lane| {
         let state = LaneState::new(config.lane(lane, incarnation))
             .with_functions(config.functions.clone())
-            .with_modules(config.modules);
+            .with_modules(modules.clone());
         Box::new(state.telling(config.open_jobs.clone())) as Box<dyn Service>
     };
     let lanes = (0..config.lanes).map(lane).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use matrix::{HeldMatrix, KeyRun, OwnedValues, PushName};
 use rpc::WireValues;
-use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId};
+use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId, TryFunction};
 
 use crate::broken::Broken;
 use crate::connection::{Queued, message_bytes};
@@ -64,6 +64,11 @@ impl Head {
         Self { request, job, task, clock, index, matrix }
     }
 
+    pub(crate) fn of_try(ask: &TryFunction) -> Self {
+        let TryFunction { request, job, task, clock, index, matrix, .. } = *ask;
+        Self { request, job, task, clock, index, matrix }
+    }
+
     pub(crate) fn mark(self) -> Mark {
         Mark { clock: self.clock, index: self.index }
     }
@@ -109,6 +114,9 @@ impl LaneState {
         let head = change.head();
         let change = match change {
             Change::Push(push) if self.is_of_session(at) => return self.push_of_session(at, push, out),
+            Change::Function(push) if self.is_of_session(at) => {
+                return self.push_function_of_session(at, &push, out);
+            }
             change => change,
         };
         let Head { request, job, task, clock, matrix, .. } = head;
@@ -174,7 +182,7 @@ impl LaneState {
     }
 
     /// The answer to a change that counts already: the one that it has had.
-    fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
+    pub(crate) fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&head.job) else { return };
         job.stats.duplicate_count += 1;
         match job.function_faults.get(&head.task) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use rpc::message::{FaultKind, Hello, JobId, Mark, Message, Role, Welcome};
 
 use crate::connection::Connection;
-use crate::job::HeldWhat;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -86,7 +85,7 @@ impl LaneState {
             let stays = held.connection != at;
             if !stays {
                 stats.waited(now.saturating_sub(held.since));
-                dropped_bytes += if let HeldWhat::Pull(_) = held.what { held.bytes } else { 0 };
+                dropped_bytes += held.bytes;
             }
             stays
         });

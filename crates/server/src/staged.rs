@@ -135,21 +135,28 @@ impl Staged {
         self.bytes += bytes + if is_new { ATTEMPT_BYTES } else { 0 };
     }
 
+    /// Whose commit of this part counts already; none: that of this one would. Nothing is changed.
+    pub(crate) fn winner(&self, commit: &Commit) -> Result<Option<u64>, Refusal> {
+        let none = Tokens::default();
+        let tokens = self.matrices.get(&commit.matrix).unwrap_or(&none);
+        tokens.check(commit.token)?;
+        match tokens.open.get(&commit.token).and_then(|parts| parts.get(&commit.part)) {
+            Some(Part::Committed(winner)) => Ok(Some(*winner)),
+            Some(Part::Open(attempts)) => {
+                check_complete(attempts.get(&commit.attempt), commit).map(|()| None)
+            }
+            None => check_complete(None, commit).map(|()| None),
+        }
+    }
+
     /// Decides a commit; nothing is changed when it is refused. The chunks of the first are to be merged now, all other
     /// attempts at the part are freed.
     pub(crate) fn commit(&mut self, commit: &Commit) -> Result<Outcome, Refusal> {
-        let tokens = self.matrices.entry(commit.matrix).or_default();
-        tokens.check(commit.token)?;
-        let parts = tokens.open.get(&commit.token);
-        match parts.and_then(|parts| parts.get(&commit.part)) {
-            Some(Part::Committed(winner)) => {
-                let winner = *winner;
-                self.counts.late_commits += u64::from(winner != commit.attempt);
-                return Ok(Outcome::Already(winner));
-            }
-            Some(Part::Open(attempts)) => check_complete(attempts.get(&commit.attempt), commit)?,
-            None => check_complete(None, commit)?,
+        if let Some(winner) = self.winner(commit)? {
+            self.counts.late_commits += u64::from(winner != commit.attempt);
+            return Ok(Outcome::Already(winner));
         }
+        let tokens = self.matrices.entry(commit.matrix).or_default();
         let parts = tokens.open.entry(commit.token).or_default();
         let before = parts.insert(commit.part, Part::Committed(commit.attempt));
         self.bytes += ATTEMPT_BYTES;

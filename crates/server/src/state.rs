@@ -5,6 +5,7 @@
 //! call nothing is held that may go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::FunctionTable;
@@ -12,7 +13,7 @@ use rpc::Message;
 use rpc::message::{FaultKind, JobId, RequestId};
 
 use crate::broken::Broken;
-use crate::config::{LaneConfig, ModulesOf, OpenJobs};
+use crate::config::{JobModules, LaneConfig, OpenJobs};
 use crate::connection::{Connection, Queued, message_bytes};
 use crate::job::{Held, HeldWhat, Job};
 use crate::log::log_held;
@@ -42,8 +43,8 @@ pub struct LaneState {
     /// Told of jobs that are opened and closed.
     pub(crate) open_jobs: OpenJobs,
     /// Of jobs that bring none of their own.
-    pub(crate) functions: FunctionTable,
-    pub(crate) modules: Option<ModulesOf>,
+    pub(crate) functions: Arc<FunctionTable>,
+    pub(crate) modules: Option<JobModules>,
 }
 
 impl LaneState {
@@ -62,7 +63,7 @@ impl LaneState {
             changed: BTreeSet::new(),
             stats: LaneStats::default(),
             open_jobs: OpenJobs::default(),
-            functions: FunctionTable::builtin(),
+            functions: Arc::new(FunctionTable::builtin()),
             modules: None,
         }
     }
@@ -70,12 +71,12 @@ impl LaneState {
     /// The same, with functions of your own.
     #[must_use]
     pub fn with_functions(self, functions: FunctionTable) -> Self {
-        Self { functions, ..self }
+        Self { functions: Arc::new(functions), ..self }
     }
 
     /// The same, taking jobs that bring modules.
     #[must_use]
-    pub fn with_modules(self, modules: Option<ModulesOf>) -> Self {
+    pub fn with_modules(self, modules: Option<JobModules>) -> Self {
         Self { modules, ..self }
     }
 
@@ -141,6 +142,7 @@ impl LaneState {
             Message::PullFunction(pull) => self.pull_function(now, at, arrival, pull, out),
             Message::Push(push) => self.push(now, at, arrival, Change::Push(push), out),
             Message::PushFunction(push) => self.push(now, at, arrival, Change::Function(push), out),
+            Message::TryFunction(ask) => self.try_function(now, at, arrival, ask, out),
             Message::Tick(tick) => self.tick(at, tick, out),
             Message::Leave(leave) => self.leave(at, leave, out),
             Message::Join(join) => self.join(at, join, out),
@@ -154,6 +156,7 @@ impl LaneState {
             Message::DropMatrix(drop) => self.drop_matrix(at, drop, out),
             Message::PushStaged(push) => self.push_staged(at, push, out),
             Message::Commit(commit) => self.commit(at, commit, out),
+            Message::CommitFunction(commit) => self.commit_function(at, commit, out),
             Message::CloseToken(close) => self.close_token(at, close, out),
             Message::Batch(batch) => self.batch(now, at, arrival, batch, out),
             Message::Hello(_)
@@ -244,6 +247,7 @@ impl LaneState {
             HeldWhat::PullFunction(pull) => {
                 self.serve_pull_function(held.connection, &pull, now.saturating_sub(held.since), out);
             }
+            HeldWhat::TryFunction(ask) => self.serve_try_function(held.connection, &ask, out),
             HeldWhat::Push => {
                 let Some(connection) = self.connections.get_mut(&held.connection) else { return };
                 connection.blocked = false;

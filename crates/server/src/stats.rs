@@ -43,7 +43,7 @@ impl JobStats {
 }
 
 /// The kinds of requests that are counted one by one.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "pull",
     "push",
     "tick",
@@ -54,6 +54,7 @@ const KINDS: [&str; 11] = [
     "batch",
     "pull_function",
     "push_function",
+    "try_function",
     "other",
 ];
 
@@ -76,11 +77,12 @@ impl LaneStats {
             Message::Barrier(_) => 3,
             Message::Hello(_) => 4,
             Message::PushStaged(_) => 5,
-            Message::Commit(_) => 6,
+            Message::Commit(_) | Message::CommitFunction(_) => 6,
             Message::Batch(_) => 7,
             Message::PullFunction(_) => 8,
             Message::PushFunction(_) => 9,
-            _ => 10,
+            Message::TryFunction(_) => 10,
+            _ => 11,
         };
         self.requests[kind] += 1;
         self.request_bytes += message_bytes(message);
@@ -164,7 +166,7 @@ impl Job {
         let held = self.held.values().filter(|held| held.task == task).min_by_key(|held| held.since);
         let held = held.map(|held| match held.what {
             HeldWhat::Pull(_) | HeldWhat::PullFunction(_) => (WaitingCall::Pull, held.since),
-            HeldWhat::Push => (WaitingCall::Push, held.since),
+            HeldWhat::TryFunction(_) | HeldWhat::Push => (WaitingCall::Push, held.since),
         });
         let wait = held.or_else(|| Some((WaitingCall::Barrier, self.barriers.waits_since(task)?)));
         TaskStats {

@@ -40,6 +40,7 @@ pub(crate) struct Facts {
     pub(crate) writes: Count,
     /// Numbers in the argument.
     pub(crate) arguments: Option<Count>,
+    /// Whether it is tried on all partitions before it changes the first.
     pub(crate) tries_first: bool,
     /// Whether it writes all of its rows without looking at what they held.
     pub(crate) overwrites: bool,
@@ -48,6 +49,28 @@ pub(crate) struct Facts {
     /// Whether the answer is made of the last part by code.
     pub(crate) answers: bool,
 }
+
+/// What every function of a module says of itself, in the words of the trait that it implements.
+macro_rules! says_its_facts {
+    () => {
+        fn name(&self) -> &str {
+            &self.facts.name
+        }
+
+        fn version(&self) -> u32 {
+            self.facts.version
+        }
+
+        fn reads(&self) -> Count {
+            self.facts.reads
+        }
+
+        fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
+            self.facts.check(argument, shape)
+        }
+    };
+}
+pub(crate) use says_its_facts;
 
 /// Compiles a module and looks at its functions. Nothing of it is trusted: it gets no imports, and what it may take is
 /// bounded.
@@ -180,8 +203,9 @@ impl Reader<'_> {
             reads: self.needed("reads", name)?,
             writes: writes.map_or_else(|| self.needed("writes", name), Ok)?,
             arguments: self.count("arguments", name)?,
-            tries_first: self.truth("tries_first", name)?,
-            overwrites: self.truth("overwrites", name)?,
+            // Code that nobody vouches for may trap anywhere.
+            tries_first: self.number("tries_first", name)? != Some(0),
+            overwrites: self.number("overwrites", name)?.is_some_and(|number| number != 0),
             types,
             answers,
         })
@@ -208,10 +232,6 @@ impl Reader<'_> {
         let function: TypedFunc<(), i32> = self.sandbox.function(&export)?;
         let number = self.sandbox.call(&export, &function, 0, ());
         number.map(Some).map_err(|fault| Error::export(&export, fault.to_string(), "a number"))
-    }
-
-    fn truth(&mut self, word: &str, name: &str) -> Result<bool, Error> {
-        Ok(self.number(word, name)?.is_some_and(|number| number != 0))
     }
 
     /// A number of rows: n, or -n for n or more.

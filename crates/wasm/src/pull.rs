@@ -13,7 +13,7 @@ use matrix::function::{Columns, Count, Shape};
 use matrix::{FunctionFault, PullFunction};
 use wasmtime::TypedFunc;
 
-use crate::module::Facts;
+use crate::module::{Facts, says_its_facts};
 use crate::names::{AnswerArguments, Kind, MergeArguments, ReadArguments, place};
 use crate::push::{put_argument, put_rows};
 use crate::sandbox::{Layout, Pool, Recipe, Sandbox};
@@ -182,21 +182,7 @@ impl PullFunction for WasmPull {
     type Part = Bytes;
     type Answer = Vec<f64>;
 
-    fn name(&self) -> &str {
-        &self.facts.name
-    }
-
-    fn version(&self) -> u32 {
-        self.facts.version
-    }
-
-    fn reads(&self) -> Count {
-        self.facts.reads
-    }
-
-    fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
-        self.facts.check(argument, shape)
-    }
+    says_its_facts!();
 
     fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<Bytes, FunctionFault> {
         let element = columns.element_type().map_or(1, place);
@@ -223,9 +209,7 @@ impl PullFunction for WasmPull {
         self.pool.with(
             || self.ready(),
             |ready| {
-                let part = parts
-                    .by_ref()
-                    .try_fold(first.clone(), |left, right| ready.merge(argument, &left, &right))?;
+                let part = parts.try_fold(first, |left, right| ready.merge(argument, &left, &right))?;
                 ready.answer(argument, &part)
             },
         )

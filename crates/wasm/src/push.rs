@@ -7,7 +7,7 @@ use matrix::function::{Block, Count, Shape, TypedBlock};
 use matrix::{FunctionFault, PushFunction};
 use wasmtime::TypedFunc;
 
-use crate::module::Facts;
+use crate::module::{Facts, says_its_facts};
 use crate::names::{ChangeArguments, Kind, place};
 use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
 
@@ -130,24 +130,10 @@ pub(crate) fn no_code(name: &str, element: &str) -> FunctionFault {
 impl PushFunction for WasmPush {
     type Argument = Vec<f64>;
 
-    fn name(&self) -> &str {
-        &self.facts.name
-    }
-
-    fn version(&self) -> u32 {
-        self.facts.version
-    }
-
-    fn reads(&self) -> Count {
-        self.facts.reads
-    }
+    says_its_facts!();
 
     fn writes(&self) -> Count {
         self.facts.writes
-    }
-
-    fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
-        self.facts.check(argument, shape)
     }
 
     fn tries_first(&self) -> bool {

@@ -7,7 +7,7 @@ use matrix::function::{Columns, Count, Shape};
 use matrix::{FunctionFault, PullFunction, Values};
 use wasmtime::TypedFunc;
 
-use crate::module::Facts;
+use crate::module::{Facts, says_its_facts};
 use crate::names::{Kind, TermsArguments, place};
 use crate::push::{put_argument, put_rows};
 use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
@@ -120,21 +120,7 @@ impl PullFunction for WasmSum {
     type Part = RangeSum;
     type Answer = f64;
 
-    fn name(&self) -> &str {
-        &self.facts.name
-    }
-
-    fn version(&self) -> u32 {
-        self.facts.version
-    }
-
-    fn reads(&self) -> Count {
-        self.facts.reads
-    }
-
-    fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
-        self.facts.check(argument, shape)
-    }
+    says_its_facts!();
 
     fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
         let element = columns.element_type().map_or(1, place);

@@ -64,6 +64,17 @@ fn a_trap_in_the_middle_of_a_change_leaves_the_rows() {
 }
 
 #[test]
+fn a_trap_in_a_later_partition_leaves_the_earlier_ones_unless_the_module_says_that_it_cannot_fail() {
+    let late = "(if (i64.ge_u (local.get $start) (i64.const 12000)) (then unreachable)) (i32.const 0)";
+    fails(late, &["trapped", "unreachable"]);
+    let reads = "(func (export \"reads:bad\")";
+    let vouches = format!("(func (export \"tries_first:bad\") (result i32) (i32.const 0)) {reads}");
+    let mut agent = agent(&bad(late).replacen(reads, &vouches, 1));
+    change(&mut agent, "bad", &[0], &[0], &[]).expect_err("it traps all the same");
+    assert_ne!(f64_row(&mut agent, 0), numbers(0.5), "it is not tried");
+}
+
+#[test]
 fn an_address_outside_of_memory_is_a_trap() {
     fails("(drop (i32.load (i32.const -8))) (i32.const 0)", &["trapped", "out of bounds"]);
 }

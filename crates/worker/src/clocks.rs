@@ -174,12 +174,12 @@ impl AgentState {
         self.lanes[lane].log.tick(tick);
     }
 
-    fn next_id(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         self.ids += 1;
         self.ids
     }
 
-    fn request(&mut self, lane: usize, id: u64, owner: Owner, message: Message) {
+    pub(crate) fn request(&mut self, lane: usize, id: u64, owner: Owner, message: Message) {
         let parcel = Parcel::new(message, None, None);
         let bytes = parcel.bytes;
         let request = Request { owner, parcel, bytes, sent: false, not_before: None, due: None };

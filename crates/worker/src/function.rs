@@ -3,6 +3,9 @@
 //!
 //! A push function takes its place in the log among the pushes of the task. Where pushes are staged nobody knows yet what will
 //! become of it, and it is sent as a push is, without a wait; elsewhere the task waits to hear whether it was carried out.
+//! There, when several lanes hold partitions and the functions say that they may fail, all lanes are asked before whether they
+//! could carry them out: one that says no is the error of the call, and nothing has changed anywhere. What they would have been
+//! pushed under is used up all the same, by a push of nothing: another attempt of the task finds every name where it was.
 //! What a function cannot do is an error of that call: the agent goes on.
 
 use std::ops::Range;
@@ -10,11 +13,11 @@ use std::time::Duration;
 
 use matrix::held::{FunctionPart, merge_parts};
 use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId};
-use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction};
+use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::{FUNCTION_BYTES, Message};
 
 use crate::known::{Parcel, call_size};
-use crate::lane::{Owner, Request};
+use crate::lane::Owner;
 use crate::state::{AgentState, Call, Outcome};
 
 /// A pull function under way.
@@ -31,6 +34,23 @@ pub(crate) struct FunctionAsk {
     pub(crate) last_sent: u64,
     /// The longest that any lane held it for other tasks.
     held_ns: u64,
+}
+
+/// Push functions, with what each lane needs of them.
+#[derive(Debug)]
+pub(crate) struct Program {
+    id: MatrixId,
+    by_lane: Vec<(usize, Vec<FunctionCall>)>,
+    /// Whether all lanes are asked first.
+    tries_first: bool,
+}
+
+/// Push functions that the lanes are asked about.
+#[derive(Debug)]
+pub(crate) struct Trying {
+    program: Program,
+    /// Of the lanes that have said no the first, and its error.
+    failed: Option<(u16, Error)>,
 }
 
 impl AgentState {
@@ -59,12 +79,13 @@ impl AgentState {
             cache.clear();
         }
         self.sendings += 1;
-        let mut missing = 0;
-        for (lane, _) in self.lanes.iter_mut().zip(&state.parts).filter(|(_, parts)| !parts.is_empty()) {
-            self.ids += 1;
-            missing += 1;
+        let lanes = (0..self.lanes.len()).filter(|lane| !self.matrices[matrix].parts[*lane].is_empty());
+        let lanes: Vec<usize> = lanes.collect();
+        let missing = lanes.len();
+        for lane in lanes {
+            let request = self.next_id();
             let pull = PullFunction {
-                request: self.ids,
+                request,
                 job: self.layout.job,
                 task: self.task,
                 clock: self.clock,
@@ -72,10 +93,7 @@ impl AgentState {
                 wait_ms: self.layout.wait_ms(),
                 call: call.clone(),
             };
-            let parcel = Parcel::new(Message::PullFunction(pull), None, None);
-            let (owner, bytes) = (Owner::Function, parcel.bytes);
-            let request = Request { owner, parcel, bytes, sent: false, not_before: None, due: None };
-            lane.requests.insert(self.ids, request);
+            self.request(lane, request, Owner::Function, Message::PullFunction(pull));
         }
         let (parts, minimum, last_sent) = (Vec::new(), Clock::MAX, self.sendings);
         Ok(FunctionAsk { matrix, call: call.clone(), parts, missing, minimum, last_sent, held_ns: 0 })
@@ -116,21 +134,29 @@ impl AgentState {
         if !self.begin(now, "push_function") {
             return;
         }
-        match self.log_functions(matrix, calls) {
-            Ok(call) => {
-                self.call = Some(call);
+        // What is left of earlier pushes goes before, also before the try.
+        let program = self.program(matrix, calls).and_then(|program| {
+            self.push_rests_of(matrix.0 as usize)?;
+            Ok(program)
+        });
+        match program {
+            Ok(program) => {
+                self.call = Some(if program.tries_first {
+                    self.ask_whether(program)
+                } else {
+                    self.log_functions(program)
+                });
                 self.settle(now);
             }
             Err(error) => self.end(Err(error)),
         }
     }
 
-    /// Checks all before the first is logged. The call that waits for what was logged.
-    fn log_functions(&mut self, id: MatrixId, calls: &[FunctionCall]) -> Result<Call, Error> {
+    /// Checks all before anything is sent.
+    fn program(&self, id: MatrixId, calls: &[FunctionCall]) -> Result<Program, Error> {
         let matrix = self.matrix_index(id)?;
         let spec = &self.layout.matrices[matrix];
-        self.functions.check_push(spec, calls)?;
-        let waits = !spec.consistency.stages_pushes();
+        let may_fail = self.functions.check_push(spec, calls)?;
         let mut by_lane = Vec::new();
         for lane in 0..self.lanes.len() {
             let Some(columns) = self.columns_of(matrix, lane) else { continue };
@@ -142,7 +168,49 @@ impl AgentState {
             check_length(&spec.name, &own)?;
             by_lane.push((lane, own));
         }
-        self.push_rests_of(matrix)?;
+        // A lane tries on all of its partitions by itself.
+        let tries_first = may_fail && by_lane.len() > 1 && !spec.consistency.stages_pushes();
+        Ok(Program { id, by_lane, tries_first })
+    }
+
+    /// Asks all lanes whether they could carry the functions out.
+    fn ask_whether(&mut self, program: Program) -> Call {
+        for (lane, calls) in &program.by_lane {
+            let request = self.next_id();
+            let ask = TryFunction {
+                request,
+                job: self.layout.job,
+                task: self.task,
+                clock: self.clock,
+                index: self.lanes[*lane].next_index,
+                matrix: program.id.0,
+                wait_ms: self.layout.wait_ms(),
+                calls: calls.clone(),
+            };
+            self.request(*lane, request, Owner::Function, Message::TryFunction(ask));
+        }
+        Call::TryFunction(Trying { program, failed: None })
+    }
+
+    /// All lanes have answered: pushes the functions, unless one has said no.
+    pub(crate) fn end_try(&mut self, now: Duration) {
+        let Some(Call::TryFunction(Trying { program, failed })) = self.call.take() else { return };
+        let program = if failed.is_some() {
+            let by_lane = program.by_lane.into_iter().map(|(lane, _)| (lane, Vec::new())).collect();
+            Program { by_lane, ..program }
+        } else {
+            program
+        };
+        self.log_functions(program);
+        self.call = Some(Call::PushFunction(failed));
+        self.settle(now);
+    }
+
+    /// The call that waits for what is logged.
+    fn log_functions(&mut self, program: Program) -> Call {
+        let Program { id, by_lane, .. } = program;
+        let matrix = id.0 as usize;
+        let waits = !self.layout.matrices[matrix].consistency.stages_pushes();
         let state = &mut self.matrices[matrix];
         state.push_count += 1;
         if let Some(cache) = &mut state.cache {
@@ -164,7 +232,7 @@ impl AgentState {
             lane.next_index += 1;
             lane.log.push(Parcel::new(Message::PushFunction(push), None, None));
         }
-        Ok(if waits { Call::PushFunction(None) } else { Call::Push })
+        if waits { Call::PushFunction(None) } else { Call::Push }
     }
 
     /// From the first column that a lane holds to the last; none when it holds nothing of the matrix.
@@ -196,7 +264,7 @@ impl AgentState {
                     .for_each(|lane| lane.requests.retain(|_, r| r.owner != Owner::Function));
                 self.end(Err(error));
             }
-            Some(Call::PushFunction(failed)) => {
+            Some(Call::TryFunction(Trying { failed, .. }) | Call::PushFunction(failed)) => {
                 // Which lane answers first must not decide what is said.
                 if failed.as_ref().is_none_or(|(first, _)| lane < *first) {
                     *failed = Some((lane, error));

@@ -124,7 +124,10 @@ impl AgentState {
         let id = fault.request;
         match fault.kind {
             FaultKind::TaskLeft if self.left => self.has_left(at),
-            FaultKind::Function if owner == Owner::Function => self.function_failed(lane, fault),
+            FaultKind::Function if owner == Owner::Function => {
+                self.take_request(at, id);
+                self.function_failed(lane, fault);
+            }
             FaultKind::UnknownKeys => self.repeat(at, id, None),
             FaultKind::Busy => {
                 let pause = Duration::from_millis(u64::from(fault.retry_after_ms.max(1)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use matrix::FunctionCall;
 use rpc::Message;
-use rpc::message::{KeyList, Pull, Push};
+use rpc::message::{KeyList, Pull, Push, PushFunction, TryFunction};
 
 /// A list shorter than this is always sent: its digest saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
@@ -107,6 +107,7 @@ impl Parcel {
         match Arc::make_mut(&mut self.message) {
             Message::Pull(pull) => pull.wait_ms = ms,
             Message::PullFunction(pull) => pull.wait_ms = ms,
+            Message::TryFunction(ask) => ask.wait_ms = ms,
             Message::Barrier(barrier) => barrier.wait_ms = ms,
             _ => {}
         }
@@ -142,8 +143,9 @@ pub(crate) fn size(message: &Message) -> u64 {
         Message::Push(push) => (&push.runs, &push.keys, push.values.byte_count()),
         Message::Pulled(pulled) => return (HEADER_BYTES + pulled.values.byte_count()) as u64,
         Message::PullFunction(pull) => return (HEADER_BYTES + call_size(&pull.call)) as u64,
-        Message::PushFunction(push) => {
-            return (HEADER_BYTES + push.calls.iter().map(call_size).sum::<usize>()) as u64;
+        Message::PushFunction(PushFunction { calls, .. })
+        | Message::TryFunction(TryFunction { calls, .. }) => {
+            return (HEADER_BYTES + calls.iter().map(call_size).sum::<usize>()) as u64;
         }
         Message::PulledFunction(pulled) => {
             let parts: usize = pulled.parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum();

@@ -37,7 +37,7 @@ pub(crate) enum Owner {
         ask: u64,
         piece: usize,
     },
-    /// A pull function.
+    /// A pull function, or the try of push functions.
     Function,
     Barrier,
     Leave,

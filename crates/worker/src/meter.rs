@@ -9,8 +9,8 @@ use rpc::Message;
 use crate::known::size;
 
 /// The kinds of messages that are counted one by one, in the order of [`AgentStats::requests`].
-pub const REQUEST_KINDS: [&str; 7] =
-    ["pull", "push", "tick", "barrier", "pull_function", "push_function", "other"];
+pub const REQUEST_KINDS: [&str; 8] =
+    ["pull", "push", "tick", "barrier", "pull_function", "push_function", "try_function", "other"];
 
 /// What an agent has sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,8 @@ impl AgentStats {
             Message::Barrier(_) => 3,
             Message::PullFunction(_) => 4,
             Message::PushFunction(_) => 5,
-            _ => 6,
+            Message::TryFunction(_) => 6,
+            _ => 7,
         };
         self.requests[kind] += 1;
         self.sent_bytes += size(message);

@@ -17,7 +17,7 @@ use crate::ask::Ask;
 use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
 use crate::clocks::Meeting;
-use crate::function::FunctionAsk;
+use crate::function::{FunctionAsk, Trying};
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
 use crate::prefetch::AheadCounts;
@@ -89,6 +89,8 @@ pub(crate) enum Call {
     Pull(Ask),
     PullFunction(FunctionAsk),
     Push,
+    /// Push functions that may fail: every lane is asked whether it could carry them out. Then they are pushed, or not.
+    TryFunction(Trying),
     /// Ends when every lane has answered; the error of the first lane that could not carry it out.
     PushFunction(Option<(u16, Error)>),
     /// Ends when the tick has gone out to every lane, over a connection that is not known to be gone.
@@ -325,7 +327,9 @@ impl AgentState {
             Some(Call::Pull(open)) => {
                 lane.requests.values().any(|r| matches!(r.owner, Owner::Ask { ask, .. } if ask == open.id))
             }
-            Some(Call::PullFunction(_)) => lane.requests.values().any(|r| r.owner == Owner::Function),
+            Some(Call::PullFunction(_) | Call::TryFunction(_)) => {
+                lane.requests.values().any(|r| r.owner == Owner::Function)
+            }
             Some(Call::Barrier(_)) => lane.requests.values().any(|r| r.owner == Owner::Barrier),
             Some(Call::Finish) => lane.requests.values().any(|r| r.owner == Owner::Leave),
         }
@@ -354,6 +358,9 @@ impl AgentState {
         match &self.call {
             Some(Call::Pull(ask)) if ask.missing == 0 => self.end_pull(now),
             Some(Call::PullFunction(ask)) if ask.missing == 0 => self.end_pull_function(),
+            Some(Call::TryFunction(_)) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
+                self.end_try(now);
+            }
             Some(Call::PushFunction(_)) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end_push_function();
             }

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use matrix::function::call::ask;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::map::Set;
+use matrix::function::orthant::OrthantProducts;
 use matrix::function::quasi_newton::{History, Penalty};
 use matrix::function::zip::{Copy, Zip};
 use matrix::{Agent, FunctionCall};
 
 use super::Settings;
 use super::line_search::{Armijo, Next, Wolfe};
-use super::two_loop::{Factors, Memory, Products};
+use super::two_loop::{Factors, Memory, Moving, Products};
 use super::vectors::{DIRECTION, GRADIENT, POINT, SCALE, Vectors};
 use crate::error::Error;
 
@@ -55,6 +56,16 @@ struct Step {
     search: Search,
     /// Where the point and gradient before the step are kept.
     slot: u32,
+}
+
+/// What the vectors say at a point.
+#[derive(Debug)]
+struct Seen {
+    penalty: f64,
+    /// Along the step, before and after it; the latter is not known under l1.
+    old_slope: f64,
+    new_slope: f64,
+    answer: Vec<f64>,
 }
 
 /// The recursion of one minimization.
@@ -114,23 +125,22 @@ impl Driver {
 
     /// The losses at [`POINT`] are known, and their gradient is in [`GRADIENT`].
     pub fn observe(&mut self, agent: &mut dyn Agent, loss: f64) -> Result<Order, Error> {
-        let answer = ask(agent, self.vectors.id, &History, &self.history_rows(), &self.penalty)?;
-        let products = Products(&answer);
-        let value = loss + products.penalty();
+        let seen = self.look(agent)?;
+        let value = loss + seen.penalty;
         let Some(Step { mut search, slot }) = self.step.take() else {
             self.value = Some(value);
-            self.memory.observe(products, None);
+            self.remember(&seen, None);
             return self.begin(agent, Vec::new(), false);
         };
         let next = match &mut search {
             Search::Wolfe(wolfe) => {
                 let t = wolfe.length();
-                wolfe.observe(value, products.new_slope() / t)
+                wolfe.observe(value, seen.new_slope / t)
             }
-            Search::Armijo(armijo) => armijo.observe(value, products.old_slope()),
+            Search::Armijo(armijo) => armijo.observe(value, seen.old_slope),
         };
         match next {
-            Next::Accept if value < self.value() => self.accept(agent, value, products, slot),
+            Next::Accept if value < self.value() => self.accept(agent, value, &seen, slot),
             Next::Accept => self.give_up(agent, slot, "what is left differs by rounding only"),
             Next::Try(_) => {
                 let calls = self.move_along(slot, search.length());
@@ -143,15 +153,9 @@ impl Driver {
         }
     }
 
-    fn accept(
-        &mut self,
-        agent: &mut dyn Agent,
-        value: f64,
-        products: Products<'_>,
-        slot: u32,
-    ) -> Result<Order, Error> {
+    fn accept(&mut self, agent: &mut dyn Agent, value: f64, seen: &Seen, slot: u32) -> Result<Order, Error> {
         let keeps = self.settings.history > 0;
-        let kept = self.memory.observe(products, keeps.then_some(slot));
+        let kept = self.remember(seen, keeps.then_some(slot));
         self.fallen = self.value() - value;
         self.value = Some(value);
         self.iterations += 1;
@@ -165,6 +169,30 @@ impl Driver {
             calls.push(FunctionCall::push(&Zip::Sub, &[GRADIENT, change], &[change], &()));
         }
         self.begin(agent, calls, true)
+    }
+
+    /// All products at the point, in one visit.
+    fn look(&self, agent: &mut dyn Agent) -> Result<Seen, Error> {
+        let (id, rows) = (self.vectors.id, self.history_rows());
+        if self.settings.l1 > 0.0 {
+            let answer = ask(agent, id, &OrthantProducts, &rows, &self.penalty)?;
+            let products = Moving(&answer, self.memory.slots().len() + 1);
+            let (penalty, old_slope) = (products.penalty(), products.old_slope());
+            return Ok(Seen { penalty, old_slope, new_slope: f64::NAN, answer });
+        }
+        let answer = ask(agent, id, &History, &rows, &self.penalty)?;
+        let products = Products(&answer);
+        let (penalty, new_slope) = (products.penalty(), products.new_slope());
+        Ok(Seen { penalty, old_slope: products.old_slope(), new_slope, answer })
+    }
+
+    fn remember(&mut self, seen: &Seen, slot: Option<u32>) -> bool {
+        if self.settings.l1 > 0.0 {
+            let count = self.memory.slots().len() + 1;
+            self.memory.observe_moving(Moving(&seen.answer, count), slot)
+        } else {
+            self.memory.observe(Products(&seen.answer), slot)
+        }
     }
 
     /// Whether the last iterations have lowered the objective so little that it is enough.

@@ -163,14 +163,17 @@ impl Armijo {
     /// The objective at [`Self::length`], and what the slope at the start promises of the step that was made.
     pub fn observe(&mut self, value: f64, promised: f64) -> Next {
         self.evaluations += 1;
-        if promised >= 0.0 {
-            return Next::Fail("the direction does not descend");
-        }
-        if value <= self.value + DECREASE * promised + ROUNDING * self.value.abs() {
+        // A long step that was cut at many corners may promise nothing.
+        let descends = promised < 0.0;
+        if descends && value <= self.value + DECREASE * promised + ROUNDING * self.value.abs() {
             return Next::Accept;
         }
         if self.evaluations >= EVALUATIONS {
-            return Next::Fail("no step length was found that lowers the objective enough");
+            return Next::Fail(if descends {
+                "no step length was found that lowers the objective enough"
+            } else {
+                "the direction does not descend"
+            });
         }
         self.t *= HALVING;
         Next::Try(self.t)
@@ -236,7 +239,12 @@ mod tests {
             last = wolfe.observe(2.0, 1.0);
         }
         assert!(matches!(last, Next::Fail(_)), "the slope was a lie: {last:?}");
-        assert_eq!(Armijo::new(1.0, 1.0).observe(0.5, 0.0), Next::Fail("the direction does not descend"));
+        let mut armijo = Armijo::new(1.0, 1.0);
+        assert_eq!(armijo.observe(0.5, 0.0), Next::Try(HALVING), "a shorter one may");
+        for _ in 1..EVALUATIONS {
+            last = armijo.observe(0.5, 0.0);
+        }
+        assert_eq!(last, Next::Fail("the direction does not descend"));
     }
 
     #[test]

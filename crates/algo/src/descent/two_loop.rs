@@ -2,6 +2,7 @@
 //!
 //! Notation: pairs `(s_i, y_i)`, oldest first, v the (pseudo-)gradient. The direction is `a v + sum b_i s_i + sum c_i y_i`.
 
+use matrix::function::orthant::ORTHANT_SCALARS;
 use matrix::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
 
 /// A pair whose `s . y` is below this share of `|s . y|`'s bound `y . y` would make the Hessian lose its definiteness in
@@ -31,6 +32,52 @@ impl Products<'_> {
     fn pair(&self, i: usize) -> &[f64] {
         &self.0[HISTORY_SCALARS + i * PAIR_SCALARS..][..PAIR_SCALARS]
     }
+}
+
+/// What `orthant_products` answered, for as many pairs, the new one included.
+#[derive(Clone, Copy, Debug)]
+pub struct Moving<'a>(pub &'a [f64], pub usize);
+
+impl Moving<'_> {
+    /// Both penalties at the point.
+    pub fn penalty(&self) -> f64 {
+        self.0[0] + self.0[1]
+    }
+
+    /// The pseudo-gradient before the step, along the step.
+    pub fn old_slope(&self) -> f64 {
+        self.0[2]
+    }
+
+    fn vv(&self) -> f64 {
+        self.0[3]
+    }
+
+    fn sy(&self, i: usize, j: usize) -> f64 {
+        self.0[ORTHANT_SCALARS + i * self.1 + j]
+    }
+
+    fn yy(&self, i: usize, j: usize) -> f64 {
+        let (low, high) = (i.min(j), i.max(j));
+        self.0[ORTHANT_SCALARS + self.1 * self.1 + high * (high + 1) / 2 + low]
+    }
+
+    fn sv(&self, i: usize) -> f64 {
+        self.0[self.0.len() - 2 * self.1 + i]
+    }
+
+    fn yv(&self, i: usize) -> f64 {
+        self.0[self.0.len() - self.1 + i]
+    }
+
+    fn curves(&self, i: usize) -> bool {
+        curves(self.sy(i, i), self.yy(i, i))
+    }
+}
+
+/// Whether a pair curves upwards, beyond rounding.
+fn curves(sy: f64, yy: f64) -> bool {
+    sy > CURVATURE * yy && yy > 0.0
 }
 
 /// The factors of a direction.
@@ -96,7 +143,7 @@ impl Memory {
         for i in 0..self.slots.len() {
             (self.sv[i], self.yv[i]) = (products.pair(i)[1], products.pair(i)[4]);
         }
-        let Some(slot) = slot.filter(|_| sy > CURVATURE * yy && yy > 0.0) else { return false };
+        let Some(slot) = slot.filter(|_| curves(sy, yy)) else { return false };
         let mut new_sy = Vec::new();
         let mut new_yy = Vec::new();
         for i in 0..self.slots.len() {
@@ -116,19 +163,39 @@ impl Memory {
         true
     }
 
-    /// The direction `- H v`.
+    /// Takes all products of pairs anew, over the columns that may move. Else as [`Self::observe`].
+    pub fn observe_moving(&mut self, products: Moving<'_>, slot: Option<u32>) -> bool {
+        let old = self.slots.len();
+        let slot = slot.filter(|_| products.curves(old));
+        self.slots.extend(slot);
+        let kept = 0..self.slots.len();
+        self.vv = products.vv();
+        self.sy = kept.clone().map(|i| kept.clone().map(|j| products.sy(i, j)).collect()).collect();
+        self.yy = kept.clone().map(|i| kept.clone().map(|j| products.yy(i, j)).collect()).collect();
+        self.sv = kept.clone().map(|i| products.sv(i)).collect();
+        self.yv = kept.map(|i| products.yv(i)).collect();
+        slot.is_some()
+    }
+
+    /// The direction `- H v`. A pair that does not curve upwards where columns may move is left out.
     pub fn direction(&self) -> Factors {
         let k = self.slots.len();
         let (sy, yy) = (&self.sy, &self.yy);
+        let curves = |i: usize| curves(sy[i][i], yy[i][i]);
         let mut alpha = vec![0.0; k];
-        for i in (0..k).rev() {
+        for i in (0..k).rev().filter(|i| curves(*i)) {
             let before: f64 = (i + 1..k).map(|j| alpha[j] * sy[i][j]).sum();
             alpha[i] = (self.sv[i] - before) / sy[i][i];
         }
-        let gamma = if k == 0 { 1.0 } else { sy[k - 1][k - 1] / yy[k - 1][k - 1] };
+        let last = (0..k).rev().find(|i| curves(*i));
+        let gamma = last.map_or(1.0, |i| sy[i][i] / yy[i][i]);
         // r = gamma (v - sum alpha_j y_j) + sum (alpha_i - beta_i) s_i
         let mut steps: Vec<f64> = Vec::with_capacity(k);
         for i in 0..k {
+            if !curves(i) {
+                steps.push(0.0);
+                continue;
+            }
             let first: f64 = self.yv[i] - (0..k).map(|j| alpha[j] * yy[i][j]).sum::<f64>();
             let second: f64 = (0..i).map(|j| steps[j] * sy[j][i]).sum();
             steps.push(alpha[i] - (gamma * first + second) / sy[i][i]);
@@ -217,10 +284,58 @@ mod tests {
         assert_eq!(memory.slots(), [4, 5, 6, 7, 8]);
     }
 
+    /// What `orthant_products` says of pairs in columns that all move.
+    fn moving(pairs: &[(Vec<f64>, Vec<f64>)], v: &[f64]) -> Vec<f64> {
+        let mut answer = vec![0.0, 0.0, 0.0, dot(v, v)];
+        for (s, _) in pairs {
+            answer.extend(pairs.iter().map(|(_, y)| dot(s, y)));
+        }
+        for (i, (_, y)) in pairs.iter().enumerate() {
+            answer.extend(pairs[..=i].iter().map(|(_, other)| dot(y, other)));
+        }
+        answer.extend(pairs.iter().map(|(s, _)| dot(s, v)));
+        answer.extend(pairs.iter().map(|(_, y)| dot(y, v)));
+        answer
+    }
+
+    #[test]
+    fn pairs_that_do_not_curve_where_columns_move_are_left_out_of_the_direction() {
+        let mut random = stream(4, Purpose::Test, 0, 0);
+        let columns = 40;
+        let mut normal = || (0..columns).map(|_| random.normal()).collect::<Vec<f64>>();
+        let mut memory = Memory::default();
+        let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        for round in 0..5u32 {
+            let s = normal();
+            let y = (0..columns).map(|j| s[j] * (1.0 + j as f64)).collect();
+            pairs.push((s, y));
+            let v = normal();
+            // In this round the columns that may move are others: pair 1 has nothing in them, pair 2 curves down.
+            let mut seen = pairs.clone();
+            if round == 4 {
+                seen[1] = (vec![0.0; columns], vec![0.0; columns]);
+                seen[2].0.iter_mut().for_each(|s| *s = -*s);
+            }
+            let answer = moving(&seen, &v);
+            assert!(memory.observe_moving(Moving(&answer, seen.len()), Some(round)));
+            let good: Vec<_> = seen.iter().filter(|(s, y)| dot(s, y) > 0.0).cloned().collect();
+            let (factors, expected) = (memory.direction(), reference(&good, &v));
+            for j in 0..columns {
+                let mut found = factors.gradient * v[j];
+                for (i, (s, y)) in seen.iter().enumerate() {
+                    found += factors.steps[i] * s[j] + factors.changes[i] * y[j];
+                }
+                assert!((found - expected[j]).abs() < TOLERANCE, "round {round}: {found} {}", expected[j]);
+            }
+        }
+        assert_eq!(memory.slots(), [0, 1, 2, 3, 4], "they may curve where others move");
+    }
+
     #[test]
     fn a_pair_that_does_not_curve_upwards_is_not_kept() {
         let mut memory = Memory::default();
         assert!(!memory.observe(Products(&[0.0, 0.0, 0.0, -1.0, 0.5, 2.0, 0.0, 4.0]), Some(0)));
+        assert!(!memory.observe_moving(Moving(&[0.0, 0.0, 0.0, 4.0, -1.0, 2.0, 0.5, 0.0], 1), Some(0)));
         assert!(memory.slots().is_empty());
         let factors = memory.direction();
         assert_eq!((factors.gradient, factors.slope), (-1.0, -4.0), "the steepest descent");

@@ -25,7 +25,7 @@
 //! their step grows with the gradient and the best rate would hang on the batch size; adaptive rules divide by the size
 //! of past gradients, so for them the factor cancels.
 //!
-//! **All records.** With `lbfgs`, `owlqn` and `gd` a step sees all records instead (`full/`), on the matrices `numbers` and
+//! **All records.** With `lbfgs`, `owlqn`, `gd`, `svrg` and `admm` a step sees all records instead (`full/`), on the matrices `numbers` and
 //! `vectors` behind these; `weights` and `intercept` are then assigned from the vectors.
 //!
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
@@ -52,7 +52,7 @@ pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 
-use crate::descent::Settings;
+use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::{DataFacts, DataNeeds, Epochs, TrainTask};
 use crate::param::Checked;
@@ -226,6 +226,7 @@ impl Linear {
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
         match (&self.params.descent, self.checked.text("optimizer")) {
             (Some(_), "svrg") => full::svrg::train(self, task),
+            (Some(_), "admm") => full::admm::train(self, task),
             (Some(_), _) => full::train(self, task),
             (None, _) => train::train(self, task),
         }
@@ -237,6 +238,14 @@ impl Linear {
     /// When the job has none: asked by its own loop alone.
     fn descent_settings(&self) -> &Settings {
         self.params.descent.as_ref().expect("this loop is that of jobs with these settings")
+    }
+
+    /// How the tasks come to agree.
+    ///
+    /// # Panics
+    /// As [`Self::descent_settings`].
+    fn consensus(&self) -> &Consensus {
+        self.params.consensus.as_ref().expect("this loop is that of jobs with these settings")
     }
 
     /// When to stop early; none when that is off.

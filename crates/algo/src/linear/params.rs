@@ -5,7 +5,7 @@ use matrix::{PushRule, Schedule};
 
 use super::loss::Loss;
 use super::table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
-use crate::descent::Settings;
+use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::param::Checked;
@@ -36,6 +36,8 @@ pub struct Params {
     pub batch_size: BatchSize,
     /// For optimizers that see all records at each step.
     pub descent: Option<Settings>,
+    /// For ADMM, besides.
+    pub consensus: Option<Consensus>,
     /// Of labels.
     pub class_weights: ClassWeights,
     /// Label that counts as 1.
@@ -50,6 +52,9 @@ pub struct Params {
 const SVRG_BATCH: usize = 512;
 /// Records that a pass over all of them treats together: the columns that occur in them stay in the cache.
 const FULL_BATCH: usize = 4096;
+
+/// Most pairs of OWL-QN: its answers hold about 1.5 times their square of sums, each of up to 255 terms from a lane.
+const OWLQN_HISTORY: u64 = 100;
 
 /// From checked text to types; what one row of the table cannot say is checked here.
 pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
@@ -85,6 +90,12 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
             (Some(_), _) => BatchSize::Fixed(FULL_BATCH),
         },
         descent,
+        consensus: (checked.text("optimizer") == "admm").then(|| Consensus {
+            rho: checked.real("rho"),
+            adaptive: checked.flag("adaptive_rho"),
+            local_iterations: checked.integer("local_iterations"),
+            history: checked.integer("history") as usize,
+        }),
         class_weights: class_weights(checked, loss)?,
         positive_label: positive_label(checked, loss)?,
         clip: if clip > 0.0 { clip } else { f64::INFINITY },
@@ -95,7 +106,7 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
 /// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
 fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
     let optimizer = checked.text("optimizer");
-    if !matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg") {
+    if !matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg" | "admm") {
         return Ok(None);
     }
     let conflict = |name: &str, reason| {
@@ -112,8 +123,11 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
     if optimizer == "owlqn" && l1 == 0.0 {
         return conflict("l1", "it is the optimizer of objectives with |w|_1; give l1 > 0, or take lbfgs");
     }
-    if optimizer != "owlqn" && l1 > 0.0 {
-        return conflict("l1", "|w|_1 has corners, at which there is no slope; take owlqn");
+    if optimizer == "owlqn" && checked.integer("history") > OWLQN_HISTORY {
+        return conflict("history", "each step needs the products of all pairs; owlqn remembers up to 100");
+    }
+    if !matches!(optimizer, "owlqn" | "admm") && l1 > 0.0 {
+        return conflict("l1", "|w|_1 has corners, at which there is no slope; take owlqn or admm");
     }
     if checked.text("schedule") != "constant" {
         return conflict("schedule", "a line search finds the step sizes; leave schedule out");
@@ -128,7 +142,12 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
         return conflict("epochs", "a step reads all records; say max_iterations instead");
     }
     Ok(Some(Settings {
-        history: if matches!(optimizer, "gd" | "svrg") { 0 } else { checked.integer("history") as usize },
+        // The servers hold none for admm: its tasks do.
+        history: if matches!(optimizer, "gd" | "svrg" | "admm") {
+            0
+        } else {
+            checked.integer("history") as usize
+        },
         max_iterations: checked.integer("max_iterations"),
         tolerance: checked.real("tolerance"),
         diagonal: checked.text("start") == "diagonal",
@@ -143,7 +162,7 @@ fn rule(checked: &Checked, l1: f64, l2: f64) -> Result<PushRule, Error> {
     let decay = checked.real("decay");
     let schedule = schedule(checked)?;
     Ok(match checked.text("optimizer") {
-        "lbfgs" | "owlqn" | "gd" | "svrg" => PushRule::Assign,
+        "lbfgs" | "owlqn" | "gd" | "svrg" | "admm" => PushRule::Assign,
         "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
         "adagrad" => PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 },
         "sgd" => PushRule::Sgd { rate, schedule, l1, l2 },

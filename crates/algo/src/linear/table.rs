@@ -22,12 +22,14 @@ const fn row(
     ParamSpec { name, kind, default, unit, meaning }
 }
 
-const OPTIMIZERS: &[&str] =
-    &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd", "svrg"];
+const OPTIMIZERS: &[&str] = &[
+    "ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd", "svrg",
+    "admm",
+];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
-const SHARED_COUNT: usize = 32;
+const SHARED_COUNT: usize = 35;
 
 /// What a push does to a weight.
 const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
@@ -37,7 +39,7 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             ParamKind::Choice(OPTIMIZERS),
             "ftrl",
             "",
-            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg",
+            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg, admm",
         ),
         row("learning_rate", POSITIVE, rate, "", "Step size; alpha of ftrl; not used by adadelta"),
         row("beta", NOT_NEGATIVE, "1", "", "ftrl: smooths the first steps"),
@@ -46,7 +48,7 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             NOT_NEGATIVE,
             "0",
             "",
-            "Weight of |w|_1; for ftrl and owlqn on the sum of losses, else on each batch's gradient",
+            "Weight of |w|_1; for ftrl, owlqn and admm on the sum of losses, else on each batch's gradient",
         ),
         row(
             "l2",
@@ -64,34 +66,50 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
 }
 
 /// Optimizers that see all records at each step.
-const DESCENDING: [ParamSpec; 4] = [
+const DESCENDING: [ParamSpec; 7] = [
     row(
         "history",
         ParamKind::Integer { low: 1, high: 1000 },
         "10",
         "pairs",
-        "lbfgs, owlqn: steps that are remembered; each is two vectors on the servers",
+        "lbfgs, owlqn (up to 100): steps that are remembered; each is two vectors on the servers (admm: in each task)",
     ),
     row(
         "max_iterations",
         ParamKind::Integer { low: 1, high: 1_000_000 },
         "100",
         "",
-        "lbfgs, owlqn, gd, svrg: most steps, each of one pass over the data or a few",
+        "lbfgs, owlqn, gd, svrg, admm: most steps, each of one pass over the data or a few",
     ),
     row(
         "tolerance",
         NOT_NEGATIVE,
         "1e-6",
         "",
-        "lbfgs, owlqn, gd, svrg: ends when five steps lowered the objective by no more than this share in the mean",
+        "lbfgs, owlqn, gd, svrg: ends when five steps lowered the objective by no more than this share in the mean; \
+         admm: when both residuals are at most its root, absolute and relative",
     ),
     row(
         "start",
         ParamKind::Choice(&["diagonal", "identity"]),
         "diagonal",
         "",
-        "lbfgs, owlqn, gd, svrg: first Hessian: curvature of the loss in each column, or a number for all",
+        "lbfgs, owlqn, gd, svrg, admm: first Hessian: curvature of the loss in each column, or a number for all",
+    ),
+    row(
+        "rho",
+        POSITIVE,
+        "0.1",
+        "",
+        "admm: cost of disagreement, 0.5 rho |x - z|^2; with start=diagonal columns curve by 1",
+    ),
+    row("adaptive_rho", ParamKind::Flag, "true", "", "admm: rho follows the residuals, by factors of 2"),
+    row(
+        "local_iterations",
+        ParamKind::Integer { low: 1, high: 1000 },
+        "5",
+        "",
+        "admm: most steps of L-BFGS that a task makes over its records between two meetings",
     ),
 ];
 

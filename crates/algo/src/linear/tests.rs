@@ -1,5 +1,6 @@
 //! Promises of the linear models, on `LocalStore`.
 
+mod admm;
 mod balanced;
 mod full;
 mod harness;

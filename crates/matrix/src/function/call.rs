@@ -111,6 +111,7 @@ pub(crate) trait Pulling: Send + Sync {
 pub(crate) trait Pushing: Send + Sync {
     fn tries_first(&self) -> bool;
     fn overwrites(&self) -> bool;
+    fn keeps_finite(&self) -> bool;
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault>;
 }
 
@@ -188,6 +189,10 @@ impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
         self.function.overwrites()
     }
 
+    fn keeps_finite(&self) -> bool {
+        self.function.keeps_finite(&self.argument)
+    }
+
     fn change(&self, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         self.function.change(&self.argument, block)
     }
@@ -254,6 +259,8 @@ pub(crate) struct Step {
     pub(crate) pushing: Box<dyn Pushing>,
     /// Whether it writes all of its rows without looking at what they held.
     pub(crate) overwrites: bool,
+    /// Whether finite values become finite values.
+    pub(crate) keeps_finite: bool,
     pub(crate) name: String,
     /// Places in [`Program::rows`].
     pub(crate) from: Vec<usize>,
@@ -312,6 +319,7 @@ impl Step {
         let places = |named: &[u32]| named.iter().map(|row| rows.partition_point(|r| r < row)).collect();
         Ok(Self {
             overwrites: pushing.overwrites(),
+            keeps_finite: pushing.overwrites() && pushing.keeps_finite(),
             pushing,
             name: call.name.clone(),
             from: places(&call.from),

@@ -98,6 +98,10 @@ impl PushFunction for Map {
         true
     }
 
+    fn keeps_finite(&self, _argument: &()) -> bool {
+        matches!(self, Map::Abs | Map::Ceil | Map::Floor | Map::Round | Map::Sign | Map::Negate)
+    }
+
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
         if let Block::I64(block) = block {
             match self {
@@ -219,6 +223,10 @@ impl PushFunction for Scalar {
         true
     }
 
+    fn keeps_finite(&self, _a: &f64) -> bool {
+        matches!(self, Scalar::SoftThreshold | Scalar::Compress)
+    }
+
     fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         match block {
             Block::F32(block) => self.change_floats(*a, block),
@@ -297,6 +305,11 @@ impl PushFunction for Clip {
 
     fn overwrites(&self) -> bool {
         true
+    }
+
+    /// Bounds that are infinite in singles are results too.
+    fn keeps_finite(&self, (low, high): &(f64, f64)) -> bool {
+        low.abs().max(high.abs()) <= f64::from(f32::MAX)
     }
 
     fn change(&self, (low, high): &(f64, f64), block: &mut Block<'_>) -> Result<(), FunctionFault> {

@@ -13,7 +13,8 @@
 //! | [`sum`] | sums that do not hang on where partitions are cut |
 //! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
 //! | [`map`], [`zip`], [`sent`], [`fill`] | built-ins that push |
-//! | [`quasi_newton`], [`descent`] | built-ins of L-BFGS and OWL-QN |
+//! | [`quasi_newton`], [`orthant`], [`descent`] | built-ins of L-BFGS and OWL-QN |
+//! | [`consensus`] | the built-in of ADMM |
 //!
 //! Functions work on matrices partitioned by column, stored dense, whose push rule keeps no slots.
 //!
@@ -23,17 +24,19 @@
 //!
 //! **What stays when it fails.** A panic, a fault or a result that is not finite leaves the rows of that partition as they were
 //! before the whole program. When a function [`PushFunction::tries_first`], as those do that have a domain (`log`, `sqrt`,
-//! `div`, ..), the program is first tried on all partitions at hand, and a fault leaves all as they were. A staged
-//! function has nobody left to answer to: its fault is told to everybody who reads that partition from then on.
+//! `div`, ..), the program is first tried on all partitions, also on those of other servers, and a fault leaves all as they
+//! were. A staged function has nobody left to answer to: its fault is told to everybody who reads that partition from then on.
 
 mod builtins;
 pub mod call;
+pub mod consensus;
 pub mod data;
 pub mod descent;
 pub mod extreme;
 mod fault;
 pub mod fill;
 pub mod map;
+pub mod orthant;
 pub mod quasi_newton;
 pub mod reduce;
 mod run;
@@ -52,7 +55,7 @@ pub use call::FunctionCall;
 pub(crate) use call::{BoundPull, Program};
 pub use data::{Data, pack, unpack};
 pub use fault::FunctionFault;
-pub(crate) use run::{Blocked, StagedCall, carry_out_all, columns};
+pub(crate) use run::{Blocked, StagedCall, carry_out_all, columns, try_all};
 pub use table::FunctionTable;
 pub use view::{Block, Columns, TypedBlock};
 
@@ -159,8 +162,8 @@ pub trait PushFunction: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether it is to be tried on all partitions at hand before it changes the first: it has values for which it has no
-    /// result. Costs a second pass.
+    /// Whether it is to be tried on all partitions before it changes the first: it has values for which it has no result.
+    /// Costs a second pass; on several servers also a second round trip, and a third pass.
     fn tries_first(&self) -> bool {
         false
     }
@@ -168,6 +171,12 @@ pub trait PushFunction: Send + Sync + 'static {
     /// Whether it writes every value of the rows to write without looking at what they held. Then it may be given others
     /// there, which saves a copy when the rows are also read.
     fn overwrites(&self) -> bool {
+        false
+    }
+
+    /// Whether finite values of the rows to read always give finite results. Then a program need not look for others where
+    /// a step before has left finite values. Only said of functions that [overwrite](Self::overwrites).
+    fn keeps_finite(&self, _argument: &Self::Argument) -> bool {
         false
     }
 

@@ -36,6 +36,16 @@ pub(crate) fn check_penalty(penalty: &Penalty, shape: &Shape) -> Result<(), Func
     check_real("l2", penalty.1, |x| x >= 0.0, "a finite number >= 0")
 }
 
+/// Whether the rows behind the first are pairs.
+pub(crate) fn check_pairs(penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
+    check_penalty(penalty, shape)?;
+    if (shape.from - HISTORY_ROWS).is_multiple_of(2) {
+        return Ok(());
+    }
+    let expected = format!("{HISTORY_ROWS}, and 2 for each pair of the history");
+    Err(FunctionFault::argument("rows to read", shape.from.to_string(), expected))
+}
+
 /// How many of the `len` columns from `start` on have penalties.
 pub(crate) fn penalized(penalty: &Penalty, start: u64, len: usize) -> usize {
     penalty.2.saturating_sub(start).min(len as u64) as usize
@@ -65,12 +75,12 @@ pub struct History;
 
 /// s, y, v and others of some columns, in doubles.
 #[derive(Default)]
-struct Made {
-    s: Vec<f64>,
-    y: Vec<f64>,
-    v: Vec<f64>,
-    v0: Vec<f64>,
-    weight: Vec<f64>,
+pub(crate) struct Made {
+    pub(crate) s: Vec<f64>,
+    pub(crate) y: Vec<f64>,
+    pub(crate) v: Vec<f64>,
+    pub(crate) v0: Vec<f64>,
+    pub(crate) weight: Vec<f64>,
 }
 
 impl History {
@@ -118,7 +128,12 @@ impl History {
 }
 
 /// Fills `made`; the first `penalized` columns have penalties.
-fn make<E: Element>(made: &mut Made, penalty: Penalty, penalized: usize, rows: [&[E]; HISTORY_ROWS]) {
+pub(crate) fn make<E: Element>(
+    made: &mut Made,
+    penalty: Penalty,
+    penalized: usize,
+    rows: [&[E]; HISTORY_ROWS],
+) {
     let [z, g, d, z0, g0] = rows;
     let len = z.len();
     for values in [&mut made.s, &mut made.y, &mut made.v, &mut made.v0, &mut made.weight] {
@@ -150,12 +165,7 @@ impl PullFunction for History {
     }
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
-        check_penalty(penalty, shape)?;
-        if (shape.from - HISTORY_ROWS).is_multiple_of(2) {
-            return Ok(());
-        }
-        let expected = format!("{HISTORY_ROWS}, and 2 for each pair of the history");
-        Err(FunctionFault::argument("rows to read", shape.from.to_string(), expected))
+        check_pairs(penalty, shape)
     }
 
     fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {

@@ -140,9 +140,10 @@ impl FunctionTable {
         BoundPull::new(self, spec, call).map(drop)
     }
 
-    /// What of push functions on a matrix is refused before anything is visited.
-    pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<(), Error> {
-        Program::new(self, spec, steps).map(drop)
+    /// What of push functions on a matrix is refused before anything is visited. Whether they are to be tried on all
+    /// partitions before the first is changed.
+    pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<bool, Error> {
+        Program::new(self, spec, steps).map(|program| program.tries_first)
     }
 
     pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {

@@ -65,6 +65,10 @@ impl PushFunction for Zip {
         true
     }
 
+    fn keeps_finite(&self, _argument: &()) -> bool {
+        matches!(self, Zip::Min | Zip::Max)
+    }
+
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
         if let Block::I64(block) = block {
             let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
@@ -196,6 +200,14 @@ impl PushFunction for Copy {
 
     fn writes(&self) -> Count {
         Count::Exactly(1)
+    }
+
+    fn overwrites(&self) -> bool {
+        true
+    }
+
+    fn keeps_finite(&self, _argument: &()) -> bool {
+        true
     }
 
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {

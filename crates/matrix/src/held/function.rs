@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Any, Held, HeldMatrix};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{BoundPull, FunctionCall, FunctionTable, Program, carry_out_all, columns};
+use crate::function::{BoundPull, FunctionCall, FunctionTable, Program, carry_out_all, columns, try_all};
 use crate::partition::Partition;
 use crate::rule::Ruled;
 use crate::spec::MatrixSpec;
@@ -31,9 +31,12 @@ impl HeldMatrix {
         with_held!(&mut self.any, held => held.pull_function(functions, call, clock))
     }
 
-    /// What [`Self::push_function`] would refuse before it touches a value.
-    pub fn check_function(&self, functions: &FunctionTable, steps: &[FunctionCall]) -> Result<(), Error> {
-        Program::new(functions, self.spec(), steps).map(drop)
+    /// Whether push functions could be carried out on all partitions held here as these are now; the error that
+    /// [`Self::push_function`] would give. Changes nothing. Of a matrix whose pushes are staged only the calls are checked:
+    /// nobody knows yet what the rows will hold.
+    pub fn try_function(&mut self, functions: &FunctionTable, steps: &[FunctionCall]) -> Result<(), Error> {
+        let program = Program::new(functions, self.spec(), steps)?;
+        with_held!(&mut self.any, held => held.try_function(&program))
     }
 
     /// Carries push functions out on all partitions held here, in this order and in one visit; or keeps them until their
@@ -82,6 +85,14 @@ impl<E: Ruled> Held<E> {
             }
         }
         Ok(parts)
+    }
+
+    fn try_function(&mut self, program: &Program) -> Result<(), Error> {
+        if self.spec.consistency.stages_pushes() {
+            return Ok(());
+        }
+        let held = self.partitions.iter_mut().flatten();
+        try_all(program, &mut held.map(Partition::tables_mut).collect::<Vec<_>>())
     }
 
     fn push_function(&mut self, program: Program, name: PushName) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! [`PullFunction`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then a call. [`PushFunction`]: meta is the
-//! number of calls (u32) and 0 (u32), then the calls. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
+//! number of calls (u32) and 0 (u32), then the calls. [`TryFunction`]: the same with the time to wait in place of the 0. [`CommitFunction`]: token and part stand in
+//! the header as clock and task; meta is the attempt (u64), then as of a push. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
 //! each), the number of parts (u32) and 0 (u32), then for each part the partition (u32), 0 (u32), the length (u64) and
 //! its bytes.
 //!
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
 use crate::kind::Kind;
-use crate::message::{PullFunction, PulledFunction, PushFunction};
+use crate::message::{CommitFunction, PullFunction, PulledFunction, PushFunction, TryFunction};
 
 impl PullFunction {
     pub(super) fn put(&self, out: &mut Out<'_>) {
@@ -51,8 +52,7 @@ impl PushFunction {
         let header = &mut out.header;
         (header.request, header.job, header.task) = (self.request, self.job, self.task);
         (header.clock, header.index, header.matrix) = (self.clock, self.index, self.matrix);
-        out.meta.extend((self.calls.len() as u64).to_le_bytes());
-        self.calls.iter().for_each(|call| put_call(call, out.meta));
+        put_calls(&self.calls, 0, out.meta);
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
@@ -60,15 +60,49 @@ impl PushFunction {
         let mut meta = MetaReader::new(header.kind, &frame.meta);
         let count = meta.u32("number of calls")?;
         meta.zero("reserved")?;
-        // Every call takes bytes, so that a number that lies asks for no memory.
-        let mut calls = Vec::new();
-        for _ in 0..count {
-            calls.push(get_call(header.kind, &mut meta)?);
-        }
-        meta.end("calls")?;
+        let calls = get_calls(header.kind, &mut meta, count)?;
         let (request, job, task) = (header.request, header.job, header.task);
         let (clock, index, matrix) = (header.clock, header.index, header.matrix);
         Ok(Self { request, job, task, clock, index, matrix, calls })
+    }
+}
+
+impl TryFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.task) = (self.request, self.job, self.task);
+        (header.clock, header.index, header.matrix) = (self.clock, self.index, self.matrix);
+        put_calls(&self.calls, self.wait_ms, out.meta);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let (count, wait_ms) = (meta.u32("number of calls")?, meta.u32("time to wait")?);
+        let calls = get_calls(header.kind, &mut meta, count)?;
+        let (request, job, task) = (header.request, header.job, header.task);
+        let (clock, index, matrix) = (header.clock, header.index, header.matrix);
+        Ok(Self { request, job, task, clock, index, matrix, wait_ms, calls })
+    }
+}
+
+impl CommitFunction {
+    pub(super) fn put(&self, out: &mut Out<'_>) {
+        let header = &mut out.header;
+        (header.request, header.job, header.matrix) = (self.request, self.job, self.matrix);
+        (header.clock, header.task) = (self.token, self.part);
+        out.meta.extend(self.attempt.to_le_bytes());
+        put_calls(&self.calls, 0, out.meta);
+    }
+
+    pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
+        let header = &frame.header;
+        let mut meta = MetaReader::new(header.kind, &frame.meta);
+        let (attempt, count) = (meta.u64("attempt")?, meta.u32("number of calls")?);
+        meta.zero("reserved")?;
+        let calls = get_calls(header.kind, &mut meta, count)?;
+        let (request, job, matrix) = (header.request, header.job, header.matrix);
+        Ok(Self { request, job, matrix, token: header.clock, part: header.task, attempt, calls })
     }
 }
 
@@ -102,6 +136,26 @@ impl PulledFunction {
         meta.end("parts")?;
         Ok(Self { request, minimum, held_ns, applied, parts })
     }
+}
+
+/// The number of calls, a second number, the calls.
+fn put_calls(calls: &[FunctionCall], second: u32, meta: &mut Vec<u8>) {
+    meta.extend((calls.len() as u32).to_le_bytes());
+    meta.extend(second.to_le_bytes());
+    for call in calls {
+        put_call(call, meta);
+    }
+}
+
+/// So many calls, and nothing behind them.
+fn get_calls(kind: Kind, meta: &mut MetaReader<'_>, count: u32) -> Result<Vec<FunctionCall>, Error> {
+    // Every call takes bytes, so that a number that lies asks for no memory.
+    let mut calls = Vec::new();
+    for _ in 0..count {
+        calls.push(get_call(kind, meta)?);
+    }
+    meta.end("calls")?;
+    Ok(calls)
 }
 
 fn put_call(call: &FunctionCall, meta: &mut Vec<u8>) {

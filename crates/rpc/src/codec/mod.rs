@@ -24,10 +24,10 @@ use crate::header::{ALIGN, HEADER_BYTES, Header};
 use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
-    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, Committed, Control, Done, DropMatrix,
-    EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message, Pull,
-    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
-    RestoreRows, Stats, Tick, Welcome,
+    AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, CommitFunction, Committed, Control, Done,
+    DropMatrix, EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message,
+    Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
+    RestoreRows, Stats, Tick, TryFunction, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -120,6 +120,8 @@ impl<'a> Body<'a> {
             | Message::PullFunction(_)
             | Message::PulledFunction(_)
             | Message::PushFunction(_)
+            | Message::TryFunction(_)
+            | Message::CommitFunction(_)
             | Message::EndBranch(_) => {}
         }
         Self { keys, values }
@@ -269,6 +271,8 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
         Message::PullFunction(message) => message.put(out),
         Message::PulledFunction(message) => message.put(out),
         Message::PushFunction(message) => message.put(out),
+        Message::TryFunction(message) => message.put(out),
+        Message::CommitFunction(message) => message.put(out),
         Message::EndBranch(message) => out.header.request = message.request,
     }
     Ok(())
@@ -317,6 +321,8 @@ impl Message {
             Kind::PullFunction => Message::PullFunction(PullFunction::get(&frame)?),
             Kind::PulledFunction => Message::PulledFunction(PulledFunction::get(&frame)?),
             Kind::PushFunction => Message::PushFunction(PushFunction::get(&frame)?),
+            Kind::TryFunction => Message::TryFunction(TryFunction::get(&frame)?),
+            Kind::CommitFunction => Message::CommitFunction(CommitFunction::get(&frame)?),
             Kind::EndBranch => Message::EndBranch(EndBranch { request: frame.header.request }),
         })
     }

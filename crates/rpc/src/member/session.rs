@@ -11,6 +11,9 @@ use crate::kept::{Arrival, Kept};
 use crate::message::{Control, ControlBody, Fault, FaultKind, Message};
 use crate::transport::Receiver;
 
+/// Shortest limit of an attempt to connect.
+const LEAST_ATTEMPT: Duration = Duration::from_millis(500);
+
 /// Why the thread does not go on.
 enum End {
     /// Who held the member has let it go, or it leaves.
@@ -81,16 +84,14 @@ impl Session {
     }
 
     /// Says again what the master may not have heard, and gives the connection to whoever speaks.
-    fn settle(&mut self, contact: Contact) -> Receiver {
+    fn settle(&mut self, contact: Contact, before: Instant) -> Receiver {
         let Contact { mut sender, receiver, registered } = contact;
         self.heard_at = Instant::now();
         (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
         let mut link = self.shared.lock();
         if registered.id != self.id {
-            let reason = "the master had taken this member for dead".to_owned();
-            let gone = ControlBody::Gone { member: self.config.member(self.id), reason };
             // Nobody may listen any more.
-            let _ = self.events.send(MemberEvent::Said(gone));
+            let _ = self.events.send(MemberEvent::Forgotten { before });
             self.id = registered.id;
             link.id = registered.id;
             link.kept = Kept::default();
@@ -199,13 +200,14 @@ impl Session {
         }
     }
 
-    /// With growing pauses until the master has been silent for the limit.
+    /// With growing pauses until the master has been silent for the limit; at least once, for this process may have stood
+    /// still itself.
     fn connect_again(&mut self, problem: &Error) -> Result<Receiver, End> {
         let deadline = self.heard_at + self.config.lost_limit;
         let (mut last, mut attempt_count, mut pauses) = (problem.to_string(), 0, Pauses::new());
         loop {
             let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
+            if rest.is_zero() && attempt_count > 0 {
                 return Err(End::Lost(format!(
                     "no master answers at {} for {:.1} s, the limit: {attempt_count} attempts, the last: {last}",
                     self.config.master,
@@ -213,10 +215,15 @@ impl Session {
                 )));
             }
             attempt_count += 1;
-            match attempt(&self.config, rest.min(self.lease), Some(self.master_incarnation)) {
+            let before = Instant::now();
+            match attempt(
+                &self.config,
+                rest.max(LEAST_ATTEMPT).min(self.lease),
+                Some(self.master_incarnation),
+            ) {
                 Ok(Attempt::Anew) => return Err(End::Anew),
                 Ok(Attempt::Contact(contact)) => {
-                    let receiver = self.settle(contact);
+                    let receiver = self.settle(contact, before);
                     // Nobody may listen any more.
                     let _ = self.events.send(MemberEvent::Back);
                     return Ok(receiver);

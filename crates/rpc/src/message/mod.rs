@@ -28,7 +28,7 @@ pub use bytes::Bytes;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
-pub use function::{PullFunction, PulledFunction, PushFunction};
+pub use function::{PullFunction, PulledFunction, PushFunction, TryFunction};
 pub use job::{CloseJob, OpenJob};
 pub use parameters::{
     AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
@@ -38,7 +38,7 @@ pub use pull::{KeyList, Pull, Pulled, Run};
 pub use push::Push;
 pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
 pub use session::{Hello, Role, Welcome};
-pub use staged::{CloseToken, Commit, Committed, PushStaged};
+pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
 pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 
 /// Names a request on its connection. 0: no answer is wanted.
@@ -98,6 +98,8 @@ pub enum Message {
     PullFunction(PullFunction),
     PulledFunction(PulledFunction),
     PushFunction(PushFunction),
+    TryFunction(TryFunction),
+    CommitFunction(CommitFunction),
     EndBranch(EndBranch),
 }
 

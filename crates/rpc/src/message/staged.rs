@@ -4,9 +4,11 @@
 //! maybe at once, is an **attempt** at it: it stages chunks under its own number, and commits. The first commit of a part
 //! counts, on each lane by itself; what other attempts have staged is freed, and their commits are told whose counts.
 //!
+//! A change may also be push functions. They are not staged: the first commit of the part carries them out.
+//!
 //! When the driver has all parts, it closes the token, and late attempts are refused. All of it may be repeated.
 
-use matrix::OwnedValues;
+use matrix::{FunctionCall, OwnedValues};
 
 use super::pull::{KeyList, Run};
 use super::{JobId, RequestId};
@@ -59,7 +61,27 @@ pub struct Commit {
     pub chunks: u32,
 }
 
-/// The answer to [`Commit`].
+/// Carries push functions out as the change of a part, if no attempt at the part was first. Answered by [`Committed`], or a fault:
+/// then nothing has changed, and the part is not committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitFunction {
+    /// Of this request.
+    pub request: RequestId,
+    /// The session.
+    pub job: JobId,
+    /// The matrix.
+    pub matrix: u32,
+    /// The evaluation.
+    pub token: u64,
+    /// The share of the host's data.
+    pub part: u32,
+    /// Who commits. It has staged nothing for the part on this lane.
+    pub attempt: u64,
+    /// The functions.
+    pub calls: Vec<FunctionCall>,
+}
+
+/// The answer to [`Commit`] and [`CommitFunction`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Of the request.

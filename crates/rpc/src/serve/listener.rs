@@ -41,7 +41,7 @@ impl Listener {
             }
             Address::Unix(path) => {
                 remove_if_dead(path);
-                let listener = UnixListener::bind(path).map_err(failed)?;
+                let listener = bind_unix(path).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 Ok(Self { address: address.clone(), any: Any::Unix(listener) })
             }
@@ -90,6 +90,27 @@ fn bind_tcp(place: &str) -> io::Result<TcpListener> {
     Err(last)
 }
 
+/// The file appears when the socket takes connections, not before: whoever sees it may connect.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".new");
+    let aside = Path::new(&aside);
+    // Of a process that died here.
+    let _ = std::fs::remove_file(aside);
+    let Ok(listener) = UnixListener::bind(aside) else {
+        // A path that is nearly too long, or what is wrong with both.
+        return UnixListener::bind(path);
+    };
+    let linked = std::fs::hard_link(aside, path);
+    let _ = std::fs::remove_file(aside);
+    match linked {
+        Ok(()) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::ErrorKind::AddrInUse.into()),
+        // A file system without links.
+        Err(_) => UnixListener::bind(path),
+    }
+}
+
 fn remove_if_dead(path: &Path) {
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     if UnixStream::connect(path).is_err_and(|error| refused(&error)) {
@@ -113,5 +134,59 @@ impl Accepting {
             }
             Accepting::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Sockets that are made one after the other under the eyes of somebody who connects at once.
+    const SOCKETS: usize = 2_000;
+
+    #[test]
+    fn a_socket_takes_connections_as_soon_as_its_file_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let eager = scope.spawn(|| {
+                let mut count = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    match UnixStream::connect(&path) {
+                        Ok(_) => count += 1,
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(count)
+            });
+            let address = Address::Unix(path.clone());
+            for _ in 0..SOCKETS {
+                let listener = Listener::bind(&address).unwrap();
+                // The file goes before the socket: whoever sees the one may use the other.
+                drop(listener);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            let count: usize = eager.join().unwrap().unwrap();
+            assert!(count > 0, "nobody has connected");
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn a_place_that_is_taken_is_refused_and_one_that_nobody_serves_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = Address::Unix(folder.path().join("socket"));
+        let listener = Listener::bind(&address).unwrap();
+        let Err(Error::Io { source, .. }) = Listener::bind(&address) else { panic!("it is taken") };
+        assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
+        UnixStream::connect(folder.path().join("socket")).unwrap();
+        // As after a process was killed: the file stays.
+        std::fs::hard_link(folder.path().join("socket"), folder.path().join("left")).unwrap();
+        drop(listener);
+        Listener::bind(&Address::Unix(folder.path().join("left"))).unwrap();
     }
 }

@@ -8,12 +8,12 @@ use matrix::{
 };
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, AskMap, Barrier, Batch, Bytes, CloseJob, CloseSession, CloseToken, Commit, Committed, Control,
-    ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export, ExportPage, Fault, FaultKind, Hello,
-    Import, Join, Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull, PullFunction, Pulled,
-    PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession, RestoreRows, Role, Run,
-    SessionLane, SessionMap, SessionMatrix, Stats, StatsReply, TaskState, TaskStats, TaskWait, Tick,
-    WaitingCall, Welcome,
+    AddMatrix, AskMap, Barrier, Batch, Bytes, CloseJob, CloseSession, CloseToken, Commit, CommitFunction,
+    Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export, ExportPage, Fault,
+    FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull,
+    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
+    RestoreRows, Role, Run, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply, TaskState, TaskStats,
+    TaskWait, Tick, TryFunction, WaitingCall, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
@@ -44,7 +44,19 @@ pub(crate) const FAULT_KINDS: [FaultKind; 16] = [
 
 /// By name, as in the file of frames.
 pub(crate) fn samples() -> Vec<(&'static str, Message)> {
-    [sessions(), bulk(), rounded(), clocks(), rows(), others(), parameters(), staged(), functions()].concat()
+    [
+        sessions(),
+        bulk(),
+        rounded(),
+        clocks(),
+        rows(),
+        others(),
+        parameters(),
+        staged(),
+        functions(),
+        tried_and_committed(),
+    ]
+    .concat()
 }
 
 fn sessions() -> Vec<(&'static str, Message)> {
@@ -324,6 +336,16 @@ fn staged() -> Vec<(&'static str, Message)> {
     ]
 }
 
+fn axpy() -> FunctionCall {
+    FunctionCall {
+        name: "axpy".to_owned(),
+        version: 2,
+        from: vec![4, 2],
+        into: vec![2],
+        argument: 0.5f64.to_le_bytes().to_vec(),
+    }
+}
+
 fn functions() -> Vec<(&'static str, Message)> {
     let dot = FunctionCall {
         name: "dot".to_owned(),
@@ -331,13 +353,6 @@ fn functions() -> Vec<(&'static str, Message)> {
         from: vec![4, 2],
         into: Vec::new(),
         argument: Vec::new(),
-    };
-    let axpy = FunctionCall {
-        name: "axpy".to_owned(),
-        version: 2,
-        from: vec![4, 2],
-        into: vec![2],
-        argument: 0.5f64.to_le_bytes().to_vec(),
     };
     let part = |partition, bytes: &[u8]| FunctionPart { partition, bytes: bytes.to_vec() };
     vec![
@@ -372,7 +387,37 @@ fn functions() -> Vec<(&'static str, Message)> {
                 clock: 4,
                 index: 8,
                 matrix: 1,
-                calls: vec![axpy, FunctionCall { into: vec![4], ..dot }],
+                calls: vec![axpy(), FunctionCall { into: vec![4], ..dot }],
+            }),
+        ),
+    ]
+}
+
+fn tried_and_committed() -> Vec<(&'static str, Message)> {
+    vec![
+        (
+            "try_function",
+            Message::TryFunction(TryFunction {
+                request: 46,
+                job: 2,
+                task: 3,
+                clock: 4,
+                index: 9,
+                matrix: 1,
+                wait_ms: 700,
+                calls: vec![axpy()],
+            }),
+        ),
+        (
+            "commit_function",
+            Message::CommitFunction(CommitFunction {
+                request: 47,
+                job: 2,
+                matrix: 1,
+                token: 50,
+                part: 51,
+                attempt: 54,
+                calls: vec![axpy()],
             }),
         ),
         ("end_branch", Message::EndBranch(EndBranch { request: 0 })),

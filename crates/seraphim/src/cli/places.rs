@@ -125,8 +125,7 @@ fn is_loopback(place: &str) -> bool {
 
 /// Host and process, for people.
 pub(super) fn host() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}:{}", host.trim(), std::process::id())
+    format!("{}:{}", crate::machine::host(), std::process::id())
 }
 
 /// Another number at each start of a process.

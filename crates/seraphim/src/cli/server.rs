@@ -201,9 +201,17 @@ impl Attendance {
                     Ok(MemberEvent::Anew) => {
                         let jobs = self.stay();
                         tracing::warn!(master = %master, jobs, "the master was started anew");
-                        self.close_jobs()?;
+                        self.close_jobs(
+                            self.open_jobs.list(),
+                            "the master was started anew, and nobody has saved the job in time",
+                        )?;
                         self.member.connect_limit = self.member.lost_limit;
                         break;
+                    }
+                    Ok(MemberEvent::Forgotten { before }) => {
+                        let jobs = self.open_jobs.list_before(before);
+                        tracing::warn!(?jobs, "the master had taken this server for dead: its jobs are over");
+                        self.close_jobs(jobs, "the master had taken this server for dead")?;
                     }
                     Ok(MemberEvent::Said(_) | MemberEvent::Back)
                     | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
@@ -247,20 +255,20 @@ impl Attendance {
         }
     }
 
-    /// Closes what nobody has ended: the new master will use the same numbers.
-    fn close_jobs(&self) -> Result<(), Error> {
-        for job in self.open_jobs.list() {
+    /// Closes what nobody else has ended: it takes memory, and a new master will use the same numbers.
+    fn close_jobs(&self, jobs: Vec<JobId>, reason: &str) -> Result<(), Error> {
+        for job in jobs {
             for lane in 0..self.lanes {
-                self.close(job, lane).map_err(Error::server(&self.own))?;
+                self.close(job, lane, reason).map_err(Error::server(&self.own))?;
             }
         }
         Ok(())
     }
 
-    fn close(&self, job: JobId, lane: u16) -> Result<(), rpc::Error> {
+    fn close(&self, job: JobId, lane: u16, reason: &str) -> Result<(), rpc::Error> {
         let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
         let (mut sender, mut receiver, _) = open(&self.own, OWN_LIMIT, &hello)?;
-        let reason = "the master was started anew, and nobody has saved the job in time".into();
+        let reason = reason.to_owned();
         sender.send(&Message::CloseJob(CloseJob { request: 2, job, reason }))?;
         receiver.set_timeout(Some(OWN_LIMIT))?;
         receiver.receive().map(drop)

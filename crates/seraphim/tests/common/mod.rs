@@ -5,6 +5,8 @@
 #[cfg(unix)]
 pub(crate) mod cluster;
 #[cfg(unix)]
+pub(crate) mod metrics;
+#[cfg(unix)]
 pub(crate) mod probe;
 
 use std::path::{Path, PathBuf};

@@ -207,6 +207,7 @@ impl Checker<'_> {
                     self.fault(entry, format!("failed: {error}"));
                 }
             }
+            What::Cut => self.has_crashed = true,
             What::Crashed => {
                 self.has_crashed = true;
                 self.facts.crashes += 1;

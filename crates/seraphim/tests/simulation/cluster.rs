@@ -55,6 +55,24 @@ pub(crate) struct Cluster {
     count: u64,
 }
 
+impl Lane {
+    /// One that holds nothing.
+    pub(crate) fn new(scenario: &Scenario, lane: u16, incarnation: u64, broken: Option<Broken>) -> Self {
+        let state = LaneState::new(LaneConfig {
+            lane,
+            lanes: scenario.lane_count,
+            incarnation,
+            memory_limit_bytes: 1 << 40,
+            window_bytes: scenario.lane_window,
+            held_limit_bytes: scenario.held_limit,
+            staged_limit_bytes: 1 << 20,
+            key_list_limit_bytes: scenario.key_list_limit,
+            broken,
+        });
+        Self { state: Some(state), incarnation, stands_until: 0, timer: u64::MAX }
+    }
+}
+
 pub(crate) fn time(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
@@ -67,10 +85,21 @@ impl Cluster {
         broken: Option<Broken>,
         broken_agent: Option<worker::Broken>,
     ) -> Self {
+        Self::beginning_at(0, scenario, lanes, broken, broken_agent)
+    }
+
+    /// The same, at a later time.
+    pub(crate) fn beginning_at(
+        now: u64,
+        scenario: Scenario,
+        lanes: Vec<Lane>,
+        broken: Option<Broken>,
+        broken_agent: Option<worker::Broken>,
+    ) -> Self {
         let mut cluster = Self {
             broken,
             broken_agent,
-            now: 0,
+            now,
             schedule: Schedule::default(),
             random: random(scenario.seed, 1),
             lanes,
@@ -85,32 +114,18 @@ impl Cluster {
         };
         for lane in 0..cluster.scenario.lane_count {
             if usize::from(lane) == cluster.lanes.len() {
-                let state = Some(cluster.new_lane(lane, 1));
-                cluster.lanes.push(Lane { state, incarnation: 1, stands_until: 0, timer: u64::MAX });
+                let lane = Lane::new(&cluster.scenario, lane, 1, broken);
+                cluster.lanes.push(lane);
             }
             cluster.open_job(lane);
         }
         let layout = cluster.scenario.layout();
         for task in 0..cluster.scenario.task_count {
-            let task = Task::new(0, &cluster.scenario, layout.clone(), task, cluster.broken_agent);
+            let task = Task::new(now, &cluster.scenario, layout.clone(), task, cluster.broken_agent);
             cluster.add_task(task);
         }
         cluster.plan_drama();
         cluster
-    }
-
-    fn new_lane(&self, lane: u16, incarnation: u64) -> LaneState {
-        LaneState::new(LaneConfig {
-            lane,
-            lanes: self.scenario.lane_count,
-            incarnation,
-            memory_limit_bytes: 1 << 40,
-            window_bytes: self.scenario.lane_window,
-            held_limit_bytes: self.scenario.held_limit,
-            staged_limit_bytes: 1 << 20,
-            key_list_limit_bytes: self.scenario.key_list_limit,
-            broken: self.broken,
-        })
     }
 
     fn open_job(&mut self, lane: u16) {
@@ -264,8 +279,7 @@ impl Cluster {
             Event::Crash { lane } => self.crash(lane),
             Event::Restart { lane } => {
                 let incarnation = self.lanes[lane].incarnation + 1;
-                let state = Some(self.new_lane(lane as u16, incarnation));
-                self.lanes[lane] = Lane { state, incarnation, stands_until: 0, timer: u64::MAX };
+                self.lanes[lane] = Lane::new(&self.scenario, lane as u16, incarnation, self.broken);
             }
         }
     }

@@ -2,9 +2,10 @@
 //! mean what a push and a pull mean, and the checker takes them for such.
 
 use matrix::function::extreme::TopK;
+use matrix::function::map::{Map, Scalar};
 use matrix::function::sent::Sent;
 use matrix::function::unpack;
-use matrix::{FunctionCall, Keys, MatrixSpec, OwnedValues, Part};
+use matrix::{ElementType, FunctionCall, Keys, MatrixSpec, OwnedValues, Part};
 
 use crate::cluster::Cluster;
 use crate::task::values;
@@ -31,6 +32,23 @@ pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> Functio
         }
     }
     FunctionCall::push(&Sent::Add, &[], &[0], &(start, sent, 1.0))
+}
+
+/// Whether functions are known to fail when they are called: not where they are staged, nor where numbers have no roots.
+pub(crate) fn may_fail(spec: &MatrixSpec) -> bool {
+    !spec.consistency.stages_pushes() && spec.element != ElementType::I64
+}
+
+/// Does nothing, and says that it may fail: it is tried at all lanes before it is pushed.
+pub(crate) fn tried_call() -> FunctionCall {
+    FunctionCall::push(&Scalar::Power, &[0], &[0], &1.0)
+}
+
+/// Fails where `key` lies, and would take the root of all counters elsewhere.
+pub(crate) fn failing_calls(spec: &MatrixSpec, key: u64) -> [FunctionCall; 2] {
+    let below_zero = (key, values(spec.element, -1, 1), 1.0);
+    let put = FunctionCall::push(&Sent::Put, &[], &[0], &below_zero);
+    [put, FunctionCall::push(&Map::Sqrt, &[0], &[0], &())]
 }
 
 /// Asks for all values of the row with their columns.

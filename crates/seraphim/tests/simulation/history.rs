@@ -38,6 +38,9 @@ pub(crate) enum What {
     Again { clock: u64 },
     /// A lane has lost all that it held. It concerns no task.
     Crashed,
+    /// The job is ended from outside, or a process of it is no more: what is asked for need not be there any more. It concerns
+    /// no task.
+    Cut,
     /// Ended with an error.
     Failed { error: String },
 }
@@ -91,6 +94,8 @@ pub(crate) struct Facts {
     /// Pushes and pulls that were functions.
     pub(crate) function_pushes: u64,
     pub(crate) function_pulls: u64,
+    /// Functions that failed at one lane.
+    pub(crate) failed_functions: u64,
 }
 
 impl Facts {
@@ -118,6 +123,7 @@ impl Facts {
         self.evicted_rows += other.evicted_rows;
         self.function_pushes += other.function_pushes;
         self.function_pulls += other.function_pulls;
+        self.failed_functions += other.failed_functions;
     }
 
     /// Whether all of it was reached.
@@ -128,7 +134,8 @@ impl Facts {
             [self.joins, self.removals_at_a_gap, self.crashes, self.left_beside_paused, self.empty_pulls];
         let ahead = [self.read_ahead, self.own_missed, self.cached_rows, self.evicted_rows];
         let joins = [self.joins_behind_barriers, self.busy_joins, self.function_pushes, self.function_pulls];
-        let last = [self.attempts, self.attempts_behind, self.restores, self.second_jobs];
+        let last =
+            [self.attempts, self.attempts_behind, self.restores, self.second_jobs, self.failed_functions];
         counts.iter().chain(&more).chain(&ahead).chain(&joins).chain(&last).all(|count| *count > 0)
     }
 }

@@ -127,6 +127,7 @@ pub(crate) fn request_of(message: &Message) -> RequestId {
         Message::Pull(pull) => pull.request,
         Message::PullFunction(pull) => pull.request,
         Message::PushFunction(push) => push.request,
+        Message::TryFunction(ask) => ask.request,
         Message::Push(push) => push.request,
         Message::Barrier(barrier) => barrier.request,
         Message::Leave(leave) => leave.request,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use math::random::Stream;
 use matrix::Axis;
 
+use crate::functions::may_fail;
 use crate::scenario::{Drama, Scenario, random};
 
 /// The largest amount of a push, so that sums stay exact in f32.
@@ -32,6 +33,10 @@ pub(crate) enum Act {
         partitions: u64,
         amount: i64,
         by_function: bool,
+    },
+    /// Calls functions that cannot be carried out at one lane: nothing changes at any.
+    Fail {
+        matrix: usize,
     },
     /// Pulls everything by a function.
     Ask {
@@ -186,6 +191,9 @@ impl Probe {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
                 let by_function = has_functions && self.random.below(2) == 0;
                 self.acts.push_back(Act::Push { matrix, partitions, amount, by_function });
+                if by_function && amount % 3 == 0 && may_fail(&of.spec) {
+                    self.acts.push_back(Act::Fail { matrix });
+                }
             }
             if self.style == Style::PullsAndPushes && has_functions && self.random.below(2) == 0 {
                 self.acts.push_back(Act::Ask { matrix });

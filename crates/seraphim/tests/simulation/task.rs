@@ -6,7 +6,7 @@ use rpc::message::{Hello, Role};
 use worker::{AgentEffect, AgentState, JobLayout, Outcome};
 
 use crate::cluster::{Cluster, time};
-use crate::functions::{part, pull_call, push_call};
+use crate::functions::{failing_calls, may_fail, part, pull_call, push_call, tried_call};
 use crate::history::{Cell, What};
 use crate::network::{Connection, Item};
 use crate::probe::{Act, Probe};
@@ -165,6 +165,12 @@ impl Cluster {
             Act::Push { matrix, partitions, amount, by_function } => {
                 self.push(at, matrix, partitions, amount, by_function);
             }
+            Act::Fail { matrix } => {
+                let key =
+                    self.cells(matrix, u64::MAX).iter().find(|cell| cell.2 == id).map_or(0, |cell| cell.0);
+                let calls = failing_calls(&self.scenario.counters[matrix].spec, key);
+                self.tasks[at].agent.push_function(now, MatrixId(matrix as u32), &calls);
+            }
             Act::Tick => {
                 let clock = task.agent.clock() + 1;
                 task.agent.tick(now);
@@ -193,8 +199,11 @@ impl Cluster {
         let (spec, id) = (&self.scenario.counters[matrix].spec, MatrixId(matrix as u32));
         if by_function {
             self.history.facts.function_pushes += 1;
-            let call = push_call(spec, &keys, amount);
-            self.tasks[at].agent.push_function(now, id, &[call]);
+            let mut calls = vec![push_call(spec, &keys, amount)];
+            if amount % 2 == 0 && may_fail(spec) {
+                calls.push(tried_call());
+            }
+            self.tasks[at].agent.push_function(now, id, &calls);
         } else {
             let values = values(spec.element, amount, keys.len());
             self.tasks[at].agent.push(now, id, part(spec, &keys), values.as_values());
@@ -247,17 +256,24 @@ impl Cluster {
         if task.is_over || matches!(task.call, Some((Act::Finish, _))) {
             return;
         }
-        for connection in task.connections.clone().into_iter().flatten() {
-            self.connections[connection].up.cut(self.now, &mut self.random);
-            self.connections[connection].down.cut(self.now, &mut self.random);
-            self.look_up(connection);
-        }
+        self.kill_task(at);
         let layout = self.scenario.layout();
         let before = &self.tasks[at];
         let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
         (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
         self.tasks[at] = next;
         self.carry_out(at);
+    }
+
+    /// The process of a task is no more.
+    pub(crate) fn kill_task(&mut self, at: usize) {
+        for connection in self.tasks[at].connections.clone().into_iter().flatten() {
+            self.connections[connection].up.cut(self.now, &mut self.random);
+            self.connections[connection].down.cut(self.now, &mut self.random);
+            self.look_up(connection);
+        }
+        self.tasks[at].is_over = true;
+        self.tasks[at].call = None;
     }
 
     /// All lanes have said how far the attempt before this one has come.
@@ -402,6 +418,9 @@ impl Cluster {
         let id = self.tasks[at].id;
         let Some((act, begun)) = self.tasks[at].call.take() else { return };
         match outcome {
+            Err(matrix::Error::FunctionAtServer { .. }) if matches!(act, Act::Fail { .. }) => {
+                self.history.facts.failed_functions += 1;
+            }
             Err(error) => {
                 self.note(id, What::Failed { error: error.to_string() });
                 self.tasks[at].error = Some(error);

@@ -36,6 +36,28 @@ fn a_hello_of_a_task_takes_the_place_of_its_old_connection() {
     );
 }
 
+/// What it has not heard of it says again, and hears that it has left by the answer to its leave.
+#[test]
+fn a_task_that_has_left_may_say_all_of_it_again() {
+    let mut world = World::new(2, Consistency::Bsp);
+    world.push(0, 0, 0);
+    world.tick(0, 1);
+    world.say(0, leave(0));
+    world.say(20, hello(JOB, 0));
+    let leaves = Message::Leave(Leave { request: 5, job: JOB, task: 0 });
+    for (message, is_answered) in
+        [(Message::Push(push(0, 0, 0, 1.0)), false), (tick(0, 1), false), (leaves, true)]
+    {
+        let out = world.say(20, message);
+        let is_done = matches!(out[..], [Effect::Send { message: Message::Done(_), .. }]);
+        assert_eq!((out.is_empty(), is_done), (!is_answered, is_answered), "{out:?}");
+    }
+    let out = world.say(20, tick(0, 2));
+    assert_eq!(fault(&out).kind, FaultKind::TaskLeft, "a new one is none of them");
+    world.tick(1, 1);
+    assert_eq!(pulled(world.pull(7, 1, 1)), [1.0; 2], "the push counts once");
+}
+
 #[test]
 fn who_may_not_come_is_told_why() {
     let mut world = World::new(1, Consistency::Bsp);

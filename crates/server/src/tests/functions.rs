@@ -1,5 +1,6 @@
 //! Functions of tasks: held as pulls, named as pushes, and what fails in one stays in it.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use matrix::function::map::{Map, Scalar};
@@ -15,10 +16,10 @@ use rpc::message::*;
 use rpc::service::{Effect, Service};
 
 use super::world::*;
-use crate::LaneState;
+use crate::{JobModules, LaneConfig, LaneState};
 
 /// Two rows of eight columns in two partitions.
-fn rows(consistency: Consistency) -> MatrixSpec {
+pub(super) fn rows(consistency: Consistency) -> MatrixSpec {
     MatrixSpec {
         rows: 2,
         columns: 8,
@@ -28,7 +29,7 @@ fn rows(consistency: Consistency) -> MatrixSpec {
     }
 }
 
-fn world(task_count: u32, consistency: Consistency) -> World {
+pub(super) fn world(task_count: u32, consistency: Consistency) -> World {
     World::with(config(), open(task_count, vec![rows(consistency)]))
 }
 
@@ -96,11 +97,11 @@ fn sum(request: RequestId, task: u32, clock: u64) -> PullFunction {
     PullFunction { request, task, clock, ..call }
 }
 
-fn change(request: RequestId, clock: u64, index: u32, calls: Vec<FunctionCall>) -> Message {
+pub(super) fn change(request: RequestId, clock: u64, index: u32, calls: Vec<FunctionCall>) -> Message {
     Message::PushFunction(PushFunction { request, job: JOB, task: 0, clock, index, matrix: 0, calls })
 }
 
-fn add(value: f64) -> Vec<FunctionCall> {
+pub(super) fn add(value: f64) -> Vec<FunctionCall> {
     vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &value)]
 }
 
@@ -120,7 +121,7 @@ fn merged(pulled: PulledFunction) -> f64 {
 }
 
 /// The values of row 0, read by a tool.
-fn row_0(world: &mut World) -> Vec<f64> {
+pub(super) fn row_0(world: &mut World) -> Vec<f64> {
     let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
     match only(world.say(TOOL, Message::Export(export))) {
         Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => values[..8].to_vec(),
@@ -237,7 +238,7 @@ fn a_function_that_fails_has_used_up_its_name_and_says_the_same_again() {
     assert_eq!(row_0(&mut world), [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
 }
 
-fn values(values: &[f64]) -> OwnedValues {
+pub(super) fn values(values: &[f64]) -> OwnedValues {
     OwnedValues::F64(values.to_vec())
 }
 
@@ -297,7 +298,7 @@ fn a_job_has_the_functions_that_it_brings_and_no_other_job_has_them() {
     let text = &fault(&refused).text;
     assert!(text.contains("job 8: this server was built without WebAssembly modules"), "{text}");
     let lane = std::mem::replace(&mut world.lane, LaneState::new(config()));
-    world.lane = lane.with_modules(Some(modules_of));
+    world.lane = lane.with_modules(Some(JobModules::new(modules_of)));
     let refused = world.say(TOOL, Message::OpenJob(brings(8, b"else")));
     assert!(fault(&refused).text.contains("no module of 4 bytes"), "{}", fault(&refused).text);
     assert!(!world.lane.jobs.contains_key(&8));
@@ -311,6 +312,52 @@ fn a_job_has_the_functions_that_it_brings_and_no_other_job_has_them() {
     assert!(fault(&there).text.contains("it panicked: panics at the second partition"), "{there:?}");
     let elsewhere = world.say(0, Message::PullFunction(asked(JOB)));
     assert!(fault(&elsewhere).text.contains("nobody registered this function"), "{elsewhere:?}");
+}
+
+#[test]
+fn the_lanes_of_a_process_share_what_they_make_of_modules() {
+    let shared = JobModules::new(modules_of);
+    let brings = |job| {
+        let modules = vec![Bytes(b"panics".to_vec())];
+        Message::OpenJob(OpenJob { job, modules, ..open(1, vec![rows(Consistency::Asp)]) })
+    };
+    let functions = |world: &World, job: JobId| world.lane.jobs[&job].functions.clone().expect("its own");
+    let mut lanes = [0, 1].map(|_| {
+        let mut world = world(1, Consistency::Asp);
+        world.lane = LaneState::new(config()).with_modules(Some(shared.clone()));
+        world.say(TOOL, Message::Hello(Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 }));
+        assert!(matches!(only(world.say(TOOL, brings(8))), Message::Done(_)));
+        world
+    });
+    assert!(Arc::ptr_eq(&functions(&lanes[0], 8), &functions(&lanes[1], 8)));
+    // Another job with the same modules as well; when all are closed, nothing is kept.
+    lanes[0].say(TOOL, brings(9));
+    let last = Arc::downgrade(&functions(&lanes[0], 9));
+    assert!(Weak::ptr_eq(&last, &Arc::downgrade(&functions(&lanes[1], 8))));
+    for (world, job) in [(0, 8), (0, 9), (1, 8)] {
+        assert!(last.upgrade().is_some());
+        lanes[world].say(TOOL, Message::CloseJob(CloseJob { request: 1, job, reason: "a test".into() }));
+    }
+    assert!(last.upgrade().is_none());
+}
+
+#[test]
+fn modules_count_as_memory_of_their_job() {
+    let config = LaneConfig { memory_limit_bytes: 4000, ..config() };
+    let mut world = World::with(config.clone(), open(1, vec![rows(Consistency::Asp)]));
+    world.lane = LaneState::new(config).with_modules(Some(JobModules::new(modules_of)));
+    world.say(TOOL, Message::Hello(Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 }));
+    let brings = |job, module: &[u8]| {
+        let modules = vec![Bytes(module.to_vec())];
+        Message::OpenJob(OpenJob { job, modules, ..open(1, vec![rows(Consistency::Asp)]) })
+    };
+    let refused = world.say(TOOL, brings(8, &[0; 5000]));
+    assert_eq!(fault(&refused).kind, FaultKind::TooLarge);
+    assert!(fault(&refused).text.contains(" + modules 5000 = "), "{}", fault(&refused).text);
+    world.say(TOOL, Message::OpenJob(OpenJob { job: 7, ..open(1, vec![rows(Consistency::Asp)]) }));
+    let without = world.lane.memory_bytes;
+    world.say(TOOL, brings(8, b"panics"));
+    assert_eq!(world.lane.memory_bytes, 2 * without + 6);
 }
 
 #[test]
@@ -329,7 +376,7 @@ fn arguments_that_are_staged_count_as_memory() {
     let mut spec = rows(Consistency::Bsp);
     (spec.element, spec.initializer, spec.storage) = (ElementType::F64, Initializer::Zero, Storage::Dense);
     spec.rule = PushRule::Add;
-    let config = crate::LaneConfig { memory_limit_bytes: 600, ..config() };
+    let config = LaneConfig { memory_limit_bytes: 600, ..config() };
     let mut world = World::with(config, open(2, vec![spec]));
     let put = || vec![FunctionCall::push(&Sent::Put, &[], &[0], &(0, long.clone(), 1.0)); 100];
     world.say(0, change(0, 0, 0, put()));

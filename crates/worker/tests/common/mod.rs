@@ -10,7 +10,7 @@ use matrix::{
 };
 use rpc::message::{
     Done, Fault, FaultKind, KeyList, Mark, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction,
-    Released, Run, Welcome,
+    Released, Run, TryFunction, Welcome,
 };
 use rpc::{Message, WireValues};
 use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Outcome, spread};
@@ -121,6 +121,7 @@ impl FakeLane {
             Message::Pull(pull) => self.held.push(pull),
             Message::PullFunction(pull) => out.push(self.pull_function(&pull)),
             Message::PushFunction(push) => out.extend(self.push_function(&push)),
+            Message::TryFunction(ask) => out.push(self.try_function(&ask)),
             Message::Tick(tick) => self.clock = self.clock.max(tick.clock),
             Message::Barrier(barrier) => {
                 assert!(barrier.clock <= self.clock || barrier.clock == 0, "a tick comes before");
@@ -177,6 +178,15 @@ impl FakeLane {
         match &self.failed {
             Some((failed, text)) if *failed == name => Some(function_fault(request, text.clone())),
             _ => (request != 0).then(|| self.done(request)),
+        }
+    }
+
+    fn try_function(&mut self, ask: &TryFunction) -> Message {
+        let TryFunction { request, clock, index, matrix, ref calls, .. } = *ask;
+        self.check_turn(Mark { clock, index });
+        match self.partitions[matrix as usize].try_function(&self.functions, calls) {
+            Ok(()) => self.done(request),
+            Err(error) => function_fault(request, error.to_string()),
         }
     }
 

@@ -10,9 +10,12 @@
 //! | [`pass`] | loss and gradient of a share at the point |
 //! | [`mod@train`] | the loop of a task |
 //! | [`svrg`] | the loop of SVRG |
+//! | [`admm`], [`residuals`] | the loop of ADMM; when its tasks agree |
 
+pub(super) mod admm;
 mod features;
 mod pass;
+mod residuals;
 mod survey;
 pub(super) mod svrg;
 mod train;

@@ -43,7 +43,7 @@ pub(super) struct Share<'a> {
     /// Local: scale x point.
     pub(super) weights: Vec<f64>,
     /// Local.
-    gradient: Vec<f64>,
+    pub(super) gradient: Vec<f64>,
     /// Shift and factor a feature, when columns are standardized.
     moments: Vec<(f64, f64)>,
     scratch: Scratch,
@@ -132,6 +132,18 @@ impl<'a> Share<'a> {
         self.pull(agent, row)?;
         self.weights.iter_mut().zip(&self.scales).for_each(|(weight, scale)| *weight *= scale);
         Ok(())
+    }
+
+    /// The local part of the point in `row`.
+    pub(super) fn pull_point(&mut self, agent: &mut dyn Agent, row: u32) -> Result<Vec<f64>, Error> {
+        self.pull(agent, row)?;
+        Ok(self.weights.clone())
+    }
+
+    /// Holds the weights that a local point stands for.
+    pub(super) fn hold(&mut self, point: &[f64]) {
+        self.weights.clear();
+        self.weights.extend(point.iter().zip(&self.scales).map(|(x, scale)| x * scale));
     }
 
     /// Adds local `values` to a row.
@@ -224,7 +236,7 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Reads the share at the point in `row`; pushes the gradient. Ends early when the coordinator says so, without a gradient.
+    /// As [`Self::read`] at the point in `row`; pushes the gradient, if there is one.
     pub(super) fn evaluate(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -232,6 +244,16 @@ impl<'a> Share<'a> {
         pass: u64,
     ) -> Result<Passed, Error> {
         self.pull_weights(task.agent, row)?;
+        let passed = self.read(task, pass)?;
+        if passed.flow == Flow::Continue && passed.loss_sum.is_finite() {
+            self.push(task.agent, GRADIENT, &self.gradient)?;
+        }
+        Ok(passed)
+    }
+
+    /// Reads the share at the weights that are held. Ends early when the coordinator says so; else `gradient` is that in the
+    /// point.
+    pub(super) fn read(&mut self, task: &mut TrainTask<'_, Model>, pass: u64) -> Result<Passed, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
         let parts = self.model.metric_parts();
@@ -247,9 +269,6 @@ impl<'a> Share<'a> {
         }
         // The point is z = w / d, so the gradient in it is d x that in w.
         self.gradient.iter_mut().zip(&self.scales).for_each(|(gradient, scale)| *gradient *= scale);
-        if passed.loss_sum.is_finite() {
-            self.push(task.agent, GRADIENT, &self.gradient)?;
-        }
         Ok(passed)
     }
 

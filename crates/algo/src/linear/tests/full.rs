@@ -16,7 +16,7 @@ const DIMENSIONS: usize = 6;
 const TOLERANCE: f64 = 2e-6;
 
 /// Records with all of six features of very different size; labels 0 and 1, or numbers.
-fn dense(seed: u64, count: usize, numbers: bool) -> Vec<Record> {
+pub(super) fn dense(seed: u64, count: usize, numbers: bool) -> Vec<Record> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut record = || {
         let entries: Vec<(u64, f32)> = (0..DIMENSIONS as u64)
@@ -35,13 +35,13 @@ fn dense(seed: u64, count: usize, numbers: bool) -> Vec<Record> {
 }
 
 /// In several tasks, of which one has nothing.
-fn tasks(records: &[Record]) -> Vec<Vec<Batch>> {
+pub(super) fn tasks(records: &[Record]) -> Vec<Vec<Batch>> {
     let third = records.len() / 3;
     vec![build(&records[..third], 7), Vec::new(), build(&records[third..], 11)]
 }
 
-/// Weights, then the intercept.
-fn solution(run: &Run) -> Vec<f64> {
+/// Weights, then the intercept, which the model has.
+pub(super) fn solution(run: &Run) -> Vec<f64> {
     let mut weights = f32s(&run.store, MatrixId(0));
     weights.extend(f32s(&run.store, MatrixId(1)));
     weights.into_iter().map(f64::from).collect()
@@ -171,6 +171,8 @@ fn the_bytes_are_the_same_for_any_number_of_partitions_and_in_every_run() {
         ("softmax", "optimizer=lbfgs l2=1 normalize=l2"),
         ("svm", "optimizer=gd loss=squared_hinge class_weights=balanced"),
         ("lr", "optimizer=svrg l2=1"),
+        ("lr", "optimizer=admm l1=0.8 l2=0.2"),
+        ("softmax", "optimizer=admm l2=1 normalize=l2"),
     ] {
         let bytes = |partition_count| {
             let data = [(1, 10), (2, 7), (3, 3)].map(|(seed, count)| clicks(seed, count, 20)).to_vec();
@@ -279,6 +281,7 @@ fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
     for (name, settings, expected) in [
         ("lr", "optimizer=lbfgs history=0", "[1, 1000]"),
         ("lr", "optimizer=owlqn", "give l1 > 0"),
+        ("lr", "optimizer=owlqn l1=1 history=101", "up to 100"),
         ("lr", "optimizer=lbfgs l1=1", "take owlqn"),
         ("lr", "optimizer=gd l1=1", "take owlqn"),
         ("lr", "optimizer=svrg l1=1", "take owlqn"),
@@ -289,6 +292,17 @@ fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
         ("lr", "optimizer=gd gradient=mean", "sum of losses"),
         ("lr", "optimizer=lbfgs max_iterations=0", "[1, 1000000]"),
         ("lr", "optimizer=lbfgs tolerance=-1", ">= 0"),
+        ("svm", "optimizer=admm", "squared_hinge"),
+        ("lr", "optimizer=admm epochs=3", "max_iterations"),
+        ("lr", "optimizer=admm clip=1", "another objective"),
+        ("lr", "optimizer=admm schedule=inverse_time", "step sizes"),
+        ("lr", "optimizer=admm rho=0", "> 0"),
+        ("lr", "optimizer=admm rho=-1", "> 0"),
+        ("lr", "optimizer=admm rho=NaN", "> 0"),
+        ("lr", "optimizer=admm rho=inf", "> 0"),
+        ("lr", "optimizer=admm local_iterations=0", "[1, 1000]"),
+        ("lr", "optimizer=admm adaptive_rho=often", "true"),
+        ("lr", "optimizer=admm l1=NaN", ">= 0"),
     ] {
         let error = job(name, settings).err().unwrap_or_else(|| panic!("{name} {settings} was taken"));
         assert!(error.to_string().contains(expected), "{error}");

@@ -85,6 +85,7 @@ pub(super) struct Run {
     /// Merged metrics, an epoch each.
     pub(super) training: Vec<Metrics>,
     pub(super) validation: Vec<Metrics>,
+    pub(super) notices: Vec<String>,
     pub(super) record_count: u64,
 }
 
@@ -190,8 +191,8 @@ impl Run {
             let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
             causes.into_iter().chain(others).collect::<Result<(), Error>>()
         })?;
-        let (training, validation, record_count) = hub.merged();
-        Ok(Self { store, model, training, validation, record_count })
+        let (training, validation, notices, record_count) = hub.merged();
+        Ok(Self { store, model, training, validation, notices, record_count })
     }
 
     /// Predictions and metrics of a store that has only the exported values.
@@ -240,7 +241,7 @@ impl<F: Fn(u32, u64) -> Flow + Sync> Coordinator for Hub<F> {
 }
 
 impl<F> Hub<F> {
-    fn merged(self) -> (Vec<Metrics>, Vec<Metrics>, u64) {
+    fn merged(self) -> (Vec<Metrics>, Vec<Metrics>, Vec<String>, u64) {
         let reports: Vec<_> = self.reports.into_inner().unwrap().into_values().collect();
         let merge = |parts: Vec<&MetricParts>| {
             let mut parts = parts.into_iter();
@@ -252,6 +253,8 @@ impl<F> Hub<F> {
         let training = epochs().filter_map(|tasks| merge(tasks.iter().map(|task| &task.training).collect()));
         let validation = epochs()
             .filter_map(|tasks| merge(tasks.iter().filter_map(|task| task.validation.as_ref()).collect()));
-        (training.collect(), validation.collect(), reports.iter().map(|report| report.record_count).sum())
+        let notices = reports.iter().filter_map(|report| report.notice.clone()).collect();
+        let record_count = reports.iter().map(|report| report.record_count).sum();
+        (training.collect(), validation.collect(), notices, record_count)
     }
 }

@@ -18,6 +18,8 @@ use crate::exit::Exit;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
+/// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
 
@@ -103,11 +105,25 @@ impl Servers {
         .map(drop)
     }
 
-    /// Frees the job on all lanes; whoever waits there is told `reason`.
+    /// Frees the job on all lanes that can be reached; whoever waits there is told `reason`. The error is that of the first
+    /// lane that could not be, or did not answer soon.
     pub fn close_job(&mut self, reason: &str) -> Result<(), Error> {
-        let job = self.layout.job;
-        self.ask_all(|_, request| Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() }))
-            .map(drop)
+        self.request += 1;
+        let (job, request) = (self.layout.job, self.request);
+        let close = Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() });
+        let send = |(lane, (sender, _)): (usize, &mut (Sender, Receiver))| {
+            sender.send(&close).map_err(Error::server(&self.layout.lanes[lane]))
+        };
+        let sent: Vec<Result<(), Error>> = self.lanes.iter_mut().enumerate().map(send).collect();
+        let deadline = Instant::now() + CLOSE_LIMIT;
+        let answers = sent.into_iter().enumerate().map(|(lane, sent)| {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let limited = self.lanes[lane].1.set_timeout(Some(rest));
+            sent.and_then(|()| limited.map_err(Error::server(&self.layout.lanes[lane])))
+                .and_then(|()| self.answer(lane))
+        });
+        let answers: Vec<Result<Message, Error>> = answers.collect();
+        answers.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
     /// Keeps a copy of all rows on the servers.

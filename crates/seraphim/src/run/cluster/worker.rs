@@ -167,7 +167,8 @@ impl Worker {
                 }
                 Ok(MemberEvent::Lost { reason }) => return End::Lost(reason),
                 Ok(MemberEvent::Anew) => return End::Anew,
-                Ok(MemberEvent::Said(_) | MemberEvent::Back) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(MemberEvent::Said(_) | MemberEvent::Forgotten { .. } | MemberEvent::Back)
+                | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return End::Stopped,
             }
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::door::Wish;
 use super::history::{What, Word};
-use super::world::{Event, World};
+use super::world::{Deed, Event, World};
 
 /// One job in so many fails by itself.
 const FAILS: u64 = 8;
@@ -25,6 +25,8 @@ pub(crate) struct Runner {
     expected: u64,
     heard: u64,
     fails: bool,
+    /// Its tasks are at work.
+    works: bool,
     /// Why it is to end.
     problem: Option<&'static str>,
     pub(crate) is_over: bool,
@@ -35,7 +37,9 @@ impl World {
         if self.master_stands_until > self.now {
             return self.schedule.put(self.master_stands_until, Event::Submit);
         }
-        let wish = Wish { servers: self.random.below(3) as u32, workers: self.random.below(3) as u32 };
+        let least = u64::from(self.deeds.is_some());
+        let mut some = || (least + self.random.below(3 - least)) as u32;
+        let wish = Wish { servers: some(), workers: some() };
         let job = self.door.submit(wish);
         self.submitted.extend(job);
         self.note(What::Submitted { job, servers: wish.servers, workers: wish.workers });
@@ -77,11 +81,15 @@ impl World {
         let JobStart { job, servers, workers, .. } = start;
         let ids = |members: &[rpc::message::Member]| members.iter().map(|member| member.id).collect();
         let (servers, workers): (Vec<u32>, Vec<u32>) = (ids(&servers), ids(&workers));
-        self.note(What::Started { job, servers, workers: workers.clone() });
+        self.note(What::Started { job, servers: servers.clone(), workers: workers.clone() });
         let left = if workers.is_empty() { 0 } else { self.random.below(self.scenario.asks + 1) };
         let fails = self.random.below(FAILS) == 0;
         let (asked, problem) = (BTreeMap::new(), None);
-        let runner = Runner { workers, left, asked, expected: 0, heard: 0, fails, problem, is_over: false };
+        let works = self.deeds.is_some();
+        let processes = |ids: &[u32]| ids.iter().map(|id| self.registered[id]).collect();
+        self.tell(Deed::Started { job, servers: processes(&servers), workers: processes(&workers) });
+        let (expected, heard, is_over) = (0, 0, false);
+        let runner = Runner { workers, left, asked, expected, heard, fails, works, problem, is_over };
         if self.runners.insert(job, runner).is_some() {
             self.history.seen.push(format!("job {job} was started twice"));
         }
@@ -128,10 +136,18 @@ impl World {
             runner.left -= 1;
             return self.ask_a_worker(job);
         }
-        if runner.heard >= runner.expected {
+        if runner.heard >= runner.expected && !runner.works {
             let result = if runner.fails { Err("it did not work".to_owned()) } else { Ok(Value::Null) };
             self.end_job(job, result);
         }
+    }
+
+    /// The tasks of a job have ended.
+    pub(crate) fn work_is_over(&mut self, job: JobId, is_well: bool) {
+        let Some(runner) = self.runners.get_mut(&job) else { return };
+        runner.works = false;
+        runner.fails |= !is_well;
+        self.schedule.put(self.now, Event::RunnerTime { job });
     }
 
     fn ask_a_worker(&mut self, job: JobId) {
@@ -160,6 +176,7 @@ impl World {
             runner.is_over = true;
         }
         self.note(What::Ended { job, is_well: result.is_ok() });
+        self.tell(Deed::Ended { job });
         let mut effects = Vec::new();
         self.door.runner_says(job, RunnerWord::Ended(result), &mut effects);
         self.master_did(effects, false);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::history::{Process, What, Word};
 use super::scenario::Seat;
-use super::world::{Event, Line, World};
+use super::world::{Deed, Event, Line, World};
 use crate::network::{Item, Pipe};
 
 /// First pause between two attempts to connect; doubled up to the longest.
@@ -56,6 +56,10 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    pub(crate) fn lives(&self) -> bool {
+        self.is_alive
+    }
+
     /// Whether it is a member, as far as it knows.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_alive && self.contact == Contact::Registered
@@ -316,6 +320,7 @@ impl World {
         let Some(process) = self.seated[seat] else { return };
         let until = self.now + self.pause();
         self.processes[process].stands_until = until;
+        self.tell(Deed::Stands { process, until });
         self.schedule.put(until, Event::ResumeMember { process });
     }
 
@@ -341,6 +346,7 @@ impl World {
     pub(crate) fn crash(&mut self, seat: usize) {
         let Some(process) = self.seated[seat].take() else { return };
         self.note(What::Crashed);
+        self.tell(Deed::Died { process });
         let member = &mut self.processes[process];
         member.is_alive = false;
         if let Some(line) = member.line.take() {
@@ -371,6 +377,7 @@ impl World {
     }
 
     fn end_process(&mut self, process: Process) {
+        self.tell(Deed::Died { process });
         let member = &mut self.processes[process];
         member.is_alive = false;
         if let Some(line) = member.line.take() {

@@ -9,17 +9,18 @@ mod history;
 mod jobs;
 mod member;
 mod scenario;
-mod world;
+pub(crate) mod world;
 
 use master::Broken;
 
-pub(crate) use history::Facts;
+pub(crate) use checker::check;
+pub(crate) use history::{Facts, Process};
 pub(crate) use scenario::Scenario;
 
 /// What is wrong with a run, and what it reached.
 pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
     let history = world::World::new(scenario.clone(), broken).run();
-    checker::check(scenario, &history)
+    check(scenario, &history)
 }
 
 /// All that happens under a seed, as text.

@@ -78,6 +78,7 @@ pub(crate) enum Event {
     },
     Submit,
     Cancel,
+    CancelAll,
     RunnerTime {
         job: JobId,
     },
@@ -86,6 +87,29 @@ pub(crate) enum Event {
     Quiet,
     LeaveAll,
     End,
+}
+
+/// What those have to know who simulate the processes besides their talk with the master.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    /// A job begins on servers and workers, and ends when [`World::work_is_over`] says so, or before.
+    Started {
+        job: JobId,
+        servers: Vec<Process>,
+        workers: Vec<Process>,
+    },
+    /// Its runner has ended.
+    Ended {
+        job: JobId,
+    },
+    /// The process is no more.
+    Died {
+        process: Process,
+    },
+    Stands {
+        process: Process,
+        until: u64,
+    },
 }
 
 /// A connection of a process to the master.
@@ -124,6 +148,9 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) living: Vec<Seen>,
     pub(crate) states: BTreeMap<JobId, JobState>,
+    /// None: nobody listens, and jobs have no more work than their runners.
+    pub(crate) deeds: Option<Vec<Deed>>,
+    count: u64,
     is_over: bool,
 }
 
@@ -148,6 +175,8 @@ impl World {
             history: History::default(),
             living: Vec::new(),
             states: BTreeMap::new(),
+            deeds: None,
+            count: 0,
             is_over: false,
             scenario,
         };
@@ -195,20 +224,27 @@ impl World {
 
     /// Runs until all have left.
     pub(crate) fn run(mut self) -> History {
-        let mut count = 0;
-        while let Some((time, event)) = self.schedule.next() {
-            self.now = time;
-            count += 1;
-            if count > EVENT_LIMIT {
-                self.history.seen.push(format!("after {count} events it is {time} us"));
-                break;
-            }
-            self.happens(event);
-            if self.is_over {
-                break;
-            }
-        }
+        while self.step() {}
         self.history
+    }
+
+    /// What happens next happens; false when it was the last.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((time, event)) = self.schedule.next() else { return false };
+        self.now = time;
+        self.count += 1;
+        if self.count > EVENT_LIMIT {
+            self.history.seen.push(format!("after {} events it is {time} us", self.count));
+            return false;
+        }
+        self.happens(event);
+        !self.is_over
+    }
+
+    pub(crate) fn tell(&mut self, deed: Deed) {
+        if let Some(deeds) = &mut self.deeds {
+            deeds.push(deed);
+        }
     }
 
     fn happens(&mut self, event: Event) {
@@ -232,9 +268,17 @@ impl World {
             Event::Answer { process, id, job } => self.answer(process, id, job),
             Event::Submit => self.submit(),
             Event::Cancel => self.cancel_any(),
+            Event::CancelAll if self.master_stands_until > self.now => {
+                self.schedule.put(self.master_stands_until, event);
+            }
+            Event::CancelAll => self.cancel_all(),
             Event::RunnerTime { job } => self.runner_time(job),
             Event::Calm => {
                 self.is_calm = true;
+                if self.deeds.is_some() {
+                    // Their work would go on when all that was said is to have come.
+                    self.schedule.put(self.now, Event::CancelAll);
+                }
                 let lease = self.scenario.settings.lease.as_micros() as u64;
                 let quiet = self.now + QUIET_AFTER + QUIET_AFTER_LEASES * lease;
                 self.schedule.put(quiet, Event::Quiet);

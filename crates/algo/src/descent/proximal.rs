@@ -1,0 +1,277 @@
+//! What a task minimizes by itself between two meetings of ADMM: `f(x) + rho / 2 |x - c|^2`, by L-BFGS on vectors of its own
+//! (Nocedal and Wright, algorithms 7.4, 3.5 and 3.6).
+//!
+//! The pairs that are kept are those of f alone, which does not change from meeting to meeting as rho and c do; the part of
+//! rho is known and added where it is needed. So what has been learned of the curvature of f stays, and a few steps a
+//! meeting are enough. f is convex, and rho > 0, so that every pair curves upwards.
+//!
+//! **Cost** for m pairs and d features: `2 m + 6` vectors of d doubles; a step 4 m d multiply-adds besides a reading of the
+//! records.
+
+use std::collections::VecDeque;
+
+use super::line_search::{Next, Wolfe};
+
+/// The slope has become this share of what it was at first: further steps are better made after the next meeting.
+const ENOUGH: f64 = 0.1;
+
+/// f at a point: without the part of rho.
+#[derive(Clone, Debug, PartialEq)]
+pub struct At {
+    /// The point.
+    pub x: Vec<f64>,
+    /// `f(x)`.
+    pub value: f64,
+    /// Its gradient.
+    pub gradient: Vec<f64>,
+}
+
+impl At {
+    /// `f(x) + rho / 2 |x - c|^2`.
+    fn total(&self, rho: f64, center: &[f64]) -> f64 {
+        let square: f64 = self.x.iter().zip(center).map(|(x, c)| (x - c) * (x - c)).sum();
+        self.value + 0.5 * rho * square
+    }
+
+    /// The gradient of that.
+    fn total_gradient(&self, rho: f64, center: &[f64]) -> Vec<f64> {
+        let terms = self.gradient.iter().zip(self.x.iter().zip(center));
+        terms.map(|(g, (x, c))| g + rho * (x - c)).collect()
+    }
+}
+
+/// A step s and the change y of the gradient of f over it, with their products.
+#[derive(Clone, Debug)]
+struct Pair {
+    s: Vec<f64>,
+    y: Vec<f64>,
+    ss: f64,
+    sy: f64,
+    yy: f64,
+}
+
+/// The solver, with what it remembers from one call to the next.
+#[derive(Clone, Debug)]
+pub struct Proximal {
+    history: usize,
+    pairs: VecDeque<Pair>,
+}
+
+impl Proximal {
+    /// Remembers `history` pairs.
+    pub fn new(history: usize) -> Self {
+        Self { history, pairs: VecDeque::new() }
+    }
+
+    /// Goes from `at` up to `limit` steps down, and leaves the last point there. `f` gives value and gradient, or none when it was
+    /// told to stop; then the answer is false, and `at` is the point before.
+    ///
+    /// # Panics
+    /// When point, gradient and `center` have different lengths, or rho is not positive.
+    pub fn minimize<E>(
+        &mut self,
+        at: &mut At,
+        (rho, center): (f64, &[f64]),
+        limit: u64,
+        mut f: impl FnMut(&[f64]) -> Result<Option<(f64, Vec<f64>)>, E>,
+    ) -> Result<bool, E> {
+        assert!(at.x.len() == center.len() && at.x.len() == at.gradient.len(), "one value a column");
+        assert!(rho > 0.0, "rho is {rho}");
+        let mut enough = None;
+        for _ in 0..limit {
+            let gradient = at.total_gradient(rho, center);
+            let size = dot(&gradient, &gradient).sqrt();
+            if size <= *enough.get_or_insert(ENOUGH * size) {
+                break;
+            }
+            let direction = self.direction(&gradient, rho);
+            let first = if self.pairs.is_empty() { 1.0 / size.max(1.0) } else { 1.0 };
+            let (value, slope) = (at.total(rho, center), dot(&gradient, &direction));
+            if slope.abs() <= f64::EPSILON * value.abs() {
+                // What a step promises is lost in rounding.
+                break;
+            }
+            let search = Wolfe::new(value, slope, first);
+            let Some(mut search) = search else {
+                self.pairs.clear();
+                continue;
+            };
+            let next = loop {
+                let t = search.length();
+                let x: Vec<f64> = at.x.iter().zip(&direction).map(|(x, p)| x + t * p).collect();
+                let Some((value, gradient)) = f(&x)? else { return Ok(false) };
+                let tried = At { x, value, gradient };
+                let slope = dot(&tried.total_gradient(rho, center), &direction);
+                match search.observe(tried.total(rho, center), slope) {
+                    Next::Accept => break Some(tried),
+                    Next::Try(_) => {}
+                    Next::Fail(_) => break None,
+                }
+            };
+            match next {
+                Some(next) => {
+                    self.remember(at, &next);
+                    *at = next;
+                }
+                None if self.pairs.is_empty() => break,
+                None => self.pairs.clear(),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Keeps what the gradients of f at two points say of its curvature.
+    pub fn remember(&mut self, from: &At, to: &At) {
+        let s: Vec<f64> = to.x.iter().zip(&from.x).map(|(to, from)| to - from).collect();
+        let y: Vec<f64> = to.gradient.iter().zip(&from.gradient).map(|(to, from)| to - from).collect();
+        let (ss, sy, yy) = (dot(&s, &s), dot(&s, &y), dot(&y, &y));
+        // Below 0 is rounding.
+        if ss > 0.0 && sy >= 0.0 && yy.is_finite() {
+            if self.pairs.len() == self.history {
+                self.pairs.pop_front();
+            }
+            self.pairs.push_back(Pair { s, y, ss, sy, yy });
+        }
+    }
+
+    /// `- H gradient`, the pairs being `(s, y + rho s)`.
+    fn direction(&self, gradient: &[f64], rho: f64) -> Vec<f64> {
+        let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let curvature = |pair: &Pair| pair.sy + rho * pair.ss;
+        let mut alphas = Vec::with_capacity(self.pairs.len());
+        for pair in self.pairs.iter().rev() {
+            let alpha = dot(&pair.s, &q) / curvature(pair);
+            for (q, (s, y)) in q.iter_mut().zip(pair.s.iter().zip(&pair.y)) {
+                *q -= alpha * (y + rho * s);
+            }
+            alphas.push(alpha);
+        }
+        if let Some(last) = self.pairs.back() {
+            let gamma = curvature(last) / (last.yy + rho * (2.0 * last.sy + rho * last.ss));
+            for q in &mut q {
+                *q *= gamma;
+            }
+        }
+        for (pair, alpha) in self.pairs.iter().zip(alphas.iter().rev()) {
+            let beta = (dot(&pair.y, &q) + rho * dot(&pair.s, &q)) / curvature(pair);
+            q.iter_mut().zip(&pair.s).for_each(|(q, s)| *q += (alpha - beta) * s);
+        }
+        q
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the minimum of a quadratic whose curvatures go from 1 to 40.
+    const TOLERANCE: f64 = 1e-6;
+    const LEN: usize = 40;
+
+    /// `sum of (j + 1) (x_j - b_j)^2 / 2`
+    fn bowl(x: &[f64]) -> (f64, Vec<f64>) {
+        let part = |j: usize| x[j] - ((j * 37) % 11) as f64;
+        let value = (0..x.len()).map(|j| 0.5 * (j + 1) as f64 * part(j) * part(j)).sum();
+        (value, (0..x.len()).map(|j| (j + 1) as f64 * part(j)).collect())
+    }
+
+    fn at(x: Vec<f64>) -> At {
+        let (value, gradient) = bowl(&x);
+        At { x, value, gradient }
+    }
+
+    /// Calls until all is near the minimum, `((j + 1) b_j + rho c_j) / (j + 1 + rho)`; readings.
+    fn descend(solver: &mut Proximal, point: &mut At, rho: f64, center: &[f64]) -> u32 {
+        let is_near = |point: &At| {
+            point.x.iter().enumerate().all(|(j, x)| {
+                let (a, b) = ((j + 1) as f64, ((j * 37) % 11) as f64);
+                (x - (a * b + rho * center[j]) / (a + rho)).abs() < TOLERANCE
+            })
+        };
+        let mut readings = 0;
+        let mut read = |x: &[f64]| {
+            readings += 1;
+            Ok::<_, ()>(Some(bowl(x)))
+        };
+        for _ in 0..200 {
+            if is_near(point) {
+                return readings;
+            }
+            assert_eq!(solver.minimize(point, (rho, center), 5, &mut read), Ok(true));
+        }
+        panic!("{point:?} after {readings} readings");
+    }
+
+    #[test]
+    fn it_comes_to_the_minimum_with_any_pull_to_the_center() {
+        for (history, rho) in [(1, 0.01), (5, 1.0), (20, 300.0)] {
+            let mut point = at(vec![0.0; LEN]);
+            descend(&mut Proximal::new(history), &mut point, rho, &[3.0; LEN]);
+        }
+    }
+
+    #[test]
+    fn directions_fulfil_the_secant_equation_for_any_rho() {
+        let mut solver = Proximal::new(3);
+        let mut point = at(vec![0.0; LEN]);
+        assert_eq!(
+            solver.minimize(&mut point, (0.1, &[3.0; LEN]), 4, |x| Ok::<_, ()>(Some(bowl(x)))),
+            Ok(true)
+        );
+        let last = solver.pairs.back().unwrap().clone();
+        for rho in [0.1, 2.0, 50.0] {
+            let change: Vec<f64> = last.y.iter().zip(&last.s).map(|(y, s)| y + rho * s).collect();
+            for (found, s) in solver.direction(&change, rho).iter().zip(&last.s) {
+                assert!((found + s).abs() < TOLERANCE, "rho {rho}: {found}, {s}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_learned_of_the_curvature_serves_another_rho_and_center() {
+        let mut solver = Proximal::new(LEN);
+        let mut point = at(vec![0.0; LEN]);
+        descend(&mut solver, &mut point, 0.1, &[3.0; LEN]);
+        let mut again = point.clone();
+        let known = descend(&mut solver, &mut point, 5.0, &[-2.0; LEN]);
+        let new = descend(&mut Proximal::new(LEN), &mut again, 5.0, &[-2.0; LEN]);
+        assert!(3 * known < 2 * new, "{known} readings with old pairs, {new} without");
+    }
+
+    #[test]
+    fn a_call_makes_few_steps_and_keeps_the_point_when_told_to_stop() {
+        let mut solver = Proximal::new(5);
+        let mut point = at(vec![0.0; LEN]);
+        let mut readings = 0;
+        let mut counted = |x: &[f64]| {
+            readings += 1;
+            Ok::<_, ()>(Some(bowl(x)))
+        };
+        assert_eq!(solver.minimize(&mut point, (1.0, &[0.0; LEN]), 2, &mut counted), Ok(true));
+        assert!(readings < 10, "two steps: {readings}");
+        let before = point.clone();
+        assert_eq!(solver.minimize(&mut point, (1.0, &[0.0; LEN]), 2, |_| Ok::<_, ()>(None)), Ok(false));
+        assert_eq!(point, before);
+        assert_eq!(solver.minimize(&mut point, (1.0, &[0.0; LEN]), 2, |_| Err("gone")), Err("gone"));
+    }
+
+    #[test]
+    fn slopes_that_lie_end_it_at_the_best_point() {
+        let mut point = at(vec![0.0; LEN]);
+        let start = point.value;
+        let lie = |x: &[f64]| {
+            let (value, gradient) = bowl(x);
+            Ok::<_, ()>(Some((value, gradient.into_iter().map(|g| -g).collect())))
+        };
+        assert_eq!(Proximal::new(5).minimize(&mut point, (1e-3, &[0.0; LEN]), 20, lie), Ok(true));
+        assert!(point.value <= start, "{} {start}", point.value);
+        // Where nothing slopes there is nothing to do.
+        let mut flat = At { x: vec![1.0; 3], value: 0.0, gradient: vec![0.0; 3] };
+        let never = |_: &[f64]| -> Result<Option<(f64, Vec<f64>)>, ()> { panic!("read") };
+        assert_eq!(Proximal::new(5).minimize(&mut flat, (1.0, &[1.0; 3]), 20, never), Ok(true));
+    }
+}

@@ -1,0 +1,95 @@
+//! How far the tasks of ADMM are from agreeing (Boyd et al. 2011, section 3.3.1), and what follows for rho (3.4.1).
+//!
+//! Rho follows the residuals as shares of what they are residuals of, which does not hang on the scale of the problem (Wohlberg,
+//! "ADMM penalty parameter selection by residual balancing", 2017, section 4): on a9a by four tasks a rho of 0.003, 0.1 and 1 then
+//! come to the same place in 60 iterations, where the residuals themselves leave the first far behind.
+
+/// One residual must be this many times the other before rho changes (mu of eq. 3.13, there 10).
+const IMBALANCE: f64 = 3.0;
+/// The factor by which rho then changes (tau).
+const CHANGE: f64 = 2.0;
+
+/// Squares of norms, of one task or summed over tasks: `|x - z|^2`, the primal residual; `|rho (z - z before)|^2`, the dual
+/// one; `|x|^2`, `|z|^2`, `|rho u|^2`; and how many values they are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Residuals(pub(super) [f64; 6]);
+
+impl Residuals {
+    /// Of a task, all of one length.
+    pub(super) fn new(x: &[f64], z: &[f64], before: &[f64], u: &[f64], rho: f64) -> Self {
+        let square = |a: &[f64]| a.iter().map(|a| a * a).sum::<f64>();
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+        let scale = rho * rho;
+        Self([
+            distance(x, z),
+            scale * distance(z, before),
+            square(x),
+            square(z),
+            scale * square(u),
+            z.len() as f64,
+        ])
+    }
+
+    /// The largest norms of both residuals that are small enough. Absolute and relative tolerance are the root of `tolerance`: the
+    /// objective is off by about the square of what the point is.
+    fn limits(&self, tolerance: f64) -> (f64, f64) {
+        let [_, _, x, z, u, count] = self.0;
+        let (root, count) = (tolerance.sqrt(), count.sqrt());
+        (root * (count + x.max(z).sqrt()), root * (count + u.sqrt()))
+    }
+
+    /// Both residuals are small enough. Nothing has converged before there are values.
+    pub(super) fn are_below(&self, tolerance: f64) -> bool {
+        let (primal, dual) = self.limits(tolerance);
+        self.0[5] > 0.0 && self.0[0].sqrt() <= primal && self.0[1].sqrt() <= dual
+    }
+
+    /// What rho is to be multiplied with.
+    pub(super) fn factor(&self) -> f64 {
+        // Each times what the other is divided by.
+        let [primal, dual, x, z, u, _] = self.0.map(f64::sqrt);
+        let (primal, dual) = (primal * u, dual * x.max(z));
+        if primal > IMBALANCE * dual {
+            CHANGE
+        } else if dual > IMBALANCE * primal {
+            1.0 / CHANGE
+        } else {
+            1.0
+        }
+    }
+
+    /// For the user, when `max_iterations` has ended it.
+    pub(super) fn notice(&self, tolerance: f64, rho: f64) -> String {
+        let (primal, dual) = self.limits(tolerance);
+        format!(
+            "max_iterations ended it before the tasks agreed to tolerance={tolerance}: primal residual {:.3e}, wanted \
+             {primal:.3e}; dual {:.3e}, wanted {dual:.3e}; rho is {rho}. Raise max_iterations",
+            self.0[0].sqrt(),
+            self.0[1].sqrt()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn norms_are_those_of_the_paper() {
+        let (x, z, before, u) = ([1.0, 5.0], [1.0, 2.0], [-1.0, 2.0], [0.5, -0.5]);
+        let found = Residuals::new(&x, &z, &before, &u, 4.0);
+        assert_eq!(found, Residuals([9.0, 64.0, 26.0, 5.0, 8.0, 2.0]));
+        // sqrt(2) + sqrt(26), sqrt(2) + sqrt(8), both times the root of the tolerance.
+        assert!(!found.are_below(3.5) && found.are_below(3.6), "8 is below 1.9 x 4.24");
+        assert!(!Residuals::default().are_below(1.0), "of nothing nothing is known");
+    }
+
+    #[test]
+    fn rho_goes_towards_the_larger_share() {
+        let of = |primal: f64, dual: f64| Residuals([primal, dual, 100.0, 90.0, 4.0, 1.0]).factor();
+        // Shares: primal / 10, dual / 2.
+        assert_eq!(of(1.0, 0.01), 1.0, "0.1 and 0.05: less than 3 times");
+        assert_eq!(of(1.0, 0.0025), 2.0, "0.1 and 0.025");
+        assert_eq!(of(1.0, 0.64), 0.5, "0.1 and 0.4");
+    }
+}

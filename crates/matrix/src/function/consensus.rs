@@ -1,0 +1,53 @@
+//! The push function of consensus ADMM (Boyd, Parikh, Chu, Peleato, Eckstein, "Distributed optimization and statistical
+//! learning via the alternating direction method of multipliers", 2011, sections 7.1.1 and 7.2).
+//!
+//! Tasks that have a column hold their own value x of it and a scaled dual u. The consensus z is what
+//! `l1 d |z| + 0.5 l2 (d z)^2 + sum over them of rho / 2 (x + u - z)^2` is smallest at, d the scale of the column as in
+//! [`crate::function::quasi_newton`].
+
+use crate::element::Element;
+use crate::function::quasi_newton::{Penalty, check_penalty, penalized};
+use crate::function::view::with_block;
+use crate::function::{Block, Count, FunctionFault, PushFunction, Shape, check_real};
+
+/// Reads s, n, d: the sum of `x + u`, how many tasks have the column, its scale; `into[0] = z`. A column that no task has, and
+/// that has no penalty either, becomes 0. The argument: penalty, rho.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsensusStep;
+
+impl PushFunction for ConsensusStep {
+    type Argument = (Penalty, f64);
+
+    fn name(&self) -> &'static str {
+        "consensus_step"
+    }
+
+    fn reads(&self) -> Count {
+        Count::Exactly(3)
+    }
+
+    fn writes(&self) -> Count {
+        Count::Exactly(1)
+    }
+
+    fn check(&self, (penalty, rho): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {
+        check_penalty(penalty, shape)?;
+        check_real("rho", *rho, |rho| rho > 0.0, "a finite number > 0")
+    }
+
+    fn change(&self, &(penalty, rho): &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault> {
+        with_block!(block, block => {
+            let inside = penalized(&penalty, block.start, block.len());
+            let (s, n, d) = (block.from[0], block.from[1], block.from[2]);
+            for (i, out) in block.into[0].iter_mut().enumerate() {
+                let (pull, d) = (rho * s[i].to_f64(), d[i].to_f64());
+                let (l1, l2) = if i < inside { (penalty.0 * d, penalty.1 * d * d) } else { (0.0, 0.0) };
+                let curvature = rho * n[i].to_f64() + l2;
+                let beyond = pull.abs() - l1;
+                let z = if beyond > 0.0 && curvature > 0.0 { pull.signum() * beyond / curvature } else { 0.0 };
+                *out = Element::from_f64(z);
+            }
+        });
+        Ok(())
+    }
+}

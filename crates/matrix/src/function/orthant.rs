@@ -1,0 +1,139 @@
+//! What OWL-QN asks of its vectors, in one visit: the products of the columns that may move.
+//!
+//! A column at 0 whose slopes hold it there (v = 0) stays there in the next step. Of its y a direction should know nothing:
+//! as s is 0 in it, `y = H s` then holds among the other columns with their own part of the Hessian, and the recursion on these
+//! is that of the smooth problem on them (Byrd, Chin, Nocedal, Oztoprak, "A family of second-order methods for convex
+//! l1-regularized optimization", 2016, which takes the second derivatives of such a subspace). Over all columns, the y of those
+//! that are held spoil the scale and make steps short.
+//!
+//! The rows and the penalty are those of [`crate::function::quasi_newton`]. Which columns may move changes from step to step,
+//! so all products of pairs are made anew.
+
+use crate::element::Element;
+use crate::function::quasi_newton::{HISTORY_ROWS, Made, Penalty, check_pairs, make, penalized};
+use crate::function::reduce::with_values;
+use crate::function::sum::RangeSum;
+use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
+
+/// Numbers in the answer of [`OrthantProducts`] before those of the pairs.
+pub const ORTHANT_SCALARS: usize = 4;
+
+/// Reads z, g, d, z0, g0, h rows of S, h of Y. With the pair `z - z0`, `g - g0` behind the others there are k = h + 1. The answer:
+/// `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` of the new pair, `v . v`; then, over the columns that may move, k rows of `S_i . Y_j`, k rows of
+/// `Y_i . Y_j` for j <= i only, the k `S_i . v`, the k `Y_i . v`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrthantProducts;
+
+impl OrthantProducts {
+    /// Numbers in the answer for k pairs, the new one included.
+    pub fn count(k: usize) -> usize {
+        ORTHANT_SCALARS + k * k + k * (k + 1) / 2 + 2 * k
+    }
+
+    /// The number of pairs in a call of `rows` rows, the new one included.
+    fn pairs(rows: usize) -> usize {
+        rows.saturating_sub(HISTORY_ROWS) / 2 + 1
+    }
+
+    fn read_typed<E: Element>(penalty: Penalty, start: u64, rows: &[&[E]]) -> Vec<RangeSum> {
+        let k = Self::pairs(rows.len());
+        let mut made = Made::default();
+        let mut steps = vec![Vec::new(); k];
+        let mut changes = vec![Vec::new(); k];
+        let places = places(k);
+        RangeSum::many(Self::count(k), start, rows[0].len(), |i, range, out| {
+            if i == 0 {
+                let first = start + range.start as u64;
+                let parts: [&[E]; HISTORY_ROWS] = std::array::from_fn(|k| &rows[k][range.clone()]);
+                make(&mut made, penalty, penalized(&penalty, first, range.len()), parts);
+                let moves: Vec<bool> =
+                    parts[0].iter().zip(&made.v).map(|(z, v)| z.to_f64() != 0.0 || *v != 0.0).collect();
+                for pair in 0..k - 1 {
+                    keep(&mut steps[pair], &moves, &rows[HISTORY_ROWS + pair][range.clone()]);
+                    keep(&mut changes[pair], &moves, &rows[HISTORY_ROWS + k - 1 + pair][range.clone()]);
+                }
+                keep(&mut steps[k - 1], &moves, &made.s);
+                keep(&mut changes[k - 1], &moves, &made.y);
+            }
+            let Made { s, v, v0, weight, .. } = &made;
+            match i {
+                0 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = penalty.0 * w.abs()),
+                1 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = 0.5 * penalty.1 * w * w),
+                2 => multiply(v0, s, out),
+                3 => multiply(v, v, out),
+                _ => match places[i - ORTHANT_SCALARS] {
+                    Place::StepChange(a, b) => multiply(&steps[a], &changes[b], out),
+                    Place::ChangeChange(a, b) => multiply(&changes[a], &changes[b], out),
+                    Place::Step(a) => multiply(&steps[a], v, out),
+                    Place::Change(a) => multiply(&changes[a], v, out),
+                },
+            }
+        })
+    }
+}
+
+/// A product of the answer, in the numbers of its pairs.
+#[derive(Clone, Copy)]
+enum Place {
+    StepChange(usize, usize),
+    ChangeChange(usize, usize),
+    Step(usize),
+    Change(usize),
+}
+
+/// What stands where behind the scalars.
+fn places(k: usize) -> Vec<Place> {
+    let all = (0..k).flat_map(|a| (0..k).map(move |b| Place::StepChange(a, b)));
+    let lower = (0..k).flat_map(|a| (0..=a).map(move |b| Place::ChangeChange(a, b)));
+    all.chain(lower).chain((0..k).map(Place::Step)).chain((0..k).map(Place::Change)).collect()
+}
+
+/// `row` where it moves, else 0.
+fn keep<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
+    kept.clear();
+    kept.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));
+}
+
+fn multiply(x: &[f64], y: &[f64], out: &mut [f64]) {
+    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+        *out = x * y;
+    }
+}
+
+impl PullFunction for OrthantProducts {
+    type Argument = Penalty;
+    type Part = Vec<RangeSum>;
+    type Answer = Vec<f64>;
+
+    fn name(&self) -> &'static str {
+        "orthant_products"
+    }
+
+    fn reads(&self) -> Count {
+        Count::AtLeast(HISTORY_ROWS)
+    }
+
+    fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
+        check_pairs(penalty, shape)
+    }
+
+    fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
+        let start = columns.range().start;
+        Ok(with_values!(columns.row(0), row => {
+            let mut rows = vec![row];
+            for i in 1..columns.row_count() {
+                rows.push(columns.typed(i)?);
+            }
+            Self::read_typed(*penalty, start, &rows)
+        }))
+    }
+
+    fn merge(
+        &self,
+        _penalty: &Penalty,
+        shape: &Shape,
+        parts: Vec<Vec<RangeSum>>,
+    ) -> Result<Vec<f64>, FunctionFault> {
+        RangeSum::totals(Self::count(Self::pairs(shape.from)), parts)
+    }
+}
