@@ -139,7 +139,7 @@ impl Accepting {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -150,28 +150,38 @@ mod tests {
     fn a_socket_takes_connections_as_soon_as_its_file_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let is_over = AtomicBool::new(false);
+        let (begun, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let is_at = |count: &AtomicUsize, round| count.load(Ordering::Acquire) > round;
         std::thread::scope(|scope| {
             let eager = scope.spawn(|| {
-                let mut count = 0;
-                while !is_over.load(Ordering::Relaxed) {
-                    match UnixStream::connect(&path) {
-                        Ok(_) => count += 1,
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(error) => return Err(error),
+                for round in 0..SOCKETS {
+                    while !is_at(&begun, round) {
+                        std::hint::spin_loop();
                     }
+                    loop {
+                        match UnixStream::connect(&path) {
+                            Ok(_) => break,
+                            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                            Err(error) => return Err(error),
+                        }
+                    }
+                    met.store(round + 1, Ordering::Release);
                 }
-                Ok(count)
+                Ok(())
             });
             let address = Address::Unix(path.clone());
-            for _ in 0..SOCKETS {
+            for round in 0..SOCKETS {
+                begun.store(round + 1, Ordering::Release);
                 let listener = Listener::bind(&address).unwrap();
-                // The file goes before the socket: whoever sees the one may use the other.
+                while !is_at(&met, round) && !eager.is_finished() {
+                    std::thread::yield_now();
+                }
                 drop(listener);
+                if eager.is_finished() {
+                    break;
+                }
             }
-            is_over.store(true, Ordering::Relaxed);
-            let count: usize = eager.join().unwrap().unwrap();
-            assert!(count > 0, "nobody has connected");
+            eager.join().unwrap().unwrap();
         });
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     }
