@@ -228,22 +228,48 @@ pub(super) fn run() -> Result<Value> {
         })
     };
     let mut figures = serde_json::Map::new();
-    dense(&servers, &mut raw_bytes, &mut figures)?;
-    sparse(&servers, &mut raw_bytes, &mut figures)?;
+    dense(&servers, &mut raw_bytes, Over::Tcp, &mut figures)?;
+    sparse(&servers, &mut raw_bytes, Over::Tcp, &mut figures)?;
     small(&servers, &mut raw_bytes, &mut figures)?;
-    steps(&servers, &mut raw_bytes, ("bsp_step", 10, false), &mut figures)?;
-    steps(&servers, &mut raw_bytes, ("bsp_step_socket", 20, true), &mut figures)?;
+    steps(&servers, &mut raw_bytes, ("bsp_step", 10, Over::Tcp), &mut figures)?;
+    steps(&servers, &mut raw_bytes, ("bsp_step_socket", 20, Over::Socket), &mut figures)?;
+    let mut near = serde_json::Map::new();
+    dense(&servers, &mut raw_bytes, Over::Socket, &mut near)?;
+    sparse(&servers, &mut raw_bytes, Over::Socket, &mut near)?;
+    for name in ["cpu_s_per_gb", "sparse_pull_ms", "sparse_push_ms"] {
+        figures.insert(format!("{name}_socket"), near[name].clone());
+    }
     Ok(Value::Object(figures))
+}
+
+/// How the servers are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    /// Their Unix sockets, as agents of the same machine do by themselves.
+    Socket,
+}
+
+impl Over {
+    fn reach(self, layout: &mut JobLayout, servers: &[Other]) {
+        if self == Over::Socket {
+            for (lane, server) in layout.lanes.iter_mut().zip(servers) {
+                lane.addresses.extend(server.socket.clone());
+            }
+        }
+    }
 }
 
 type Figures = serde_json::Map<String, Value>;
 type Raw<'a> = dyn FnMut(usize) -> Result<f64> + 'a;
 
 /// 1M contiguous values at one server.
-fn dense(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+fn dense(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figures) -> Result<()> {
     let one = &servers[..1];
     let matrices = vec![spec("dense", Storage::Dense, 1, DENSE_LEN, Axis::Column)];
-    let mut agent = RemoteAgent::new(open_job(1, one, matrices, 1)?, 0, Vec::new())?;
+    let mut layout = open_job(1, one, matrices, 1)?;
+    over.reach(&mut layout, one);
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
     let part = Part::Columns { row: 0, keys: Keys::Range(0, DENSE_LEN) };
     let first = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
     let mut out = vec![0.0f32; DENSE_LEN as usize];
@@ -291,12 +317,14 @@ pub(super) fn close(job: u32, servers: &[Other]) -> Result<()> {
 }
 
 /// 1M sorted random keys of a sparse matrix on two servers.
-fn sparse(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<()> {
+fn sparse(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figures) -> Result<()> {
     let matrices = vec![
         spec("unused", Storage::Dense, 1, PARTITIONS.into(), Axis::Column),
         spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row),
     ];
-    let mut agent = RemoteAgent::new(open_job(2, servers, matrices.clone(), 1)?, 0, Vec::new())?;
+    let mut layout = open_job(2, servers, matrices.clone(), 1)?;
+    over.reach(&mut layout, servers);
+    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
     let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_mins(1) });
     for spec in matrices {
         store.create(spec)?;
@@ -402,7 +430,7 @@ fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
 fn steps(
     servers: &[Other],
     raw: &mut Raw<'_>,
-    (name, first_job, by_socket): (&str, u32, bool),
+    (name, first_job, over): (&str, u32, Over),
     figures: &mut Figures,
 ) -> Result<()> {
     let one = &servers[..1];
@@ -413,9 +441,7 @@ fn steps(
     for round in 0..5u32 {
         let job = first_job + round;
         let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
-        if by_socket {
-            layout.lanes[0].addresses.extend(one[0].socket.clone());
-        }
+        over.reach(&mut layout, one);
         let trunks = Trunks::default();
         let seconds = timed(|| {
             std::thread::scope(|scope| {

@@ -21,7 +21,17 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     for name in ["dense_pull", "dense_push", "pull_p50", "pull_p99", "bsp_step", "bsp_step_socket"] {
         figures.insert(name, beside(name)?);
     }
-    for name in ["cpu_s_per_gb", "sparse_pull_ms", "sparse_push_ms", "bytes_again", "small_pushes_per_s"] {
+    for name in ["bytes_again", "small_pushes_per_s"] {
+        figures.insert(name, Figure::ours(number(name)?));
+    }
+    for name in [
+        "cpu_s_per_gb",
+        "cpu_s_per_gb_socket",
+        "sparse_pull_ms",
+        "sparse_pull_ms_socket",
+        "sparse_push_ms",
+        "sparse_push_ms_socket",
+    ] {
         figures.insert(name, Figure::ours(number(name)?));
     }
     let bound = number("sparse_bound_ms")?;

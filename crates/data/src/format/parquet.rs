@@ -10,6 +10,7 @@
 //! null or a NaN among the features is a missing value: no entry. What can be read on its own, and so goes to a task
 //! whole, is a row group.
 
+mod checked;
 mod column;
 mod fault;
 mod guard;

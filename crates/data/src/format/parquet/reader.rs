@@ -9,6 +9,7 @@ use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 
+use super::checked::CheckedPages;
 use super::column::{AnyColumn, Texts};
 use super::fault::{Fault, finite};
 use super::guard::guarded;
@@ -153,8 +154,9 @@ fn damaged(file: &FilePlan, reason: &ParquetError) -> Error {
 fn pages(input: &Input, file: &FilePlan, unit: usize, number: usize) -> Result<Box<dyn PageReader>, Error> {
     let source = Arc::new(open_file(input)?);
     let group = file.metadata.row_group(unit);
+    let descriptor = file.metadata.file_metadata().schema_descr().column(number);
     guarded(|| SerializedPageReader::new(source, group.column(number), group.num_rows() as usize, None))
-        .map(|pages| Box::new(pages) as _)
+        .map(|pages| Box::new(CheckedPages::new(pages, &descriptor)) as _)
         .map_err(|reason| damaged(file, &reason))
 }
 
