@@ -251,6 +251,13 @@ enum Over {
 }
 
 impl Over {
+    /// The agent of the one task of a job.
+    fn agent(self, job: u32, servers: &[Other], matrices: Vec<MatrixSpec>) -> Result<RemoteAgent> {
+        let mut layout = open_job(job, servers, matrices, 1)?;
+        self.reach(&mut layout, servers);
+        Ok(RemoteAgent::new(layout, 0, Vec::new())?)
+    }
+
     fn reach(self, layout: &mut JobLayout, servers: &[Other]) {
         if self == Over::Socket {
             for (lane, server) in layout.lanes.iter_mut().zip(servers) {
@@ -267,9 +274,7 @@ type Raw<'a> = dyn FnMut(usize) -> Result<f64> + 'a;
 fn dense(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figures) -> Result<()> {
     let one = &servers[..1];
     let matrices = vec![spec("dense", Storage::Dense, 1, DENSE_LEN, Axis::Column)];
-    let mut layout = open_job(1, one, matrices, 1)?;
-    over.reach(&mut layout, one);
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
+    let mut agent = over.agent(1, one, matrices)?;
     let part = Part::Columns { row: 0, keys: Keys::Range(0, DENSE_LEN) };
     let first = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
     let mut out = vec![0.0f32; DENSE_LEN as usize];
@@ -322,9 +327,7 @@ fn sparse(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figure
         spec("unused", Storage::Dense, 1, PARTITIONS.into(), Axis::Column),
         spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row),
     ];
-    let mut layout = open_job(2, servers, matrices.clone(), 1)?;
-    over.reach(&mut layout, servers);
-    let mut agent = RemoteAgent::new(layout, 0, Vec::new())?;
+    let mut agent = over.agent(2, servers, matrices.clone())?;
     let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_mins(1) });
     for spec in matrices {
         store.create(spec)?;
