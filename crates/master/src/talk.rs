@@ -4,6 +4,7 @@ use control::JobState;
 use rpc::kept::Arrival;
 use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
 use rpc::service::{ConnectionId, Effect};
+use rpc::trace::log_control;
 use serde_json::Value;
 
 use crate::broken::Broken;
@@ -34,6 +35,7 @@ impl MasterState {
             return;
         }
         let control = living.kept.say(body);
+        log_control("said to a member", id, control.request, &control.body);
         out.extend(living.connection.map(|to| say(to, control.request, control.body)));
     }
 
@@ -53,6 +55,9 @@ impl MasterState {
         let arrival = living.kept.hear(request);
         if living.kept.owes_confirmation() {
             out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
+        }
+        if arrival == Arrival::New {
+            tracing::debug!(member = worker, request, job, kind = "FromTask", "heard of a member");
         }
         match arrival {
             Arrival::Repeat if self.settings.lacks(Broken::RepeatsTaken) => {

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::kept::Kept;
 use crate::message::{Control, ControlBody, MemberKind, Message};
 use crate::stop::Stop;
+use crate::trace::log_control;
 use crate::transport::{Address, Sender};
 
 /// Most messages that are kept until the master confirms them; whoever says more waits.
@@ -132,6 +133,7 @@ impl Membership {
         }
         if !link.is_over {
             let control = link.kept.say(body);
+            log_control("said to the master", link.id, control.request, &control.body);
             link.send(control);
         }
     }

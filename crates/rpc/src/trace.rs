@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::message::{Message, RequestId};
+use crate::message::{ControlBody, Message, RequestId};
 
 /// A request that took longer at either end, waits for other tasks included, is logged at level info.
 pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
@@ -45,6 +45,18 @@ impl RequestIdentity {
         };
         Some(Self { kind: message.kind_name(), job, task, request, clock, index })
     }
+}
+
+/// Logs, at level debug, what a member and the master say to each other once and in order; `number` is that of the message in
+/// its direction. With the member it is the identity by which the lines of both ends can be joined.
+pub fn log_control(message: &'static str, member: u32, number: RequestId, body: &ControlBody) {
+    let (kind, job) = match body {
+        ControlBody::ToTask { job, .. } => ("ToTask", Some(*job)),
+        ControlBody::FromTask { job, .. } => ("FromTask", Some(*job)),
+        ControlBody::Gone { .. } => ("Gone", None),
+        _ => return,
+    };
+    tracing::debug!(member, request = number, job, kind, "{message}");
 }
 
 /// Logs at `$level` with the fields of an identity, then fields of one's own.

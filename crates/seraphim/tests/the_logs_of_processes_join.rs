@@ -31,9 +31,19 @@ fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> BTreeSet<
         .collect()
 }
 
-fn run(folder: &Folder, level: &str, pause_ms: &str) -> (Vec<Value>, Vec<Value>, Vec<Value>) {
+/// What each process of a job has logged.
+struct Logs {
+    worker: Vec<Value>,
+    /// Of the worker that pauses.
+    other: Vec<Value>,
+    server: Vec<Value>,
+    master: Vec<Value>,
+}
+
+fn run(folder: &Folder, level: &str, pause_ms: &str) -> Logs {
     let data = folder.write("train.libsvm", clicks(2000, 1));
-    let mut cluster = Cluster::start_with(1, 2, |kind, number| {
+    let of_master = ["--log", level, "--log-format", "json"];
+    let mut cluster = Cluster::start_all(1, 2, &of_master, |kind, number| {
         let pause = if kind == "worker" && number == 1 { pause_ms } else { "0" };
         let flags = ["--log", level, "--log-format", "json", "--pause-ms", pause];
         flags[..if kind == "worker" { 6 } else { 4 }].iter().map(ToString::to_string).collect()
@@ -44,13 +54,14 @@ fn run(folder: &Folder, level: &str, pause_ms: &str) -> (Vec<Value>, Vec<Value>,
     let job = [&fixed[..], &["--set", "epochs=1", "--set", "batch_size=500"]].concat();
     let (code, _, error) = cluster.submit(&job).end();
     assert_eq!(code, Some(0), "{error}");
-    let slow = log(cluster.workers.remove(1));
-    (log(cluster.workers.remove(0)), slow, log(cluster.servers.remove(0)))
+    let other = log(cluster.workers.remove(1));
+    let (worker, server) = (log(cluster.workers.remove(0)), log(cluster.servers.remove(0)));
+    Logs { worker, other, server, master: log(cluster.master) }
 }
 
 #[test]
 fn every_request_has_one_identity_in_the_logs_of_worker_and_server() {
-    let (worker, other, server) = run(&Folder::new(), "debug", "0");
+    let Logs { worker, other, server, master } = run(&Folder::new(), "debug", "0");
     let asked = ["job", "task", "request", "lane"];
     let named = ["job", "task", "clock", "index", "lane"];
     for (kind, fields) in [("Pull", &asked[..]), ("Barrier", &asked), ("Leave", &asked), ("Push", &named)] {
@@ -61,11 +72,23 @@ fn every_request_has_one_identity_in_the_logs_of_worker_and_server() {
     }
     let answered = lines(&worker, "answer came", "Pulled", &asked);
     assert_eq!(answered, lines(&worker, "request sent", "Pull", &asked), "each pull has its answer");
+    let control = ["member", "request", "job"];
+    for (said, heard, kind) in [
+        ("said to the master", "heard of a member", "FromTask"),
+        ("said to a member", "heard of the master", "ToTask"),
+    ] {
+        let of_members = if kind == "FromTask" { said } else { heard };
+        let mut members = lines(&worker, of_members, kind, &control);
+        members.extend(lines(&other, of_members, kind, &control));
+        let of_master = if kind == "FromTask" { heard } else { said };
+        assert!(!members.is_empty(), "{kind}");
+        assert_eq!(members, lines(&master, of_master, kind, &control), "{kind}");
+    }
 }
 
 #[test]
 fn a_slow_request_is_logged_at_both_ends() {
-    let (worker, _, server) = run(&Folder::new(), "info", PAUSE_MS);
+    let Logs { worker, server, .. } = run(&Folder::new(), "info", PAUSE_MS);
     let identity = ["job", "task", "request", "lane"];
     let waited = lines(&worker, "answered slowly", "Pulled", &identity);
     let held = lines(&server, "request was held for other tasks", "Pull", &identity);

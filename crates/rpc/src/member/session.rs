@@ -9,6 +9,7 @@ use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
 use crate::error::Error;
 use crate::kept::{Arrival, Kept};
 use crate::message::{Control, ControlBody, Fault, FaultKind, Message};
+use crate::trace::log_control;
 use crate::transport::Receiver;
 
 /// Shortest limit of an attempt to connect.
@@ -191,6 +192,7 @@ impl Session {
         drop(link);
         match arrival {
             Arrival::New => {
+                log_control("heard of the master", self.id, number, &body);
                 // Nobody may listen any more.
                 let _ = self.events.send(MemberEvent::Said(body));
                 Ok(())

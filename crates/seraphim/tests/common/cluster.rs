@@ -117,7 +117,17 @@ impl Cluster {
         workers: usize,
         flags: impl Fn(&str, usize) -> Vec<String>,
     ) -> Self {
-        let mut master = Process::start(&["master", "--listen", "127.0.0.1:0"]);
+        Self::start_all(servers, workers, &[], flags)
+    }
+
+    /// The same with flags of the master.
+    pub(crate) fn start_all(
+        servers: usize,
+        workers: usize,
+        of_master: &[&str],
+        flags: impl Fn(&str, usize) -> Vec<String>,
+    ) -> Self {
+        let mut master = Process::start(&[&["master", "--listen", "127.0.0.1:0"][..], of_master].concat());
         let line = master.wait_for("master is ready");
         let at = line.find("127.0.0.1:").unwrap_or_else(|| panic!("no address in {line}"));
         let address: String =
