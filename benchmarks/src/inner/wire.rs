@@ -228,6 +228,12 @@ pub(super) fn run() -> Result<Value> {
         })
     };
     let mut figures = serde_json::Map::new();
+    let cpu = peer.cpu_s()? + cpu_s("self")?;
+    for _ in 0..2 * CPU_ROUNDS {
+        raw_bytes(DENSE_LEN as usize * 4)?;
+    }
+    let cpu = peer.cpu_s()? + cpu_s("self")? - cpu;
+    figures.insert("raw_cpu_s_per_gb".into(), json!(cpu / dense_gigabytes()));
     dense(&servers, &mut raw_bytes, Over::Tcp, &mut figures)?;
     sparse(&servers, &mut raw_bytes, Over::Tcp, &mut figures)?;
     small(&servers, &mut raw_bytes, &mut figures)?;
@@ -270,6 +276,11 @@ impl Over {
 type Figures = serde_json::Map<String, Value>;
 type Raw<'a> = dyn FnMut(usize) -> Result<f64> + 'a;
 
+/// What travels while processor time is measured.
+fn dense_gigabytes() -> f64 {
+    (2 * CPU_ROUNDS) as f64 * DENSE_LEN as f64 * 4.0 / 1e9
+}
+
 /// 1M contiguous values at one server.
 fn dense(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figures) -> Result<()> {
     let one = &servers[..1];
@@ -305,10 +316,9 @@ fn dense(servers: &[Other], raw: &mut Raw<'_>, over: Over, figures: &mut Figures
     }
     agent.pull(DENSE, first, ValuesMut::F32(&mut [0.0]))?;
     let cpu = one[0].cpu_s()? + cpu_s("self")? - cpu;
-    let gigabytes = (2 * CPU_ROUNDS) as f64 * DENSE_LEN as f64 * 4.0 / 1e9;
     figures.insert("dense_pull".into(), json!([median(pulls), median(raws.clone()), median(pull_ratios)]));
     figures.insert("dense_push".into(), json!([median(pushes), median(raws), median(push_ratios)]));
-    figures.insert("cpu_s_per_gb".into(), json!(cpu / gigabytes));
+    figures.insert("cpu_s_per_gb".into(), json!(cpu / dense_gigabytes()));
     drop(agent);
     close(1, one)
 }

@@ -27,6 +27,7 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     for name in [
         "cpu_s_per_gb",
         "cpu_s_per_gb_socket",
+        "raw_cpu_s_per_gb",
         "sparse_pull_ms",
         "sparse_pull_ms_socket",
         "sparse_push_ms",
