@@ -10,7 +10,7 @@
 //! so all products of pairs are made anew.
 
 use crate::element::Element;
-use crate::function::quasi_newton::{HISTORY_ROWS, Made, Penalty, check_pairs, make, penalized};
+use crate::function::quasi_newton::{HISTORY_ROWS, Made, Penalty, check_pairs, make, penalized, products};
 use crate::function::reduce::with_values;
 use crate::function::sum::RangeSum;
 use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
@@ -59,13 +59,13 @@ impl OrthantProducts {
             match i {
                 0 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = penalty.0 * w.abs()),
                 1 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = 0.5 * penalty.1 * w * w),
-                2 => multiply(v0, s, out),
-                3 => multiply(v, v, out),
+                2 => products(v0, s, out),
+                3 => products(v, v, out),
                 _ => match places[i - ORTHANT_SCALARS] {
-                    Place::StepChange(a, b) => multiply(&steps[a], &changes[b], out),
-                    Place::ChangeChange(a, b) => multiply(&changes[a], &changes[b], out),
-                    Place::Step(a) => multiply(&steps[a], v, out),
-                    Place::Change(a) => multiply(&changes[a], v, out),
+                    Place::StepChange(a, b) => products(&steps[a], &changes[b], out),
+                    Place::ChangeChange(a, b) => products(&changes[a], &changes[b], out),
+                    Place::Step(a) => products(&steps[a], v, out),
+                    Place::Change(a) => products(&changes[a], v, out),
                 },
             }
         })
@@ -94,12 +94,6 @@ fn keep<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
     kept.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));
 }
 
-fn multiply(x: &[f64], y: &[f64], out: &mut [f64]) {
-    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
-        *out = x * y;
-    }
-}
-
 impl PullFunction for OrthantProducts {
     type Argument = Penalty;
     type Part = Vec<RangeSum>;
@@ -119,13 +113,7 @@ impl PullFunction for OrthantProducts {
 
     fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
         let start = columns.range().start;
-        Ok(with_values!(columns.row(0), row => {
-            let mut rows = vec![row];
-            for i in 1..columns.row_count() {
-                rows.push(columns.typed(i)?);
-            }
-            Self::read_typed(*penalty, start, &rows)
-        }))
+        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.all_like(row)?)))
     }
 
     fn merge(

@@ -170,13 +170,7 @@ impl PullFunction for History {
 
     fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
         let start = columns.range().start;
-        Ok(with_values!(columns.row(0), row => {
-            let mut rows = vec![row];
-            for i in 1..columns.row_count() {
-                rows.push(columns.typed(i)?);
-            }
-            Self::read_typed(*penalty, start, &rows)
-        }))
+        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.all_like(row)?)))
     }
 
     fn merge(
@@ -191,7 +185,7 @@ impl PullFunction for History {
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn products<E: Element>(x: &[E], y: &[f64], out: &mut [f64]) {
+pub(crate) fn products<E: Element>(x: &[E], y: &[f64], out: &mut [f64]) {
     for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
         *out = x.to_f64() * y;
     }

@@ -56,6 +56,12 @@ impl<'a> Columns<'a> {
         let row = self.row(i);
         E::slice(row).ok_or_else(|| wrong_type(row.element_type(), E::TYPE))
     }
+
+    /// All rows of the call, of the type of its first.
+    pub(crate) fn all_like<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
+        let rest = (1..self.row_count()).map(|i| self.typed(i));
+        std::iter::once(Ok(first)).chain(rest).collect()
+    }
 }
 
 /// A block of columns of the rows that a push function reads and writes. The runner chooses the blocks, so that a
