@@ -5,19 +5,18 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
-use common::cluster::{Cluster, Process};
+use common::cluster::{Cluster, PATIENCE, Process};
 use common::{Folder, clicks};
 use serde_json::Value;
 
 /// Pause of the slow worker before a batch: longer than what is called slow.
 const PAUSE_MS: &str = "1300";
 
-/// What a process has logged as JSON, by fields.
-fn log(mut process: Process) -> Vec<Value> {
-    process.kill();
-    let (_, _, text) = process.end();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+/// What a process has logged as JSON so far, by fields.
+fn log(process: &mut Process) -> Vec<Value> {
+    let lines = process.so_far().iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.map(|line| line["fields"].clone()).collect()
 }
 
@@ -31,7 +30,7 @@ fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> BTreeSet<
         .collect()
 }
 
-/// What each process of a job has logged.
+/// What each process of a job has logged so far.
 struct Logs {
     worker: Vec<Value>,
     /// Of the worker that pauses.
@@ -40,10 +39,51 @@ struct Logs {
     master: Vec<Value>,
 }
 
-fn run(folder: &Folder, level: &str, pause_ms: &str) -> Logs {
+impl Logs {
+    fn of(cluster: &mut Cluster) -> Self {
+        let [worker, other] = &mut cluster.workers[..] else { panic!("two workers") };
+        Self {
+            worker: log(worker),
+            other: log(other),
+            server: log(&mut cluster.servers[0]),
+            master: log(&mut cluster.master),
+        }
+    }
+
+    /// The same of both workers.
+    fn of_workers(&self, message: &str, kind: &str, fields: &[&str]) -> BTreeSet<Vec<u64>> {
+        &lines(&self.worker, message, kind, fields) | &lines(&self.other, message, kind, fields)
+    }
+
+    /// Pairs of what one end has logged and what the other end should have, with a name.
+    fn both_ends(&self) -> Vec<(&'static str, BTreeSet<Vec<u64>>, BTreeSet<Vec<u64>>)> {
+        let asked = ["job", "task", "request", "lane"];
+        let named = ["job", "task", "clock", "index", "lane"];
+        let control = ["member", "request", "job"];
+        let (sent, came) = ("request sent", "request came");
+        let requests = [("Pull", &asked[..]), ("Barrier", &asked), ("Leave", &asked), ("Push", &named)];
+        let mut both: Vec<_> = requests
+            .into_iter()
+            .map(|(kind, by)| (kind, self.of_workers(sent, kind, by), lines(&self.server, came, kind, by)))
+            .collect();
+        let pulls = self.of_workers(sent, "Pull", &asked);
+        both.push(("Pulled", pulls, self.of_workers("answer came", "Pulled", &asked)));
+        for (kind, of_members, of_master) in [
+            ("FromTask", "said to the master", "heard of a member"),
+            ("ToTask", "heard of the master", "said to a member"),
+        ] {
+            let members = self.of_workers(of_members, kind, &control);
+            both.push((kind, members, lines(&self.master, of_master, kind, &control)));
+        }
+        both
+    }
+}
+
+/// Runs a job of two workers to its end; its cluster still lives, for what was said last may yet be on its way.
+fn run(folder: &Folder, level: &str, pause_ms: &str) -> Cluster {
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let of_master = ["--log", level, "--log-format", "json"];
-    let mut cluster = Cluster::start_all(1, 2, &of_master, |kind, number| {
+    let cluster = Cluster::start_all(1, 2, &of_master, |kind, number| {
         let pause = if kind == "worker" && number == 1 { pause_ms } else { "0" };
         let flags = ["--log", level, "--log-format", "json", "--pause-ms", pause];
         flags[..if kind == "worker" { 6 } else { 4 }].iter().map(ToString::to_string).collect()
@@ -54,47 +94,45 @@ fn run(folder: &Folder, level: &str, pause_ms: &str) -> Logs {
     let job = [&fixed[..], &["--set", "epochs=1", "--set", "batch_size=500"]].concat();
     let (code, _, error) = cluster.submit(&job).end();
     assert_eq!(code, Some(0), "{error}");
-    let other = log(cluster.workers.remove(1));
-    let (worker, server) = (log(cluster.workers.remove(0)), log(cluster.servers.remove(0)));
-    Logs { worker, other, server, master: log(cluster.master) }
+    cluster
+}
+
+/// Reads the logs until they are as wanted, or patience ends.
+fn settled(cluster: &mut Cluster, wanted: impl Fn(&Logs) -> bool) -> Logs {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let logs = Logs::of(cluster);
+        if wanted(&logs) || Instant::now() > deadline {
+            return logs;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
 fn every_request_has_one_identity_in_the_logs_of_worker_and_server() {
-    let Logs { worker, other, server, master } = run(&Folder::new(), "debug", "0");
-    let asked = ["job", "task", "request", "lane"];
-    let named = ["job", "task", "clock", "index", "lane"];
-    for (kind, fields) in [("Pull", &asked[..]), ("Barrier", &asked), ("Leave", &asked), ("Push", &named)] {
-        let mut sent = lines(&worker, "request sent", kind, fields);
-        assert!(!sent.is_empty(), "{kind}");
-        sent.extend(lines(&other, "request sent", kind, fields));
-        assert_eq!(sent, lines(&server, "request came", kind, fields), "{kind}");
-    }
-    let answered = lines(&worker, "answer came", "Pulled", &asked);
-    assert_eq!(answered, lines(&worker, "request sent", "Pull", &asked), "each pull has its answer");
-    let control = ["member", "request", "job"];
-    for (said, heard, kind) in [
-        ("said to the master", "heard of a member", "FromTask"),
-        ("said to a member", "heard of the master", "ToTask"),
-    ] {
-        let of_members = if kind == "FromTask" { said } else { heard };
-        let mut members = lines(&worker, of_members, kind, &control);
-        members.extend(lines(&other, of_members, kind, &control));
-        let of_master = if kind == "FromTask" { heard } else { said };
-        assert!(!members.is_empty(), "{kind}");
-        assert_eq!(members, lines(&master, of_master, kind, &control), "{kind}");
+    let mut cluster = run(&Folder::new(), "debug", "0");
+    let logs = settled(&mut cluster, |logs| logs.both_ends().iter().all(|(_, one, other)| one == other));
+    for (kind, one, other) in logs.both_ends() {
+        assert!(!one.is_empty(), "{kind}");
+        assert_eq!(one, other, "{kind}");
     }
 }
 
 #[test]
 fn a_slow_request_is_logged_at_both_ends() {
-    let Logs { worker, server, .. } = run(&Folder::new(), "info", PAUSE_MS);
     let identity = ["job", "task", "request", "lane"];
-    let waited = lines(&worker, "answered slowly", "Pulled", &identity);
-    let held = lines(&server, "request was held for other tasks", "Pull", &identity);
+    let waited = |logs: &Logs| lines(&logs.worker, "answered slowly", "Pulled", &identity);
+    let held = |logs: &Logs| lines(&logs.server, "request was held for other tasks", "Pull", &identity);
+    let mut cluster = run(&Folder::new(), "info", PAUSE_MS);
+    let logs = settled(&mut cluster, |logs| {
+        let waited = waited(logs);
+        !waited.is_empty() && waited.is_subset(&held(logs))
+    });
+    let (waited, held, worker) = (waited(&logs), held(&logs), &logs.worker);
     assert!(!waited.is_empty(), "the fast worker waits for the slow one: {worker:?}");
     assert!(waited.is_subset(&held), "{waited:?} was held: {held:?}");
     let line = worker.iter().find(|line| line["message"] == "answered slowly").expect("it is there");
     assert!(line["held_ms"].as_u64() >= Some(1000) && line["took_ms"].as_u64() >= Some(1000), "{line}");
-    assert!(lines(&worker, "request sent", "Pull", &identity).is_empty(), "at info nothing else of requests");
+    assert!(lines(worker, "request sent", "Pull", &identity).is_empty(), "at info nothing else of requests");
 }

@@ -54,6 +54,12 @@ impl Process {
         }
     }
 
+    /// All that it has said so far; does not wait.
+    pub(crate) fn so_far(&mut self) -> &[String] {
+        self.said.extend(self.lines.try_iter());
+        &self.said
+    }
+
     /// Its first line on standard output.
     pub(crate) fn first_line(&mut self) -> String {
         let out = self.child.stdout.take().expect("it is piped, and nobody has read it");
