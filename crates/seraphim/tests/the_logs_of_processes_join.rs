@@ -14,6 +14,9 @@ use serde_json::Value;
 /// Pause of the slow worker before a batch: longer than what is called slow.
 const PAUSE_MS: &str = "1300";
 
+/// Lines of a log, as lists of some of their fields.
+type Lines = BTreeSet<Vec<u64>>;
+
 /// What a process has logged as JSON so far, by fields.
 fn log(process: &mut Process) -> Vec<Value> {
     let lines = process.so_far().iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -21,7 +24,7 @@ fn log(process: &mut Process) -> Vec<Value> {
 }
 
 /// The lines of a message, as lists of some fields.
-fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> BTreeSet<Vec<u64>> {
+fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> Lines {
     let wanted = log.iter().filter(|line| line["message"] == message && line["kind"] == kind);
     wanted
         .map(|line| {
@@ -51,12 +54,12 @@ impl Logs {
     }
 
     /// The same of both workers.
-    fn of_workers(&self, message: &str, kind: &str, fields: &[&str]) -> BTreeSet<Vec<u64>> {
+    fn of_workers(&self, message: &str, kind: &str, fields: &[&str]) -> Lines {
         &lines(&self.worker, message, kind, fields) | &lines(&self.other, message, kind, fields)
     }
 
     /// Pairs of what one end has logged and what the other end should have, with a name.
-    fn both_ends(&self) -> Vec<(&'static str, BTreeSet<Vec<u64>>, BTreeSet<Vec<u64>>)> {
+    fn both_ends(&self) -> Vec<(&'static str, Lines, Lines)> {
         let asked = ["job", "task", "request", "lane"];
         let named = ["job", "task", "clock", "index", "lane"];
         let control = ["member", "request", "job"];
