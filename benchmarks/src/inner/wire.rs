@@ -439,6 +439,24 @@ fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
     close(3, one)
 }
 
+/// The seconds of a task's steps, from when all tasks are connected.
+fn small_steps(agent: RemoteAgent, start: &std::sync::Barrier) -> Result<f64> {
+    let upcoming = Upcoming::default();
+    let mut agent = AheadAgent::new(agent, upcoming.clone());
+    let mut step = || -> Result<()> {
+        // As a worker does it: the pull of the next step goes out with the tick of this one.
+        upcoming.set(&[0], &[0]);
+        agent.pull(MatrixId(0), Part::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?;
+        Ok(agent.tick()?)
+    };
+    let connected = step();
+    start.wait();
+    connected?;
+    let seconds = timed(|| (0..STEPS).try_for_each(|_| step()))?;
+    agent.finish()?;
+    Ok(seconds)
+}
+
 /// BSP steps of four tasks that touch next to nothing.
 fn steps(
     servers: &[Other],
@@ -455,32 +473,20 @@ fn steps(
         let job = first_job + round;
         let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
         over.reach(&mut layout, one);
-        let trunks = Trunks::default();
-        let seconds = timed(|| {
-            std::thread::scope(|scope| {
-                let tasks: Vec<_> = (0..STEP_TASKS)
-                    .map(|task| {
-                        let (layout, trunks) = (layout.clone(), trunks.clone());
-                        scope.spawn(move || -> Result<()> {
-                            // As a worker does it: the pull of the next step goes out with the tick of this one.
-                            let upcoming = Upcoming::default();
-                            let agent = RemoteAgent::new(layout, task, Vec::new())?.with_trunks(trunks);
-                            let mut agent = AheadAgent::new(agent, upcoming.clone());
-                            for _ in 0..STEPS {
-                                upcoming.set(&[0], &[0]);
-                                let part = Part::Rows(Keys::Sorted(&[0]));
-                                agent.pull(MatrixId(0), part, ValuesMut::F32(&mut [0.0]))?;
-                                agent.tick()?;
-                            }
-                            Ok(agent.finish()?)
-                        })
-                    })
-                    .collect();
-                for task in tasks {
-                    task.join().expect("a task does not panic")?;
-                }
-                Ok(())
-            })
+        let (trunks, start) = (Trunks::default(), std::sync::Barrier::new(STEP_TASKS as usize));
+        let seconds = std::thread::scope(|scope| {
+            let tasks: Vec<_> = (0..STEP_TASKS)
+                .map(|task| {
+                    let agent = RemoteAgent::new(layout.clone(), task, Vec::new());
+                    let (trunks, start) = (trunks.clone(), &start);
+                    scope.spawn(move || small_steps(agent?.with_trunks(trunks), start))
+                })
+                .collect();
+            let mut slowest = 0.0f64;
+            for task in tasks {
+                slowest = slowest.max(task.join().expect("a task does not panic")?);
+            }
+            anyhow::Ok(slowest)
         })?;
         let mut round_pings = Vec::new();
         for _ in 0..STEPS {
