@@ -152,6 +152,24 @@ impl OwnedValues {
         }
     }
 
+    /// None yet, and room for `len`.
+    pub fn with_capacity(element: ElementType, len: usize) -> Self {
+        match element {
+            ElementType::F32 => OwnedValues::F32(Vec::with_capacity(len)),
+            ElementType::F64 => OwnedValues::F64(Vec::with_capacity(len)),
+            ElementType::I64 => OwnedValues::I64(Vec::with_capacity(len)),
+        }
+    }
+
+    /// Puts zeros behind the elements, or takes the last away, until there are `len`.
+    pub fn resize(&mut self, len: usize) {
+        match self {
+            OwnedValues::F32(values) => values.resize(len, 0.0),
+            OwnedValues::F64(values) => values.resize(len, 0.0),
+            OwnedValues::I64(values) => values.resize(len, 0),
+        }
+    }
+
     /// The elements of a range, to be written.
     pub fn part_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
         match self {
@@ -223,6 +241,8 @@ pub trait Element: sealed::Sealed + Copy + Debug + PartialEq + PartialOrd + Send
     fn slice(values: Values<'_>) -> Option<&[Self]>;
     /// The slice, when it is of this type.
     fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]>;
+    /// The vector, when it is of this type.
+    fn vec_mut(values: &mut OwnedValues) -> Option<&mut Vec<Self>>;
     /// Wraps a vector of this type.
     fn owned(values: Vec<Self>) -> OwnedValues;
 }
@@ -285,6 +305,10 @@ macro_rules! float {
 
             fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]> {
                 if let ValuesMut::$variant(values) = values { Some(values) } else { None }
+            }
+
+            fn vec_mut(values: &mut OwnedValues) -> Option<&mut Vec<Self>> {
+                if let OwnedValues::$variant(values) = values { Some(values) } else { None }
             }
 
             fn owned(values: Vec<Self>) -> OwnedValues {
@@ -350,6 +374,10 @@ impl Element for i64 {
 
     fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]> {
         if let ValuesMut::I64(values) = values { Some(values) } else { None }
+    }
+
+    fn vec_mut(values: &mut OwnedValues) -> Option<&mut Vec<Self>> {
+        if let OwnedValues::I64(values) = values { Some(values) } else { None }
     }
 
     fn owned(values: Vec<Self>) -> OwnedValues {

@@ -2,7 +2,7 @@
 //! by the owner with [`crate::clock`].
 
 use crate::clock::Clock;
-use crate::element::{ElementType, Values, ValuesMut};
+use crate::element::{ElementType, OwnedValues, Values};
 use crate::error::Error;
 use crate::export::{Exported, Import, export_tables};
 use crate::matrix::new_partition;
@@ -82,13 +82,14 @@ impl HeldMatrix {
         with_held!(&self.any, held => &held.spec)
     }
 
-    /// Reads `run` into `out` (keys x columns) as of `clock`: under BSP, what is stamped below it is merged first.
+    /// Puts the values of `run` (keys x columns) behind those of `out`, as of `clock`: under BSP, what is stamped below it is
+    /// merged first.
     pub fn pull(
         &mut self,
         run: KeyRun<'_>,
         found: &mut Found,
         clock: Clock,
-        out: ValuesMut<'_>,
+        out: &mut OwnedValues,
     ) -> Result<(), Error> {
         with_held!(&mut self.any, held => held.pull(run, found, clock, out))
     }
@@ -228,12 +229,12 @@ impl<E: Ruled> Held<E> {
         run: KeyRun<'_>,
         found: &mut Found,
         clock: Clock,
-        out: ValuesMut<'_>,
+        out: &mut OwnedValues,
     ) -> Result<(), Error> {
-        let (expected, actual, count) = (E::TYPE, out.element_type(), out.len());
+        let (expected, actual) = (E::TYPE, out.element_type());
         let merges = self.spec.consistency.stages_pushes();
-        self.check_run(&run, found, count)?;
-        let Some(out) = E::slice_mut(out) else {
+        self.check_run(&run, found, run.keys.len() * self.spec.columns_of_table())?;
+        let Some(out) = E::vec_mut(out) else {
             return Err(Error::ElementType { matrix: self.spec.name.clone(), expected, actual });
         };
         let partition = self.partition(&run);
@@ -241,7 +242,7 @@ impl<E: Ruled> Held<E> {
             partition.merge_below(clock);
         }
         partition.check()?;
-        partition.pull(&mut found.run(&run), out);
+        partition.pull_behind(&mut found.run(&run), out);
         Ok(())
     }
 

@@ -115,6 +115,16 @@ impl<E: Ruled> Partition<E> {
         }
     }
 
+    /// Reads all of a run that stands in the caller's order behind what `out` has.
+    pub(crate) fn pull_behind(&self, run: &mut Run<'_>, out: &mut Vec<E>) {
+        if self.tables[run.table as usize].append_together(run.keys, out) {
+            return;
+        }
+        let start = out.len();
+        out.resize(start + run.keys.len() * self.columns, E::ZERO);
+        self.pull(run, &mut out[start..]);
+    }
+
     /// Merges a push at once.
     pub(crate) fn apply(&mut self, run: Run<'_>, clock: Clock, values: &[E]) {
         self.forget_stale(&mut *run.generation, run.positions);

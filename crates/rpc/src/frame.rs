@@ -10,6 +10,9 @@ use crate::wire::WireValues;
 #[cfg(not(target_endian = "little"))]
 compile_error!("frames are little-endian and their sections are written as they lie in memory");
 
+/// A section that is read grows by so many bytes at a time: they are in the cache when the bytes that come overwrite them.
+const GROWTH_BYTES: usize = 128 << 10;
+
 /// A frame that was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
@@ -32,27 +35,49 @@ impl Frame {
     /// With room for all sections, padded; the lengths are those of a checked header.
     pub(crate) fn with_room(header: Header) -> Self {
         let meta_len = header.meta_len as usize;
-        let values_len = header.values_len as usize;
-        let values = WireValues::with_room(header.value_type, values_len);
         Self {
             header,
             meta: vec![0; meta_len + padding(meta_len)],
-            keys: vec![0; header.keys_len as usize],
-            values,
+            keys: Vec::with_capacity(header.keys_len as usize),
+            values: WireValues::with_room(header.value_type, header.values_len as usize),
         }
     }
 
-    /// The section in which byte `at` of the padded body lies, from that byte on. Empty at the end.
-    pub(crate) fn body_from(&mut self, at: usize) -> &mut [u8] {
+    /// Bytes of the section in which byte `at` of the padded body lies, from that byte on; 0 at the end.
+    pub(crate) fn left_from(&self, at: usize) -> usize {
         let keys_at = self.meta.len();
-        let values_at = keys_at + self.keys.len() * 8;
+        let values_at = keys_at + self.header.keys_len as usize * 8;
+        let end = if at < keys_at {
+            keys_at
+        } else if at < values_at {
+            values_at
+        } else {
+            let values_len = self.header.value_type.section_bytes(u64::from(self.header.values_len)) as usize;
+            values_at + values_len + padding(values_len)
+        };
+        end - at
+    }
+
+    /// The section in which byte `at` of the padded body lies, from that byte on, or the beginning of that. Empty at the end.
+    /// All before it has been filled.
+    pub(crate) fn body_from(&mut self, at: usize) -> &mut [u8] {
+        let count = self.left_from(at).min(GROWTH_BYTES);
+        let keys_at = self.meta.len();
+        let values_at = keys_at + self.header.keys_len as usize * 8;
         if at < keys_at {
-            return &mut self.meta[at..];
+            return &mut self.meta[at..at + count];
         }
         if at < values_at {
-            return &mut cast_slice_mut(&mut self.keys)[at - keys_at..];
+            let start = at - keys_at;
+            let end = start + count;
+            if self.keys.len() * 8 < end {
+                self.keys.resize(end.div_ceil(8), 0);
+            }
+            return &mut cast_slice_mut(&mut self.keys)[start..end];
         }
-        &mut self.values.bytes_mut()[at - values_at..]
+        let start = at - values_at;
+        self.values.grow(start + count);
+        &mut self.values.bytes_mut()[start..start + count]
     }
 
     /// All bytes are there and summed up to `sum`: checks it and takes the padding off.

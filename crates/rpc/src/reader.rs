@@ -113,13 +113,11 @@ impl FrameReader {
         self.partial.is_none() && self.start == self.end
     }
 
-    fn reads_direct(&mut self) -> bool {
+    fn reads_direct(&self) -> bool {
         if self.start != self.end {
             return false;
         }
-        self.partial
-            .as_mut()
-            .is_some_and(|partial| partial.frame.body_from(partial.filled).len() >= DIRECT_BYTES)
+        self.partial.as_ref().is_some_and(|partial| partial.frame.left_from(partial.filled) >= DIRECT_BYTES)
     }
 }
 

@@ -141,8 +141,8 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
             if !remembers {
                 found = Found::default();
             }
-            let mut out = OwnedValues::zeros(ElementType::F32, keys.len());
-            held.pull(run, &mut found, 0, out.part_mut(0..keys.len())).expect("a good pull");
+            let mut out = OwnedValues::with_capacity(ElementType::F32, keys.len());
+            held.pull(run, &mut found, 0, &mut out).expect("a good pull");
             out
         },
     );

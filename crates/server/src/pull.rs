@@ -172,12 +172,12 @@ fn read(
         );
         return Err(Refusal::new(FaultKind::TooLarge, text));
     }
-    let mut values = OwnedValues::zeros(element, keys.len() * columns);
+    let mut values = OwnedValues::with_capacity(element, keys.len() * columns);
     let mut start = 0;
     for (run, found) in runs.iter().zip(found) {
         let end = start + run.count as usize;
         let part = KeyRun { partition: run.partition, table: place.table, keys: &keys[start..end] };
-        matrix.pull(part, found, clock, values.part_mut(start * columns..end * columns))?;
+        matrix.pull(part, found, clock, &mut values)?;
         start = end;
     }
     Ok(values)

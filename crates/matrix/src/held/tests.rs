@@ -43,9 +43,10 @@ fn two_halves_hold_what_the_whole_holds() {
             let half = &mut halves[(partition % 2) as usize];
             for held in [&mut whole, half] {
                 held.push(run, &mut Found::default(), name(0, 0), Values::F32(&values)).unwrap();
-                let mut out = vec![0.0; values.len()];
-                held.pull(run, &mut Found::default(), 0, ValuesMut::F32(&mut out)).unwrap();
-                assert!(out.iter().zip(&values).all(|(out, value)| *out == value + 1.0));
+                let mut out = OwnedValues::F32(vec![9.0]);
+                held.pull(run, &mut Found::default(), 0, &mut out).unwrap();
+                let seen: Vec<f32> = values.iter().map(|value| value + 1.0).collect();
+                assert_eq!(out, OwnedValues::F32([&[9.0], &seen[..]].concat()), "behind what was there");
             }
             let other = &mut halves[1 - (partition % 2) as usize];
             let refused = other.push(run, &mut Found::default(), name(0, 0), Values::F32(&values));
@@ -73,9 +74,9 @@ fn under_bsp_a_pull_sees_the_stamps_below_its_clock() {
         held.push(run, &mut Found::default(), name(clock, task), Values::F32(&[1.0, 2.0])).unwrap();
     }
     for (clock, seen) in [(0, 1.0), (1, 3.0), (2, 4.0)] {
-        let mut out = [0.0; 2];
-        held.pull(run, &mut Found::default(), clock, ValuesMut::F32(&mut out)).unwrap();
-        assert_eq!(out[0], seen, "clock {clock}");
+        let mut out = OwnedValues::with_capacity(ElementType::F32, 2);
+        held.pull(run, &mut Found::default(), clock, &mut out).unwrap();
+        assert_eq!(out, OwnedValues::F32(vec![seen, 2.0 * seen - 1.0]), "clock {clock}");
     }
 }
 
@@ -95,7 +96,7 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(push(1, 1, &[250], &[0.0; 2]), Error::NoSuchRow { .. }));
     assert!(matches!(push(9, 0, &[250], &[0.0; 2]), Error::NoSuchPartition { .. }));
     assert!(matches!(push(1, 0, &[250], &[0.0, f32::NAN]), Error::NonFinite { key: 250, column: 1, .. }));
-    assert_eq!(held.export(0).unwrap().values, crate::OwnedValues::F32([1.0].repeat(500)));
+    assert_eq!(held.export(0).unwrap().values, OwnedValues::F32([1.0].repeat(500)));
 }
 
 /// Keys that lie together go in one piece, others one by one: the same comes out, with slots and without.
@@ -133,12 +134,16 @@ fn rows_in_one_piece_are_the_rows_one_by_one() {
             }
             assert_eq!(one.export(Clock::MAX).unwrap(), other.export(Clock::MAX).unwrap(), "{rule:?}");
             let run = KeyRun { partition: 1, table: 0, keys: &keys };
-            let (mut together, mut single) = (vec![0.0; 200], [0.0; 2]);
-            one.pull(run, &mut Found::default(), 9, ValuesMut::F32(&mut together)).unwrap();
-            for (key, expected) in keys.iter().zip(together.chunks(2)) {
-                let run = KeyRun { partition: 1, table: 0, keys: &[*key] };
-                other.pull(run, &mut Found::default(), 9, ValuesMut::F32(&mut single)).unwrap();
-                assert_eq!(single, expected);
+            let mut together = OwnedValues::with_capacity(ElementType::F32, 0);
+            one.pull(run, &mut Found::default(), 9, &mut together).unwrap();
+            let OwnedValues::F32(together) = together else { panic!("{together:?}") };
+            for parity in 0..2 {
+                let keys: Vec<u64> = keys.iter().copied().filter(|key| key % 2 == parity).collect();
+                let run = KeyRun { partition: 1, table: 0, keys: &keys };
+                let mut apart = OwnedValues::with_capacity(ElementType::F32, 0);
+                other.pull(run, &mut Found::default(), 9, &mut apart).unwrap();
+                let expected = together.chunks(2).skip(parity as usize).step_by(2).flatten().copied();
+                assert_eq!(apart, OwnedValues::F32(expected.collect()));
             }
         }
     }

@@ -27,8 +27,7 @@ impl<E: Element> DenseRows<E> {
     /// Copies the first `columns` elements of the rows of `keys`, which are ascending, to `out`, if the keys lie together;
     /// false when they do not.
     pub(crate) fn pull_together(&self, keys: &[u64], columns: usize, out: &mut [E]) -> bool {
-        let Some(position) = self.first_together(keys) else { return false };
-        let rows = self.rows.span(position, keys.len());
+        let Some(rows) = self.together(keys) else { return false };
         if self.rows.width() == columns {
             out.copy_from_slice(rows);
         } else {
@@ -38,6 +37,22 @@ impl<E: Element> DenseRows<E> {
             }
         }
         true
+    }
+
+    /// The same, behind what `out` has.
+    pub(crate) fn append_together(&self, keys: &[u64], columns: usize, out: &mut Vec<E>) -> bool {
+        let Some(rows) = self.together(keys) else { return false };
+        if self.rows.width() == columns {
+            out.extend_from_slice(rows);
+        } else {
+            rows.chunks_exact(self.rows.width()).for_each(|row| out.extend_from_slice(&row[..columns]));
+        }
+        true
+    }
+
+    /// The rows of ascending keys without gaps.
+    fn together(&self, keys: &[u64]) -> Option<&[E]> {
+        Some(self.rows.span(self.first_together(keys)?, keys.len()))
     }
 
     /// Makes `step` on the rows of `keys`, which are ascending, if the keys lie together; false when they do not.

@@ -237,6 +237,11 @@ impl<E: Ruled> Table<E> {
         matches!(&self.rows, Rows::Dense(rows) if rows.pull_together(keys, self.birth.columns, out))
     }
 
+    /// Puts the values of keys behind what `out` has, if the rows lie in one piece; false when they do not.
+    pub(crate) fn append_together(&self, keys: &[u64], out: &mut Vec<E>) -> bool {
+        matches!(&self.rows, Rows::Dense(rows) if rows.append_together(keys, self.birth.columns, out))
+    }
+
     /// As [`Self::push`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
     pub(crate) fn push_together<S: Step<E>>(&mut self, keys: &[u64], values: &[E], step: &S) -> bool {
         match &mut self.rows {

@@ -197,15 +197,25 @@ impl WireValues {
         }
     }
 
-    /// Zeros for a section of `len` values with its padding to a multiple of 8 bytes.
+    /// Room for a section of `len` values with its padding to a multiple of 8 bytes: exact ones come to be by
+    /// [`Self::grow`], rounded ones are zeros.
     pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
-        let exact = |element, len| Self::Exact(OwnedValues::zeros(element, len));
+        let exact = |element, len| Self::Exact(OwnedValues::with_capacity(element, len));
         match value_type {
             ValueType::F32 => exact(ElementType::F32, len.next_multiple_of(2)),
             ValueType::F64 => exact(ElementType::F64, len),
             ValueType::I64 => exact(ElementType::I64, len),
             ValueType::Bf16 => Self::Bf16(vec![0; len.next_multiple_of(4)]),
             ValueType::Int8 => Self::Int8(int8::Blocks::with_room(len)),
+        }
+    }
+
+    /// Puts zeros behind what is there until so many bytes are there.
+    pub(crate) fn grow(&mut self, byte_count: usize) {
+        let Self::Exact(values) = self else { return };
+        let len = byte_count.div_ceil(values.element_type().size());
+        if values.len() < len {
+            values.resize(len);
         }
     }
 
