@@ -47,6 +47,22 @@ pub enum Error {
         /// Why, and what to do.
         reason: &'static str,
     },
+    /// A value that nobody would read.
+    #[error(
+        "{algorithm}: {name}={actual} means nothing with {with}, only with {readers}: leave it out, or choose one of these"
+    )]
+    Unread {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// As given.
+        actual: String,
+        /// The other parameter, with its value.
+        with: String,
+        /// The values of the other with which it is read.
+        readers: String,
+    },
     /// Nothing to learn from.
     #[error("the training data hold no records")]
     NoRecords,

@@ -62,6 +62,24 @@ pub struct ParamSpec {
     pub unit: &'static str,
     /// One line.
     pub meaning: &'static str,
+    /// Another parameter, and the values of it with which this one is read at all; `None`: it always is.
+    pub only: Option<(&'static str, &'static [&'static str])>,
+}
+
+impl ParamSpec {
+    /// The same, read only when the parameter `name` has one of `values`.
+    #[must_use]
+    pub const fn only(self, name: &'static str, values: &'static [&'static str]) -> Self {
+        Self { only: Some((name, values)), ..self }
+    }
+
+    /// What it means, and when.
+    pub fn explained(&self) -> String {
+        match self.only {
+            Some((_, values)) => format!("{}: {}", values.join(", "), self.meaning),
+            None => self.meaning.to_owned(),
+        }
+    }
 }
 
 /// The nearest of `known` to `name`, when one is near enough to be a slip.
@@ -155,7 +173,26 @@ impl Checked {
             }
             values.insert(spec.name, text.to_owned());
         }
-        Ok(Self { algorithm, table, values })
+        let checked = Self { algorithm, table, values };
+        checked.refuse_unread()?;
+        Ok(checked)
+    }
+
+    /// A value that nobody would read is a slip, unless it is the default.
+    fn refuse_unread(&self) -> Result<(), Error> {
+        for spec in self.table {
+            let (Some((other, words)), actual) = (spec.only, self.text(spec.name)) else { continue };
+            if actual != spec.default && !words.contains(&self.text(other)) {
+                return Err(Error::Unread {
+                    algorithm: self.algorithm,
+                    name: spec.name,
+                    actual: actual.to_owned(),
+                    with: format!("{other}={}", self.text(other)),
+                    readers: words.join(", "),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The algorithm's name.
@@ -231,6 +268,7 @@ mod tests {
             default: "0.1",
             unit: "",
             meaning: "step",
+            only: None,
         },
         ParamSpec {
             name: "epochs",
@@ -238,6 +276,23 @@ mod tests {
             default: "auto",
             unit: "",
             meaning: "",
+            only: None,
+        },
+        ParamSpec {
+            name: "optimizer",
+            kind: ParamKind::Choice(&["sgd", "momentum", "adam"]),
+            default: "sgd",
+            unit: "",
+            meaning: "",
+            only: None,
+        },
+        ParamSpec {
+            name: "decay",
+            kind: ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
+            default: "0.9",
+            unit: "",
+            meaning: "what is kept",
+            only: Some(("optimizer", &["momentum", "adam"])),
         },
     ];
 
@@ -263,6 +318,21 @@ mod tests {
             let text = check(name, bad).unwrap_err().to_string();
             assert!(text.contains(range) && text.contains(bad), "{text}");
         }
+    }
+
+    #[test]
+    fn what_nobody_would_read_is_refused() {
+        let set = |pairs: &[(&str, &str)]| {
+            let given = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+            Checked::new("lr", TABLE, &given).map(drop)
+        };
+        let text = set(&[("decay", "0.5")]).unwrap_err().to_string();
+        for part in ["lr", "decay=0.5", "optimizer=sgd", "momentum, adam"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(set(&[("optimizer", "adam"), ("decay", "0.5")]).is_ok());
+        assert!(set(&[("decay", "0.9")]).is_ok(), "the default says nothing");
+        assert_eq!(TABLE[3].explained(), "momentum, adam: what is kept");
     }
 
     #[test]

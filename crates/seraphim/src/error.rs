@@ -286,7 +286,8 @@ fn algo_exit(error: &algo::Error) -> Exit {
         E::UnknownAlgorithm { .. }
         | E::UnknownParameter { .. }
         | E::Parameter { .. }
-        | E::Conflict { .. } => Exit::Usage,
+        | E::Conflict { .. }
+        | E::Unread { .. } => Exit::Usage,
         E::NoRecords | E::OneClass { .. } | E::ClassCount { .. } | E::UnknownClass { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,

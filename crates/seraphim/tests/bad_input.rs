@@ -169,6 +169,8 @@ fn wrong_parameters_say_the_range_and_the_nearest_name() {
     let error = train(&["--set", "learning_rate=-1"]);
     assert!(error.contains("learning_rate") && error.contains("-1"), "{error}");
     assert!(train(&["--set", "learning_rat=1"]).contains("did you mean learning_rate"));
+    let error = train(&["--set", "rho=2"]);
+    assert!(error.contains("rho=2 means nothing with optimizer=ftrl, only with admm"), "{error}");
     assert!(train(&["--consistency", "ssp"]).contains("ssp:N"));
     assert!(train(&["--seeed", "1"]).contains("--seed"));
     assert!(fail(USAGE, &["train", "l", "--data", &data, "--model", &model]).contains("lr"));

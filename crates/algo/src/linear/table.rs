@@ -19,13 +19,27 @@ const fn row(
     unit: &'static str,
     meaning: &'static str,
 ) -> ParamSpec {
-    ParamSpec { name, kind, default, unit, meaning }
+    ParamSpec { name, kind, default, unit, meaning, only: None }
+}
+
+/// A row that only these optimizers read.
+const fn of(optimizers: &'static [&'static str], row: ParamSpec) -> ParamSpec {
+    row.only("optimizer", optimizers)
+}
+
+/// A row that only these schedules read.
+const fn under(schedules: &'static [&'static str], row: ParamSpec) -> ParamSpec {
+    row.only("schedule", schedules)
 }
 
 const OPTIMIZERS: &[&str] = &[
     "ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd", "svrg",
     "admm",
 ];
+/// Those with a step size of their own.
+const RATED: &[&str] = &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "svrg"];
+/// Those that see all records at each step.
+const OF_ALL_RECORDS: &[&str] = &["lbfgs", "owlqn", "gd", "svrg", "admm"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
@@ -41,8 +55,8 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             "",
             "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg, admm",
         ),
-        row("learning_rate", POSITIVE, rate, "", "Step size; alpha of ftrl; not used by adadelta"),
-        row("beta", NOT_NEGATIVE, "1", "", "ftrl: smooths the first steps"),
+        of(RATED, row("learning_rate", POSITIVE, rate, "", "step size; alpha of ftrl")),
+        of(&["ftrl"], row("beta", NOT_NEGATIVE, "1", "", "smooths the first steps")),
         row(
             "l1",
             NOT_NEGATIVE,
@@ -57,59 +71,86 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
             "",
             "Weight of 0.5 |w|^2, in the same units; l1 and l2 together are an elastic net",
         ),
-        row("momentum", SHARE, "0.9", "", "momentum: share of the last step that is kept"),
-        row("beta1", SHARE, "0.9", "", "adam: share of the first moment that is kept"),
-        row("beta2", SHARE, "0.999", "", "adam: share of the second moment that is kept"),
-        row("epsilon", POSITIVE, "1e-6", "", "adagrad, rmsprop, adam, adadelta: keeps denominators from 0"),
-        row("decay", SHARE, "0.9", "", "rmsprop, adadelta: share of the mean of squares that is kept"),
+        of(&["momentum"], row("momentum", SHARE, "0.9", "", "share of the last step that is kept")),
+        of(&["adam"], row("beta1", SHARE, "0.9", "", "share of the first moment that is kept")),
+        of(&["adam"], row("beta2", SHARE, "0.999", "", "share of the second moment that is kept")),
+        of(
+            &["adagrad", "rmsprop", "adam", "adadelta"],
+            row("epsilon", POSITIVE, "1e-6", "", "keeps denominators from 0"),
+        ),
+        of(
+            &["rmsprop", "adadelta"],
+            row("decay", SHARE, "0.9", "", "share of the mean of squares that is kept"),
+        ),
     ]
 }
 
 /// Optimizers that see all records at each step.
 const DESCENDING: [ParamSpec; 7] = [
-    row(
-        "history",
-        ParamKind::Integer { low: 1, high: 1000 },
-        "10",
-        "pairs",
-        "lbfgs, owlqn (up to 100): steps that are remembered; each is two vectors on the servers (admm: in each task)",
+    of(
+        &["lbfgs", "owlqn", "admm"],
+        row(
+            "history",
+            ParamKind::Integer { low: 1, high: 1000 },
+            "10",
+            "pairs",
+            "steps that are remembered (owlqn: up to 100); each is two vectors on the servers, of admm in each task",
+        ),
     ),
-    row(
-        "max_iterations",
-        ParamKind::Integer { low: 1, high: 1_000_000 },
-        "100",
-        "",
-        "lbfgs, owlqn, gd, svrg, admm: most steps, each of one pass over the data or a few",
+    of(
+        OF_ALL_RECORDS,
+        row(
+            "max_iterations",
+            ParamKind::Integer { low: 1, high: 1_000_000 },
+            "100",
+            "",
+            "most steps, each of one pass over the data or a few",
+        ),
     ),
-    row(
-        "tolerance",
-        NOT_NEGATIVE,
-        "1e-6",
-        "",
-        "lbfgs, owlqn, gd, svrg: ends when five steps lowered the objective by no more than this share in the mean; \
-         admm: when both residuals are at most its root, absolute and relative",
+    of(
+        OF_ALL_RECORDS,
+        row(
+            "tolerance",
+            NOT_NEGATIVE,
+            "1e-6",
+            "",
+            "ends when five steps lowered the objective by no more than this share in the mean; \
+             admm: when both residuals are at most its root, absolute and relative",
+        ),
     ),
-    row(
-        "start",
-        ParamKind::Choice(&["diagonal", "identity"]),
-        "diagonal",
-        "",
-        "lbfgs, owlqn, gd, svrg, admm: first Hessian: curvature of the loss in each column, or a number for all",
+    of(
+        OF_ALL_RECORDS,
+        row(
+            "start",
+            ParamKind::Choice(&["diagonal", "identity"]),
+            "diagonal",
+            "",
+            "first Hessian: curvature of the loss in each column, or a number for all",
+        ),
     ),
-    row(
-        "rho",
-        POSITIVE,
-        "0.1",
-        "",
-        "admm: cost of disagreement, 0.5 rho |x - z|^2; with start=diagonal columns curve by 1",
+    of(
+        &["admm"],
+        row(
+            "rho",
+            POSITIVE,
+            "0.1",
+            "",
+            "cost of disagreement, 0.5 rho |x - z|^2; with start=diagonal columns curve by 1",
+        ),
     ),
-    row("adaptive_rho", ParamKind::Flag, "true", "", "admm: rho follows the residuals, by factors of 2"),
-    row(
-        "local_iterations",
-        ParamKind::Integer { low: 1, high: 1000 },
-        "5",
-        "",
-        "admm: most steps of L-BFGS that a task makes over its records between two meetings",
+    of(
+        &["admm"],
+        row("adaptive_rho", ParamKind::Flag, "true", "", "rho follows the residuals, by factors of 2"),
+    ),
+    of(
+        &["admm"],
+        row(
+            "local_iterations",
+            ParamKind::Integer { low: 1, high: 1000 },
+            "5",
+            "",
+            "most steps of L-BFGS that a task makes over its records between two meetings",
+        ),
     ),
 ];
 
@@ -122,33 +163,33 @@ const STEPPING: [ParamSpec; 6] = [
         "",
         "Change of the step size with the steps; not for ftrl and adadelta",
     ),
-    row(
-        "schedule_decay",
-        NOT_NEGATIVE,
-        "0.01",
-        "",
-        "inverse_time: rate / (1 + decay t); exponential: rate decay^(t / every)",
+    under(
+        &["inverse_time", "exponential"],
+        row("schedule_decay", NOT_NEGATIVE, "0.01", "", "rate / (1 + decay t), or rate decay^(t / every)"),
     ),
-    row(
-        "schedule_every",
-        POSITIVE,
-        "100",
-        "steps",
-        "exponential: steps for one factor; warm_restarts: steps of the first period",
+    under(
+        &["exponential", "warm_restarts"],
+        row("schedule_every", POSITIVE, "100", "steps", "steps for one factor, or of the first period"),
     ),
-    row(
-        "schedule_stretch",
-        ParamKind::Real { low: 1.0, high: f64::INFINITY, open: Bounds::Closed },
-        "2",
-        "",
-        "warm_restarts: growth of the period",
+    under(
+        &["warm_restarts"],
+        row(
+            "schedule_stretch",
+            ParamKind::Real { low: 1.0, high: f64::INFINITY, open: Bounds::Closed },
+            "2",
+            "",
+            "growth of the period",
+        ),
     ),
-    row(
-        "schedule_floor",
-        ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
-        "0",
-        "",
-        "warm_restarts: smallest factor",
+    under(
+        &["warm_restarts"],
+        row(
+            "schedule_floor",
+            ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::Closed },
+            "0",
+            "",
+            "smallest factor",
+        ),
     ),
     row(
         "gradient",
