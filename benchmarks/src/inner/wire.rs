@@ -1,6 +1,8 @@
 //! What a pull and a push cost across processes: two servers of one lane each, this process as the task, against a raw
 //! stream of the same bytes and a raw round trip, in turns.
 
+mod steps;
+
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +16,8 @@ use matrix::{
 use rpc::message::{CloseJob, Hello, OpenJob, Role};
 use rpc::{Address, Message};
 use serde_json::{Value, json};
-use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Trunks, Upcoming, spread};
+use steps::steps;
+use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
 
 const DENSE_LEN: u64 = 1 << 20;
 const SPARSE_ROWS: u64 = 10_000_000;
@@ -26,8 +29,6 @@ const CPU_ROUNDS: usize = 150;
 const PINGS: usize = 2000;
 const SMALL_PUSHES: u32 = 100_000;
 const SMALL_KEYS: u64 = 100;
-const STEP_TASKS: u32 = 4;
-const STEPS: u32 = 500;
 /// Bytes of a write of the raw stream.
 const RAW_WRITE: usize = 1 << 20;
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -437,67 +438,4 @@ fn small(servers: &[Other], raw: &mut Raw<'_>, figures: &mut Figures) -> Result<
     figures.insert("small_pushes_per_s".into(), json!(median(rates)));
     drop(agent);
     close(3, one)
-}
-
-/// The seconds of a task's steps, from when all tasks are connected.
-fn small_steps(agent: RemoteAgent, start: &std::sync::Barrier) -> Result<f64> {
-    let upcoming = Upcoming::default();
-    let mut agent = AheadAgent::new(agent, upcoming.clone());
-    let mut step = || -> Result<()> {
-        // As a worker does it: the pull of the next step goes out with the tick of this one.
-        upcoming.set(&[0], &[0]);
-        agent.pull(MatrixId(0), Part::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?;
-        Ok(agent.tick()?)
-    };
-    let connected = step();
-    start.wait();
-    connected?;
-    let seconds = timed(|| (0..STEPS).try_for_each(|_| step()))?;
-    agent.finish()?;
-    Ok(seconds)
-}
-
-/// BSP steps of four tasks that touch next to nothing.
-fn steps(
-    servers: &[Other],
-    raw: &mut Raw<'_>,
-    (name, first_job, over): (&str, u32, Over),
-    figures: &mut Figures,
-) -> Result<()> {
-    let one = &servers[..1];
-    let mut matrix = spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row);
-    matrix.consistency = Consistency::Bsp;
-    let mut ratios = Vec::new();
-    let (mut step_times, mut pings) = (Vec::new(), Vec::new());
-    for round in 0..5u32 {
-        let job = first_job + round;
-        let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
-        over.reach(&mut layout, one);
-        let (trunks, start) = (Trunks::default(), std::sync::Barrier::new(STEP_TASKS as usize));
-        let seconds = std::thread::scope(|scope| {
-            let tasks: Vec<_> = (0..STEP_TASKS)
-                .map(|task| {
-                    let agent = RemoteAgent::new(layout.clone(), task, Vec::new());
-                    let (trunks, start) = (trunks.clone(), &start);
-                    scope.spawn(move || small_steps(agent?.with_trunks(trunks), start))
-                })
-                .collect();
-            let mut slowest = 0.0f64;
-            for task in tasks {
-                slowest = slowest.max(task.join().expect("a task does not panic")?);
-            }
-            anyhow::Ok(slowest)
-        })?;
-        let mut round_pings = Vec::new();
-        for _ in 0..STEPS {
-            round_pings.push(raw(8)?);
-        }
-        let (step, ping) = (seconds / f64::from(STEPS), median(round_pings));
-        ratios.push(step / ping);
-        step_times.push(step);
-        pings.push(ping);
-        close(job, one)?;
-    }
-    figures.insert(name.into(), json!([median(step_times), median(pings), median(ratios)]));
-    Ok(())
 }
