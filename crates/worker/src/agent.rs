@@ -157,7 +157,7 @@ impl RemoteAgent {
     }
 
     /// Goes on until the call that was begun has ended.
-    fn run(&mut self) -> Result<Outcome, Error> {
+    pub(crate) fn run(&mut self) -> Result<Outcome, Error> {
         let waited_ns = self.stats.wait_ns;
         let mut has_listened = false;
         loop {

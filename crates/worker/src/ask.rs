@@ -36,8 +36,8 @@ pub(crate) struct Ask {
 pub(crate) enum Ahead {
     /// For a later step.
     Counted,
-    /// It is a part of a long pull that follows at once.
-    Part,
+    /// It is a part of a long pull that follows at once: the place of its first key in the list.
+    Part(usize),
 }
 
 /// What the cache had of a pull: only the rest is asked for.

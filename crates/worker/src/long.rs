@@ -12,7 +12,9 @@ use crate::push::check_finite;
 use crate::state::AgentState;
 
 /// Most keys of a part: with two servers still half a piece for each.
-const PART_KEYS: usize = 1 << 17;
+pub(crate) const PART_KEYS: usize = 1 << 17;
+/// Parts that are asked for before the first is read: lanes have work while the task reads one and puts another in runs.
+pub(crate) const PARTS_AHEAD: usize = 4;
 
 /// A list that goes in parts.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +58,37 @@ impl AgentState {
         (is_spread && keys.len() > PART_KEYS).then_some(list)
     }
 
-    /// Asks for a part of a pull that is about to be made part by part.
-    pub(crate) fn ask_part(&mut self, now: Duration, id: MatrixId, part: Part<'_>) -> Result<(), Error> {
-        self.ask_ahead(now, id, part, self.clock, Ahead::Part).map(drop)
+    /// Asks for the part of a pull that stands at `places`.
+    fn ask_part(
+        &mut self,
+        now: Duration,
+        id: MatrixId,
+        part: Part<'_>,
+        places: Range<usize>,
+    ) -> Result<(), Error> {
+        if places.start > 0 {
+            // A part is checked by itself; this is where it meets the one before.
+            let seam = some(part, places.start - 1..places.start + 1);
+            matrix::check_part(&self.layout.matrices[self.matrix_index(id)?], seam)?;
+        }
+        let ahead = Ahead::Part(places.start);
+        self.ask_ahead(now, id, some(part, places), self.clock, ahead).map(drop)
+    }
+
+    /// Begins the pull of a part that was asked for.
+    fn pull_part(&mut self, now: Duration, id: MatrixId, part: Part<'_>, places: Range<usize>) {
+        if !self.begin(now, "pull") {
+            return;
+        }
+        let ahead = Some(Ahead::Part(places.start));
+        let at = self.ahead.iter().position(|ask| ask.ahead == ahead);
+        let taken = at.and_then(|at| self.take_ahead_at(at));
+        self.open_pull(now, id, some(part, places), taken);
     }
 
     /// Throws parts away that no pull came for.
     pub(crate) fn drop_parts(&mut self) {
-        while let Some(at) = self.ahead.iter().position(|ask| ask.ahead == Some(Ahead::Part)) {
+        while let Some(at) = self.ahead.iter().position(|ask| matches!(ask.ahead, Some(Ahead::Part(_)))) {
             self.drop_ahead(at);
         }
     }
@@ -73,21 +98,16 @@ impl AgentState {
         self.ahead.iter().any(|ask| ask.matrix == id.0 as usize && ask.whole().is_of(part))
     }
 
-    /// Refuses what one of the parts would be refused for, before the first is sent.
-    pub(crate) fn check_whole(
-        &self,
-        id: MatrixId,
-        part: Part<'_>,
-        values: Option<Values<'_>>,
-    ) -> Result<(), Error> {
+    /// Refuses what one of the parts of a push would be refused for, before the first is sent.
+    fn check_whole(&self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
         let spec = &self.layout.matrices[self.matrix_index(id)?];
         let Keys::Sorted(keys) = matrix::check_part(spec, part)? else { return Ok(()) };
-        values.map_or(Ok(()), |values| check_finite(spec, values, |i| keys[i]))
+        check_finite(spec, values, |i| keys[i])
     }
 }
 
 impl RemoteAgent {
-    /// All parts are asked for before the first is waited for.
+    /// Some parts are asked for before the first is waited for, and another for each that was read.
     pub(crate) fn pull_in_parts(
         &mut self,
         matrix: MatrixId,
@@ -95,17 +115,23 @@ impl RemoteAgent {
         list: LongList,
         mut out: ValuesMut<'_>,
     ) -> Result<(), Error> {
-        self.state.check_whole(matrix, part, None)?;
-        let asked = list.places().try_for_each(|places| {
-            self.state.ask_part(self.now(), matrix, some(part, places))?;
-            self.carry_out();
-            Ok(())
-        });
-        let pull = |places: Range<usize>| {
-            let values = out.part_mut(places.start * list.columns..places.end * list.columns);
-            self.pull_whole(matrix, some(part, places), values)
+        let mut to_ask = list.places();
+        let mut ask = |agent: &mut Self, count: usize| {
+            to_ask.by_ref().take(count).try_for_each(|places| {
+                agent.state.ask_part(agent.now(), matrix, part, places)?;
+                agent.carry_out();
+                Ok(())
+            })
         };
-        let pulled = asked.and_then(|()| list.places().try_for_each(pull));
+        let pulled = ask(self, PARTS_AHEAD).and_then(|()| {
+            list.places().try_for_each(|places| {
+                let values = places.start * list.columns..places.end * list.columns;
+                self.state.pull_part(self.now(), matrix, part, places);
+                self.run()?;
+                self.state.read_pulled(out.part_mut(values))?;
+                ask(self, 1)
+            })
+        });
         self.state.drop_parts();
         pulled
     }
@@ -117,10 +143,11 @@ impl RemoteAgent {
         list: LongList,
         values: Values<'_>,
     ) -> Result<(), Error> {
-        self.state.check_whole(matrix, part, Some(values))?;
+        self.state.check_whole(matrix, part, values)?;
         let push = |places: Range<usize>| {
             let values = values.part(places.start * list.columns..places.end * list.columns);
-            self.push_whole(matrix, some(part, places), values)
+            self.state.push_values(self.now(), matrix, some(part, places), values, true);
+            self.run().map(drop)
         };
         list.places().try_for_each(push)
     }

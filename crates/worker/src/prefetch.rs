@@ -87,7 +87,7 @@ impl AgentState {
         if self.failed.is_some() || self.left {
             return Ok(false);
         }
-        let mut route = std::mem::take(&mut self.matrices[matrix].route);
+        let mut route = self.matrices[matrix].free_route();
         let set = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part);
         if set.is_err() || route.key_count() == 0 {
             self.matrices[matrix].route = route;
@@ -105,6 +105,11 @@ impl AgentState {
         let matrix = id.0 as usize;
         let is_it = |ask: &Ask| ask.matrix == matrix && ask.clock <= self.clock && ask.whole().is_of(part);
         let at = self.ahead.iter().rposition(is_it)?;
+        self.take_ahead_at(at)
+    }
+
+    /// The pull asked ahead that stands at `at`, if it may still be of use.
+    pub(crate) fn take_ahead_at(&mut self, at: usize) -> Option<Ask> {
         if self.is_current(&self.ahead[at]) {
             return Some(self.ahead.remove(at));
         }

@@ -22,6 +22,11 @@ impl AgentState {
             return;
         }
         let taken = self.take_ahead(matrix, part);
+        self.open_pull(now, matrix, part, taken);
+    }
+
+    /// The call is a pull from now on: of what was asked ahead, or a new one.
+    pub(crate) fn open_pull(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>, taken: Option<Ask>) {
         let ask = match taken {
             Some(ask) => ask,
             None => match self.ask(matrix, part) {
@@ -51,7 +56,8 @@ impl AgentState {
             fits = self.scatter(&ask, columns, &mut out);
         }
         let name = &self.layout.matrices[ask.matrix].name;
-        self.matrices[ask.matrix].route = ask.route;
+        let of_part = matches!(ask.ahead, Some(Ahead::Part(_)));
+        self.matrices[ask.matrix].give_back(ask.route, of_part);
         if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 

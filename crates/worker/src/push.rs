@@ -17,10 +17,22 @@ impl AgentState {
     /// # Panics
     /// When there are not all columns of each key.
     pub fn push(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>, values: Values<'_>) {
+        self.push_values(now, matrix, part, values, false);
+    }
+
+    /// The same; `are_finite`: all values are known to be.
+    pub(crate) fn push_values(
+        &mut self,
+        now: Duration,
+        matrix: MatrixId,
+        part: Part<'_>,
+        values: Values<'_>,
+        are_finite: bool,
+    ) {
         if !self.begin(now, "push") {
             return;
         }
-        match self.log_push(matrix, part, values) {
+        match self.log_push(matrix, part, values, are_finite) {
             Ok(()) => {
                 self.call = Some(Call::Push);
                 self.settle(now);
@@ -29,10 +41,16 @@ impl AgentState {
         }
     }
 
-    fn log_push(&mut self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+    fn log_push(
+        &mut self,
+        id: MatrixId,
+        part: Part<'_>,
+        values: Values<'_>,
+        are_finite: bool,
+    ) -> Result<(), Error> {
         let matrix = self.matrix_index(id)?;
         let mut route = std::mem::take(&mut self.matrices[matrix].route);
-        let checked = self.check_push(matrix, &mut route, part, values);
+        let checked = self.check_push(matrix, &mut route, part, values, are_finite);
         let wire = checked.and_then(|()| self.wire_of_push(matrix, route.key_count()));
         let result = wire.map(|wire| self.log_pieces(matrix, &route, values, wire));
         self.matrices[matrix].route = route;
@@ -45,6 +63,7 @@ impl AgentState {
         route: &mut Route,
         part: Part<'_>,
         values: Values<'_>,
+        are_finite: bool,
     ) -> Result<(), Error> {
         let spec = &self.layout.matrices[matrix];
         route.set(spec, &self.matrices[matrix].placement, part)?;
@@ -55,8 +74,7 @@ impl AgentState {
         if expected != actual {
             return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
         }
-        check_finite(spec, values, |i| route.key(i))?;
-        Ok(())
+        if are_finite { Ok(()) } else { check_finite(spec, values, |i| route.key(i)) }
     }
 
     pub(crate) fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>, wire: WireType) {

@@ -20,6 +20,7 @@ use crate::clocks::Meeting;
 use crate::function::{FunctionAsk, Trying};
 use crate::lane::{Lane, Link, Owner};
 use crate::layout::JobLayout;
+use crate::long::{PART_KEYS, PARTS_AHEAD};
 use crate::prefetch::AheadCounts;
 use crate::rest::{REST_LIMIT_BYTES, Rests};
 use crate::route::Route;
@@ -71,6 +72,8 @@ pub(crate) struct MatrixState {
     pub(crate) parts: Vec<Vec<u32>>,
     /// Of the last pull or push, unless a pull has it.
     pub(crate) route: Route,
+    /// Memory for the routes of parts of long pulls.
+    spare: Vec<Route>,
     pub(crate) push_count: u64,
     /// The last sending of what was read last.
     pub(crate) last_read: u64,
@@ -80,6 +83,21 @@ pub(crate) struct MatrixState {
     pub(crate) read_clock: Clock,
     /// None where nothing is kept.
     pub(crate) cache: Option<Cache>,
+}
+
+impl MatrixState {
+    /// A route to be set anew.
+    pub(crate) fn free_route(&mut self) -> Route {
+        self.spare.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
+    }
+
+    /// Takes the route of a pull that has ended.
+    pub(crate) fn give_back(&mut self, route: Route, of_part: bool) {
+        let before = std::mem::replace(&mut self.route, route);
+        if of_part && self.spare.len() < PARTS_AHEAD && before.key_count() <= PART_KEYS {
+            self.spare.push(before);
+        }
+    }
 }
 
 /// The call that is open.
@@ -152,6 +170,7 @@ impl AgentState {
             placement: spec.partitioner.place(spec.key_bound()),
             parts: (0..layout.lanes.len()).map(|lane| layout.held_of(i, lane as u16)).collect(),
             route: Route::default(),
+            spare: Vec::new(),
             push_count: 0,
             last_read: 0,
             rests: Rests::new(spec),

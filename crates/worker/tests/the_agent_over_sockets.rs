@@ -248,9 +248,12 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
 }
 
-/// Keys of more than two parts, and a number for each.
+/// Keys of a long list: seven parts, more than are asked for at once.
+const LONG: usize = 900_000;
+
+/// Its keys, and two numbers for each.
 fn long_list() -> (Vec<u64>, Vec<i64>) {
-    let keys: Vec<u64> = (0..300_000).map(|i| i * 3 + i % 2).collect();
+    let keys: Vec<u64> = (0..LONG as u64).map(|i| i + i / 10).collect();
     let values = keys.iter().flat_map(|key| [*key as i64, 1]).collect();
     (keys, values)
 }
@@ -276,8 +279,8 @@ fn long_lists_go_in_parts_and_read_the_same() {
         assert_eq!([counts.asked, counts.used, counts.unused], [0; 3], "parts are no pulls asked ahead");
         let pushed: Vec<u32> = server.lanes.iter().map(|lane| lane.lock().unwrap().mark.index).collect();
         assert!(
-            pushed.iter().all(|count| *count >= 3),
-            "three parts to each lane in the last step: {pushed:?}"
+            pushed.iter().all(|count| *count >= 7),
+            "seven parts to each lane in the last step: {pushed:?}"
         );
     }
 }
@@ -309,10 +312,10 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
     let (mut keys, _) = long_list();
     let mut values = vec![1.0; keys.len()];
-    values[299_999] = f32::NAN;
+    values[LONG - 1] = f32::NAN;
     let error = agent.push(W, Part::Rows(Keys::Sorted(&keys)), Values::F32(&values)).unwrap_err();
     let Error::NonFinite { key, column: 0, .. } = error else { panic!("{error}") };
-    assert_eq!(key, keys[299_999]);
+    assert_eq!(key, keys[LONG - 1]);
     // The first key of the second part.
     keys[1 << 17] = 0;
     let part = Part::Rows(Keys::Sorted(&keys));
