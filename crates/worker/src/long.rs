@@ -14,7 +14,7 @@ use crate::state::AgentState;
 /// Most keys of a part: with two servers still half a piece for each.
 pub(crate) const PART_KEYS: usize = 1 << 17;
 /// Parts that are asked for before the first is read: lanes have work while the task reads one and puts another in runs.
-pub(crate) const PARTS_AHEAD: usize = 4;
+pub(crate) const PARTS_AHEAD: usize = 8;
 
 /// A list that goes in parts.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +86,9 @@ impl AgentState {
         self.open_pull(now, id, some(part, places), taken);
     }
 
-    /// Throws parts away that no pull came for.
-    pub(crate) fn drop_parts(&mut self) {
+    /// The long pull is over: throws parts away that no pull came for, and the memory that only parts use.
+    fn end_parts(&mut self, id: MatrixId) {
+        self.matrices[id.0 as usize].spare = Vec::new();
         while let Some(at) = self.ahead.iter().position(|ask| matches!(ask.ahead, Some(Ahead::Part(_)))) {
             self.drop_ahead(at);
         }
@@ -132,7 +133,7 @@ impl RemoteAgent {
                 ask(self, 1)
             })
         });
-        self.state.drop_parts();
+        self.state.end_parts(matrix);
         pulled
     }
 

@@ -72,8 +72,8 @@ pub(crate) struct MatrixState {
     pub(crate) parts: Vec<Vec<u32>>,
     /// Of the last pull or push, unless a pull has it.
     pub(crate) route: Route,
-    /// Memory for the routes of parts of long pulls.
-    spare: Vec<Route>,
+    /// Memory for the routes of the parts of a long pull.
+    pub(crate) spare: Vec<Route>,
     pub(crate) push_count: u64,
     /// The last sending of what was read last.
     pub(crate) last_read: u64,

@@ -97,7 +97,10 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
 
 fn a_layout(lane_count: u16) -> JobLayout {
     let specs = vec![
-        spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 7 }),
+        matrix::MatrixSpec {
+            rows: 1 << 21,
+            ..spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 7 })
+        },
         spec("v", Consistency::Ssp { staleness: 3 }, 1, Partitioner::Range { partition_count: 5 }),
     ];
     layout(specs, lane_count, 1 << 20)
@@ -248,8 +251,8 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
 }
 
-/// Keys of a long list: seven parts, more than are asked for at once.
-const LONG: usize = 900_000;
+/// Keys of a long list: ten parts, more than are asked for at once.
+const LONG: usize = 1_200_000;
 
 /// Its keys, and two numbers for each.
 fn long_list() -> (Vec<u64>, Vec<i64>) {
@@ -279,8 +282,8 @@ fn long_lists_go_in_parts_and_read_the_same() {
         assert_eq!([counts.asked, counts.used, counts.unused], [0; 3], "parts are no pulls asked ahead");
         let pushed: Vec<u32> = server.lanes.iter().map(|lane| lane.lock().unwrap().mark.index).collect();
         assert!(
-            pushed.iter().all(|count| *count >= 7),
-            "seven parts to each lane in the last step: {pushed:?}"
+            pushed.iter().all(|count| *count >= 10),
+            "ten parts to each lane in the last step: {pushed:?}"
         );
     }
 }
@@ -305,6 +308,7 @@ fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
 fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     let specs = vec![matrix::MatrixSpec {
         element: matrix::ElementType::F32,
+        rows: 1 << 21,
         ..spec("w", Consistency::Asp, 1, Partitioner::Hash { partition_count: 4 })
     }];
     let mut layout = layout(specs, 1, 1 << 20);
