@@ -149,8 +149,8 @@ pub fn evaluate(
     score_all(model.scorer().as_mut(), model.metric_parts(), agent, stream)
 }
 
-/// Checked parameters of one algorithm. In order: `data_needs`, open the data, `model`, `matrices`, create them in
-/// that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread, save the model with the matrices.
+/// Checked parameters of one algorithm. In order: `data_needs`, open the data, `label_rule`, `model`, `matrices`, create
+/// them in that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread, save the model with the matrices.
 pub trait Job: Send + Sync {
     /// Name of the algorithm.
     fn algorithm(&self) -> &'static str;
@@ -160,6 +160,9 @@ pub trait Job: Send + Sync {
 
     /// What is asked of the data.
     fn data_needs(&self) -> DataNeeds;
+
+    /// How labels become numbers, once the names in the label column are known; empty: labels are numbers.
+    fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error>;
 
     /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
     fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error>;
@@ -191,6 +194,10 @@ impl Job for Linear {
 
     fn data_needs(&self) -> DataNeeds {
         self.data_needs()
+    }
+
+    fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
+        self.label_rule(names)
     }
 
     fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {

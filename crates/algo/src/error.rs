@@ -77,6 +77,73 @@ pub enum Error {
         /// Their label.
         label: f32,
     },
+    /// The label column holds one name only.
+    #[error("all training labels are '{name}': a classifier needs two classes; check the label column")]
+    OneName {
+        /// The name.
+        name: String,
+    },
+    /// A model of two classes, and a label column with more names.
+    #[error(
+        "the label column holds {count} names: {known}. This algorithm tells two classes apart: name the one that counts \
+         as 1 with positive_label, or use softmax"
+    )]
+    ManyNames {
+        /// How many.
+        count: usize,
+        /// The first of them.
+        known: String,
+    },
+    /// A parameter names a label that no record has.
+    #[error("{parameter}: no record has the label '{label}'{}; the labels are: {known}", nearest_text(.nearest.as_deref()))]
+    UnknownLabel {
+        /// The parameter.
+        parameter: &'static str,
+        /// As given.
+        label: String,
+        /// The most similar label, when one is near.
+        nearest: Option<String>,
+        /// The labels that occur, the first of them when there are many.
+        known: String,
+    },
+    /// A parameter names a label twice.
+    #[error("{parameter} names the label '{label}' twice; leave one of them out")]
+    TwiceNamed {
+        /// The parameter.
+        parameter: &'static str,
+        /// The label.
+        label: String,
+    },
+    /// Labels cannot be looked up.
+    #[error(
+        "{parameter}: the labels are no classes, there are fractions among them or too many of them; \
+         use --weight for weights of records"
+    )]
+    UncountableLabels {
+        /// The parameter.
+        parameter: &'static str,
+    },
+    /// Labels that count as one class have several weights.
+    #[error(
+        "class_weights: the labels '{first}' (weight {first_weight}) and '{other}' (weight {other_weight}) count as one class; \
+         give both the same weight, or use softmax"
+    )]
+    UnlikeWeights {
+        /// A label.
+        first: String,
+        /// Its weight.
+        first_weight: f64,
+        /// Another label of its class.
+        other: String,
+        /// Its weight.
+        other_weight: f64,
+    },
+    /// No record counts.
+    #[error("{what}: nothing would be learned. Give a weight above 0 to some records of each class")]
+    NoWeight {
+        /// What makes it so.
+        what: &'static str,
+    },
     /// Too few or too many classes.
     #[error(
         "the labels have {actual} classes, softmax takes 2 to {limit}; for real targets use linear or huber"

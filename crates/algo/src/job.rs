@@ -39,7 +39,7 @@ impl Epochs {
 /// What a job asks of the one who opens the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataNeeds {
-    /// How labels become numbers.
+    /// How labels become numbers, before their names are known: `Job::label_rule` says it for the names.
     pub label_rule: LabelRule,
     /// All training data must be seen before epoch 0 (`TaskData::scan`): classes, moments or class counts are wanted.
     pub scan: bool,
@@ -64,8 +64,10 @@ pub struct DataNeeds {
 pub struct DataFacts {
     /// Training records of all tasks; 0 when they have not been scanned.
     pub record_count: u64,
-    /// Distinct training labels, ascending; empty when not scanned or not classes.
+    /// Distinct training labels as they stand in the data, ascending; empty when not scanned or not classes.
     pub classes: Vec<f32>,
+    /// Names in the label column, a class each; empty when labels are numbers.
+    pub label_names: Vec<String>,
     /// Columns are dense and numbered, as in CSV: the format writes every value.
     pub dense: bool,
     /// Distinct features of the training data, those of each task added up; 0 when they have not been counted.

@@ -100,6 +100,12 @@ impl Source {
         })
     }
 
+    /// Labels become numbers by this rule from now on: a rule may depend on the names of labels, known since the input
+    /// was opened. Readers that were made before keep theirs.
+    pub fn set_label_rule(&mut self, rule: LabelRule) {
+        self.label_rule = rule;
+    }
+
     /// What the columns mean; belongs into the model.
     pub fn schema(&self) -> &Schema {
         &self.schema

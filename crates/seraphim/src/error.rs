@@ -287,8 +287,18 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::UnknownParameter { .. }
         | E::Parameter { .. }
         | E::Conflict { .. }
-        | E::Unread { .. } => Exit::Usage,
-        E::NoRecords | E::OneClass { .. } | E::ClassCount { .. } | E::UnknownClass { .. } => Exit::Data,
+        | E::Unread { .. }
+        | E::ManyNames { .. }
+        | E::UnknownLabel { .. }
+        | E::TwiceNamed { .. }
+        | E::UncountableLabels { .. }
+        | E::UnlikeWeights { .. } => Exit::Usage,
+        E::NoRecords
+        | E::OneClass { .. }
+        | E::OneName { .. }
+        | E::ClassCount { .. }
+        | E::UnknownClass { .. }
+        | E::NoWeight { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,
         E::Coordinator { .. } | E::Matrix(_) => Exit::Internal,

@@ -31,6 +31,7 @@
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
 mod full;
+mod labels;
 pub mod loss;
 mod model;
 mod params;
@@ -57,6 +58,7 @@ use crate::error::Error;
 use crate::job::{DataFacts, DataNeeds, Epochs, TrainTask};
 use crate::param::Checked;
 use crate::stopping::EarlyStopping;
+use labels::Labels;
 use loss::Loss;
 
 /// Most classes of softmax: a row of weights is one f32 a class.
@@ -119,8 +121,9 @@ impl Linear {
         }
     }
 
-    fn balanced(&self) -> bool {
-        self.params.class_weights == ClassWeights::Balanced
+    /// Whether the labels of all records must be known: to count them, or to look up those that the user names.
+    fn names_labels(&self) -> bool {
+        self.params.class_weights != ClassWeights::None || self.params.positive_label.is_some()
     }
 
     fn classes(&self, facts: &DataFacts) -> Result<Vec<f32>, Error> {
@@ -148,19 +151,28 @@ impl Linear {
         self.checked.values().clone()
     }
 
+    /// How labels become numbers, once the names in the label column are known; empty: labels are numbers.
+    pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
+        Ok(match self.loss {
+            Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
+                LabelRule::Binary { positive: labels::positive(&self.params, names)? }
+            }
+            Loss::Softmax => LabelRule::Class,
+            Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
+        })
+    }
+
     /// What is asked of the data.
     pub fn data_needs(&self) -> DataNeeds {
         let standardize = self.checked.flag("standardize");
         DataNeeds {
             label_rule: match self.loss {
-                Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
-                    LabelRule::Binary { positive: self.params.positive_label }
-                }
+                Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
                 Loss::Softmax => LabelRule::Class,
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
             scan: standardize
-                || self.balanced()
+                || self.names_labels()
                 || self.loss == Loss::Softmax
                 || self.params.descent.is_some(),
             count_features: self.params.descent.is_some(),
@@ -183,12 +195,19 @@ impl Linear {
 
     /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
     pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
+        let labels = Labels::new(facts);
+        labels.check_positive(&self.params)?;
+        let positive = match self.label_rule(&facts.label_names)? {
+            LabelRule::Binary { positive } => positive,
+            LabelRule::Class | LabelRule::Real => None,
+        };
         let mode = if facts.dense { Standardize::Center } else { Standardize::Scale };
         let mut model = Model {
             algorithm: self.checked.algorithm().to_owned(),
             loss: self.loss,
             classes: self.classes(facts)?,
-            positive_label: self.params.positive_label,
+            positive_label: positive,
+            class_weights: Vec::new(),
             intercept: self.checked.flag("intercept"),
             standardize: self.checked.flag("standardize").then_some(mode),
             normalize: self.checked.text("normalize") == "l2",
@@ -201,8 +220,9 @@ impl Linear {
                 previous.class_of(class)?;
             }
             model.classes.clone_from(&previous.classes);
-            model.check_continues(previous)?;
+            model.check_continues(previous, |label| labels.text(label))?;
         }
+        model.class_weights = labels.weights(&self.params, self.loss, &model.classes, positive)?;
         Ok(model)
     }
 

@@ -38,8 +38,11 @@ pub struct Model {
     pub loss: Loss,
     /// Labels of the classes, ascending, in the order of the columns; `[0, 1]` for two classes, empty for numbers.
     pub classes: Vec<f32>,
-    /// The label that counted as 1, when it was named.
+    /// The label that counted as 1, when it was named: a number, or the number of a name.
     pub positive_label: Option<f32>,
+    /// Weights of the classes in training, in their order; empty when none were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_weights: Vec<f64>,
     /// There is a matrix `intercept`.
     pub intercept: bool,
     /// There is a matrix `moments`, and columns are standardized with it.
@@ -178,11 +181,13 @@ impl Model {
     }
 
     /// Whether training may go on from `previous` as this model: everything that scoring depends on is the same.
-    pub fn check_continues(&self, previous: &Self) -> Result<(), Error> {
+    /// `text` is how the user writes a label.
+    pub fn check_continues(&self, previous: &Self, text: impl Fn(f32) -> String) -> Result<(), Error> {
+        let label = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), &text);
         let pairs = [
             ("loss", self.loss.name().to_owned(), previous.loss.name().to_owned()),
             ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
-            ("positive_label", shown(self.positive_label), shown(previous.positive_label)),
+            ("positive_label", label(self.positive_label), label(previous.positive_label)),
             ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
             ("standardize", shown(self.standardize), shown(previous.standardize)),
             ("normalize", self.normalize.to_string(), previous.normalize.to_string()),

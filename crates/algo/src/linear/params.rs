@@ -17,8 +17,8 @@ pub enum ClassWeights {
     None,
     /// `records / (classes x records of the class)`.
     Balanced,
-    /// As given; classes not named have 1.
-    Given(Vec<(f32, f64)>),
+    /// Labels as the user writes them, each with its weight; classes not named have 1.
+    Given(Vec<(String, f64)>),
 }
 
 /// Parameters that training looks at, in their types.
@@ -40,8 +40,8 @@ pub struct Params {
     pub consensus: Option<Consensus>,
     /// Of labels.
     pub class_weights: ClassWeights,
-    /// Label that counts as 1.
-    pub positive_label: Option<f32>,
+    /// Label that counts as 1, as the user writes it.
+    pub positive_label: Option<String>,
     /// Largest slope of a record; infinite when off.
     pub clip: f64,
     /// For messages.
@@ -205,18 +205,19 @@ fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
     if text == "balanced" {
         return Ok(ClassWeights::Balanced);
     }
-    let pair = |part: &str| -> Option<(f32, f64)> {
-        let (label, weight) = part.split_once(':')?;
+    let pair = |part: &str| -> Option<(String, f64)> {
+        // A name may hold a colon, a weight does not.
+        let (label, weight) = part.rsplit_once(':')?;
         let weight = weight.trim().parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0)?;
-        Some((label.trim().parse().ok()?, weight))
+        Some((label.trim().to_owned(), weight))
     };
     let given: Option<Vec<_>> = text.split(',').map(pair).collect();
     given.map(ClassWeights::Given).ok_or_else(|| {
-        checked.refuse("class_weights", "balanced, or label:weight pairs such as 0:1,1:5, weights >= 0")
+        checked.refuse("class_weights", "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0")
     })
 }
 
-fn positive_label(checked: &Checked, loss: Loss) -> Result<Option<f32>, Error> {
+fn positive_label(checked: &Checked, loss: Loss) -> Result<Option<String>, Error> {
     let text = checked.text("positive_label");
     if text.is_empty() {
         return Ok(None);
@@ -224,8 +225,5 @@ fn positive_label(checked: &Checked, loss: Loss) -> Result<Option<f32>, Error> {
     if !loss.is_binary() {
         return Err(checked.refuse("positive_label", "nothing: only lr and svm have a positive label"));
     }
-    match text.parse::<f32>() {
-        Ok(label) if label.is_finite() => Ok(Some(label)),
-        _ => Err(checked.refuse("positive_label", "a number")),
-    }
+    Ok(Some(text.to_owned()))
 }

@@ -20,7 +20,7 @@ pub(super) fn prepare(
     let moments = model.standardize.is_some() && !task.resumed;
     let balanced = job.params.class_weights == ClassWeights::Balanced;
     if !moments && !balanced {
-        return Ok(given_weights(job, model));
+        return Ok(model.class_weights.clone());
     }
     let mut seen = Seen { counts: vec![0.0; model.classes.len() + 1], moments: BTreeMap::new() };
     task.data.start_epoch(0)?;
@@ -41,7 +41,7 @@ pub(super) fn prepare(
     // Every task has come here, so the moments are whole before the first pull.
     task.agent.barrier()?;
     if !balanced {
-        return Ok(given_weights(job, model));
+        return Ok(model.class_weights.clone());
     }
     seen.counts.pop();
     balanced_weights(model, &seen.counts, record_count)
@@ -96,16 +96,6 @@ fn push_moments(
         task.agent.push(id, Part::Rows(Keys::Sorted(&keys)), Values::F64(&shares))?;
     }
     Ok(())
-}
-
-fn given_weights(job: &Linear, model: &Model) -> Vec<f64> {
-    match &job.params.class_weights {
-        ClassWeights::None | ClassWeights::Balanced => Vec::new(),
-        ClassWeights::Given(given) => {
-            let weight = |class: &f32| given.iter().find(|pair| pair.0 == *class).map_or(1.0, |pair| pair.1);
-            model.classes.iter().map(weight).collect()
-        }
-    }
 }
 
 fn balanced_weights(model: &Model, counts: &[f64], record_count: f64) -> Result<Vec<f64>, Error> {

@@ -264,14 +264,14 @@ const JUDGING: [ParamSpec; 5] = [
         ParamKind::Text,
         "",
         "",
-        "'balanced', or label:weight pairs such as 0:1,1:5; not for linear and huber",
+        "'balanced', or label:weight pairs such as 0:1,1:5 or no:1,yes:5, labels as in the data; not for linear and huber",
     ),
     row(
         "positive_label",
         ParamKind::Text,
         "",
         "",
-        "lr, svm: the label that counts as 1; all others count as 0",
+        "lr, svm: the label that counts as 1, as in the data; all others count as 0 [1; of two names, the second by alphabet]",
     ),
     row("clip", NOT_NEGATIVE, "0", "", "Largest size of a record's slope; 0 is off"),
 ];

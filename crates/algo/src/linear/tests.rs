@@ -202,7 +202,6 @@ fn divergence_says_what_to_do() {
 fn parameters_that_cannot_be_are_refused() {
     let cases = [
         ("lr", "class_weights=1", "label:weight"),
-        ("lr", "positive_label=yes", "a number"),
         ("linear", "positive_label=1", "only lr and svm"),
         ("linear", "class_weights=balanced", "not classes"),
         ("lr", "schedule=exponential", "finds its own step sizes"),

@@ -21,9 +21,10 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), 
     let mut epoch_count = None;
     for epoch in 0.. {
         let (parts, flow) = run_epoch(job, &mut step, &mut task, epoch)?;
-        let totals = sum_over_tasks(&mut task, &parts, step.positive_count)?;
+        let (totals, weight_sum) = sum_over_tasks(&mut task, &parts, &step)?;
         if flow == Flow::Continue {
             totals.check(model)?;
+            check_weight(totals.record_count, weight_sum)?;
         }
         let epoch_count = *epoch_count.get_or_insert_with(|| job.params.epochs.count(totals.record_count));
         let validation = match (&mut task.validation, flow) {
@@ -59,7 +60,7 @@ fn run_epoch(
     epoch: u64,
 ) -> Result<(MetricParts, Flow), Error> {
     let mut parts = step.model.metric_parts();
-    step.positive_count = 0;
+    (step.positive_count, step.weight_sum) = (0, 0.0);
     let mut kept = !job.needs_one_epoch(0);
     task.data.start_epoch(epoch)?;
     let mut step_number = 0;
@@ -105,11 +106,19 @@ impl Totals {
 fn sum_over_tasks(
     task: &mut TrainTask<'_, Model>,
     parts: &MetricParts,
-    positive_count: u64,
-) -> Result<Totals, Error> {
-    let mut sums = [parts.record_count() as f64, positive_count as f64];
+    step: &Step<'_>,
+) -> Result<(Totals, f64), Error> {
+    let mut sums = [parts.record_count() as f64, step.positive_count as f64, step.weight_sum];
     task.agent.all_reduce(&mut sums)?;
-    Ok(Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 })
+    Ok((Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 }, sums[2]))
+}
+
+/// Refuses records that count nothing: their gradient is 0, and so would be the model.
+pub(super) fn check_weight(record_count: u64, weight_sum: f64) -> Result<(), Error> {
+    if record_count > 0 && weight_sum == 0.0 {
+        return Err(Error::NoWeight { what: "every training record has the weight 0" });
+    }
+    Ok(())
 }
 
 /// One step and its scratch memory.
@@ -123,6 +132,8 @@ struct Step<'a> {
     sums: Vec<f64>,
     gradient: Vec<f32>,
     positive_count: u64,
+    /// Sum of weight of record x weight of class.
+    weight_sum: f64,
 }
 
 impl<'a> Step<'a> {
@@ -136,6 +147,7 @@ impl<'a> Step<'a> {
             sums: Vec::new(),
             gradient: Vec::new(),
             positive_count: 0,
+            weight_sum: 0.0,
         }
     }
 
@@ -172,7 +184,8 @@ impl<'a> Step<'a> {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
         let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
-        weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)
+        self.weight_sum += weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)?;
+        Ok(())
     }
 
     /// `gradient` of the columns of the batch, each merged over its records.
@@ -200,22 +213,25 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Slopes (records x width) x `share` x weight of record x weight of class.
+/// Slopes (records x width) x `share` x weight of record x weight of class. The answer is the sum of these weights.
 pub(super) fn weigh(
     model: &Model,
     batch: &Batch,
     class_weights: &[f64],
     share: f64,
     slopes: &mut [f64],
-) -> Result<(), Error> {
+) -> Result<f64, Error> {
     if batch.weights.is_empty() && class_weights.is_empty() {
         scale(slopes, share);
-        return Ok(());
+        return Ok(batch.record_count() as f64);
     }
+    let mut weight_sum = 0.0;
     for (r, slopes) in slopes.chunks_exact_mut(model.width()).enumerate() {
         let class_weight =
             if class_weights.is_empty() { 1.0 } else { class_weights[model.class_of(batch.labels[r])?] };
-        scale(slopes, share * class_weight * f64::from(batch.weight(r)));
+        let weight = f64::from(batch.weight(r));
+        scale(slopes, share * class_weight * weight);
+        weight_sum += class_weight * weight;
     }
-    Ok(())
+    Ok(weight_sum)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use algo::{DataFacts, DataNeeds, Job};
+use algo::{DataFacts, Job};
 use data::{LabelRule, Schema};
 use matrix::{Exported, MatrixSpec, Partitioner};
 
@@ -19,7 +19,8 @@ use crate::report::{InputReport, ModelReport, Report, Timings};
 pub(super) struct Closing<'a> {
     pub(super) job: &'a TrainJob,
     pub(super) algorithm: &'a dyn Job,
-    pub(super) needs: &'a DataNeeds,
+    /// How labels become numbers.
+    pub(super) label_rule: LabelRule,
     pub(super) schema: &'a Schema,
     pub(super) size_bytes: Option<u64>,
     pub(super) task_count: u32,
@@ -35,6 +36,7 @@ impl Closing<'_> {
         Ok(DataFacts {
             record_count: totals.records,
             classes: classes.into_iter().map(|(label, _)| label).collect(),
+            label_names: self.schema.label_names.clone(),
             dense: !self.schema.columns.is_empty(),
             feature_count: totals.features,
         })
@@ -49,8 +51,8 @@ impl Closing<'_> {
         if totals.records == 0 && !interrupted {
             return Err(self.no_records());
         }
-        totals.labels.check(self.needs.label_rule)?;
-        let one_class = matches!(self.needs.label_rule, LabelRule::Binary { .. })
+        totals.labels.check(self.label_rule)?;
+        let one_class = matches!(self.label_rule, LabelRule::Binary { .. })
             && (totals.labels.positive_count() == 0
                 || totals.labels.positive_count() == totals.labels.count());
         if one_class && totals.records > 0 && !interrupted {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use algo::{DataNeeds, Epochs};
+use algo::{DataNeeds, Epochs, Job};
 use data::{Batch, KeepConfig, MemoryStream, Reader, Schema, Source, TaskData};
 use math::random::{Purpose, stream};
 
@@ -18,23 +18,29 @@ const VALIDATION_TASKS: u64 = u64::MAX;
 pub(super) struct Opened {
     pub(super) source: Source,
     pub(super) validation: Option<Source>,
+    /// What the algorithm needs of them, with the label rule for their names of labels.
+    pub(super) needs: DataNeeds,
 }
 
 /// Opens the data; `like`: with the columns of an earlier model, or of the process that looked first.
 pub(super) fn open(
     job: &TrainJob,
-    needs: &DataNeeds,
+    algorithm: &dyn Job,
     like: Option<&Schema>,
     environment: Environment<'_>,
 ) -> Result<Opened, Error> {
+    let mut needs = algorithm.data_needs();
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
     input.options.keep_zeros = needs.keep_zeros;
     let config = input.source_config();
-    let source = match like {
+    let mut source = match like {
         Some(schema) => Source::open_like(&config, schema, environment.formats)?,
         None => Source::open(&config, environment.formats)?,
     };
+    needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
+    source.set_label_rule(needs.label_rule);
+    input.options.label_rule = needs.label_rule;
     let validation = (!job.validate.is_empty()).then(|| {
         Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
     });
@@ -43,13 +49,12 @@ pub(super) fn open(
         let advice = "give --validate FILES, or --set validation_share=0.1".into();
         return Err(Error::Request { what, advice });
     }
-    Ok(Opened { validation: validation.transpose()?, source })
+    Ok(Opened { validation: validation.transpose()?, source, needs })
 }
 
 /// How the opened data are handed to the tasks of one process.
 pub(super) struct Shares<'a> {
     pub(super) job: &'a TrainJob,
-    pub(super) needs: &'a DataNeeds,
     pub(super) opened: &'a Opened,
     /// Of the job.
     pub(super) task_count: u32,
@@ -59,12 +64,12 @@ pub(super) struct Shares<'a> {
 
 impl Shares<'_> {
     pub(super) fn holds_out(&self) -> bool {
-        self.opened.validation.is_none() && self.needs.validation_share > 0.0
+        self.opened.validation.is_none() && self.opened.needs.validation_share > 0.0
     }
 
     /// Whether the data must be read before the first step.
     pub(super) fn must_scan(&self) -> bool {
-        self.needs.scan || self.holds_out()
+        self.opened.needs.scan || self.holds_out()
     }
 
     fn here<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
@@ -73,7 +78,7 @@ impl Shares<'_> {
 
     /// The training data of each task.
     pub(super) fn training(&self) -> Result<Vec<TaskData>, Error> {
-        let single = matches!(self.needs.epochs, Epochs::Fixed(1)) && !self.must_scan();
+        let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan();
         let keep = (!single).then(|| self.keep_config());
         let splits = self.opened.source.splits(self.task_count as usize);
         self.here(splits)
@@ -82,12 +87,12 @@ impl Shares<'_> {
                 let mut reader = self.opened.source.reader(splits)?;
                 if self.holds_out() {
                     let chance = stream(self.job.seed, Purpose::Validation, task, 0);
-                    reader.set_holdout(self.needs.validation_share, chance);
+                    reader.set_holdout(self.opened.needs.validation_share, chance);
                 }
-                if self.needs.count_features {
+                if self.opened.needs.count_features {
                     reader.count_features();
                 }
-                let (shuffle, batch_size) = (self.needs.shuffle, self.needs.batch_size);
+                let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
                 Ok(TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size))
             })
             .collect()
@@ -120,13 +125,13 @@ impl Shares<'_> {
         is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
     ) -> Option<Timed<'t>> {
         if let Some(reader) = reader {
-            let single = matches!(self.needs.epochs, Epochs::Fixed(1));
+            let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1));
             let keep = (!single).then(|| self.keep_config());
-            let (seed, size) = (self.job.seed, self.needs.batch_size);
+            let (seed, size) = (self.job.seed, self.opened.needs.batch_size);
             let data = TaskData::new(reader, keep, data::Shuffle::None, seed, VALIDATION_TASKS, size);
             return Some(Timed::new(Validation::File(Box::new(data)), is_told_to_stop));
         }
-        if self.needs.validation_share > 0.0 {
+        if self.opened.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
             return Some(Timed::new(Validation::Share(MemoryStream::new(batches)), is_told_to_stop));
         }

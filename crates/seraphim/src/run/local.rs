@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::{DataNeeds, Job, TrainTask};
+use algo::{Job, TrainTask};
 use data::{BatchStream, TaskData};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 use rpc::WireType;
@@ -41,7 +41,6 @@ struct Trainer<'a> {
     job: &'a TrainJob,
     environment: Environment<'a>,
     algorithm: &'a dyn Job,
-    needs: DataNeeds,
     progress: &'a Progress,
     permits: Option<Arc<Permits>>,
     task_count: u32,
@@ -64,14 +63,13 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
         check_writable(path)?;
     }
     let previous = job.from.as_deref().map(|path| Model::read(path, true)).transpose()?;
-    let needs = algorithm.data_needs();
     let schema = previous.as_ref().map(|model| &model.manifest.schema);
-    let opened = open(job, &needs, schema, environment)?;
+    let opened = open(job, algorithm.as_ref(), schema, environment)?;
     let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
     let progress = Progress::new(job.manner.quiet, opened.source.size_bytes());
     let permits = (job.manner.threads < task_count as usize).then(|| Permits::new(job.manner.threads));
     let (algorithm, progress) = (algorithm.as_ref(), &progress);
-    let trainer = Trainer { job, environment, algorithm, needs, progress, permits, task_count };
+    let trainer = Trainer { job, environment, algorithm, progress, permits, task_count };
     let mut timings = Timings { open_s: start.elapsed().as_secs_f64(), ..Timings::default() };
     progress.say(&greeting(job, &opened, task_count));
     let report = trainer.run(&opened, previous, &mut timings, start);
@@ -113,7 +111,6 @@ impl Trainer<'_> {
     ) -> Result<Report, Error> {
         let plan = Shares {
             job: self.job,
-            needs: &self.needs,
             opened,
             task_count: self.task_count,
             tasks: 0..self.task_count,
@@ -121,7 +118,7 @@ impl Trainer<'_> {
         let closing = Closing {
             job: self.job,
             algorithm: self.algorithm,
-            needs: &self.needs,
+            label_rule: opened.needs.label_rule,
             schema: opened.source.schema(),
             size_bytes: opened.source.size_bytes(),
             task_count: self.task_count,

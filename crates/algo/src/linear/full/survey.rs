@@ -6,6 +6,7 @@ use matrix::{Keys, Part, Values, ValuesMut};
 use super::super::Linear;
 use super::super::loss::Loss;
 use super::super::model::Model;
+use super::super::train::check_weight;
 use super::features::Features;
 use super::pass::Share;
 use crate::descent::driver::Driver;
@@ -19,6 +20,8 @@ const LEAST_SHARE: f64 = 1e-3;
 /// Sums over the records of a share, then of all: those of each class or, without classes, of the labels; then of weights.
 struct Labels {
     sums: Vec<f64>,
+    /// Of this share.
+    record_count: usize,
 }
 
 impl Labels {
@@ -47,8 +50,11 @@ pub(super) fn survey<'a>(
     let mut counts = vec![0.0; task_count];
     counts[task.agent.task() as usize] = keys.len() as f64;
     counts.extend_from_slice(&labels.sums);
+    counts.push(labels.record_count as f64);
     task.agent.all_reduce(&mut counts)?;
+    let record_count = counts.pop().unwrap_or_default() as u64;
     labels.sums = counts.split_off(task_count);
+    check_weight(record_count, labels.sums.last().copied().unwrap_or_default())?;
     let total = counts.iter().sum::<f64>() as u64;
     if Some(total) != model.numbered {
         let (actual, expected) = (total.to_string(), model.numbered.unwrap_or(0).to_string());
@@ -81,9 +87,11 @@ fn look(
     let mut keys = KeySet::new();
     let mut sums = vec![0.0; model.classes.len().max(1) + 1];
     let last = sums.len() - 1;
+    let mut record_count = 0;
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
         keys.insert(&batch.columns);
+        record_count += batch.record_count();
         for (r, &label) in batch.labels.iter().enumerate() {
             let mut weight = f64::from(batch.weight(r));
             if model.classes.is_empty() {
@@ -97,7 +105,7 @@ fn look(
         }
     }
     keys.seal();
-    Ok((keys, Labels { sums }))
+    Ok((keys, Labels { sums, record_count }))
 }
 
 /// How the loss of a record curves in its score, one a class: exact for squares, elsewhere that of a model that only

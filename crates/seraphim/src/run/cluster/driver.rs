@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::{DataNeeds, EpochReport, Job, Verdict};
-use data::Schema;
+use algo::{EpochReport, Job, Verdict};
+use data::{LabelRule, Schema};
 use master::{Event, JobLink, Runner};
 use serde_json::{Value, json};
 use worker::JobLayout;
@@ -81,7 +81,6 @@ struct Course<'a> {
     raw: RawJob,
     job: TrainJob,
     algorithm: Box<dyn Job>,
-    needs: DataNeeds,
     progress: Progress,
     start: Instant,
     timings: Timings,
@@ -94,6 +93,7 @@ struct Course<'a> {
 /// What the first worker has found.
 struct Looked {
     schema: Schema,
+    label_rule: LabelRule,
     size_bytes: Option<u64>,
     task_count: u32,
     previous: Option<algo::Model>,
@@ -123,14 +123,12 @@ impl<'a> Course<'a> {
                 advice: "write the data to files that every worker can read".into(),
             });
         }
-        let needs = algorithm.data_needs();
         let start = Instant::now();
         Ok(Self {
             driver,
             link,
             raw,
             algorithm,
-            needs,
             progress: Progress::new(driver.quiet || job.manner.quiet, None),
             job,
             start,
@@ -174,7 +172,7 @@ impl<'a> Course<'a> {
         Closing {
             job: &self.job,
             algorithm: self.algorithm.as_ref(),
-            needs: &self.needs,
+            label_rule: looked.label_rule,
             schema: &looked.schema,
             size_bytes: looked.size_bytes,
             task_count: looked.task_count,
@@ -259,7 +257,8 @@ impl<'a> Course<'a> {
             let (servers, workers) = (course.link.servers.len(), course.link.workers.len());
             course.progress = Progress::new(course.driver.quiet || course.job.manner.quiet, size_bytes);
             course.progress.say(&format!("{greeting}, {servers} servers, {workers} workers"));
-            Ok(Some(Looked { schema, size_bytes, task_count, previous }))
+            let label_rule = course.algorithm.label_rule(&schema.label_names)?;
+            Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous }))
         })
     }
 

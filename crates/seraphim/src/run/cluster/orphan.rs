@@ -181,11 +181,11 @@ impl Orphan<'_> {
         lost: &[u32],
     ) -> Result<Manifest, Error> {
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        let needs = algorithm.data_needs();
+        let label_rule = algorithm.label_rule(&schema.label_names)?;
         let closing = Closing {
             job,
             algorithm: algorithm.as_ref(),
-            needs: &needs,
+            label_rule,
             schema,
             size_bytes: None,
             task_count: self.training.layout.task_count,

@@ -379,7 +379,7 @@ impl Part {
         model::check_place(&job.model, job.overwrite)?;
         let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
-        let opened = open(&job, &algorithm.data_needs(), schema, self.environment())?;
+        let opened = open(&job, algorithm.as_ref(), schema, self.environment())?;
         let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
         (self.say)(FromWorker::Looked {
             schema: opened.source.schema().clone(),
@@ -401,10 +401,9 @@ impl Part {
     ) -> Result<Ready, Error> {
         let (job, algorithm) = self.check(raw)?;
         let functions = job.modules.added_to(&self.functions)?;
-        let needs = algorithm.data_needs();
-        let opened = open(&job, &needs, Some(schema), self.environment())?;
+        let opened = open(&job, algorithm.as_ref(), Some(schema), self.environment())?;
         let tasks = first..first + count;
-        let plan = Shares { job: &job, needs: &needs, opened: &opened, task_count, tasks };
+        let plan = Shares { job: &job, opened: &opened, task_count, tasks };
         let mut shares = plan.training()?;
         let scanned = plan.must_scan();
         if scanned {
@@ -437,10 +436,9 @@ impl Part {
     ) -> Result<(), Error> {
         let Ready { job, functions, opened, task_count, first, count, shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        let needs = algorithm.data_needs();
         let tasks = first..first + count;
         let work = Work {
-            plan: Shares { job: &job, needs: &needs, opened: &opened, task_count, tasks },
+            plan: Shares { job: &job, opened: &opened, task_count, tasks },
             algorithm: algorithm.as_ref(),
             layout,
             token: &self.token,

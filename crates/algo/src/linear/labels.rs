@@ -1,0 +1,142 @@
+//! Labels as the user writes them, in `positive_label` and `class_weights`, and the classes that they mean.
+//!
+//! A user writes names where the label column holds names, and numbers elsewhere; inside, a class is a number (of a
+//! name: its position among the sorted names) and two classes are 0 and 1. Names are known when the data are opened,
+//! and the labels that occur after the scan, which a job that names labels asks for. [`positive`] is called in between,
+//! because the reader needs the positive label; [`Labels`] checks all that was named after the scan, before the first step.
+
+use super::loss::Loss;
+use super::params::{ClassWeights, Params};
+use crate::error::Error;
+use crate::job::DataFacts;
+use crate::param::nearest;
+
+/// Labels that a message lists.
+const SHOWN_LABELS: usize = 20;
+
+/// The number of the positive label, none when the job names none. `names` are those of the label column, empty when
+/// labels are numbers. A text that is no number has none: [`Labels`] refuses it when it can say which labels there are.
+pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>, Error> {
+    let Some(text) = &params.positive_label else {
+        return match names {
+            [] | [_, _] => Ok(None),
+            [name] => Err(Error::OneName { name: name.clone() }),
+            names => Err(Error::ManyNames { count: names.len(), known: listed(names.iter().cloned()) }),
+        };
+    };
+    if names.is_empty() {
+        return Ok(Some(text.parse().unwrap_or(f32::NAN)));
+    }
+    match names.iter().position(|name| name == text) {
+        Some(class) => Ok(Some(class as f32)),
+        None => Err(unknown("positive_label", text, names)),
+    }
+}
+
+/// The labels that occur in the training data.
+pub(super) struct Labels<'a> {
+    names: &'a [String],
+    /// As they stand in the data, ascending: numbers, or numbers of names.
+    values: &'a [f32],
+}
+
+impl<'a> Labels<'a> {
+    /// The labels of `facts`.
+    pub(super) fn new(facts: &'a DataFacts) -> Self {
+        Self { names: &facts.label_names, values: &facts.classes }
+    }
+
+    /// The label of a number, as the user writes it.
+    pub(super) fn text(&self, value: f32) -> String {
+        self.names.get(value as usize).cloned().unwrap_or_else(|| value.to_string())
+    }
+
+    /// The number of a label; `parameter` named it.
+    fn find(&self, parameter: &'static str, text: &str) -> Result<f32, Error> {
+        let number = || text.parse::<f32>().ok().filter(|value| self.values.contains(value));
+        let found = match self.names {
+            [] => number(),
+            names => names.iter().position(|name| name == text).map(|class| class as f32),
+        };
+        let known = || self.values.iter().map(|value| self.text(*value)).collect::<Vec<_>>();
+        found.ok_or_else(|| unknown(parameter, text, &known()))
+    }
+
+    /// Refuses a positive label that no record has. Fractions are not listed, so they cannot be looked up.
+    pub(super) fn check_positive(&self, params: &Params) -> Result<(), Error> {
+        match &params.positive_label {
+            Some(text) if !self.values.is_empty() || text.parse::<f32>().is_err() => {
+                self.find("positive_label", text).map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The weights of `classes`, in their order; empty when all are 1 or are counted first (`balanced`).
+    pub(super) fn weights(
+        &self,
+        params: &Params,
+        loss: Loss,
+        classes: &[f32],
+        positive: Option<f32>,
+    ) -> Result<Vec<f64>, Error> {
+        let ClassWeights::Given(pairs) = &params.class_weights else { return Ok(Vec::new()) };
+        if self.values.is_empty() {
+            return Err(Error::UncountableLabels { parameter: "class_weights" });
+        }
+        let mut given: Vec<(f32, f64)> = Vec::new();
+        for (text, weight) in pairs {
+            let value = self.find("class_weights", text)?;
+            if given.iter().any(|pair| pair.0 == value) {
+                return Err(Error::TwiceNamed { parameter: "class_weights", label: text.clone() });
+            }
+            given.push((value, *weight));
+        }
+        let weight = |value: f32| given.iter().find(|pair| pair.0 == value).map_or(1.0, |pair| pair.1);
+        let weights = if loss.is_binary() {
+            let (ones, others): (Vec<f32>, Vec<f32>) =
+                self.values.iter().partition(|value| **value == positive.unwrap_or(1.0));
+            vec![self.common_weight(&others, weight)?, self.common_weight(&ones, weight)?]
+        } else {
+            classes.iter().map(|class| weight(*class)).collect()
+        };
+        if self.values.iter().all(|value| weight(*value) == 0.0) {
+            return Err(Error::NoWeight { what: "class_weights gives the weight 0 to every class" });
+        }
+        Ok(weights)
+    }
+
+    /// The one weight of labels that count as one class.
+    fn common_weight(&self, labels: &[f32], weight: impl Fn(f32) -> f64) -> Result<f64, Error> {
+        let Some(&first) = labels.first() else { return Ok(1.0) };
+        match labels.iter().find(|label| weight(**label) != weight(first)) {
+            None => Ok(weight(first)),
+            Some(&other) => Err(Error::UnlikeWeights {
+                first: self.text(first),
+                first_weight: weight(first),
+                other: self.text(other),
+                other_weight: weight(other),
+            }),
+        }
+    }
+}
+
+fn unknown(parameter: &'static str, text: &str, known: &[String]) -> Error {
+    Error::UnknownLabel {
+        parameter,
+        label: text.to_owned(),
+        nearest: nearest(text, known.iter().map(String::as_str)),
+        known: listed(known.iter().cloned()),
+    }
+}
+
+/// The first labels, and how many more there are.
+fn listed(labels: impl ExactSizeIterator<Item = String>) -> String {
+    let more = labels.len().saturating_sub(SHOWN_LABELS);
+    let text = labels.take(SHOWN_LABELS).collect::<Vec<_>>().join(", ");
+    match (text.is_empty(), more) {
+        (true, _) => "numbers, too many to list".to_owned(),
+        (false, 0) => text,
+        (false, more) => format!("{text} and {more} more"),
+    }
+}
