@@ -34,6 +34,8 @@ pub struct EpochReport {
     pub epoch: u64,
     /// How many epochs there will be unless something stops them; known to every task at the end of the first.
     pub epoch_count: u64,
+    /// The clock at the end of the epoch, the same for all tasks.
+    pub clock: u64,
     /// Training records of this task in this epoch.
     pub record_count: u64,
     /// From the score of each record BEFORE the update of its batch (progressive validation).

@@ -7,6 +7,42 @@
 use crate::distinct::Distinct;
 use crate::keys::Keys;
 
+/// Texts of columns that are carried along with the records: as many for each record as there are such columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Carried {
+    /// Adds a text.
+    pub fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Number of texts.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Text number `i`.
+    pub fn get(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+}
+
 /// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
@@ -26,6 +62,8 @@ pub struct Batch {
     pub fields: Vec<u32>,
     /// The distinct keys of the batch, ascending.
     pub columns: Vec<u64>,
+    /// Texts that are carried along, for predictions; they are not kept for later epochs.
+    pub carried: Carried,
 }
 
 impl Batch {
@@ -61,11 +99,12 @@ impl Batch {
         self.values.clear();
         self.fields.clear();
         self.columns.clear();
+        self.carried.truncate(0);
     }
 
     /// Makes it equal to `other` in the memory that it has.
     pub fn copy_from(&mut self, other: &Self) {
-        let Self { labels, weights, groups, offsets, indices, values, fields, columns } = other;
+        let Self { labels, weights, groups, offsets, indices, values, fields, columns, carried } = other;
         self.labels.clone_from(labels);
         self.weights.clone_from(weights);
         self.groups.clone_from(groups);
@@ -74,6 +113,7 @@ impl Batch {
         self.values.clone_from(values);
         self.fields.clone_from(fields);
         self.columns.clone_from(columns);
+        self.carried.clone_from(carried);
     }
 }
 
@@ -84,6 +124,8 @@ pub struct BatchBuilder {
     keys: Keys,
     batch: Batch,
     distinct: Distinct,
+    /// Carried texts of the finished records.
+    carried_count: usize,
 }
 
 impl BatchBuilder {
@@ -167,6 +209,11 @@ impl BatchBuilder {
         self.batch.fields.push(field);
     }
 
+    /// A text of the open record that is carried along.
+    pub fn carry(&mut self, text: &[u8]) {
+        self.batch.carried.push(text);
+    }
+
     /// The raw keys of the open record.
     pub fn open_keys(&self) -> Vec<u64> {
         self.keys.copied_from(self.open_start())
@@ -216,6 +263,7 @@ impl BatchBuilder {
             self.distinct.note(&keys[start..]);
         }
         self.batch.offsets.push(self.keys.len() as u32);
+        self.carried_count = self.batch.carried.len();
     }
 
     /// Takes back the entries of the open record.
@@ -224,6 +272,7 @@ impl BatchBuilder {
         self.keys.truncate(start);
         self.batch.values.truncate(start);
         self.batch.fields.truncate(start);
+        self.batch.carried.truncate(self.carried_count);
     }
 
     fn open_start(&self) -> usize {
@@ -241,6 +290,7 @@ impl BatchBuilder {
         self.distinct.index(&self.keys, &mut out.columns, &mut out.indices);
         self.keys.clear();
         self.batch.offsets.push(0);
+        self.carried_count = 0;
     }
 }
 

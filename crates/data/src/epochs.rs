@@ -48,6 +48,8 @@ pub struct TaskData {
     task: u64,
     batch_size: BatchSize,
     source: Source,
+    /// Epochs over these data before this run, which the order of its epochs continues.
+    first_epoch: u64,
     epoch: u64,
     /// Records that the reader gave, without those held out.
     read_count: u64,
@@ -87,6 +89,7 @@ impl TaskData {
             task,
             batch_size,
             source: Source::Idle,
+            first_epoch: 0,
             epoch: 0,
             read_count: 0,
             mixed_count: 0,
@@ -96,6 +99,12 @@ impl TaskData {
             regroup: Regroup::default(),
             batch: Batch::default(),
         }
+    }
+
+    /// The order of epochs goes on after so many that an earlier run has made. Where records are given in the order of the
+    /// files, all epochs are alike, and the first may be read from the files all the same.
+    pub fn set_first_epoch(&mut self, epoch: u64) {
+        self.first_epoch = if self.shuffle == Shuffle::None { 0 } else { epoch };
     }
 
     /// The reader, for its summary.
@@ -211,8 +220,8 @@ impl TaskData {
 impl BatchStream for TaskData {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
         let first = self.source == Source::Idle;
-        self.epoch = epoch;
-        if first && epoch == 0 && !self.read {
+        self.epoch = self.first_epoch + epoch;
+        if first && self.epoch == 0 && !self.read {
             self.source = Source::Reader;
             return Ok(());
         }

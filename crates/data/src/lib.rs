@@ -30,7 +30,7 @@ pub mod split;
 pub mod stream;
 
 pub use bad_lines::BadLines;
-pub use batch::{Batch, BatchBuilder};
+pub use batch::{Batch, BatchBuilder, Carried};
 pub use batch_size::BatchSize;
 pub use epochs::{MemoryStream, Shuffle, TaskData};
 pub use error::{BadLine, Error, LineError};
@@ -40,7 +40,7 @@ pub use key_set::KeySet;
 pub use label::{LabelKind, LabelRule, LabelStats};
 pub use read_ahead::ReadAhead;
 pub use reader::{ReadSummary, Reader};
-pub use schema::{Column, ColumnKind, Schema};
-pub use source::{FormatOptions, Input, Source, SourceConfig, read_bytes};
+pub use schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
+pub use source::{FormatOptions, Input, Purpose, Source, SourceConfig, read_bytes};
 pub use split::{Part, Split};
 pub use stream::BatchStream;

@@ -6,6 +6,18 @@ use crate::schema::Schema;
 /// Formats of lines without columns.
 const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
 
+/// What an input is read for, when it is read like the data of training. It says which columns may be absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To train or to validate: every column of training must be there.
+    #[default]
+    Training,
+    /// For metrics: weights and groups may be absent, which is told.
+    Evaluation,
+    /// For scores alone: weights and groups are not looked at.
+    Prediction,
+}
+
 /// Settings of formats. A column is named as in the header, or by its 0-based number.
 #[derive(Clone, Debug)]
 pub struct FormatOptions {
@@ -13,6 +25,8 @@ pub struct FormatOptions {
     pub label: Option<String>,
     /// Whether lines have a label at all (prediction may do without).
     pub has_label: bool,
+    /// What the input is read for.
+    pub purpose: Purpose,
     /// Column of record weights.
     pub weight: Option<String>,
     /// Column of groups; "qid" for libsvm.
@@ -25,6 +39,8 @@ pub struct FormatOptions {
     pub text_columns: Vec<String>,
     /// Columns to leave out.
     pub skip_columns: Vec<String>,
+    /// Columns to carry along with the records, for predictions.
+    pub keep_columns: Vec<String>,
     /// Whether zero entries are kept (standardization needs them).
     pub keep_zeros: bool,
     /// What labels may be.
@@ -36,12 +52,14 @@ impl Default for FormatOptions {
         Self {
             label: None,
             has_label: true,
+            purpose: Purpose::Training,
             weight: None,
             group: None,
             header: None,
             delimiter: None,
             text_columns: Vec::new(),
             skip_columns: Vec::new(),
+            keep_columns: Vec::new(),
             keep_zeros: false,
             label_rule: LabelRule::Real,
         }
@@ -59,13 +77,16 @@ impl FormatOptions {
         if self.has_label {
             fill(&mut self.label, &schema.label);
         }
-        fill(&mut self.weight, &schema.weight);
-        fill(&mut self.group, &schema.group);
+        // Columns that may be absent are looked up among those of the file.
+        if self.purpose == Purpose::Training || schema.columns.is_empty() {
+            fill(&mut self.weight, &schema.weight);
+            fill(&mut self.group, &schema.group);
+        }
+        if !schema.columns.is_empty() && self.purpose == Purpose::Training {
+            self.header = self.header.or(Some(schema.named));
+        }
         if self.skip_columns.is_empty() {
             self.skip_columns.clone_from(&schema.skip_columns);
-        }
-        if !schema.columns.is_empty() {
-            self.header = self.header.or(Some(schema.named));
         }
         self.keep_zeros |= schema.keep_zeros;
     }
@@ -75,6 +96,8 @@ impl FormatOptions {
         if WITHOUT_COLUMNS.contains(&format) {
             let kept = Self {
                 has_label: self.has_label,
+                purpose: self.purpose,
+                keep_columns: std::mem::take(&mut self.keep_columns),
                 group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
                 keep_zeros: self.keep_zeros,
                 label_rule: self.label_rule,

@@ -1,4 +1,4 @@
-//! Writes records as Parquet: predictions (label, scores) and generated data (label, list of indices).
+//! Writes records as Parquet: predictions (carried columns, label, scores) and generated data (label, list of indices).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
@@ -25,6 +26,10 @@ pub enum ColumnType {
     F32,
     /// 64-bit floats.
     F64,
+    /// Integers of 64 bits.
+    I64,
+    /// UTF-8 text.
+    Text,
     /// Lists of unsigned integers of 32 bits.
     U32List,
     /// Lists of unsigned integers of 64 bits.
@@ -42,6 +47,10 @@ pub enum ColumnData<'a> {
     F32(&'a [f32]),
     /// Of [`ColumnType::F64`].
     F64(&'a [f64]),
+    /// Of [`ColumnType::I64`].
+    I64(&'a [i64]),
+    /// Of [`ColumnType::Text`].
+    Text(&'a [String]),
     /// Of [`ColumnType::U32List`]: lengths, items.
     U32List(&'a [u32], &'a [u32]),
     /// Of [`ColumnType::U64List`]: lengths, items.
@@ -57,6 +66,7 @@ enum Buffer {
     I64(Vec<i64>),
     F32(Vec<f32>),
     F64(Vec<f64>),
+    Text(Vec<ByteArray>),
 }
 
 #[derive(Debug)]
@@ -176,6 +186,8 @@ fn field(name: &str, kind: ColumnType) -> Result<TypePtr, ParquetError> {
         ColumnType::I8 => (Physical::INT32, Some(LogicalType::integer(8, true))),
         ColumnType::F32 | ColumnType::F32List => (Physical::FLOAT, None),
         ColumnType::F64 => (Physical::DOUBLE, None),
+        ColumnType::I64 => (Physical::INT64, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         ColumnType::U32List => (Physical::INT32, Some(LogicalType::integer(32, false))),
         ColumnType::U64List => (Physical::INT64, Some(LogicalType::integer(64, false))),
     };
@@ -184,7 +196,9 @@ fn field(name: &str, kind: ColumnType) -> Result<TypePtr, ParquetError> {
         builder.with_repetition(Repetition::REQUIRED).build().map(Arc::new)
     };
     match kind {
-        ColumnType::I8 | ColumnType::F32 | ColumnType::F64 => primitive(name),
+        ColumnType::I8 | ColumnType::F32 | ColumnType::F64 | ColumnType::I64 | ColumnType::Text => {
+            primitive(name)
+        }
         ColumnType::U32List | ColumnType::U64List | ColumnType::F32List => {
             let repeated = Type::group_type_builder("list")
                 .with_repetition(Repetition::REPEATED)
@@ -205,6 +219,8 @@ impl ColumnData<'_> {
             Self::I8(items) => items.len(),
             Self::F32(items) => items.len(),
             Self::F64(items) => items.len(),
+            Self::I64(items) => items.len(),
+            Self::Text(items) => items.len(),
             Self::U32List(lengths, _) | Self::U64List(lengths, _) | Self::F32List(lengths, _) => {
                 lengths.len()
             }
@@ -216,9 +232,10 @@ impl Column {
     fn new(kind: ColumnType) -> Self {
         let buffer = match kind {
             ColumnType::I8 | ColumnType::U32List => Buffer::I32(Vec::new()),
-            ColumnType::U64List => Buffer::I64(Vec::new()),
+            ColumnType::I64 | ColumnType::U64List => Buffer::I64(Vec::new()),
             ColumnType::F32 | ColumnType::F32List => Buffer::F32(Vec::new()),
             ColumnType::F64 => Buffer::F64(Vec::new()),
+            ColumnType::Text => Buffer::Text(Vec::new()),
         };
         Self { kind, buffer, lengths: Vec::new() }
     }
@@ -234,6 +251,12 @@ impl Column {
             }
             (ColumnType::F64, ColumnData::F64(items), Buffer::F64(buffer)) => {
                 return buffer.extend_from_slice(items);
+            }
+            (ColumnType::I64, ColumnData::I64(items), Buffer::I64(buffer)) => {
+                return buffer.extend_from_slice(items);
+            }
+            (ColumnType::Text, ColumnData::Text(items), Buffer::Text(buffer)) => {
+                return buffer.extend(items.iter().map(|item| ByteArray::from(item.as_str())));
             }
             (ColumnType::U32List, ColumnData::U32List(lengths, items), Buffer::I32(buffer)) => {
                 buffer.extend(items.iter().map(|&item| item as i32));
@@ -275,6 +298,10 @@ impl Column {
                 items.clear();
             }
             (Buffer::F64(items), ColumnWriter::DoubleColumnWriter(writer)) => {
+                writer.write_batch(items, definitions, repetitions)?;
+                items.clear();
+            }
+            (Buffer::Text(items), ColumnWriter::ByteArrayColumnWriter(writer)) => {
                 writer.write_batch(items, definitions, repetitions)?;
                 items.clear();
             }

@@ -10,6 +10,9 @@ pub struct Schema {
     /// Feature columns, in the order of their keys (position = key of a numeric column).
     #[serde(default)]
     pub columns: Vec<Column>,
+    /// All columns in the order of the file, those that are no features included. Empty in models of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
     /// Name of the label column, when there are columns and one of them is the label.
     #[serde(default)]
     pub label: Option<String>,
@@ -43,6 +46,28 @@ pub struct Column {
     pub name: String,
     /// How its values become features.
     pub kind: ColumnKind,
+}
+
+/// A column that is carried along with the records, as its values are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarriedColumn {
+    /// Name in the header, or its 0-based position in the file.
+    pub name: String,
+    /// Which of the carried texts of a record is that of this column.
+    pub slot: usize,
+    /// What its values are.
+    pub kind: CarriedKind,
+}
+
+/// What the values of a carried column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CarriedKind {
+    /// Any text.
+    Text,
+    /// Whole numbers of 64 bits.
+    Integer,
+    /// 64-bit floats.
+    Real,
 }
 
 /// How the values of a column become features.

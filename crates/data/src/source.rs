@@ -7,14 +7,14 @@ use crate::label::LabelRule;
 use crate::lines::LineReader;
 use crate::reader::Reader;
 use crate::resolve::resolve;
-use crate::schema::Schema;
+use crate::schema::{CarriedColumn, Schema};
 use crate::sink::Sink;
 use crate::split::{Part, Piece, Split, divide};
 use crate::{Batch, Error};
 use std::sync::Arc;
 
 pub use crate::input::{Head, Input};
-pub use crate::options::FormatOptions;
+pub use crate::options::{FormatOptions, Purpose};
 
 /// What to read and how.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,7 @@ pub struct Source {
     files: Arc<[Input]>,
     plan: OpenPlan,
     schema: Schema,
+    carried: Vec<CarriedColumn>,
     label_rule: LabelRule,
     bad_lines: BadLineLimit,
 }
@@ -80,21 +81,25 @@ impl Source {
             }
         }
         let context = FormatContext { files: &files, options: &options, like };
-        let (plan, mut schema) = match (row.open)(&context)? {
+        let (plan, mut schema, carried) = match (row.open)(&context)? {
             Plan::Lines(plan) => {
-                let schema = plan.schema();
-                (OpenPlan::Lines(plan), schema)
+                let (schema, carried) = (plan.schema(), plan.carried());
+                (OpenPlan::Lines(plan), schema, carried)
             }
             Plan::Blocks(plan) => {
-                let schema = plan.schema();
-                (OpenPlan::Blocks(plan), schema)
+                let (schema, carried) = (plan.schema(), plan.carried());
+                (OpenPlan::Blocks(plan), schema, carried)
             }
         };
+        if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
+            return Err(Error::BadOption { option: "keep_columns", reason: without_columns(row.name) });
+        }
         row.name.clone_into(&mut schema.format);
         Ok(Self {
             files: files.into(),
             plan,
             schema,
+            carried,
             label_rule: options.label_rule,
             bad_lines: BadLineLimit::new(config.bad_lines),
         })
@@ -109,6 +114,11 @@ impl Source {
     /// What the columns mean; belongs into the model.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// The columns that are carried along with the records, in the order asked for.
+    pub fn carried(&self) -> &[CarriedColumn] {
+        &self.carried
     }
 
     /// The files.
@@ -157,6 +167,13 @@ impl Source {
             OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
         })
     }
+}
+
+fn without_columns(format: &str) -> String {
+    format!(
+        "{format} has no columns that could be carried along; scores stand in the order of the records, so that they can be \
+         joined line by line, or write the data as a table (CSV, Parquet)"
+    )
 }
 
 /// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
-/// A factor on the step size as a function of `t`, the clock of the push.
+/// A factor on the step size as a function of `t`, the clock of the push plus `start`: the clocks of earlier runs, when
+/// training goes on from a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Schedule {
@@ -16,6 +17,9 @@ pub enum Schedule {
     InverseTime {
         /// Decay a step.
         decay: f64,
+        /// Clocks before the first.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        start: Clock,
     },
     /// `decay ^ (t / every)`, continuous.
     Exponential {
@@ -23,6 +27,9 @@ pub enum Schedule {
         decay: f64,
         /// Steps for one factor.
         every: f64,
+        /// Clocks before the first.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        start: Clock,
     },
     /// Cosine from 1 to `floor` over a period, then again, each period `stretch` times the last (SGDR, Loshchilov and
     /// Hutter, ICLR 2017, eq. 5).
@@ -33,22 +40,36 @@ pub enum Schedule {
         stretch: f64,
         /// Smallest factor, in `[0, 1]`.
         floor: f64,
+        /// Clocks before the first.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        start: Clock,
     },
 }
 
 impl Schedule {
     /// The factor at clock `t`.
     pub fn factor(&self, t: Clock) -> f64 {
-        let t = t as f64;
         match *self {
             Schedule::Constant => 1.0,
-            Schedule::InverseTime { decay } => 1.0 / (1.0 + decay * t),
-            Schedule::Exponential { decay, every } => decay.powf(t / every),
-            Schedule::WarmRestarts { period, stretch, floor } => {
-                let (passed, length) = place_in_period(t, period, stretch);
+            Schedule::InverseTime { decay, start } => 1.0 / (1.0 + decay * (start + t) as f64),
+            Schedule::Exponential { decay, every, start } => decay.powf((start + t) as f64 / every),
+            Schedule::WarmRestarts { period, stretch, floor, start } => {
+                let (passed, length) = place_in_period((start + t) as f64, period, stretch);
                 floor + 0.5 * (1.0 - floor) * (1.0 + (PI * passed / length).cos()) // Eq. 5
             }
         }
+    }
+
+    /// The same schedule, `clock` clocks after its beginning.
+    #[must_use]
+    pub fn after(mut self, clock: Clock) -> Self {
+        match &mut self {
+            Schedule::Constant => {}
+            Schedule::InverseTime { start, .. }
+            | Schedule::Exponential { start, .. }
+            | Schedule::WarmRestarts { start, .. } => *start = clock,
+        }
+        self
     }
 
     /// What is wrong with the settings: field, value, what is expected.
@@ -56,7 +77,7 @@ impl Schedule {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         match *self {
             Schedule::Constant => None,
-            Schedule::InverseTime { decay } => {
+            Schedule::InverseTime { decay, .. } => {
                 (!(decay >= 0.0 && decay.is_finite())).then_some(("schedule.decay", decay, "a number >= 0"))
             }
             Schedule::Exponential { decay, .. } if !(decay > 0.0 && decay <= 1.0) => {
@@ -76,6 +97,11 @@ impl Schedule {
             }
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(clock: &Clock) -> bool {
+    *clock == 0
 }
 
 /// Steps since the last restart, and the length of the period that they are in.
@@ -107,31 +133,46 @@ mod tests {
     #[test]
     fn factors_follow_their_formulas() {
         assert_eq!(Schedule::Constant.factor(99), 1.0);
-        assert_eq!(Schedule::InverseTime { decay: 0.5 }.factor(2), 0.5);
-        let exponential = Schedule::Exponential { decay: 0.25, every: 10.0 };
+        assert_eq!(Schedule::InverseTime { decay: 0.5, start: 0 }.factor(2), 0.5);
+        let exponential = Schedule::Exponential { decay: 0.25, every: 10.0, start: 0 };
         assert_eq!(exponential.factor(10), 0.25);
         assert!((exponential.factor(5) - 0.5).abs() < ROUNDING);
     }
 
     #[test]
     fn warm_restarts_fall_to_the_floor_and_start_again_stretched() {
-        let schedule = Schedule::WarmRestarts { period: 10.0, stretch: 2.0, floor: 0.2 };
+        let schedule = Schedule::WarmRestarts { period: 10.0, stretch: 2.0, floor: 0.2, start: 0 };
         assert_eq!(schedule.factor(0), 1.0);
         assert!((schedule.factor(5) - 0.6).abs() < ROUNDING, "half way between 1 and the floor");
         assert!(schedule.factor(9) < 0.25);
         assert_eq!(schedule.factor(10), 1.0, "first restart");
         assert!((schedule.factor(20) - 0.6).abs() < ROUNDING, "the second period has 20 steps");
         assert_eq!(schedule.factor(30), 1.0, "second restart");
-        let even = Schedule::WarmRestarts { period: 4.0, stretch: 1.0, floor: 0.0 };
+        let even = Schedule::WarmRestarts { period: 4.0, stretch: 1.0, floor: 0.0, start: 0 };
         assert_eq!(even.factor(3), even.factor(4_000_003));
+    }
+
+    #[test]
+    fn a_schedule_goes_on_where_an_earlier_one_ended() {
+        let schedules = [
+            Schedule::InverseTime { decay: 0.5, start: 0 },
+            Schedule::Exponential { decay: 0.25, every: 10.0, start: 0 },
+            Schedule::WarmRestarts { period: 10.0, stretch: 2.0, floor: 0.2, start: 0 },
+        ];
+        for schedule in schedules {
+            for t in 0..50 {
+                assert_eq!(schedule.after(17).factor(t), schedule.factor(17 + t));
+            }
+        }
+        assert_eq!(Schedule::Constant.after(17), Schedule::Constant);
     }
 
     #[test]
     fn settings_out_of_range_are_named() {
         assert_eq!(Schedule::Constant.fault(), None);
-        let bad = Schedule::Exponential { decay: 1.5, every: 1.0 };
+        let bad = Schedule::Exponential { decay: 1.5, every: 1.0, start: 0 };
         assert_eq!(bad.fault().map(|fault| fault.0), Some("schedule.decay"));
-        let bad = Schedule::WarmRestarts { period: 5.0, stretch: f64::NAN, floor: 0.0 };
+        let bad = Schedule::WarmRestarts { period: 5.0, stretch: f64::NAN, floor: 0.0, start: 0 };
         assert_eq!(bad.fault().map(|fault| fault.0), Some("schedule.stretch"));
     }
 }

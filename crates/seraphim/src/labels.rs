@@ -1,6 +1,7 @@
 //! Labels in words: what was recognized is shown, so that a wrong column is noticed.
 
-use data::{LabelKind, LabelStats, Schema};
+use algo::{Model, Output};
+use data::{LabelKind, LabelRule, LabelStats, Schema};
 
 /// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `real from 0.15 to 5`.
 pub(crate) fn describe(labels: &LabelStats, schema: &Schema) -> String {
@@ -18,5 +19,20 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema) -> String {
             format!("{} classes ({low} to {high})", labels.classes().map_or(0, |classes| classes.len()))
         }
         LabelKind::Real => format!("real from {low} to {high}"),
+    }
+}
+
+/// A label as the user writes it: the name of its number where labels have names.
+pub(crate) fn text(label: f32, names: &[String]) -> String {
+    names.get(label as usize).cloned().unwrap_or_else(|| label.to_string())
+}
+
+/// The label that a model of two classes counts as 1, as the user writes it; none for other models.
+pub(crate) fn positive(model: &Model, schema: &Schema) -> Option<String> {
+    match (model.output(), model.label_rule()) {
+        (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
+            Some(text(positive.unwrap_or(1.0), &schema.label_names))
+        }
+        _ => None,
     }
 }

@@ -74,6 +74,9 @@ pub struct InputReport {
 pub struct EpochLine {
     /// From 0.
     pub epoch: u64,
+    /// The clock at its end: steps of the task that makes most of them, of all epochs so far.
+    #[serde(default)]
+    pub clock: u64,
     /// Training records.
     pub records: u64,
     /// Seconds of training in it, validation included.

@@ -60,3 +60,67 @@ fn training_on_from_a_model_gives_the_same_bytes_too() {
     let model = train(&folder, "on_servers", "lr", &settings, &["--servers", "2", "--workers", "2"]);
     assert!(model == alone);
 }
+
+/// Every push rule with a schedule where it reads one, in orders that hang on the number of the epoch.
+const RULES: &[&[&str]] = &[
+    &["optimizer=ftrl", "shuffle=batches"],
+    &["optimizer=sgd", "schedule=exponential", "schedule_decay=0.5", "shuffle=records"],
+    &["optimizer=momentum", "schedule=warm_restarts", "schedule_every=7", "shuffle=batches"],
+    &["optimizer=adagrad", "schedule=inverse_time", "schedule_decay=0.3", "shuffle=none"],
+    &["optimizer=rmsprop", "schedule=warm_restarts", "schedule_every=5", "standardize=true", "shuffle=batches"],
+    &["optimizer=adam", "schedule=exponential", "schedule_decay=0.9", "schedule_every=3", "shuffle=records"],
+    &["optimizer=adadelta", "class_weights=balanced", "shuffle=records"],
+];
+
+#[test]
+fn two_epochs_and_two_more_are_four_epochs_to_the_byte() {
+    let folder = Folder::new();
+    folder.write("train.libsvm", clicks(1500, 3));
+    for (i, rule) in RULES.iter().enumerate() {
+        let settings = |epochs: &'static str| -> Vec<&str> {
+            ["--set", epochs].into_iter().chain(rule.iter().flat_map(|setting| ["--set", setting])).collect()
+        };
+        let state = |name: &str, settings: &[&str], size: &[&str]| {
+            let files = train(&folder, &format!("{name}_{i}"), "lr", settings, size);
+            let of_the_run = |name: &PathBuf| name.to_str() == Some("model.json");
+            files.into_iter().filter(|(name, _)| !of_the_run(name)).collect::<Vec<_>>()
+        };
+        let four = state("four", &settings("epochs=4"), &[]);
+        let two = state("two", &settings("epochs=2"), &[]);
+        assert!(two != four);
+        let from = folder.path(&format!("two_{i}"));
+        let on = [settings("epochs=2"), vec!["--from", &from]].concat();
+        assert!(state("on", &on, &[]) == four, "{rule:?}");
+        let on_servers = state("on_servers", &on, &["--servers", "2", "--workers", "2"]);
+        assert!(on_servers == four, "{rule:?} on servers");
+        // And from what the servers made, one epoch after the other.
+        let three = [settings("epochs=1"), vec!["--from", &from]].concat();
+        state("three", &three, &["--servers", "1", "--workers", "2"]);
+        let from = folder.path(&format!("three_{i}"));
+        let last = [settings("epochs=1"), vec!["--from", &from]].concat();
+        assert!(state("last", &last, &[]) == four, "{rule:?}, one epoch at a time");
+    }
+}
+
+#[test]
+fn new_data_are_read_in_their_own_order_and_the_schedule_goes_on() {
+    let folder = Folder::new();
+    folder.write("train.libsvm", clicks(1500, 4));
+    let rule = ["--set", "optimizer=sgd", "--set", "schedule=exponential", "--set", "schedule_decay=0.5"];
+    let with = |more: &[&'static str]| [&rule[..], more].concat();
+    train(&folder, "first", "lr", &with(&["--set", "epochs=2"]), &[]);
+    let from = folder.path("first");
+    let copy = folder.write("copy.libsvm", clicks(1500, 4));
+    let on = |name: &str, data: &str| {
+        let model = folder.path(name);
+        let fixed = ["train", "lr", "--data", data, "--model", &model, "--tasks", "4", "--quiet"];
+        let more = ["--set", "epochs=1", "--from", &from];
+        succeed(&[&fixed[..], &rule, &more].concat());
+        let text = std::fs::read_to_string(format!("{model}/model.json")).unwrap();
+        let model: serde_json::Value = serde_json::from_str(&text).unwrap();
+        model["trained"]["position"].clone()
+    };
+    let (same, new) = (on("same", &folder.path("train.libsvm")), on("new", &copy));
+    assert_eq!((same["epochs"].as_u64(), new["epochs"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(same["clock"], new["clock"], "the schedule follows the steps of all runs");
+}

@@ -1,4 +1,4 @@
-//! Promise: labels are the user's labels, names or numbers, wherever they are written or read.
+//! Promise: labels and columns are the user's, names or numbers, wherever they are written or read.
 
 mod common;
 
@@ -124,4 +124,162 @@ fn a_model_of_another_positive_label_does_not_go_on_and_says_the_names() {
     let from = job.folder.path("model");
     let error = job.refused(4, "lr", &["positive_label=yes"], &["--from", &from]);
     assert!(error.contains("positive_label is no, the job's yes"), "{error}");
+}
+
+#[test]
+fn records_that_count_nothing_are_an_error() {
+    let job = Job::new(&["0", "1"]);
+    let mut weighted = String::from("weight,");
+    weighted += &table(400, &["0", "1"]).replace('\n', "\n0,");
+    let data = job.folder.write("weighted.csv", weighted.trim_end_matches("0,"));
+    for deployment in DEPLOYMENTS {
+        let error = job.refused(3, "lr", &["class_weights=0:0,1:0"], deployment);
+        assert!(error.contains("class_weights") && error.contains("weight 0"), "{error}");
+        for settings in [&["optimizer=adagrad"][..], &["optimizer=lbfgs", "epochs=auto", "shuffle=batches"]] {
+            let mut arguments = job.arguments("refused", "lr", settings, deployment);
+            arguments[3] = data.clone();
+            arguments.extend(["--weight", "weight"].map(str::to_owned));
+            let error = fail(3, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+            assert!(error.contains("every training record has the weight 0"), "{settings:?}: {error}");
+        }
+    }
+}
+
+/// A model of a table with weights, groups and names of labels, and the table without header.
+struct Scored {
+    folder: Folder,
+    rows: Vec<[String; 6]>,
+}
+
+const COLUMNS: [&str; 6] = ["id", "sum", "weight", "small", "query", "answer"];
+
+impl Scored {
+    fn new(algorithm: &str, labels: &[&str]) -> Self {
+        let rows = table(300, &["0", "1", "2"][..labels.len()]);
+        let rows = rows.lines().skip(1).enumerate().map(|(i, line)| {
+            let [sum, small, answer] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let id = if i == 7 { "\"seven, \"\"7\"\"\"".to_owned() } else { format!("r{i}") };
+            let answer = labels[answer.parse::<usize>().unwrap()];
+            let quoted = format!("\"{}\"", answer.replace('"', "\"\""));
+            [id, sum.into(), (1 + i % 3).to_string(), small.into(), (i / 10).to_string(), quoted]
+        });
+        let scored = Self { folder: Folder::new(), rows: rows.collect() };
+        let (data, model) = (scored.write("train.csv", &COLUMNS, true), scored.folder.path("model"));
+        let columns = ["--label", "answer", "--weight", "weight", "--group", "query", "--skip-columns", "id"];
+        succeed(&[&["train", algorithm, "--data", &data, "--model", &model, "--set", "epochs=2"][..], &columns].concat());
+        scored
+    }
+
+    /// The table with these columns.
+    fn write(&self, name: &str, columns: &[&str], header: bool) -> String {
+        let at = |column: &str| COLUMNS.iter().position(|name| *name == column).unwrap();
+        let mut text = if header { columns.join(",") + "\n" } else { String::new() };
+        for row in &self.rows {
+            let fields: Vec<&str> = columns.iter().map(|column| row[at(column)].as_str()).collect();
+            text += &(fields.join(",") + "\n");
+        }
+        self.folder.write(name, text)
+    }
+
+    fn predict(&self, data: &str, more: &[&str]) -> String {
+        let model = self.folder.path("model");
+        succeed(&[&["predict", "--model", &model, "--data", data, "--output", "-"][..], more].concat())
+    }
+}
+
+#[test]
+fn predictions_need_no_weights_groups_or_header() {
+    let scored = Scored::new("lr", &["no", "yes"]);
+    let expected = scored.predict(&scored.write("all.csv", &COLUMNS, true), &[]);
+    assert!(expected.starts_with("label,score\n"), "{expected}");
+    for (columns, header) in [
+        (&["id", "sum", "small", "answer"][..], true),
+        (&["answer", "small", "sum"], true),
+        (&COLUMNS, false),
+        (&["sum", "small", "answer"], false),
+    ] {
+        let data = scored.write("some.csv", columns, header);
+        assert!(scored.predict(&data, &[]) == expected, "{columns:?} {header}");
+    }
+    let data = scored.write("some.csv", &["sum", "small"], false);
+    let scores: String = expected.lines().map(|line| format!("{}\n", line.split_once(',').unwrap().1)).collect();
+    assert!(scored.predict(&data, &["--no-label"]) == scores);
+    let data = scored.write("some.csv", &["sum"], false);
+    let model = scored.folder.path("model");
+    let error = fail(3, &["predict", "--model", &model, "--data", &data, "--output", "-"]);
+    assert!(error.contains("training had 6: id, sum, weight, small, query, answer"), "{error}");
+    let data = scored.write("some.csv", &["sum", "small", "answer"], true);
+    let evaluated = succeed(&["evaluate", "--model", &model, "--data", &data]);
+    assert!(evaluated.contains("no column 'weight'"), "{evaluated}");
+}
+
+#[test]
+fn predictions_write_labels_as_the_data_do() {
+    let names = ["plain", "q\"q", "with, comma"];
+    let scored = Scored::new("softmax", &names);
+    let text = scored.predict(&scored.write("all.csv", &COLUMNS, true), &[]);
+    let mut lines = text.lines();
+    let header = "label,predicted,probability_plain,\"probability_q\"\"q\",\"probability_with, comma\"";
+    assert_eq!(lines.next(), Some(header));
+    for (line, row) in lines.zip(&scored.rows) {
+        let label = row[5].trim_matches('"').replace("\"\"", "\"");
+        let label = if label.contains([',', '"']) { row[5].clone() } else { label };
+        assert!(line.starts_with(&format!("{label},")), "{line}: {label}");
+        let predicted = &line[label.len() + 1..];
+        assert!(["plain,", "\"q\"\"q\",", "\"with, comma\","].iter().any(|name| predicted.starts_with(name)), "{line}");
+    }
+    let scored = Scored::new("lr", &["no", "yes"]);
+    let text = scored.predict(&scored.write("all.csv", &COLUMNS, true), &[]);
+    for (line, row) in text.lines().skip(1).zip(&scored.rows) {
+        assert_eq!(line.split(',').next(), Some(row[5].trim_matches('"')));
+    }
+    let model = scored.folder.path("model");
+    assert!(succeed(&["inspect", &model]).contains("positive     yes"));
+    assert!(succeed(&["inspect", &model, "--json"]).contains("\"positive_label\": \"yes\""));
+}
+
+#[test]
+fn columns_of_the_data_are_carried_into_the_predictions() {
+    let scored = Scored::new("lr", &["no", "yes"]);
+    let plain = scored.predict(&scored.write("all.csv", &COLUMNS, true), &[]);
+    let mut expected = String::from("query,id,label,score\n");
+    for (line, row) in plain.lines().skip(1).zip(&scored.rows) {
+        expected += &format!("{},{},{line}\n", row[4], row[0]);
+    }
+    for (columns, header, kept) in [
+        (&COLUMNS[..], true, "query,id"),
+        (&["id", "small", "answer", "query", "sum"], true, "query,id"),
+        (&COLUMNS, true, "4,0"),
+    ] {
+        let data = scored.write("some.csv", columns, header);
+        for tasks in ["1", "3"] {
+            let text = scored.predict(&data, &["--keep-columns", kept, "--tasks", tasks]);
+            assert!(text == expected, "{columns:?} {kept}:\n{text}");
+        }
+    }
+    // Without a header, a column that training did not have stands between the others.
+    let data = scored.write("some.csv", &["sum", "id", "small", "answer"], false);
+    let text = scored.predict(&data, &["--keep-columns", "1"]);
+    let without_query = |line: &str| format!("{}\n", line.split_once(',').unwrap().1);
+    let expected: String = expected.lines().skip(1).map(without_query).collect();
+    assert!(text == format!("1,label,score\n{expected}"), "{text}");
+}
+
+#[test]
+fn columns_that_cannot_be_carried_are_refused() {
+    let scored = Scored::new("lr", &["no", "yes"]);
+    let (data, model) = (scored.write("all.csv", &COLUMNS, true), scored.folder.path("model"));
+    let refused = |data: &str, kept: &str| {
+        fail(2, &["predict", "--model", &model, "--data", data, "--output", "-", "--keep-columns", kept])
+    };
+    assert!(refused(&data, "idd").contains("did you mean 'id'"));
+    assert!(refused(&data, "id,0").contains("twice"));
+    let renamed = std::fs::read_to_string(&data).unwrap().replacen("id,", "score,", 1);
+    let renamed = scored.folder.write("renamed.csv", renamed);
+    assert!(refused(&renamed, "score").contains("two columns 'score'"));
+    let sparse = scored.folder.write("train.libsvm", clicks(300, 1));
+    let model = scored.folder.path("sparse");
+    succeed(&["train", "lr", "--data", &sparse, "--model", &model, "--set", "epochs=1"]);
+    let error = fail(2, &["predict", "--model", &model, "--data", &sparse, "--output", "-", "--keep-columns", "id"]);
+    assert!(error.contains("libsvm has no columns") && error.contains("line by line"), "{error}");
 }

@@ -180,15 +180,16 @@ fn schedule(checked: &Checked) -> Result<Schedule, Error> {
     let decay = checked.real("schedule_decay");
     let every = checked.real("schedule_every");
     Ok(match checked.text("schedule") {
-        "inverse_time" => Schedule::InverseTime { decay },
+        "inverse_time" => Schedule::InverseTime { decay, start: 0 },
         "exponential" if decay <= 0.0 || decay > 1.0 => {
             return Err(checked.refuse("schedule_decay", "a number in (0, 1] for schedule=exponential"));
         }
-        "exponential" => Schedule::Exponential { decay, every },
+        "exponential" => Schedule::Exponential { decay, every, start: 0 },
         "warm_restarts" => Schedule::WarmRestarts {
             period: every,
             stretch: checked.real("schedule_stretch"),
             floor: checked.real("schedule_floor"),
+            start: 0,
         },
         _ => Schedule::Constant,
     })

@@ -5,8 +5,8 @@ use super::FormatContext;
 use crate::Error;
 use crate::error::nearest;
 use crate::number::whole_double;
-use crate::options::FormatOptions;
-use crate::schema::{Column, ColumnKind, Schema};
+use crate::options::{FormatOptions, Purpose};
+use crate::schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
 
 /// What a column is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub(super) struct Columns {
     pub(super) features: Vec<Column>,
     pub(super) named: bool,
     pub(super) delimiter: u8,
+    /// The columns to carry into the predictions, in the order asked for.
+    pub(super) kept: Vec<Kept>,
+    /// What the user should know.
+    pub(super) notices: Vec<String>,
 }
 
 /// A file as it presents itself.
@@ -42,6 +46,15 @@ pub(super) struct Found {
     pub(super) delimiter: u8,
     /// Which column is the label when nobody says so.
     pub(super) default_label: usize,
+    /// The columns to carry into the predictions, in the order asked for.
+    pub(super) kept: Vec<Kept>,
+}
+
+/// A column to carry into the predictions.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) at: usize,
+    pub(super) name: String,
 }
 
 /// Whether a field stands for a missing value.
@@ -67,17 +80,21 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
     let file = context.files[0].name();
     refuse_twins(file, &found.names)?;
     let options = context.options;
-    let mut names = found.names.clone();
-    let label = label_column(context, found, &mut names)?;
-    let weight = find(file, &names, options.weight.as_deref())?;
-    let group = find(file, &names, options.group.as_deref())?;
+    let (names, like) = (found.names.clone(), context.like);
+    let mut notices = Vec::new();
+    let label = label_column(context, found)?;
+    let mut asked_or_trained = |asked: &Option<String>, trained: Option<&String>| {
+        asked_or_trained(context, found, asked.as_deref(), trained.map(String::as_str), &mut notices)
+    };
+    let weight = asked_or_trained(&options.weight, like.and_then(|schema| schema.weight.as_ref()))?;
+    let group = asked_or_trained(&options.group, like.and_then(|schema| schema.group.as_ref()))?;
     let mut skip = Vec::new();
     for column in &options.skip_columns {
-        // A column that training left out may be absent now.
-        match find(file, &names, Some(column)) {
-            Ok(at) => skip.extend(at),
-            Err(_) if context.like.is_some() => {}
-            Err(error) => return Err(error),
+        if like.is_some_and(|schema| schema.skip_columns.contains(column)) {
+            // A column that training left out may be absent now.
+            skip.extend(names.iter().position(|name| name == column));
+        } else {
+            skip.extend(find(file, &names, Some(column))?);
         }
     }
     let mut text = vec![false; names.len()];
@@ -93,7 +110,7 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
             Role::Weight
         } else if Some(at) == group {
             Role::Group
-        } else if skip.contains(&at) {
+        } else if skip.contains(&at) || is_no_feature_of(like, found, at) {
             Role::Skip
         } else {
             let kind = if found.numeric[at] && !text[at] { ColumnKind::Numeric } else { ColumnKind::Text };
@@ -105,49 +122,74 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
         };
         roles.push(role);
     }
-    let mut columns = Columns { names, roles, features, named: found.named, delimiter: found.delimiter };
+    let Found { named, delimiter, .. } = *found;
+    let mut columns =
+        Columns { names, roles, features, named, delimiter, kept: found.kept.clone(), notices };
     if let Some(schema) = context.like {
         columns.be_like(file, schema)?;
     }
     Ok(columns)
 }
 
-/// Where the label stands. A file without header and without label, read like one with a label, gets its names moved.
-fn label_column(
-    context: &FormatContext<'_>,
-    found: &Found,
-    names: &mut [String],
-) -> Result<Option<usize>, Error> {
+/// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
+fn is_no_feature_of(like: Option<&Schema>, found: &Found, at: usize) -> bool {
+    let name = &found.names[at];
+    like.is_some_and(|schema| {
+        let is = |column: &Option<String>| column.as_ref() == Some(name);
+        let known = schema.columns.iter().any(|column| column.name == *name);
+        !known && (is(&schema.weight) || is(&schema.group) || found.kept.iter().any(|kept| kept.at == at))
+    })
+}
+
+/// Where the label stands.
+fn label_column(context: &FormatContext<'_>, found: &Found) -> Result<Option<usize>, Error> {
     let options = context.options;
     let file = context.files[0].name();
     if options.has_label {
-        let asked = find(file, names, options.label.as_deref())?;
-        return Ok(asked.or((!names.is_empty()).then_some(found.default_label)));
+        let asked = find(file, &found.names, options.label.as_deref())?;
+        return Ok(asked.or((!found.names.is_empty()).then_some(found.default_label)));
     }
-    let Some(label) = context.like.and_then(|schema| schema.label.as_deref()).or(options.label.as_deref())
-    else {
-        return Ok(None);
-    };
-    if found.named {
-        return Ok(find(file, names, Some(label)).ok().flatten());
-    }
-    let Ok(label) = label.parse::<usize>() else { return Ok(None) };
-    let used = context.like.map_or(usize::MAX, |schema| used_columns(schema, options));
-    if names.len() > used {
-        return Ok(Some(label).filter(|label| *label < names.len()));
-    }
-    for (at, name) in names.iter_mut().enumerate().skip(label) {
-        *name = (at + 1).to_string();
-    }
-    Ok(None)
+    // Not by number: where names are places, the file may have another column at that place.
+    Ok(match context.like.and_then(|schema| schema.label.as_ref()) {
+        Some(label) => found.names.iter().position(|name| name == label),
+        None => find(file, &found.names, options.label.as_deref()).ok().flatten(),
+    })
 }
 
-/// Columns of a file without its label.
-fn used_columns(schema: &Schema, options: &FormatOptions) -> usize {
-    schema.columns.len()
-        + usize::from(options.weight.is_some())
-        + usize::from(options.group.is_some())
-        + options.skip_columns.len()
+/// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
+fn asked_or_trained(
+    context: &FormatContext<'_>,
+    found: &Found,
+    asked: Option<&str>,
+    trained: Option<&str>,
+    notices: &mut Vec<String>,
+) -> Result<Option<usize>, Error> {
+    let file = context.files[0].name();
+    let (None, Some(trained), Purpose::Evaluation) = (asked, trained, context.options.purpose) else {
+        return find(file, &found.names, asked);
+    };
+    let at = found.names.iter().position(|name| name == trained);
+    if at.is_none() && !found.names.is_empty() {
+        notices.push(format!(
+            "{file} has no column '{trained}', which training took for weights or groups: every record counts the same"
+        ));
+    }
+    Ok(at)
+}
+
+/// The columns to carry into the predictions, in the order asked for.
+pub(super) fn kept(context: &FormatContext<'_>, found: &Found) -> Result<Vec<Kept>, Error> {
+    let file = context.files[0].name();
+    let mut kept: Vec<Kept> = Vec::new();
+    for asked in &context.options.keep_columns {
+        let Some(at) = find(file, &found.names, Some(asked))? else { continue };
+        if kept.iter().any(|column| column.at == at) {
+            let reason = format!("column '{asked}' is asked for twice");
+            return Err(Error::BadOption { option: "keep_columns", reason });
+        }
+        kept.push(Kept { at, name: found.names[at].clone() });
+    }
+    Ok(kept)
 }
 
 /// The position of a column that is asked for by name or number.
@@ -188,6 +230,7 @@ impl Columns {
             |role: Role| self.roles.iter().position(|r| *r == role).map(|at| self.names[at].clone());
         Schema {
             columns: self.features.clone(),
+            order: self.names.clone(),
             label: name_of(Role::Label),
             weight: name_of(Role::Weight),
             group: name_of(Role::Group),
@@ -197,6 +240,17 @@ impl Columns {
             keep_zeros: options.keep_zeros,
             ..Schema::default()
         }
+    }
+
+    /// The columns to carry along. A record has their texts in the order of the file.
+    pub(super) fn carried(&self) -> Vec<CarriedColumn> {
+        let slot = |at: usize| self.kept.iter().filter(|kept| kept.at < at).count();
+        let column = |kept: &Kept| CarriedColumn {
+            name: kept.name.clone(),
+            slot: slot(kept.at),
+            kind: CarriedKind::Text,
+        };
+        self.kept.iter().map(column).collect()
     }
 
     /// Position of the label.

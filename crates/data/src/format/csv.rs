@@ -21,14 +21,17 @@ use super::columns::Columns;
 use super::{FormatContext, LineParser, LinePlan, Plan};
 use crate::Error;
 use crate::options::FormatOptions;
-use crate::schema::Schema;
+use crate::schema::{CarriedColumn, Schema};
 use std::sync::Arc;
 
 /// Opens CSV inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
-    let (found, header) = look::look(context)?;
+    let (mut found, header) = look::look(context)?;
+    found.kept = super::columns::kept(context, &found)?;
+    let (found, notice) = super::places::place(context, found)?;
     let text_label = look::numeric_label(context, &found)?;
-    let columns = super::columns::assign(context, &found)?;
+    let mut columns = super::columns::assign(context, &found)?;
+    columns.notices.extend(notice);
     let label_names = match (context.like, columns.label()) {
         (Some(schema), _) => schema.label_names.clone(),
         (None, Some(label)) if text_label => look::label_names(context, &columns, label, header.is_some())?,
@@ -69,6 +72,10 @@ impl LinePlan for Csv {
 
     fn header(&self) -> Option<&[u8]> {
         self.header.as_deref()
+    }
+
+    fn carried(&self) -> Vec<CarriedColumn> {
+        self.columns.carried()
     }
 
     fn parser(&self) -> Box<dyn LineParser> {

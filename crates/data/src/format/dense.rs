@@ -30,14 +30,18 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     let first = first.unwrap_or_default();
     let delimiter = options.delimiter.unwrap_or_else(|| separator(&first));
     let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
-    let found = Found {
+    let mut found = Found {
         names: (0..count).map(|at| at.to_string()).collect(),
         numeric: vec![true; count],
         named: false,
         delimiter,
         default_label: 0,
+        kept: Vec::new(),
     };
-    let columns = assign(context, &found)?;
+    found.kept = super::columns::kept(context, &found)?;
+    let (found, notice) = super::places::place(context, found)?;
+    let mut columns = assign(context, &found)?;
+    columns.notices.extend(notice);
     Ok(Plan::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
 

@@ -18,6 +18,7 @@ mod libsvm;
 mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod places;
 mod vw;
 
 #[cfg(test)]
@@ -31,7 +32,7 @@ use tokens::{
 
 use crate::input::Input;
 use crate::options::FormatOptions;
-use crate::schema::Schema;
+use crate::schema::{CarriedColumn, Schema};
 use crate::sink::Sink;
 use crate::split::Split;
 use crate::{BatchBuilder, Error, LineError};
@@ -78,6 +79,10 @@ pub trait LinePlan: Send + Sync {
     fn header(&self) -> Option<&[u8]> {
         None
     }
+    /// The columns that are carried along, in the order asked for; none in formats without columns.
+    fn carried(&self) -> Vec<CarriedColumn> {
+        Vec::new()
+    }
     /// A parser for one task.
     fn parser(&self) -> Box<dyn LineParser>;
 }
@@ -86,6 +91,10 @@ pub trait LinePlan: Send + Sync {
 pub trait BlockPlan: Send + Sync {
     /// What the columns mean; the source fills in the format's name.
     fn schema(&self) -> Schema;
+    /// The columns that are carried along, in the order asked for; none in formats without columns.
+    fn carried(&self) -> Vec<CarriedColumn> {
+        Vec::new()
+    }
     /// The units of a file that can be read on their own: the size of each in bytes.
     fn units(&self, file: usize) -> Vec<u64>;
     /// A reader of these units (all parts are `Part::Unit`), in this order. `files` are the inputs of the context.

@@ -45,13 +45,13 @@ mod tests {
         let rule = PushRule::AdaGrad {
             rate: 0.3,
             epsilon: 1e-6,
-            schedule: Schedule::WarmRestarts { period: 20.0, stretch: 2.0, floor: 0.1 },
+            schedule: Schedule::WarmRestarts { period: 20.0, stretch: 2.0, floor: 0.1, start: 0 },
             l1: 0.01,
             l2: 0.02,
         };
         let (mut w, mut n) = (0.0f64, 0.0f64);
         assert_equals_twin(&rule, |t, g| {
-            let schedule = Schedule::WarmRestarts { period: 20.0, stretch: 2.0, floor: 0.1 };
+            let schedule = Schedule::WarmRestarts { period: 20.0, stretch: 2.0, floor: 0.1, start: 0 };
             let g = g + 0.02 * w;
             n += g * g;
             let step = 0.3 * schedule.factor(t) / (n.sqrt() + 1e-6);

@@ -212,6 +212,42 @@ impl PushRule {
         columns + self.slots().iter().map(|slot| slot.width(columns)).sum::<usize>()
     }
 
+    /// The same rule, `clock` clocks after the beginning of its schedule.
+    #[must_use]
+    pub fn after(mut self, clock: Clock) -> Self {
+        match &mut self {
+            PushRule::Sgd { schedule, .. }
+            | PushRule::Momentum { schedule, .. }
+            | PushRule::AdaGrad { schedule, .. }
+            | PushRule::RmsProp { schedule, .. }
+            | PushRule::Adam { schedule, .. } => *schedule = schedule.after(clock),
+            PushRule::Add
+            | PushRule::Assign
+            | PushRule::Min
+            | PushRule::Max
+            | PushRule::AdaDelta { .. }
+            | PushRule::FtrlProximal { .. } => {}
+        }
+        self
+    }
+
+    /// Whether the step size changes with the clock.
+    pub fn is_scheduled(&self) -> bool {
+        match self {
+            PushRule::Sgd { schedule, .. }
+            | PushRule::Momentum { schedule, .. }
+            | PushRule::AdaGrad { schedule, .. }
+            | PushRule::RmsProp { schedule, .. }
+            | PushRule::Adam { schedule, .. } => *schedule != Schedule::Constant,
+            PushRule::Add
+            | PushRule::Assign
+            | PushRule::Min
+            | PushRule::Max
+            | PushRule::AdaDelta { .. }
+            | PushRule::FtrlProximal { .. } => false,
+        }
+    }
+
     /// Whether pushes are gradients.
     pub fn is_optimizer(&self) -> bool {
         !matches!(self, PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max)
@@ -468,7 +504,7 @@ mod tests {
     #[test]
     fn settings_out_of_range_are_named() {
         let sgd =
-            |rate, decay| PushRule::Sgd { rate, schedule: Schedule::InverseTime { decay }, l1: 0.0, l2: 0.0 };
+            |rate, decay| PushRule::Sgd { rate, schedule: Schedule::InverseTime { decay, start: 0 }, l1: 0.0, l2: 0.0 };
         assert_eq!(sgd(0.1, 0.5).fault(), None);
         assert_eq!(sgd(f64::NAN, 0.5).fault().map(|f| f.0), Some("rule.rate"));
         assert_eq!(sgd(0.1, -1.0).fault().map(|f| f.0), Some("schedule.decay"));

@@ -43,7 +43,7 @@ mod tests {
         let rule = PushRule::Momentum {
             rate: 0.05,
             momentum: 0.9,
-            schedule: Schedule::Exponential { decay: 0.5, every: 50.0 },
+            schedule: Schedule::Exponential { decay: 0.5, every: 50.0, start: 0 },
             l1: 0.01,
             l2: 0.02,
         };

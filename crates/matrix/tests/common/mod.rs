@@ -52,7 +52,7 @@ pub(crate) fn ftrl() -> PushRule {
 }
 
 pub(crate) fn adam() -> PushRule {
-    let schedule = Schedule::InverseTime { decay: 0.1 };
+    let schedule = Schedule::InverseTime { decay: 0.1, start: 0 };
     PushRule::Adam { rate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, schedule, l1: 0.0, l2: 0.01 }
 }
 

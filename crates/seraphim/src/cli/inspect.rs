@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::labels;
 use crate::model::{Manifest, Model};
 use crate::run::judge::metrics_text;
 
@@ -38,6 +39,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         let mut value = json!(model.manifest);
         value["largest_weights"] = largest.iter().map(Weight::to_json).collect();
         value["size_bytes"] = json!(size_bytes(&model.manifest));
+        value["positive_label"] = json!(labels::positive(&model.manifest.model, &model.manifest.schema));
         print_json(&value)?;
     } else {
         print_text(&text(path, &model.manifest, &largest))?;
@@ -146,6 +148,9 @@ fn text(path: &str, manifest: &Manifest, largest: &[Weight]) -> String {
     }
     if !manifest.schema.label_names.is_empty() {
         text += &format!("classes      {}\n", manifest.schema.label_names.join(", "));
+    }
+    if let Some(positive) = labels::positive(&manifest.model, &manifest.schema) {
+        text += &format!("positive     {positive}\n");
     }
     text += &format!("size         {}\n", crate::progress::bytes(size_bytes(manifest)));
     for m in &manifest.matrices {

@@ -188,6 +188,13 @@ pub const KEYS: &[Key] = &[
     ),
     key("label", Kind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
     key("no_label", Kind::Switch, "", &[Command::Predict], "The data have no label column"),
+    key(
+        "keep_columns",
+        Kind::Names,
+        "COLUMNS",
+        &[Command::Predict],
+        "Columns of the data to carry into the output, in front of the scores, by name or number from 0",
+    ),
     key("weight", Kind::Text, "COLUMN", ALL, "Column of record weights"),
     key("group", Kind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
     key(

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use data::{BadLines, FormatOptions, Keep, SourceConfig};
+use data::{BadLines, FormatOptions, Keep, Purpose, SourceConfig};
 use matrix::Consistency;
 use rpc::WireType;
 use worker::Prefetch;
@@ -159,7 +159,7 @@ impl TrainJob {
         };
         Ok(Self {
             algorithm,
-            input: input(&checker)?,
+            input: input_for(&checker, Purpose::Training)?,
             validate: checker.list("validate"),
             model: checker.needed_path("model", "a directory for the model")?,
             from: checker.path("from"),
@@ -191,7 +191,7 @@ impl PredictJob {
         let checker = Checker::new(raw, Command::Predict);
         Ok(Self {
             model: checker.needed_path("model", "a model")?,
-            input: input(&checker)?,
+            input: input_for(&checker, Purpose::Prediction)?,
             output: checker.needed_path("output", "a place for the scores")?,
             manner: manner(&checker)?,
         })
@@ -204,7 +204,7 @@ impl EvaluateJob {
         let checker = Checker::new(raw, Command::Evaluate);
         Ok(Self {
             model: checker.needed_path("model", "a model")?,
-            input: input(&checker)?,
+            input: input_for(&checker, Purpose::Evaluation)?,
             manner: manner(&checker)?,
         })
     }
@@ -261,7 +261,7 @@ fn keep(checker: &Checker<'_>) -> Result<Keep, Error> {
     })
 }
 
-fn input(checker: &Checker<'_>) -> Result<Input, Error> {
+fn input_for(checker: &Checker<'_>, purpose: Purpose) -> Result<Input, Error> {
     let data = checker.list("data");
     if data.is_empty() {
         return Err(checker.missing("data", "data"));
@@ -269,7 +269,7 @@ fn input(checker: &Checker<'_>) -> Result<Input, Error> {
     Ok(Input {
         data,
         format: checker.text("format"),
-        options: options(checker)?,
+        options: FormatOptions { purpose, ..options(checker)? },
         bad_lines: bad_lines(checker)?,
     })
 }
@@ -285,6 +285,7 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
         delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
         text_columns: checker.names("text_columns"),
         skip_columns: checker.names("skip_columns"),
+        keep_columns: checker.names("keep_columns"),
         ..FormatOptions::default()
     })
 }

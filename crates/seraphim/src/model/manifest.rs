@@ -82,6 +82,9 @@ pub struct Trained {
     pub records: u64,
     /// Epochs made.
     pub epochs: u64,
+    /// How far the saved weights have come; none in models of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
     /// Whether it was interrupted before its end.
     pub interrupted: bool,
     /// Seed.
@@ -100,6 +103,15 @@ pub struct Trained {
     /// Functions that have changed the weights since then, in order. The metrics are gone with the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<FunctionApplied>,
+}
+
+/// How far training has come: where another run goes on from a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Epochs over the data of `Trained::data`, those of earlier runs over the same data included.
+    pub epochs: u64,
+    /// Clocks of all runs: what schedules of step sizes follow.
+    pub clock: u64,
 }
 
 /// A PS function that has changed the weights of a model.

@@ -9,7 +9,7 @@ pub mod safetensors;
 mod tests;
 pub mod write;
 
-pub use manifest::{Manifest, MatrixEntry, Trained};
+pub use manifest::{Manifest, MatrixEntry, Position, Trained};
 pub use read::{Model, read_manifest};
 pub use write::{Saved, Written, check_place, write};
 

@@ -12,7 +12,7 @@ use super::totals::Totals;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Manifest, Saved, Trained, Written, manifest};
+use crate::model::{self, Manifest, Position, Saved, Trained, Written, manifest};
 use crate::report::{InputReport, ModelReport, Report, Timings};
 
 /// What is known of a run besides its parameters.
@@ -24,6 +24,8 @@ pub(super) struct Closing<'a> {
     pub(super) schema: &'a Schema,
     pub(super) size_bytes: Option<u64>,
     pub(super) task_count: u32,
+    /// Where the run began.
+    pub(super) start: Position,
 }
 
 impl Closing<'_> {
@@ -93,6 +95,10 @@ impl Closing<'_> {
             from: self.job.from.as_ref().map(|path| path.display().to_string()),
             records: totals.records,
             epochs: outcome.epochs.len() as u64,
+            position: Some(Position {
+                epochs: self.start.epochs + saved_epoch.map_or(0, |line| line.epoch + 1),
+                clock: self.start.clock + saved_epoch.map_or(0, |line| line.clock),
+            }),
             interrupted: outcome.end == End::Interrupted,
             seed: self.job.seed,
             tasks: self.task_count,

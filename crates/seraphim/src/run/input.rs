@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use algo::{DataNeeds, Epochs, Job};
-use data::{Batch, KeepConfig, MemoryStream, Reader, Schema, Source, TaskData};
+use data::{Batch, KeepConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
 use math::random::{Purpose, stream};
 
 use super::Environment;
@@ -60,6 +60,8 @@ pub(super) struct Shares<'a> {
     pub(super) task_count: u32,
     /// Those that run here.
     pub(super) tasks: Range<u32>,
+    /// Epochs over these data before this run, which the order of its epochs continues.
+    pub(super) first_epoch: u64,
 }
 
 impl Shares<'_> {
@@ -78,7 +80,9 @@ impl Shares<'_> {
 
     /// The training data of each task.
     pub(super) fn training(&self) -> Result<Vec<TaskData>, Error> {
-        let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan();
+        // In a later epoch than the first, records are mixed, and must have been read before.
+        let mixed = self.first_epoch > 0 && self.opened.needs.shuffle != Shuffle::None;
+        let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan() && !mixed;
         let keep = (!single).then(|| self.keep_config());
         let splits = self.opened.source.splits(self.task_count as usize);
         self.here(splits)
@@ -93,7 +97,10 @@ impl Shares<'_> {
                     reader.count_features();
                 }
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
-                Ok(TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size))
+                let mut data =
+                    TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);
+                data.set_first_epoch(self.first_epoch);
+                Ok(data)
             })
             .collect()
     }
@@ -128,7 +135,7 @@ impl Shares<'_> {
             let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1));
             let keep = (!single).then(|| self.keep_config());
             let (seed, size) = (self.job.seed, self.opened.needs.batch_size);
-            let data = TaskData::new(reader, keep, data::Shuffle::None, seed, VALIDATION_TASKS, size);
+            let data = TaskData::new(reader, keep, Shuffle::None, seed, VALIDATION_TASKS, size);
             return Some(Timed::new(Validation::File(Box::new(data)), is_told_to_stop));
         }
         if self.opened.needs.validation_share > 0.0 {

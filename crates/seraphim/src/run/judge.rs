@@ -107,6 +107,7 @@ impl Judge {
         }
         let line = EpochLine {
             epoch,
+            clock: reports[0].clock,
             records: reports.iter().map(|report| report.record_count).sum(),
             seconds: self.epoch_start.elapsed().as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),

@@ -109,11 +109,14 @@ impl Trainer<'_> {
         timings: &mut Timings,
         start: Instant,
     ) -> Result<Report, Error> {
+        let resumed = |model: &Model| resume::start(self.job, self.task_count, &model.manifest);
+        let start_position = previous.as_ref().map(resumed).unwrap_or_default();
         let plan = Shares {
             job: self.job,
             opened,
             task_count: self.task_count,
             tasks: 0..self.task_count,
+            first_epoch: start_position.epochs,
         };
         let closing = Closing {
             job: self.job,
@@ -122,6 +125,7 @@ impl Trainer<'_> {
             schema: opened.source.schema(),
             size_bytes: opened.source.size_bytes(),
             task_count: self.task_count,
+            start: start_position,
         };
         let mut shares = plan.training()?;
         let clock = Instant::now();
@@ -135,6 +139,7 @@ impl Trainer<'_> {
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
         let partitions = if self.task_count == 1 { 1 } else { PARTITIONS_A_TASK * self.task_count };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
+        let specs = resume::after(specs, start_position);
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
         // Behind those of the model come the optimizer's own, which end with the run.
         ids.truncate(model.matrix_count());
@@ -150,7 +155,7 @@ impl Trainer<'_> {
             return Err(Error::Interrupted { what });
         }
         let mut notices: Vec<String> =
-            previous.as_ref().and_then(|model| resume::notice(model, &specs)).into_iter().collect();
+            previous.as_ref().map(|model| resume::notices(model, &specs)).unwrap_or_default();
         notices.extend(validation_notices(&summaries, closing.schema));
         let clock = Instant::now();
         let rows = ids.iter().map(|&id| store.export(id)).collect::<Result<Vec<_>, _>>()?;

@@ -1,50 +1,87 @@
-//! Scores as Parquet: the columns of the CSV, but the predicted class as its position among the classes.
+//! Scores as Parquet: the columns of the CSV, with the types that they have.
 
 use std::path::Path;
 
+use data::CarriedKind;
 use data::parquet_write::{ColumnData, ColumnType, RecordWriter};
 
-use super::predict::{Layout, Scored, largest};
+use super::predict::{Layout, Scored};
 use crate::error::Error;
 
 /// A Parquet file of scores.
 pub(super) struct ScoreFile {
     writer: RecordWriter,
-    label: bool,
-    width: usize,
-    classes: bool,
 }
 
 impl ScoreFile {
-    pub(super) fn create(path: &Path, layout: &Layout) -> Result<Self, Error> {
+    pub(super) fn create(path: &Path, layout: &Layout<'_>) -> Result<Self, Error> {
+        let carried = layout.carried.iter().map(|column| match column.kind {
+            CarriedKind::Text => ColumnType::Text,
+            CarriedKind::Integer => ColumnType::I64,
+            CarriedKind::Real => ColumnType::F64,
+        });
+        let label = if layout.label_names.is_empty() { ColumnType::F32 } else { ColumnType::Text };
+        let label_count = usize::from(layout.label) + usize::from(!layout.classes.is_empty());
+        let labels = std::iter::repeat_n(label, label_count);
+        let kinds = carried.chain(labels).chain(std::iter::repeat(ColumnType::F64));
         let names = layout.columns();
-        let kind = |name: &str| match name {
-            "label" | "predicted" => ColumnType::F32,
-            _ => ColumnType::F64,
-        };
-        let columns: Vec<(&str, ColumnType)> = names.iter().map(|name| (name.as_str(), kind(name))).collect();
-        let writer = RecordWriter::create(path, &columns)?;
-        let classes = !layout.classes.is_empty();
-        Ok(Self { writer, label: layout.label, width: layout.classes.len().max(1), classes })
+        let columns: Vec<_> = names.iter().map(String::as_str).zip(kinds).collect();
+        Ok(Self { writer: RecordWriter::create(path, &columns)? })
     }
 
-    pub(super) fn write(&mut self, scored: &Scored) -> Result<(), Error> {
-        let rows = || scored.scores.chunks_exact(self.width);
-        let predicted: Vec<f32> = rows().map(|row| largest(row) as f32).collect();
-        let scores: Vec<Vec<f64>> = (0..self.width).map(|c| rows().map(|row| row[c]).collect()).collect();
-        let mut columns = Vec::new();
-        if self.label {
-            columns.push(ColumnData::F32(&scored.labels));
+    pub(super) fn write(&mut self, scored: &Scored, layout: &Layout<'_>) -> Result<(), Error> {
+        let width = layout.classes.len().max(1);
+        let rows = || scored.scores.chunks_exact(width);
+        let mut columns: Vec<Values> = Vec::new();
+        for column in layout.carried {
+            let text = |r| layout.carried_text(&scored.carried, r, column);
+            columns.push(Values::parse(column.kind, (0..scored.labels.len()).map(text)));
         }
-        if self.classes {
-            columns.push(ColumnData::F32(&predicted));
+        let labels = layout.label.then(|| scored.labels.clone());
+        let classes = !layout.classes.is_empty();
+        let predicted = classes.then(|| rows().map(|row| layout.predicted(row)).collect());
+        for labels in labels.into_iter().chain(predicted) {
+            columns.push(if layout.label_names.is_empty() {
+                Values::F32(labels)
+            } else {
+                Values::Text(labels.into_iter().map(|label| layout.label_text(label)).collect())
+            });
         }
-        columns.extend(scores.iter().map(|column| ColumnData::F64(column)));
-        Ok(self.writer.write(&columns)?)
+        columns.extend((0..width).map(|class| Values::F64(rows().map(|row| row[class]).collect())));
+        Ok(self.writer.write(&columns.iter().map(Values::data).collect::<Vec<_>>())?)
     }
 
     pub(super) fn finish(self) -> Result<(), Error> {
         self.writer.finish()?;
         Ok(())
+    }
+}
+
+/// One column of some records.
+enum Values {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    I64(Vec<i64>),
+    Text(Vec<String>),
+}
+
+impl Values {
+    /// Carried texts as values of their type, in which the reader of the data has written them.
+    fn parse<'t>(kind: CarriedKind, texts: impl Iterator<Item = &'t [u8]>) -> Self {
+        let texts = texts.map(String::from_utf8_lossy);
+        match kind {
+            CarriedKind::Text => Self::Text(texts.map(std::borrow::Cow::into_owned).collect()),
+            CarriedKind::Integer => Self::I64(texts.map(|text| text.parse().unwrap_or_default()).collect()),
+            CarriedKind::Real => Self::F64(texts.map(|text| text.parse().unwrap_or(f64::NAN)).collect()),
+        }
+    }
+
+    fn data(&self) -> ColumnData<'_> {
+        match self {
+            Self::F32(values) => ColumnData::F32(values),
+            Self::F64(values) => ColumnData::F64(values),
+            Self::I64(values) => ColumnData::I64(values),
+            Self::Text(values) => ColumnData::Text(values),
+        }
     }
 }

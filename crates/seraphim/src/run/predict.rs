@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use algo::Output;
-use data::{Batch, LabelRule, Schema};
+use data::{Batch, Carried, CarriedColumn, LabelRule, Schema};
 use serde::Serialize;
 
 use super::Environment;
@@ -13,6 +13,7 @@ use super::score::Scoring;
 use crate::error::Error;
 use crate::interrupt::{Interrupt, Unfinished};
 use crate::job::PredictJob;
+use crate::labels;
 use crate::model::Model;
 
 /// Buffer of the output.
@@ -27,6 +28,8 @@ pub struct Prediction {
     pub output: String,
     /// The columns of the output.
     pub columns: Vec<String>,
+    /// The label whose probability or distance the score is; none for other models.
+    pub positive_label: Option<String>,
     /// Bad lines left out.
     pub bad_lines: u64,
     /// What the user should know.
@@ -34,41 +37,69 @@ pub struct Prediction {
 }
 
 /// How records become columns.
-pub(crate) struct Layout {
+pub(crate) struct Layout<'a> {
+    /// Columns of the input, carried along.
+    pub(crate) carried: &'a [CarriedColumn],
     /// Whether labels are written.
     pub(crate) label: bool,
-    /// Names of classes; empty when there is one score.
-    pub(crate) classes: Vec<String>,
+    /// The classes, a probability each; empty when there is one score.
+    pub(crate) classes: Vec<f32>,
+    /// Names of labels; empty when they are numbers.
+    pub(crate) label_names: &'a [String],
 }
 
-impl Layout {
-    fn new(output: &Output, schema: &Schema, label: bool) -> Self {
+impl<'a> Layout<'a> {
+    fn new(output: Output, schema: &'a Schema, carried: &'a [CarriedColumn], label: bool) -> Result<Self, Error> {
         let classes = match output {
-            Output::Classes(classes) => classes.iter().map(|&class| class_name(class, schema)).collect(),
+            Output::Classes(classes) => classes,
             Output::Probability | Output::Margin | Output::Value => Vec::new(),
         };
-        Self { label, classes }
+        let layout = Self { carried, label, classes, label_names: &schema.label_names };
+        let mut names = layout.columns();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let what = format!("the output would have two columns '{}'", pair[0]);
+            let advice = "give the column of the data another name, or leave it out of --keep-columns".into();
+            return Err(Error::Request { what, advice });
+        }
+        Ok(layout)
     }
 
     /// Names of the columns.
     pub(crate) fn columns(&self) -> Vec<String> {
-        let label = self.label.then(|| "label".to_owned());
+        let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
+        columns.extend(self.label.then(|| "label".to_owned()));
         if self.classes.is_empty() {
-            return label.into_iter().chain(["score".to_owned()]).collect();
+            columns.push("score".to_owned());
+        } else {
+            columns.push("predicted".to_owned());
+            columns.extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
         }
-        let probabilities = self.classes.iter().map(|class| format!("probability_{class}"));
-        label.into_iter().chain(["predicted".to_owned()]).chain(probabilities).collect()
+        columns
+    }
+
+    /// A label as the user writes it.
+    pub(crate) fn label_text(&self, label: f32) -> String {
+        labels::text(label, self.label_names)
+    }
+
+    /// The class with the largest probability, the first of equals.
+    pub(crate) fn predicted(&self, scores: &[f64]) -> f32 {
+        self.classes[largest(scores)]
+    }
+
+    /// The carried text of a column, of record `record`.
+    pub(crate) fn carried_text<'t>(&self, texts: &'t Carried, record: usize, column: &CarriedColumn) -> &'t [u8] {
+        texts.get(record * self.carried.len() + column.slot)
     }
 }
 
-fn class_name(class: f32, schema: &Schema) -> String {
-    schema.label_names.get(class as usize).cloned().unwrap_or_else(|| class.to_string())
-}
-
 /// Scores and labels of one batch.
+#[derive(Default)]
 #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet takes numbers, not lines"))]
 pub(crate) struct Scored {
     pub(crate) labels: Vec<f32>,
+    pub(crate) carried: Carried,
     pub(crate) scores: Vec<f64>,
     /// Lines of text, when the output is text.
     text: Vec<u8>,
@@ -84,23 +115,26 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let source = data::Source::open_like(&input.source_config(), schema, environment.formats)
         .map_err(|error| without_label(error, job, schema))?;
     let output = model.manifest.model.output();
-    let layout = Layout::new(&output, &model.manifest.schema, input.options.has_label);
     let (width, text) = (output.width(), !is_parquet(&job.output));
+    let layout = Layout::new(output, schema, source.carried(), input.options.has_label)?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
     let scoring = Scoring::new(&model, workers)?;
     let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
     // With the first scores, so that standard output stays empty when the data cannot be read.
-    let mut header =
-        Some(layout.columns().iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",") + "\n");
+    let mut header = Some(header(&layout.columns()));
     let work = |scorer: &mut dyn algo::Scorer, agent: &mut dyn matrix::Agent, batch: &Batch| {
         let mut scores = Vec::new();
         scorer.predict(agent, batch, &mut scores)?;
-        let lines = if text { lines(&layout, &batch.labels, &scores, width) } else { Vec::new() };
-        Ok(Scored { labels: batch.labels.clone(), scores, text: lines })
+        if text {
+            let lines = lines(&layout, batch, &scores, width);
+            return Ok(Scored { text: lines, ..Scored::default() });
+        }
+        let (labels, carried) = (batch.labels.clone(), batch.carried.clone());
+        Ok(Scored { labels, carried, scores, text: Vec::new() })
     };
     let take = |scored: Scored| {
-        header.take().map_or(Ok(()), |header| sink.text(header.as_bytes()))?;
-        sink.write(&scored)
+        header.take().map_or(Ok(()), |header| sink.text(&header))?;
+        sink.write(&scored, &layout)
     };
     let totals = scoring.run(&source, &input, environment.interrupt, work, take)?;
     sink.finish()?;
@@ -108,6 +142,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         records: totals.records,
         output: job.output.display().to_string(),
         columns: layout.columns(),
+        positive_label: labels::positive(&model.manifest.model, schema),
         bad_lines: totals.bad_lines,
         notices: totals.notices,
     })
@@ -130,17 +165,21 @@ fn is_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
-fn lines(layout: &Layout, labels: &[f32], scores: &[f64], width: usize) -> Vec<u8> {
+fn lines(layout: &Layout<'_>, batch: &Batch, scores: &[f64], width: usize) -> Vec<u8> {
     /// Enough for most numbers; the buffer grows when it is not.
     const NUMBER_BYTES: usize = 24;
-    let mut out = Vec::with_capacity(labels.len() * (width + 1) * NUMBER_BYTES);
-    for (label, scores) in labels.iter().zip(scores.chunks_exact(width)) {
+    let mut out = Vec::with_capacity(batch.labels.len() * (width + 1) * NUMBER_BYTES);
+    for (r, (&label, scores)) in batch.labels.iter().zip(scores.chunks_exact(width)).enumerate() {
+        for column in layout.carried {
+            quote(&mut out, layout.carried_text(&batch.carried, r, column));
+            out.push(b',');
+        }
         if layout.label {
-            number(&mut out, format_args!("{label}"));
+            write_label(&mut out, layout, label);
             out.push(b',');
         }
         if !layout.classes.is_empty() {
-            out.extend_from_slice(quoted(&layout.classes[largest(scores)]).as_bytes());
+            write_label(&mut out, layout, layout.predicted(scores));
             out.push(b',');
         }
         for (i, score) in scores.iter().enumerate() {
@@ -152,6 +191,13 @@ fn lines(layout: &Layout, labels: &[f32], scores: &[f64], width: usize) -> Vec<u
         out.push(b'\n');
     }
     out
+}
+
+fn write_label(out: &mut Vec<u8>, layout: &Layout<'_>, label: f32) {
+    match layout.label_names.get(label as usize) {
+        Some(name) => quote(out, name.as_bytes()),
+        None => number(out, format_args!("{label}")),
+    }
 }
 
 fn number(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
@@ -170,12 +216,25 @@ pub(crate) fn largest(scores: &[f64]) -> usize {
 }
 
 /// A CSV field (RFC 4180).
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
+fn quote(out: &mut Vec<u8>, text: &[u8]) {
+    if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        return out.extend_from_slice(text);
     }
+    out.push(b'"');
+    for &byte in text {
+        out.extend(std::iter::repeat_n(byte, if byte == b'"' { 2 } else { 1 }));
+    }
+    out.push(b'"');
+}
+
+fn header(columns: &[String]) -> Vec<u8> {
+    let mut line = Vec::new();
+    for (i, name) in columns.iter().enumerate() {
+        line.extend((i > 0).then_some(b','));
+        quote(&mut line, name.as_bytes());
+    }
+    line.push(b'\n');
+    line
 }
 
 fn put(from: &Path, to: &Path) -> Result<(), Error> {
@@ -198,7 +257,7 @@ enum Sink {
 }
 
 impl Sink {
-    fn open(path: &Path, layout: &Layout, interrupt: &Interrupt) -> Result<Self, Error> {
+    fn open(path: &Path, layout: &Layout<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
         if path.as_os_str() == "-" {
             return Ok(Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout())));
         }
@@ -217,7 +276,7 @@ impl Sink {
     }
 
     #[cfg(feature = "parquet")]
-    fn parquet(path: &Path, layout: &Layout, interrupt: &Interrupt) -> Result<Self, Error> {
+    fn parquet(path: &Path, layout: &Layout<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
         let part = interrupt.unfinished(path);
         File::create(part.path()).map_err(Error::io("create", path))?;
         let out = super::parquet::ScoreFile::create(part.path(), layout)?;
@@ -225,7 +284,7 @@ impl Sink {
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn parquet(path: &Path, _layout: &Layout, _interrupt: &Interrupt) -> Result<Self, Error> {
+    fn parquet(path: &Path, _layout: &Layout<'_>, _interrupt: &Interrupt) -> Result<Self, Error> {
         let what = format!("{}: this program was built without Parquet", path.display());
         Err(Error::Request { what, advice: "name a .csv file, or build it with the feature parquet".into() })
     }
@@ -239,10 +298,11 @@ impl Sink {
         }
     }
 
-    fn write(&mut self, scored: &Scored) -> Result<(), Error> {
+    #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet lays out numbers"))]
+    fn write(&mut self, scored: &Scored, layout: &Layout<'_>) -> Result<(), Error> {
         match self {
             #[cfg(feature = "parquet")]
-            Self::Parquet { out, .. } => out.write(scored),
+            Self::Parquet { out, .. } => out.write(scored, layout),
             _ => self.text(&scored.text),
         }
     }

@@ -4,7 +4,29 @@ use std::borrow::Cow;
 
 use matrix::{Exported, MatrixSpec, PushRule};
 
-use crate::model::Model;
+use crate::job::TrainJob;
+use crate::model::{Manifest, Model, Position};
+
+/// Where a job begins that goes on from `previous`. Its schedules go on in any case; the order of its epochs goes on when
+/// it reads the same data by the same tasks with the same seed, and is that of new data otherwise.
+pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> Position {
+    let trained = &previous.trained;
+    let Some(position) = trained.position else { return Position::default() };
+    let same = (job.seed, task_count) == (trained.seed, trained.tasks)
+        && places(&job.input.data) == places(&trained.data);
+    Position { epochs: if same { position.epochs } else { 0 }, clock: position.clock }
+}
+
+/// The rules of a job that begins there.
+pub(super) fn after(mut specs: Vec<MatrixSpec>, start: Position) -> Vec<MatrixSpec> {
+    specs.iter_mut().for_each(|spec| spec.rule = spec.rule.after(start.clock));
+    specs
+}
+
+/// Inputs as they are found from any folder.
+fn places(data: &[String]) -> Vec<std::path::PathBuf> {
+    data.iter().map(|input| std::fs::canonicalize(input).unwrap_or_else(|_| input.into())).collect()
+}
 
 /// The rows of `previous` for the matrices of a job: the position of the matrix among `specs`, and what to import.
 pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, Exported>)> {
@@ -19,17 +41,24 @@ pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize,
         .collect()
 }
 
-/// What the user should know of the optimizer state of `previous`, when it is not used.
-pub(super) fn notice(previous: &Model, specs: &[MatrixSpec]) -> Option<String> {
-    let entry = previous.manifest.matrices.first()?;
-    let spec = specs.iter().find(|spec| spec.name == entry.name)?;
-    if spec.rule.slots().is_empty() || (!entry.slots.is_empty() && state_fits(entry.spec.rule, spec.rule)) {
-        return None;
-    }
-    let state =
-        if entry.slots.is_empty() { "was not kept" } else { "is of another rule or of other settings" };
+/// What the user should know when training does not go on as if it had never ended: of the optimizer state of
+/// `previous`, when it is not used, and of the schedule.
+pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
+    let Some(entry) = previous.manifest.matrices.first() else { return Vec::new() };
+    let Some(spec) = specs.iter().find(|spec| spec.name == entry.name) else { return Vec::new() };
     let model = previous.path.display();
-    Some(format!("the optimizer state of {model} {state}: training goes on from its weights alone"))
+    let mut notices = Vec::new();
+    let kept = !entry.slots.is_empty();
+    if !spec.rule.slots().is_empty() && !(kept && state_fits(entry.spec.rule, spec.rule)) {
+        let state = if kept { "is of another rule or of other settings" } else { "was not kept" };
+        notices.push(format!(
+            "the optimizer state of {model} {state}: training goes on from its weights alone"
+        ));
+    }
+    if spec.rule.is_scheduled() && previous.manifest.trained.position.is_none() {
+        notices.push(format!("{model} does not say how many steps it has made: the schedule begins anew"));
+    }
+    notices
 }
 
 /// Whether the state that one rule left may be the state of another. That of FTRL-Proximal *is* the weights, by its

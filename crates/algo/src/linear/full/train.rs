@@ -67,8 +67,8 @@ pub(super) fn report(
         }
         _ => None,
     };
-    let task = task.agent.task();
-    Ok(EpochReport { task, epoch, epoch_count, record_count, training, validation, notice: None })
+    let (task, clock) = (task.agent.task(), task.agent.clock());
+    Ok(EpochReport { task, epoch, epoch_count, clock, record_count, training, validation, notice: None })
 }
 
 fn notice(why: &str, iteration: u64) -> String {

@@ -2,6 +2,7 @@
 
 use super::super::FormatContext;
 use super::super::columns::{Columns, Found, find, is_missing, is_number};
+use super::super::places::is_header_like;
 use super::parser::{fields_of, strict_fields_of};
 use crate::label::CLASS_LIMIT;
 use crate::{BadLine, Error, LabelRule, LineError};
@@ -48,7 +49,7 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
     let Some(first_line) = lines.first() else {
         let delimiter = options.delimiter.unwrap_or(b',');
         let found =
-            Found { names: Vec::new(), numeric: Vec::new(), named: false, delimiter, default_label: 0 };
+            Found { numeric: Vec::new(), names: Vec::new(), named: false, delimiter, default_label: 0, kept: Vec::new() };
         return Ok((found, None));
     };
     let delimiter = options.delimiter.or_else(|| delimiter_of(first_line)).unwrap_or(b',');
@@ -56,6 +57,7 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
     let numeric = numeric_columns(&lines[1..], delimiter, first.len());
     let named = match options.header {
         Some(header) => header,
+        None if let Some(schema) = context.like => is_header_like(&first, &numeric, schema),
         None => is_header(&first, &numeric, lines.len() == 1, options.label.as_deref()),
     };
     if named && first_is_blank {
@@ -78,7 +80,7 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
         .iter()
         .position(|name| named && LABEL_NAMES.contains(&name.to_lowercase().as_str()))
         .unwrap_or(names.len() - 1);
-    Ok((Found { names, numeric, named, delimiter, default_label }, named.then(|| first_line.clone())))
+    Ok((Found { names, numeric, named, delimiter, default_label, kept: Vec::new() }, named.then(|| first_line.clone())))
 }
 
 /// The first row must be readable: it says how many columns there are.

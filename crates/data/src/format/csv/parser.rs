@@ -52,6 +52,9 @@ impl LineParser for Parser {
         while let Some((at, field)) = fields.next_field()? {
             if let Some(role) = columns.roles.get(count) {
                 self.field(role, &columns.names[count], at, &field, &mut rest, out)?;
+                if columns.kept.iter().any(|kept| kept.at == count) {
+                    out.carry(&field);
+                }
             }
             count += 1;
         }
@@ -70,7 +73,7 @@ impl LineParser for Parser {
     }
 
     fn notices(&self) -> Vec<String> {
-        self.dictionary.notices()
+        self.columns.notices.iter().cloned().chain(self.dictionary.notices()).collect()
     }
 }
 

@@ -20,11 +20,12 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::model::Manifest;
+use crate::model::{Manifest, Position};
 use crate::progress::Progress;
 use crate::report::Timings;
 use crate::run::closing::Closing;
 use crate::run::judge::{Interrupted, Judge, Outcome};
+use crate::run::resume;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
 /// How often the driver looks whether it is to stop.
@@ -97,6 +98,7 @@ struct Looked {
     size_bytes: Option<u64>,
     task_count: u32,
     previous: Option<algo::Model>,
+    start: Position,
 }
 
 /// A worker with its tasks.
@@ -151,7 +153,8 @@ impl<'a> Course<'a> {
         }
         let facts = self.closing(&looked).facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
-        let layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
+        let mut layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
+        layout.matrices = resume::after(layout.matrices, looked.start);
         let mut servers = Servers::connect(&layout, &self.driver.token)?;
         let opened = servers.open_job_with(self.job.modules.list());
         self.servers = Some(servers);
@@ -176,6 +179,7 @@ impl<'a> Course<'a> {
             schema: &looked.schema,
             size_bytes: looked.size_bytes,
             task_count: looked.task_count,
+            start: looked.start,
         }
     }
 
@@ -251,14 +255,15 @@ impl<'a> Course<'a> {
     fn look(&mut self) -> Result<Looked, Error> {
         self.send(self.link.workers[0].id, &ToWorker::Look { job: self.raw.clone() });
         self.wait("the data were opened", |course, _, heard| {
-            let FromWorker::Looked { schema, size_bytes, task_count, greeting, previous } = heard else {
+            let FromWorker::Looked { schema, size_bytes, task_count, greeting, previous, start } = heard
+            else {
                 return Ok(None);
             };
             let (servers, workers) = (course.link.servers.len(), course.link.workers.len());
             course.progress = Progress::new(course.driver.quiet || course.job.manner.quiet, size_bytes);
             course.progress.say(&format!("{greeting}, {servers} servers, {workers} workers"));
             let label_rule = course.algorithm.label_rule(&schema.label_names)?;
-            Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous }))
+            Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous, start }))
         })
     }
 
@@ -283,6 +288,7 @@ impl<'a> Course<'a> {
                     task_count: looked.task_count,
                     first: crew.tasks.start,
                     count: crew.tasks.len() as u32,
+                    start: looked.start,
                 },
             );
         }
@@ -302,10 +308,10 @@ impl<'a> Course<'a> {
         })
     }
 
-    fn import(&mut self, crews: &[Crew], layout: &JobLayout) -> Result<Option<String>, Error> {
+    fn import(&mut self, crews: &[Crew], layout: &JobLayout) -> Result<Vec<String>, Error> {
         self.send(crews[0].worker, &ToWorker::Import { layout: layout.clone() });
         self.wait("the earlier model was brought to the servers", |_, _, heard| {
-            Ok(if let FromWorker::Imported { notice } = heard { Some(notice) } else { None })
+            Ok(if let FromWorker::Imported { notices } = heard { Some(notices) } else { None })
         })
     }
 

@@ -19,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
 use crate::model::manifest::Unfinished;
-use crate::model::{Manifest, Model};
+use crate::model::{Manifest, Model, Position};
 use crate::report::EpochLine;
 use crate::run::closing::{Closing, save};
 use crate::run::judge::{End, Outcome};
@@ -45,6 +45,8 @@ pub(super) struct Training {
     pub(super) crews: Vec<Range<u32>>,
     /// Which of them this one is.
     pub(super) own: usize,
+    /// Where training began.
+    pub(super) start: Position,
 }
 
 /// How far a job had come, as its tasks here saw it.
@@ -189,6 +191,7 @@ impl Orphan<'_> {
             schema,
             size_bytes: None,
             task_count: self.training.layout.task_count,
+            start: self.training.start,
         };
         let outcome = Outcome {
             epochs: reached.epochs.clone(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use worker::JobLayout;
 
 use crate::job::raw::RawJob;
-use crate::model::Manifest;
+use crate::model::{Manifest, Position};
 use crate::report::EpochLine;
 use crate::run::totals::TaskSummary;
 
@@ -66,6 +66,8 @@ pub enum ToWorker {
         first: u32,
         /// Number of its tasks.
         count: u32,
+        /// Where training begins.
+        start: Position,
     },
     /// Brings the earlier model to the servers. Answered by `Imported`.
     Import {
@@ -126,6 +128,8 @@ pub enum FromWorker {
         greeting: String,
         /// The earlier model, when training goes on from one.
         previous: Option<algo::Model>,
+        /// Where training begins.
+        start: Position,
     },
     /// The shares are open.
     Prepared {
@@ -137,7 +141,7 @@ pub enum FromWorker {
     /// The earlier model is on the servers.
     Imported {
         /// What the user should know.
-        notice: Option<String>,
+        notices: Vec<String>,
     },
     /// Steps of all its tasks since the last time.
     Progress {

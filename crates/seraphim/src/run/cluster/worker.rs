@@ -1,6 +1,7 @@
 //! A worker: takes part in jobs on the word of their drivers, until it is told to stop or the master is gone for good.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -24,7 +25,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::model::{self, Model};
+use crate::model::{self, Model, Position};
 use crate::progress::Progress;
 use crate::run::Environment;
 use crate::run::closing::save;
@@ -309,8 +310,8 @@ struct Ready {
     functions: FunctionTable,
     opened: Opened,
     task_count: u32,
-    first: u32,
-    count: u32,
+    tasks: Range<u32>,
+    start: Position,
     shares: Vec<TaskData>,
 }
 
@@ -323,18 +324,19 @@ impl Part {
     fn obey(&self, message: ToWorker, ready: &mut Option<Ready>) -> Result<(), Error> {
         match message {
             ToWorker::Look { job } => self.look(&job),
-            ToWorker::Prepare { job, schema, task_count, first, count } => {
-                *ready = Some(self.prepare(&job, &schema, task_count, first, count)?);
+            ToWorker::Prepare { job, schema, task_count, first, count, start } => {
+                *ready = Some(self.prepare(&job, &schema, task_count, first..first + count, start)?);
                 Ok(())
             }
             ToWorker::Import { layout } => self.import(&layout),
             ToWorker::Train { layout, model, resumed, crews } => {
                 let Some(ready) = ready.take() else { return Ok(()) };
                 let crews: Vec<_> = crews.into_iter().map(|(first, count)| first..first + count).collect();
-                if let Some(own) = crews.iter().position(|crew| crew.start == ready.first) {
+                if let Some(own) = crews.iter().position(|crew| crew.start == ready.tasks.start) {
                     let (schema, raw) = (ready.opened.source.schema().clone(), ready.raw.clone());
-                    let (layout, model) = (layout.clone(), model.clone());
-                    *lock(&self.training) = Some(Training { raw, schema, layout, model, crews, own });
+                    let (layout, model, start) = (layout.clone(), model.clone(), ready.start);
+                    let training = Training { raw, schema, layout, model, crews, own, start };
+                    *lock(&self.training) = Some(training);
                 }
                 self.train(ready, &layout, &model, resumed)
             }
@@ -381,12 +383,15 @@ impl Part {
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let opened = open(&job, algorithm.as_ref(), schema, self.environment())?;
         let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
+        let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
+        let start = previous.as_ref().map(resumed).unwrap_or_default();
         (self.say)(FromWorker::Looked {
             schema: opened.source.schema().clone(),
             size_bytes: opened.source.size_bytes(),
             task_count,
             greeting: greeting(&job, &opened, task_count),
             previous: previous.map(|model| model.manifest.model),
+            start,
         });
         Ok(())
     }
@@ -396,14 +401,14 @@ impl Part {
         raw: &RawJob,
         schema: &Schema,
         task_count: u32,
-        first: u32,
-        count: u32,
+        tasks: Range<u32>,
+        start: Position,
     ) -> Result<Ready, Error> {
         let (job, algorithm) = self.check(raw)?;
         let functions = job.modules.added_to(&self.functions)?;
         let opened = open(&job, algorithm.as_ref(), Some(schema), self.environment())?;
-        let tasks = first..first + count;
-        let plan = Shares { job: &job, opened: &opened, task_count, tasks };
+        let first_epoch = start.epochs;
+        let plan = Shares { job: &job, opened: &opened, task_count, tasks: tasks.clone(), first_epoch };
         let mut shares = plan.training()?;
         let scanned = plan.must_scan();
         if scanned {
@@ -411,7 +416,7 @@ impl Part {
         }
         let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
         (self.say)(FromWorker::Prepared { scanned, summaries });
-        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, first, count, shares })
+        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, tasks, start, shares })
     }
 
     fn import(&self, layout: &worker::JobLayout) -> Result<(), Error> {
@@ -422,8 +427,8 @@ impl Part {
         for (position, rows) in resume::rows(&previous, &layout.matrices) {
             servers.import(position as u32, &rows)?;
         }
-        let notice = resume::notice(&previous, &layout.matrices);
-        (self.say)(FromWorker::Imported { notice });
+        let notices = resume::notices(&previous, &layout.matrices);
+        (self.say)(FromWorker::Imported { notices });
         Ok(())
     }
 
@@ -434,11 +439,11 @@ impl Part {
         model: &algo::Model,
         resumed: bool,
     ) -> Result<(), Error> {
-        let Ready { job, functions, opened, task_count, first, count, shares, .. } = ready;
+        let Ready { job, functions, opened, task_count, tasks, start, shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        let tasks = first..first + count;
+        let first_epoch = start.epochs;
         let work = Work {
-            plan: Shares { job: &job, opened: &opened, task_count, tasks },
+            plan: Shares { job: &job, opened: &opened, task_count, tasks, first_epoch },
             algorithm: algorithm.as_ref(),
             layout,
             token: &self.token,
