@@ -67,7 +67,13 @@ const RULES: &[&[&str]] = &[
     &["optimizer=sgd", "schedule=exponential", "schedule_decay=0.5", "shuffle=records"],
     &["optimizer=momentum", "schedule=warm_restarts", "schedule_every=7", "shuffle=batches"],
     &["optimizer=adagrad", "schedule=inverse_time", "schedule_decay=0.3", "shuffle=none"],
-    &["optimizer=rmsprop", "schedule=warm_restarts", "schedule_every=5", "standardize=true", "shuffle=batches"],
+    &[
+        "optimizer=rmsprop",
+        "schedule=warm_restarts",
+        "schedule_every=5",
+        "standardize=true",
+        "shuffle=batches",
+    ],
     &["optimizer=adam", "schedule=exponential", "schedule_decay=0.9", "schedule_every=3", "shuffle=records"],
     &["optimizer=adadelta", "class_weights=balanced", "shuffle=records"],
 ];

@@ -166,7 +166,10 @@ impl Scored {
         let scored = Self { folder: Folder::new(), rows: rows.collect() };
         let (data, model) = (scored.write("train.csv", &COLUMNS, true), scored.folder.path("model"));
         let columns = ["--label", "answer", "--weight", "weight", "--group", "query", "--skip-columns", "id"];
-        succeed(&[&["train", algorithm, "--data", &data, "--model", &model, "--set", "epochs=2"][..], &columns].concat());
+        succeed(
+            &[&["train", algorithm, "--data", &data, "--model", &model, "--set", "epochs=2"][..], &columns]
+                .concat(),
+        );
         scored
     }
 
@@ -202,7 +205,8 @@ fn predictions_need_no_weights_groups_or_header() {
         assert!(scored.predict(&data, &[]) == expected, "{columns:?} {header}");
     }
     let data = scored.write("some.csv", &["sum", "small"], false);
-    let scores: String = expected.lines().map(|line| format!("{}\n", line.split_once(',').unwrap().1)).collect();
+    let scores: String =
+        expected.lines().map(|line| format!("{}\n", line.split_once(',').unwrap().1)).collect();
     assert!(scored.predict(&data, &["--no-label"]) == scores);
     let data = scored.write("some.csv", &["sum"], false);
     let model = scored.folder.path("model");
@@ -226,7 +230,10 @@ fn predictions_write_labels_as_the_data_do() {
         let label = if label.contains([',', '"']) { row[5].clone() } else { label };
         assert!(line.starts_with(&format!("{label},")), "{line}: {label}");
         let predicted = &line[label.len() + 1..];
-        assert!(["plain,", "\"q\"\"q\",", "\"with, comma\","].iter().any(|name| predicted.starts_with(name)), "{line}");
+        assert!(
+            ["plain,", "\"q\"\"q\",", "\"with, comma\","].iter().any(|name| predicted.starts_with(name)),
+            "{line}"
+        );
     }
     let scored = Scored::new("lr", &["no", "yes"]);
     let text = scored.predict(&scored.write("all.csv", &COLUMNS, true), &[]);
@@ -280,6 +287,7 @@ fn columns_that_cannot_be_carried_are_refused() {
     let sparse = scored.folder.write("train.libsvm", clicks(300, 1));
     let model = scored.folder.path("sparse");
     succeed(&["train", "lr", "--data", &sparse, "--model", &model, "--set", "epochs=1"]);
-    let error = fail(2, &["predict", "--model", &model, "--data", &sparse, "--output", "-", "--keep-columns", "id"]);
+    let error =
+        fail(2, &["predict", "--model", &model, "--data", &sparse, "--output", "-", "--keep-columns", "id"]);
     assert!(error.contains("libsvm has no columns") && error.contains("line by line"), "{error}");
 }

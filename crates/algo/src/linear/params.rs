@@ -214,7 +214,10 @@ fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
     };
     let given: Option<Vec<_>> = text.split(',').map(pair).collect();
     given.map(ClassWeights::Given).ok_or_else(|| {
-        checked.refuse("class_weights", "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0")
+        checked.refuse(
+            "class_weights",
+            "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0",
+        )
     })
 }
 

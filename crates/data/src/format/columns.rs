@@ -123,8 +123,7 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
         roles.push(role);
     }
     let Found { named, delimiter, .. } = *found;
-    let mut columns =
-        Columns { names, roles, features, named, delimiter, kept: found.kept.clone(), notices };
+    let mut columns = Columns { names, roles, features, named, delimiter, kept: found.kept.clone(), notices };
     if let Some(schema) = context.like {
         columns.be_like(file, schema)?;
     }

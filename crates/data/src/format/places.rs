@@ -20,8 +20,7 @@ pub(super) fn is_header_like(first: &[Vec<u8>], numeric: &[Option<bool>], schema
     let named = |name: &str| first.iter().any(|field| field == name.as_bytes());
     let met = schema.columns.iter().filter(|column| named(&column.name)).count();
     let mut numbers = first.iter().zip(numeric).filter(|(_, rest)| **rest == Some(true)).peekable();
-    let words = numbers.peek().is_some()
-        && numbers.all(|(field, _)| !is_number(field) && !is_missing(field));
+    let words = numbers.peek().is_some() && numbers.all(|(field, _)| !is_number(field) && !is_missing(field));
     words || (schema.named && 2 * met >= schema.columns.len().max(1))
 }
 
@@ -131,12 +130,14 @@ mod tests {
     use crate::{Batch, Error, FormatTable, Schema, SourceConfig};
 
     fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
-        let config = SourceConfig {
-            format: Some("csv".into()),
-            options: options.clone(),
-            ..SourceConfig::default()
-        };
-        Source::over(vec![Input::memory("t.csv", text.as_bytes()).unwrap()], &config, like, &FormatTable::builtin())
+        let config =
+            SourceConfig { format: Some("csv".into()), options: options.clone(), ..SourceConfig::default() };
+        Source::over(
+            vec![Input::memory("t.csv", text.as_bytes()).unwrap()],
+            &config,
+            like,
+            &FormatTable::builtin(),
+        )
     }
 
     fn read(source: &Source) -> (Vec<Row>, Vec<String>) {

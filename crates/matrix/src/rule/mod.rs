@@ -503,8 +503,12 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_named() {
-        let sgd =
-            |rate, decay| PushRule::Sgd { rate, schedule: Schedule::InverseTime { decay, start: 0 }, l1: 0.0, l2: 0.0 };
+        let sgd = |rate, decay| PushRule::Sgd {
+            rate,
+            schedule: Schedule::InverseTime { decay, start: 0 },
+            l1: 0.0,
+            l2: 0.0,
+        };
         assert_eq!(sgd(0.1, 0.5).fault(), None);
         assert_eq!(sgd(f64::NAN, 0.5).fault().map(|f| f.0), Some("rule.rate"));
         assert_eq!(sgd(0.1, -1.0).fault().map(|f| f.0), Some("schedule.decay"));

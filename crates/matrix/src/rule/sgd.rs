@@ -33,8 +33,12 @@ mod tests {
 
     #[test]
     fn steps_follow_the_formula() {
-        let rule =
-            PushRule::Sgd { rate: 0.1, schedule: Schedule::InverseTime { decay: 0.1, start: 0 }, l1: 0.01, l2: 0.02 };
+        let rule = PushRule::Sgd {
+            rate: 0.1,
+            schedule: Schedule::InverseTime { decay: 0.1, start: 0 },
+            l1: 0.01,
+            l2: 0.02,
+        };
         let mut w = 0.0f64;
         assert_equals_twin(&rule, |t, g| {
             let step = 0.1 / (1.0 + 0.1 * t as f64);

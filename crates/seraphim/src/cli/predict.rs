@@ -39,7 +39,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             eprintln!("skipped {} bad lines: they have no score", prediction.bad_lines);
         }
         if !to_standard_output {
-            let positive = prediction.positive_label.map_or(String::new(), |label| format!("; score: for label {label}"));
+            let positive = prediction
+                .positive_label
+                .map_or(String::new(), |label| format!("; score: for label {label}"));
             eprintln!(
                 "{} scores written to {} ({}{positive})",
                 prediction.records,

@@ -113,7 +113,13 @@ pub const KEYS: &[Key] = &[
         TRAIN,
         "WebAssembly modules with functions that servers carry out; they travel with the job; may be repeated",
     ),
-    key("from", Kind::Path, "DIR", TRAIN, "Train on from this model"),
+    key(
+        "from",
+        Kind::Path,
+        "DIR",
+        TRAIN,
+        "Train on from this model: exact but for epochs=auto, early stopping and optimizers of all records (see docs)",
+    ),
     key("overwrite", Kind::Switch, "", TRAIN, "Replace the model directory if it is there"),
     key(
         "tasks",
@@ -246,7 +252,7 @@ pub const KEYS: &[Key] = &[
         Kind::YesNo,
         "true|false",
         TRAIN,
-        "Save the optimizer's state, so that training on is exact [default: true]",
+        "Save the optimizer's state, without which training on is not exact [default: true]",
     ),
     key(
         "wait_limit",

@@ -97,8 +97,7 @@ impl Shares<'_> {
                     reader.count_features();
                 }
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
-                let mut data =
-                    TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);
+                let mut data = TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);
                 data.set_first_epoch(self.first_epoch);
                 Ok(data)
             })

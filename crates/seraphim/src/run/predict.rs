@@ -49,7 +49,12 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    fn new(output: Output, schema: &'a Schema, carried: &'a [CarriedColumn], label: bool) -> Result<Self, Error> {
+    fn new(
+        output: Output,
+        schema: &'a Schema,
+        carried: &'a [CarriedColumn],
+        label: bool,
+    ) -> Result<Self, Error> {
         let classes = match output {
             Output::Classes(classes) => classes,
             Output::Probability | Output::Margin | Output::Value => Vec::new(),
@@ -73,7 +78,8 @@ impl<'a> Layout<'a> {
             columns.push("score".to_owned());
         } else {
             columns.push("predicted".to_owned());
-            columns.extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
+            columns
+                .extend(self.classes.iter().map(|&class| format!("probability_{}", self.label_text(class))));
         }
         columns
     }
@@ -89,7 +95,12 @@ impl<'a> Layout<'a> {
     }
 
     /// The carried text of a column, of record `record`.
-    pub(crate) fn carried_text<'t>(&self, texts: &'t Carried, record: usize, column: &CarriedColumn) -> &'t [u8] {
+    pub(crate) fn carried_text<'t>(
+        &self,
+        texts: &'t Carried,
+        record: usize,
+        column: &CarriedColumn,
+    ) -> &'t [u8] {
         texts.get(record * self.carried.len() + column.slot)
     }
 }

@@ -51,9 +51,8 @@ pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
     let kept = !entry.slots.is_empty();
     if !spec.rule.slots().is_empty() && !(kept && state_fits(entry.spec.rule, spec.rule)) {
         let state = if kept { "is of another rule or of other settings" } else { "was not kept" };
-        notices.push(format!(
-            "the optimizer state of {model} {state}: training goes on from its weights alone"
-        ));
+        notices
+            .push(format!("the optimizer state of {model} {state}: training goes on from its weights alone"));
     }
     if spec.rule.is_scheduled() && previous.manifest.trained.position.is_none() {
         notices.push(format!("{model} does not say how many steps it has made: the schedule begins anew"));

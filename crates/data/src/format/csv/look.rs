@@ -48,8 +48,14 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
     lines.retain(|line| !line.trim_ascii().is_empty());
     let Some(first_line) = lines.first() else {
         let delimiter = options.delimiter.unwrap_or(b',');
-        let found =
-            Found { numeric: Vec::new(), names: Vec::new(), named: false, delimiter, default_label: 0, kept: Vec::new() };
+        let found = Found {
+            numeric: Vec::new(),
+            names: Vec::new(),
+            named: false,
+            delimiter,
+            default_label: 0,
+            kept: Vec::new(),
+        };
         return Ok((found, None));
     };
     let delimiter = options.delimiter.or_else(|| delimiter_of(first_line)).unwrap_or(b',');
@@ -80,7 +86,10 @@ pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>
         .iter()
         .position(|name| named && LABEL_NAMES.contains(&name.to_lowercase().as_str()))
         .unwrap_or(names.len() - 1);
-    Ok((Found { names, numeric, named, delimiter, default_label, kept: Vec::new() }, named.then(|| first_line.clone())))
+    Ok((
+        Found { names, numeric, named, delimiter, default_label, kept: Vec::new() },
+        named.then(|| first_line.clone()),
+    ))
 }
 
 /// The first row must be readable: it says how many columns there are.
