@@ -215,36 +215,26 @@ impl PushRule {
     /// The same rule, `clock` clocks after the beginning of its schedule.
     #[must_use]
     pub fn after(mut self, clock: Clock) -> Self {
-        match &mut self {
-            PushRule::Sgd { schedule, .. }
-            | PushRule::Momentum { schedule, .. }
-            | PushRule::AdaGrad { schedule, .. }
-            | PushRule::RmsProp { schedule, .. }
-            | PushRule::Adam { schedule, .. } => *schedule = schedule.after(clock),
-            PushRule::Add
-            | PushRule::Assign
-            | PushRule::Min
-            | PushRule::Max
-            | PushRule::AdaDelta { .. }
-            | PushRule::FtrlProximal { .. } => {}
+        if let PushRule::Sgd { schedule, .. }
+        | PushRule::Momentum { schedule, .. }
+        | PushRule::AdaGrad { schedule, .. }
+        | PushRule::RmsProp { schedule, .. }
+        | PushRule::Adam { schedule, .. } = &mut self
+        {
+            *schedule = schedule.after(clock);
         }
         self
     }
 
-    /// Whether the step size changes with the clock.
-    pub fn is_scheduled(&self) -> bool {
+    /// How the step size changes with the clock.
+    pub fn schedule(&self) -> Schedule {
         match self {
             PushRule::Sgd { schedule, .. }
             | PushRule::Momentum { schedule, .. }
             | PushRule::AdaGrad { schedule, .. }
             | PushRule::RmsProp { schedule, .. }
-            | PushRule::Adam { schedule, .. } => *schedule != Schedule::Constant,
-            PushRule::Add
-            | PushRule::Assign
-            | PushRule::Min
-            | PushRule::Max
-            | PushRule::AdaDelta { .. }
-            | PushRule::FtrlProximal { .. } => false,
+            | PushRule::Adam { schedule, .. } => *schedule,
+            _ => Schedule::Constant,
         }
     }
 
@@ -273,15 +263,7 @@ impl PushRule {
         if let Some((field, value, range)) = faults.next() {
             return Some((field, value.to_string(), range.text()));
         }
-        let schedule = match self {
-            PushRule::Sgd { schedule, .. }
-            | PushRule::Momentum { schedule, .. }
-            | PushRule::AdaGrad { schedule, .. }
-            | PushRule::RmsProp { schedule, .. }
-            | PushRule::Adam { schedule, .. } => *schedule,
-            _ => Schedule::Constant,
-        };
-        schedule.fault().map(|(field, value, expected)| (field, value.to_string(), expected))
+        self.schedule().fault().map(|(field, value, expected)| (field, value.to_string(), expected))
     }
 
     fn settings(&self) -> Vec<(&'static str, f64, Range)> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use matrix::{Exported, MatrixSpec, PushRule};
+use matrix::{Exported, MatrixSpec, PushRule, Schedule};
 
 use crate::job::TrainJob;
 use crate::model::{Manifest, Model, Position};
@@ -54,7 +54,7 @@ pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
         notices
             .push(format!("the optimizer state of {model} {state}: training goes on from its weights alone"));
     }
-    if spec.rule.is_scheduled() && previous.manifest.trained.position.is_none() {
+    if spec.rule.schedule() != Schedule::Constant && previous.manifest.trained.position.is_none() {
         notices.push(format!("{model} does not say how many steps it has made: the schedule begins anew"));
     }
     notices
