@@ -1,5 +1,12 @@
 //! Promise: labels and columns are the user's, names or numbers, wherever they are written or read.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "small helpers of tests"
+)]
+
 mod common;
 
 use common::{Folder, clicks, fail, succeed};

@@ -62,8 +62,8 @@ impl<'a> Layout<'a> {
         let layout = Self { carried, label, classes, label_names: &schema.label_names };
         let mut names = layout.columns();
         names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let what = format!("the output would have two columns '{}'", pair[0]);
+        if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let what = format!("the output would have two columns '{name}'");
             let advice = "give the column of the data another name, or leave it out of --keep-columns".into();
             return Err(Error::Request { what, advice });
         }

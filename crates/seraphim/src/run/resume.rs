@@ -19,7 +19,9 @@ pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> Pos
 
 /// The rules of a job that begins there.
 pub(super) fn after(mut specs: Vec<MatrixSpec>, start: Position) -> Vec<MatrixSpec> {
-    specs.iter_mut().for_each(|spec| spec.rule = spec.rule.after(start.clock));
+    for spec in &mut specs {
+        spec.rule = spec.rule.after(start.clock);
+    }
     specs
 }
 
@@ -49,7 +51,8 @@ pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
     let model = previous.path.display();
     let mut notices = Vec::new();
     let kept = !entry.slots.is_empty();
-    if !spec.rule.slots().is_empty() && !(kept && state_fits(entry.spec.rule, spec.rule)) {
+    let complete = spec.rule.slots().is_empty() || (kept && state_fits(entry.spec.rule, spec.rule));
+    if !complete {
         let state = if kept { "is of another rule or of other settings" } else { "was not kept" };
         notices
             .push(format!("the optimizer state of {model} {state}: training goes on from its weights alone"));
