@@ -165,7 +165,11 @@ fn layout(servers: u16) -> JobLayout {
         ..weights.clone()
     };
     let matrices = vec![weights, intercept];
-    let lane = |lane: u16| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0 };
+    let lane = |lane: u16| LaneAddress {
+        addresses: vec![format!("tcp:host{lane}:1")],
+        lane: 0,
+        server: String::new(),
+    };
     JobLayout {
         job: JOB,
         task_count: 1,

@@ -155,7 +155,7 @@ pub(super) fn open_job(
 ) -> Result<JobLayout> {
     let lanes: Vec<LaneAddress> = servers
         .iter()
-        .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0 })
+        .map(|server| LaneAddress { addresses: vec![server.address.clone()], lane: 0, server: String::new() })
         .collect();
     let owners =
         matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16)).collect();

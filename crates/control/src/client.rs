@@ -92,6 +92,16 @@ impl Client {
         })
     }
 
+    /// The job as it is now, with its report when it has ended and that is still remembered.
+    pub fn job(&self, job: JobId) -> Result<JobStatus, Error> {
+        let mut seen = None;
+        self.watch(job, |status| {
+            seen = Some(status.clone());
+            false
+        })?;
+        seen.ok_or_else(|| Error::Lost { problem: "the master said nothing of the job".into() })
+    }
+
     /// Calls `see` with the job as it is, and after changes, until it has ended or `see` says `false`. A master that is
     /// quiet is asked now and then whether it is well.
     pub fn watch(&self, job: JobId, mut see: impl FnMut(&JobStatus) -> bool) -> Result<(), Error> {

@@ -217,8 +217,13 @@ impl Caller {
             return Ok(());
         }
         let text = match shown {
-            None => "a token is needed here, as metadata: authorization: Bearer TOKEN",
-            Some(_) => "the token is not the one of this cluster",
+            None => {
+                "a token is needed here: --token-file FILE of a command, or of a gRPC call the metadata authorization: Bearer \
+                 TOKEN"
+            }
+            Some(_) => {
+                "the token is not the one of this cluster: take the file that the master was started with"
+            }
         };
         Err(tonic::Status::unauthenticated(text))
     }

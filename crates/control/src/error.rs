@@ -47,6 +47,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The code and the text, when the other end says no.
+    pub fn refusal(&self) -> Option<(Code, &str)> {
+        if let Error::Refused { code, text } = self { Some((*code, text)) } else { None }
+    }
+
     /// Whether it is not known if the request arrived, so that one that may be repeated should be.
     pub(crate) fn is_unanswered(&self) -> bool {
         match self {

@@ -7,6 +7,7 @@
 //! | [`door`] | the end that is called: HTTP/2 connections on the port of the process |
 //! | [`client`] | the end that calls: blocking |
 //! | [`limits`] | every limit by name |
+//! | [`text`] | text of others, made fit to be stored and printed |
 //!
 //! The descriptions are in `proto/`; `docs/protocol.md` says what else is spoken on the same port.
 
@@ -23,6 +24,7 @@ pub mod limits;
 mod line;
 mod news;
 mod reflection;
+pub mod text;
 mod unread;
 pub mod words;
 
@@ -47,4 +49,5 @@ pub use clerk::{Call, Clerk, ClientId, Given, Reply};
 pub use client::Client;
 pub use door::Door;
 pub use error::Error;
+pub use tonic::Code;
 pub use words::{Answer, ClientWord, JobState, JobStatus, Order, SubmissionId};

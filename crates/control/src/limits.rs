@@ -7,6 +7,16 @@ use std::time::Duration;
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Longest answer: the status of thousands of members.
 pub const ANSWER_BYTES: usize = 64 << 20;
+/// Longest title of a job that is kept.
+pub const TITLE_BYTES: usize = 300;
+/// Longest text of an error that is kept: it may quote a line of the data.
+pub const ERROR_BYTES: usize = 4 << 10;
+/// Longest progress of a job: its matrices, and where 64 of its tasks stand.
+pub const PROGRESS_BYTES: usize = 64 << 10;
+/// Longest report of a job that is given to those who watch it, and kept for those who ask later: about 70,000 epochs.
+pub const REPORT_BYTES: usize = 32 << 20;
+/// Longest report of a member of itself.
+pub const MEMBER_REPORT_BYTES: usize = 16 << 10;
 /// Of an answer, what lies with the connection before its reader has room for it.
 pub const PIECE_BYTES: usize = 16 << 10;
 /// Calls that are under way on one connection; further ones wait at their sender.

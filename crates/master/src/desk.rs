@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel}
 use std::time::Duration;
 
 use control::{Call, ClientId, ClientWord, Given, Reply};
-use rpc::message::{JobId, Message};
+use rpc::Metrics;
+use rpc::message::{FaultKind, JobId, Message};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::stop::Stop;
 
@@ -26,7 +27,8 @@ pub(crate) struct Desk {
     port: Port,
     words: Queue<Word>,
     bell: Arc<Bell>,
-    events: BTreeMap<JobId, SyncSender<Event>>,
+    /// Of each runner: its events, and whether a member of its job is gone.
+    events: BTreeMap<JobId, (SyncSender<Event>, Stop)>,
     /// Clients that wait for an answer, or for news.
     clients: BTreeMap<ClientId, Reply>,
     ending: Ending,
@@ -92,6 +94,11 @@ impl Desk {
             Reply::Nobody => drop(self.clients.remove(&client)),
             Reply::Once(_) | Reply::Latest(_) => drop(self.clients.insert(client, reply)),
         }
+        if let ClientWord::Submit { order, .. } = &word
+            && let Err(text) = self.runner.check(order)
+        {
+            return self.state.refuse_client(client, FaultKind::Invalid, text);
+        }
         self.state.on_client(client, word);
     }
 
@@ -110,7 +117,10 @@ impl Desk {
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
         let port = self.port.clone();
-        let link = JobLink { job, title, spec, servers, workers, is_session, events: heard, port };
+        let member_is_gone = Stop::new();
+        let to_runner = (events, member_is_gone.clone());
+        let link =
+            JobLink { job, title, spec, servers, workers, member_is_gone, is_session, events: heard, port };
         let (runner, port) = (Arc::clone(&self.runner), self.port.clone());
         let thread = std::thread::Builder::new().name(format!("job-{job}")).spawn(move || {
             let result = catch_unwind(AssertUnwindSafe(|| {
@@ -120,7 +130,7 @@ impl Desk {
             port.say(job, RunnerWord::Ended(result));
         });
         match thread {
-            Ok(_) => drop(self.events.insert(job, events)),
+            Ok(_) => drop(self.events.insert(job, to_runner)),
             Err(error) => {
                 let text = format!("no thread can be started for the job: {error}");
                 self.state.on_runner(job, RunnerWord::Ended(Err(text)), out);
@@ -129,8 +139,13 @@ impl Desk {
     }
 
     fn tell(&mut self, job: JobId, event: Event, out: &mut Vec<Effect>) {
-        let Some(events) = self.events.get(&job) else { return };
-        match events.try_send(event) {
+        let Some((events, member_is_gone)) = self.events.get(&job) else { return };
+        let is_gone = matches!(event, Event::Gone { .. });
+        let sent = events.try_send(event);
+        if is_gone {
+            member_is_gone.raise();
+        }
+        match sent {
             // Disconnected: the runner has ended, and its last word is on the way.
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             Err(TrySendError::Full(_)) => {
@@ -177,7 +192,7 @@ impl Service for Desk {
         self.state.next_time()
     }
 
-    fn metrics(&self, out: &mut String) {
+    fn metrics(&self, out: &mut Metrics) {
         self.state.metrics(out);
     }
 }

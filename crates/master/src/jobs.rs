@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use control::{Answer, ClientId, Given, JobState, JobStatus, Order, SubmissionId};
+use control::limits::{PROGRESS_BYTES, REPORT_BYTES, TITLE_BYTES};
+use control::{Answer, ClientId, Given, JobState, JobStatus, Order, SubmissionId, text};
 use rpc::message::{FaultKind, JobId};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
@@ -18,6 +19,8 @@ pub(crate) struct Job {
     /// Numbers of its members, while it runs.
     pub(crate) members: Vec<u32>,
     pub(crate) cancelled: bool,
+    /// What its runner has left for those who ask for it by its number, as JSON, while there is room.
+    report: Option<String>,
     /// None: a session of the parameter service.
     submission: Option<Submission>,
     watchers: Vec<ClientId>,
@@ -74,10 +77,11 @@ impl Jobs {
     fn add(&mut self, order: Order, submission: Option<Submission>) -> JobId {
         self.last_id += 1;
         let id = self.last_id;
-        let title = order.title.clone();
+        let title = text::plain(&order.title, TITLE_BYTES);
+        let order = Order { title: title.clone(), ..order };
         let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
         let (members, watchers) = (Vec::new(), Vec::new());
-        let job = Job { status, order, members, cancelled: false, submission, watchers };
+        let job = Job { status, order, members, cancelled: false, report: None, submission, watchers };
         self.all.insert(id, job);
         id
     }
@@ -87,10 +91,23 @@ impl Jobs {
         self.iter().filter(|job| job.status.state == JobState::Running && !job.is_session()).count()
     }
 
-    fn forget_ended(&mut self, limit: usize) {
+    /// Bytes of the reports of jobs that have ended.
+    pub(crate) fn report_bytes(&self) -> u64 {
+        self.iter().filter_map(|job| job.report.as_ref()).map(|report| report.len() as u64).sum()
+    }
+
+    /// Forgets the oldest jobs that have ended, and of those that stay the oldest reports.
+    fn forget_ended(&mut self, limit: usize, report_limit_bytes: u64) {
         let ended = self.ids(|job| job.status.state.is_over());
         for id in ended.iter().take(ended.len().saturating_sub(limit)) {
             self.all.remove(id);
+        }
+        let mut excess = self.report_bytes().saturating_sub(report_limit_bytes);
+        for job in self.all.values_mut() {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(job.report.take().map_or(0, |report| report.len() as u64));
         }
     }
 }
@@ -104,8 +121,27 @@ impl Job {
         for client in &self.watchers {
             answers.push((*client, Ok(Answer::News(self.status.clone()))));
         }
-        if self.status.state.is_over() {
-            self.watchers.clear();
+    }
+
+    /// Tells the end to all who watch: with the whole report, unless that is too long for an answer.
+    fn tell_end(&mut self, report: Option<Value>, answers: &mut Vec<(ClientId, Given)>) {
+        let text = report.as_ref().map(Value::to_string).filter(|text| text.len() <= REPORT_BYTES);
+        let status = match report.filter(|_| text.is_some()) {
+            Some(report) => JobStatus { progress: report, ..self.status.clone() },
+            None => self.status.clone(),
+        };
+        for client in std::mem::take(&mut self.watchers) {
+            answers.push((client, Ok(Answer::News(status.clone()))));
+        }
+        self.report = text;
+    }
+
+    /// The job with all that is remembered of it.
+    fn in_detail(&self) -> JobStatus {
+        let report = self.report.as_ref().and_then(|text| serde_json::from_str(text).ok());
+        match report {
+            Some(progress) => JobStatus { progress, ..self.status.clone() },
+            None => self.status.clone(),
         }
     }
 }
@@ -162,7 +198,7 @@ impl MasterState {
         match job.status.state {
             JobState::Queued => {
                 job.status.progress = Value::Null;
-                self.end(id, JobState::Cancelled);
+                self.end(id, JobState::Cancelled, None);
             }
             JobState::Running if !job.cancelled => {
                 job.cancelled = true;
@@ -195,7 +231,7 @@ impl MasterState {
         if !job.status.state.is_over() {
             job.watchers.push(client);
         }
-        let status = job.status.clone();
+        let status = job.in_detail();
         self.answer(client, Answer::News(status));
     }
 
@@ -209,20 +245,24 @@ impl MasterState {
 
     pub(crate) fn set_progress(&mut self, id: JobId, progress: Value) {
         let Some(job) = self.jobs.all.get_mut(&id) else { return };
+        if progress.to_string().len() > PROGRESS_BYTES {
+            tracing::warn!(job = id, "progress of more than {PROGRESS_BYTES} bytes is not shown");
+            return;
+        }
         if job.status.progress != progress {
             job.status.progress = progress;
             job.tell_watchers(&mut self.answers);
         }
     }
 
-    pub(crate) fn end(&mut self, id: JobId, state: JobState) {
+    pub(crate) fn end(&mut self, id: JobId, state: JobState, report: Option<Value>) {
         if let Some(job) = self.jobs.all.get_mut(&id) {
             job.status.state = state;
             job.members.clear();
             job.order.spec = Value::Null;
-            job.tell_watchers(&mut self.answers);
+            job.tell_end(report, &mut self.answers);
         }
-        self.jobs.forget_ended(self.settings.ended_job_limit);
+        self.jobs.forget_ended(self.settings.ended_job_limit, self.settings.report_limit_bytes);
         self.start_what_can();
     }
 }

@@ -31,7 +31,7 @@ mod tests;
 pub use broken::Broken;
 pub use error::Error;
 pub use process::{Checked, MasterConfig, run};
-pub use runner::{Event, JobLink, Runner, SessionAsk};
+pub use runner::{Event, Finished, JobLink, Runner, SessionAsk};
 pub use session::lanes_of;
 pub use settings::Settings;
 pub use state::MasterState;

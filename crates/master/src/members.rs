@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use control::limits::MEMBER_REPORT_BYTES;
 use rpc::kept::Kept;
 use rpc::message::{ControlBody, FaultKind, Member, RequestId};
 use rpc::service::{ConnectionId, Effect};
@@ -131,7 +132,8 @@ impl MasterState {
         }
         out.push(say(from, request, ControlBody::Alive));
         if let Some(living) = self.members.living.get_mut(&id) {
-            living.report = report;
+            let is_short = report.to_string().len() <= MEMBER_REPORT_BYTES;
+            living.report = if is_short { report } else { Value::Null };
             out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use control::text::is_printable;
 use rpc::kept::Kept;
 use rpc::message::{ControlBody, FaultKind, Member, MemberKind, RequestId};
 use rpc::service::{ConnectionId, Effect};
@@ -14,6 +15,10 @@ use crate::state::{MasterState, say};
 
 /// Most bytes of a name.
 const NAME_LIMIT_BYTES: usize = 200;
+
+/// Most bytes of its host and of each of its addresses, and most addresses: `status` shows them.
+const TEXT_LIMIT_BYTES: usize = 300;
+const ADDRESS_LIMIT: usize = 16;
 
 /// What a member says of itself.
 #[derive(Debug)]
@@ -147,6 +152,18 @@ fn why_not(registration: &Registration) -> Option<String> {
         return Some(format!(
             "a member's name has 1 to {NAME_LIMIT_BYTES} bytes, and this one has {}",
             name.len()
+        ));
+    }
+    let shown = |text: &String| text.len() <= TEXT_LIMIT_BYTES && text.chars().all(is_printable);
+    let addresses = match &registration.kind {
+        MemberKind::Server { addresses, .. } => addresses.as_slice(),
+        MemberKind::Worker { .. } => &[],
+    };
+    if addresses.len() > ADDRESS_LIMIT || ![name, &registration.host].into_iter().chain(addresses).all(shown)
+    {
+        return Some(format!(
+            "a member has a name, a host and at most {ADDRESS_LIMIT} addresses, each of at most {TEXT_LIMIT_BYTES} bytes \
+             without control characters"
         ));
     }
     match &registration.kind {

@@ -4,22 +4,45 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use control::Order;
 use matrix::MatrixSpec;
 use rpc::message::control::Member;
 use rpc::message::{Fault, JobId};
+use rpc::stop::Stop;
 use serde_json::Value;
 
 use crate::port::Port;
 
 /// What runs jobs: the process calls it once a job, each on a thread of its own. A panic is a failed job.
 pub trait Runner: Send + Sync {
-    /// From the start of a job to its end. The result stays as the progress of the job, the error is shown to people.
-    fn run(&self, link: JobLink) -> Result<Value, String>;
+    /// From the start of a job to its end. The error is shown to people.
+    fn run(&self, link: JobLink) -> Result<Finished, String>;
 
     /// The same for a session of the parameter service: opens it on all its lanes, says so as the answer to call 0, and does
     /// what it is asked by [`Event::Session`] until it is told to close.
-    fn serve_session(&self, link: JobLink) -> Result<Value, String> {
+    fn serve_session(&self, link: JobLink) -> Result<Finished, String> {
         Err(format!("{}: this master has no parameter service", link.title))
+    }
+
+    /// Whether a job can be what it says, before it is taken; the error is told to whoever submits it.
+    fn check(&self, order: &Order) -> Result<(), String> {
+        let _ = order;
+        Ok(())
+    }
+}
+
+/// How a job ended that did not fail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// Everything of it. Watchers are given it as the last progress; `status` shows what was last said to be the progress.
+    pub report: Value,
+    /// Whether all its work was done. A job that was cancelled before ends as cancelled.
+    pub is_complete: bool,
+}
+
+impl From<Value> for Finished {
+    fn from(report: Value) -> Self {
+        Self { report, is_complete: true }
     }
 }
 
@@ -36,6 +59,8 @@ pub struct JobLink {
     pub servers: Vec<Member>,
     /// As many as were asked for, by number.
     pub workers: Vec<Member>,
+    /// Raised with the first [`Event::Gone`], for a runner that waits for something else.
+    pub member_is_gone: Stop,
     pub(crate) is_session: bool,
     pub(crate) events: Receiver<Event>,
     pub(crate) port: Port,
@@ -177,6 +202,6 @@ pub enum RunnerWord {
     },
     /// What people want to see.
     Progress(Value),
-    /// The last word: the result, which stays as the progress of the job, or why it failed.
-    Ended(Result<Value, String>),
+    /// The last word: how it ended, or why it failed.
+    Ended(Result<Finished, String>),
 }

@@ -18,6 +18,9 @@ pub struct Settings {
     pub queued_job_limit: usize,
     /// Jobs that have ended and are still shown. Default 100.
     pub ended_job_limit: usize,
+    /// Most bytes of all reports of jobs that have ended; the oldest are forgotten first. Default 64 MiB: thirty jobs of 5000
+    /// epochs, or many thousand short ones.
+    pub report_limit_bytes: u64,
     /// Most members. Default 4096.
     pub member_limit: usize,
     /// Most messages to one member that it has not confirmed; above that it is gone. Default 4096.
@@ -42,6 +45,7 @@ impl Default for Settings {
             running_job_limit: 4,
             queued_job_limit: 1000,
             ended_job_limit: 100,
+            report_limit_bytes: 64 << 20,
             member_limit: 4096,
             unconfirmed_limit: 4096,
             session_limit: 64,

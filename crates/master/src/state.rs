@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use control::words::Status;
 use control::{Answer, ClientId, ClientWord, Given};
-use rpc::Message;
 use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, JobId, Mark, RequestId, Role, Welcome};
 use rpc::service::{ConnectionId, Effect, Service};
+use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
 use crate::jobs::Jobs;
@@ -246,7 +246,7 @@ impl Service for MasterState {
         self.members.first_due(&self.settings).into_iter().chain(self.first_session_due()).min()
     }
 
-    fn metrics(&self, out: &mut String) {
-        self.write_metrics(out);
+    fn metrics(&self, out: &mut Metrics) {
+        self.count_all(out);
     }
 }

@@ -1,8 +1,7 @@
-//! What people see: the status of everything, and counts as Prometheus text.
-
-use std::fmt::Write;
+//! What people see: the status of everything, and counts.
 
 use control::{JobState, JobStatus};
+use rpc::Metrics;
 use rpc::message::{Member, MemberKind};
 use serde_json::Value;
 
@@ -33,9 +32,8 @@ impl MasterState {
         self.jobs.iter().map(|job| job.status.clone()).collect()
     }
 
-    pub(crate) fn write_metrics(&self, out: &mut String) {
-        self.write_members(out);
-        head(out, "seraphim_master_jobs", "gauge", "Jobs that are remembered, by state.");
+    pub(crate) fn count_all(&self, out: &mut Metrics) {
+        self.count_members(out);
         for (state, name) in [
             (JobState::Queued, "queued"),
             (JobState::Running, "running"),
@@ -43,28 +41,29 @@ impl MasterState {
             (JobState::Failed, "failed"),
             (JobState::Cancelled, "cancelled"),
         ] {
-            line(out, &format!("seraphim_master_jobs{{state=\"{name}\"}}"), self.jobs.count(state) as u64);
+            let count = self.jobs.count(state) as u64;
+            out.gauge("seraphim_master_jobs", "Jobs that are remembered", &[("state", name)], count);
         }
-        head(out, "seraphim_master_sessions", "gauge", "Sessions of the parameter service that are open.");
-        line(out, "seraphim_master_sessions", self.sessions.len() as u64);
+        let help = "Bytes of the reports of jobs that have ended";
+        out.gauge("seraphim_master_report_bytes", help, &[], self.jobs.report_bytes());
+        let help = "Sessions of the parameter service that are open";
+        out.gauge("seraphim_master_sessions", help, &[], self.sessions.len() as u64);
         let counts = &self.counts;
         for (name, help, value) in [
-            ("control_messages", "Messages that came.", counts.messages),
-            ("heartbeats", "Heartbeats that came.", counts.heartbeats),
-            ("refused", "Messages that were refused.", counts.refused),
-            ("leases_over", "Members that were silent for their lease.", counts.expired),
-            ("members_back", "Members that came back on another connection.", counts.came_back),
-            ("repeats_dropped", "Messages that came twice, the second dropped.", counts.repeated),
-            ("late_dropped", "Messages for a job or member that had ended.", counts.dropped),
+            ("control_messages", "Messages that came", counts.messages),
+            ("heartbeats", "Heartbeats that came", counts.heartbeats),
+            ("refused", "Messages that were refused", counts.refused),
+            ("leases_over", "Members that were silent for their lease", counts.expired),
+            ("members_back", "Members that came back on another connection", counts.came_back),
+            ("repeats_dropped", "Messages that came twice, the second dropped", counts.repeated),
+            ("late_dropped", "Messages for a job or member that had ended", counts.dropped),
         ] {
-            let name = format!("seraphim_master_{name}_total");
-            head(out, &name, "counter", help);
-            line(out, &name, value);
+            out.counter(&format!("seraphim_master_{name}_total"), help, &[], value);
         }
     }
 
-    fn write_members(&self, out: &mut String) {
-        let (mut servers, mut workers, mut away) = (0, 0, 0);
+    fn count_members(&self, out: &mut Metrics) {
+        let (mut servers, mut workers, mut away) = (0_u64, 0_u64, 0_u64);
         for living in self.members.iter() {
             match living.member.kind {
                 MemberKind::Server { .. } => servers += 1,
@@ -72,18 +71,9 @@ impl MasterState {
             }
             away += u64::from(living.connection.is_none());
         }
-        head(out, "seraphim_master_members", "gauge", "Members that live.");
-        line(out, "seraphim_master_members{kind=\"server\"}", servers);
-        line(out, "seraphim_master_members{kind=\"worker\"}", workers);
-        head(out, "seraphim_master_members_away", "gauge", "Members that live and are not connected.");
-        line(out, "seraphim_master_members_away", away);
+        for (kind, count) in [("server", servers), ("worker", workers)] {
+            out.gauge("seraphim_master_members", "Members that live", &[("kind", kind)], count);
+        }
+        out.gauge("seraphim_master_members_away", "Members that live and are not connected", &[], away);
     }
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("a string takes all that is written");
-}
-
-fn line(out: &mut String, series: &str, value: u64) {
-    writeln!(out, "{series} {value}").expect("a string takes all that is written");
 }

@@ -1,6 +1,6 @@
 //! What travels between members and the runners of their jobs.
 
-use control::JobState;
+use control::{JobState, limits::ERROR_BYTES, text};
 use rpc::kept::Arrival;
 use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
 use rpc::service::{ConnectionId, Effect};
@@ -8,7 +8,7 @@ use rpc::trace::log_control;
 use serde_json::Value;
 
 use crate::broken::Broken;
-use crate::runner::{Event, RunnerOrder, RunnerWord};
+use crate::runner::{Event, Finished, RunnerOrder, RunnerWord};
 use crate::state::{MasterState, say};
 
 impl MasterState {
@@ -94,15 +94,16 @@ impl MasterState {
             RunnerWord::ToTask { .. } => self.counts.dropped += 1,
             RunnerWord::Progress(progress) => self.set_progress(id, progress),
             RunnerWord::Answered { call, result } => self.on_session_answer(id, call, &result, out),
-            RunnerWord::Ended(Ok(result)) => {
-                job.status.progress = result;
-                self.end(id, JobState::Done);
+            RunnerWord::Ended(Ok(Finished { report, is_complete })) => {
+                let was_cut = job.cancelled && !is_complete;
+                let state = if was_cut { JobState::Cancelled } else { JobState::Done };
+                self.end(id, state, Some(report));
                 self.session_ended(id, out);
             }
             RunnerWord::Ended(Err(error)) => {
                 let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
-                job.status.error = Some(error);
-                self.end(id, state);
+                job.status.error = Some(text::plain_lines(&error, ERROR_BYTES));
+                self.end(id, state, None);
                 self.session_ended(id, out);
             }
         }

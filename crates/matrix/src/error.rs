@@ -40,6 +40,15 @@ pub enum Error {
     #[error("matrix {matrix:?}: key {key} is out of range, keys are below {bound}")]
     KeyOutOfRange { matrix: String, key: u64, bound: u64 },
 
+    /// A key that lies in another partition than the one that it was sent to.
+    #[error(
+        "matrix {matrix:?}: key {key} is not of partition {partition}, which has the keys from {} to below {}; the matrix has all \
+             keys below {bound}, and its map says which partition has which",
+        range.start,
+        range.end
+    )]
+    KeyOutOfPartition { matrix: String, key: u64, partition: u32, range: std::ops::Range<u64>, bound: u64 },
+
     /// Keys in the wrong order.
     #[error("matrix {matrix:?}: key {key} follows {before}; sort the keys and name each once")]
     KeysNotAscending { matrix: String, before: u64, key: u64 },

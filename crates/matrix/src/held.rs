@@ -183,13 +183,12 @@ impl<E: Ruled> Held<E> {
         if found.are_checked && found.positions.len() == run.keys.len() {
             return Ok(());
         }
-        let range = self.placement.range(i);
-        check_keys(&spec.name, range.as_ref().map_or(spec.key_bound(), |range| range.end), run.keys)?;
-        if let (Some(range), Some(&key)) = (range, run.keys.first())
-            && key < range.start
+        check_keys(&spec.name, spec.key_bound(), run.keys)?;
+        if let (Some(range), [first, .., last] | [first @ last]) = (self.placement.range(i), run.keys)
+            && let Some(&key) = [first, last].into_iter().find(|key| !range.contains(*key))
         {
-            let (matrix, bound) = (spec.name.clone(), range.end);
-            return Err(Error::KeyOutOfRange { matrix, key, bound });
+            let (matrix, bound) = (spec.name.clone(), spec.key_bound());
+            return Err(Error::KeyOutOfPartition { matrix, key, partition: run.partition, range, bound });
         }
         found.fit(run.keys.len());
         found.are_checked = true;

@@ -64,7 +64,7 @@ impl Service for Zeros {
         None
     }
 
-    fn metrics(&self, _: &mut String) {}
+    fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
 fn pull(request: u64, count: usize) -> Message {

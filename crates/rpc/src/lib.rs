@@ -10,6 +10,7 @@
 //! | [`member`] | the end of a member that talks with the master |
 //! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`trace`] | the identity of a request in the logs |
+//! | [`metrics`] | what a process counts, as `/metrics` tells it |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 
@@ -23,6 +24,7 @@ pub mod kind;
 pub mod limits;
 pub mod member;
 pub mod message;
+pub mod metrics;
 pub mod reader;
 pub mod serve;
 pub mod service;
@@ -37,8 +39,9 @@ pub use tracing;
 pub use error::Error;
 pub use limits::{CHUNK_BYTES, FUNCTION_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
+pub use metrics::Metrics;
 pub use serve::{Listener, ServeConfig, serve, serve_with};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
-pub use transport::{Address, ConnectOptions, Receiver, Sender, connect, open};
+pub use transport::{Address, Closer, ConnectOptions, Receiver, Sender, connect, open};
 pub use wire::{WireType, WireValues};

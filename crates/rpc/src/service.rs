@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::message::Message;
+use crate::metrics::Metrics;
 
 /// A connection, unique in the process.
 pub type ConnectionId = u64;
@@ -50,6 +51,6 @@ pub trait Service: Send {
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>);
     /// When it wants to be called next; asked after each call.
     fn next_time(&self) -> Option<Duration>;
-    /// Prometheus text, labels included.
-    fn metrics(&self, out: &mut String);
+    /// Adds what it counts.
+    fn metrics(&self, out: &mut Metrics);
 }

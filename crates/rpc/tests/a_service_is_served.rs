@@ -141,7 +141,8 @@ fn metrics_and_health_are_told_over_http() {
         String::from_utf8(say(&served, request.as_bytes())).unwrap()
     };
     let metrics = answer("/metrics");
-    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-text; version=1.0.0";
+    assert!(metrics.starts_with(head) && metrics.ends_with("\n# EOF\n"), "{metrics}");
     assert!(
         metrics.contains("\necho_is_well 1\n") && metrics.contains("seraphim_rpc_connections 1"),
         "{metrics}"

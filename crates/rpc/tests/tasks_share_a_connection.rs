@@ -260,7 +260,7 @@ impl Service for Holding {
         None
     }
 
-    fn metrics(&self, _: &mut String) {}
+    fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
 #[test]

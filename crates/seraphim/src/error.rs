@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use control::Code;
+
 use crate::exit::Exit;
 
 /// An error of this crate. Variants carry data; the text says what, where, and what to do.
@@ -193,6 +195,7 @@ impl Error {
             Self::Matrix(matrix::Error::Function { .. } | matrix::Error::FunctionAtServer { .. }) => {
                 Exit::Usage
             }
+            Self::Matrix(matrix::Error::Server { .. } | matrix::Error::Stopped { .. }) => Exit::Io,
             Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
         }
     }
@@ -206,7 +209,18 @@ impl Error {
     /// What went wrong with a call of the master at an address, for `map_err`.
     pub fn master(address: &impl std::fmt::Display) -> impl FnOnce(control::Error) -> Self {
         let address = address.to_string();
-        move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
+        move |error| match error.refusal() {
+            // What the master says of a job is what this program would have said.
+            Some((Code::InvalidArgument, text)) => Self::Cluster {
+                text: format!("the master at {address} refuses it: {text}"),
+                exit: Exit::Usage,
+            },
+            Some((Code::Unauthenticated, text)) => Self::Cluster {
+                text: format!("the master at {address} does not let this command in: {text}"),
+                exit: Exit::Io,
+            },
+            _ => Self::Cluster { text: format!("the master at {address}: {error}"), exit: Exit::Io },
+        }
     }
 
     /// What went wrong in a process of a cluster, for `map_err`.
@@ -301,6 +315,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::NoWeight { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,
+        E::Matrix(matrix::Error::Server { .. } | matrix::Error::Stopped { .. }) => Exit::Io,
         E::Coordinator { .. } | E::Matrix(_) => Exit::Internal,
         E::Data(error) => data_exit(error),
     }

@@ -22,6 +22,8 @@ pub struct Interrupt {
 struct Work {
     unfinished: Vec<PathBuf>,
     saved: Vec<PathBuf>,
+    /// What the first Ctrl-C says, and ends the process with.
+    farewell: Option<String>,
 }
 
 impl Interrupt {
@@ -35,6 +37,10 @@ impl Interrupt {
         let interrupt = Self::new();
         let raised = interrupt.clone();
         let handler = move || {
+            if let Some(farewell) = &raised.work().farewell {
+                say(farewell);
+                std::process::exit(Exit::Interrupted as i32);
+            }
             if raised.raised.swap(true, Ordering::SeqCst) {
                 raised.end_now();
             }
@@ -53,6 +59,11 @@ impl Interrupt {
     /// Whether somebody asked to stop.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
+    }
+
+    /// From now on the first Ctrl-C says this and ends the process: what it waits for is the work of others, and goes on.
+    pub fn end_with(&self, farewell: String) {
+        self.work().farewell = Some(farewell);
     }
 
     /// A file or folder beside `place` for what is not finished yet. What dead processes of this machine have left there is

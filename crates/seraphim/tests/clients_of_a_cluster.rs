@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::cluster::{Cluster, Process};
 use common::{Folder, bytes_of, clicks, fail, succeed};
-use control::{Client, JobState, Order, SubmissionId};
+use control::{Client, Code, JobState, Order, SubmissionId};
 use serde_json::{Value, json};
 
 /// Longest wait for an answer.
@@ -83,16 +83,33 @@ fn a_job_of_a_client_in_another_language_gives_the_same_model() {
     assert_eq!(last, Some((JobState::Done, None)));
     assert!(bytes_of(&model) == bytes_of(&alone), "the model has other bytes");
     let unknown = Order { spec: json!({ "algorithm": "lr", "dta": "x" }), ..order };
-    let job = client
-        .submit(SubmissionId::random(), &unknown, LIMIT)
-        .expect("the runner looks at it, not the master");
-    let mut error = None;
-    client
-        .watch(job, |status| {
-            error = status.error.clone();
-            true
-        })
-        .expect("the job ends");
-    let error = error.expect("it failed");
-    assert!(error.contains("dta") && error.contains("did you mean"), "{error}");
+    let error = client.submit(SubmissionId::random(), &unknown, LIMIT).expect_err("there is no such key");
+    let (_, text) = error.refusal().expect("the master answers");
+    assert!(text.contains("dta") && text.contains("did you mean"), "{text}");
+}
+
+#[test]
+fn the_master_refuses_what_cannot_run_whoever_submits_it() {
+    let cluster = Cluster::start(0, 0, 0);
+    let client = client(&cluster.address);
+    let good = json!({ "algorithm": "lr", "data": ["/d/x"], "model": "/d/m" });
+    let with = |key: &str, value: Value| {
+        let mut spec = good.clone();
+        spec[key] = value;
+        spec
+    };
+    for (spec, servers, workers, part) in [
+        (good.clone(), 1, 0, "workers"),
+        (good.clone(), 0, 1, "servers"),
+        (with("data", json!(["x"])), 1, 1, "a whole path"),
+        (with("model", json!("m")), 1, 1, "a whole path"),
+        (with("algorithm", json!("lrr")), 1, 1, "lrr"),
+        (with("seed", json!("x")), 1, 1, "seed"),
+    ] {
+        let order = Order { title: "t".into(), spec, servers, workers };
+        let error = client.submit(SubmissionId::random(), &order, LIMIT).expect_err("it cannot run");
+        let (code, text) = error.refusal().expect("the master answers");
+        assert!(code == Code::InvalidArgument && text.contains(part), "{code:?} {text}");
+    }
+    assert!(succeed(&["status", "--master", &cluster.address]).contains("0 jobs"));
 }

@@ -56,7 +56,59 @@ fn a_cancelled_job_saves_what_it_has() {
     assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("told to stop"));
     let (_, out, error) = job.end();
     assert!(std::path::Path::new(&model).join("model.json").is_file(), "{out}{error}");
+    cluster.wait_until(|status| status["jobs"][0]["state"] == "cancelled");
+    let text = succeed(&["status", "--master", &cluster.address]);
+    assert!(text.contains("cancelled") && text.contains(" of 10000, "), "{text}");
+    assert!(text.contains(&format!("the model so far is in {model}")), "{text}");
+    let detail = succeed(&["status", "1", "--master", &cluster.address]);
+    assert!(detail.contains("training ") && detail.contains("model so far is saved in"), "{detail}");
     assert!(fail(5, &["cancel", "9", "--master", &cluster.address]).contains('9'));
+}
+
+#[test]
+fn ctrl_c_at_submit_leaves_the_job_and_says_so_and_status_shows_its_epoch_and_loss() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let model = folder.path("model");
+    let cluster = Cluster::start(1, 1, 1);
+    let mut arguments = long(&data, &model);
+    (arguments[8], arguments[10]) = ("1", "1");
+    let job = cluster.submit(&arguments);
+    let progress = |status: &serde_json::Value| status["jobs"][0]["progress"].clone();
+    cluster.wait_until(|status| {
+        let progress = progress(status);
+        progress["loss"].as_f64().is_some_and(|loss| loss > 0.0) && progress["epoch_count"] == 10_000
+    });
+    let text = succeed(&["status", "--master", &cluster.address]);
+    assert!(
+        text.contains("  epoch ") && text.contains(" of 10000, ") && text.contains(", loss 0."),
+        "{text}"
+    );
+    job.signal("-INT");
+    let (code, _, error) = job.end();
+    assert_eq!(code, Some(130), "{error}");
+    let says = format!("job 1 goes on; `seraphim cancel 1 --master {}` stops it", cluster.address);
+    assert!(error.contains(&says), "{error}");
+    assert_eq!(cluster.wait_until(|_| true)["jobs"][0]["state"], "running");
+    succeed(&["cancel", "1", "--master", &cluster.address]);
+    cluster.wait_until(|status| status["jobs"][0]["state"] == "cancelled");
+    assert!(std::path::Path::new(&model).join("model.json").is_file());
+}
+
+#[test]
+fn whoever_waits_for_a_job_whose_master_dies_is_told_where_its_state_will_be() {
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(2000, 1));
+    let mut cluster = Cluster::start(2, 2, 1);
+    let model = folder.path("model");
+    let job = cluster.submit(&long(&data, &model));
+    running(&cluster);
+    cluster.master.kill();
+    let (code, _, error) = job.end();
+    assert_eq!(code, Some(5), "{error}");
+    for part in ["is gone, and job 1 with it", &format!("{model}.unfinished"), "--lost-limit"] {
+        assert!(error.contains(part), "no {part:?} in {error}");
+    }
 }
 
 #[test]

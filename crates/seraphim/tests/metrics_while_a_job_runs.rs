@@ -53,7 +53,7 @@ fn master_server_and_worker_show_what_the_page_lists() {
         assert!(count > 0.0, "{kind} is {count} in {of_server}");
     }
     let beyond = value(&of_server, "seraphim_pull_staleness_count", &[])
-        - value(&of_server, "seraphim_pull_staleness_bucket", &["le=\"1\""]);
+        - value(&of_server, "seraphim_pull_staleness_bucket", &["le=\"1.0\""]);
     assert!(beyond.abs() < f64::EPSILON, "no pull beyond SSP(1): {of_server}");
     assert!(value(&of_server, "seraphim_memory_bytes", &[]) > 0.0, "{of_server}");
     assert!(value(&of_server, "seraphim_rpc_bytes_in_total", &[]) > 0.0, "{of_server}");
@@ -108,7 +108,7 @@ fn check_workers(texts: &[String]) {
         let steps = value(text, "seraphim_worker_steps_total", &[]);
         assert!(records <= 128.0 * steps, "{records} records in {steps} steps of 128");
         let beyond = value(text, "seraphim_worker_pull_staleness_count", &[])
-            - value(text, "seraphim_worker_pull_staleness_bucket", &["le=\"1\""]);
+            - value(text, "seraphim_worker_pull_staleness_bucket", &["le=\"1.0\""]);
         assert!(beyond.abs() < f64::EPSILON, "no pull beyond SSP(1): {text}");
         assert_eq!(value(text, "seraphim_worker_reconnects_total", &[]), 0.0, "{text}");
     }

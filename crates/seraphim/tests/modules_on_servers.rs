@@ -68,7 +68,8 @@ impl Served {
             })
         };
         let threads = (0..2).map(thread).collect();
-        let lane = |_| LaneAddress { addresses: vec![is_ready.recv().unwrap()], lane: 0 };
+        let lane =
+            |_| LaneAddress { addresses: vec![is_ready.recv().unwrap()], lane: 0, server: String::new() };
         let layout = JobLayout {
             job: 1,
             task_count: 1,

@@ -1,10 +1,10 @@
 //! A server that dies, or stands still until it is taken for dead, ends the jobs that it was part of, soon; the other servers
-//! give back what they held of them, and so does the one that comes back.
+//! give back what they held of them, and so does the one that comes back. The workers end the tasks of these jobs, whatever
+//! they wait for: they take new jobs, and they end when they are told.
 #![cfg(unix)]
 
 mod common;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::cluster::{Cluster, PATIENCE, Process};
@@ -61,12 +61,6 @@ fn holds_nothing(place: &str) {
     }
 }
 
-fn signal(process: &Process, name: &str) {
-    let pid = process.child.id().to_string();
-    let sent = Command::new("kill").args([name, &pid]).status().expect("kill is a tool of every system");
-    assert!(sent.success(), "{sent}");
-}
-
 fn server_count(status: &Value) -> usize {
     let members = status["members"].as_array().expect("it is a list");
     members.iter().filter(|entry| entry["member"]["kind"] == "server").count()
@@ -87,11 +81,11 @@ fn when_a_server_is_killed_the_other_gives_back_what_it_held() {
 #[test]
 fn a_server_that_was_taken_for_dead_comes_back_with_nothing_and_serves() {
     let UnderWay { folder, data, cluster, client, places } = under_way();
-    signal(&cluster.servers[0], "-STOP");
+    cluster.servers[0].signal("-STOP");
     let start = Instant::now();
     cluster.wait_until(|status| server_count(status) == 1);
     let (code, _, error) = client.end();
-    signal(&cluster.servers[0], "-CONT");
+    cluster.servers[0].signal("-CONT");
     assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("server-0") && error.contains("is gone"), "{error}");
     assert!(start.elapsed() < END_LIMIT, "{:?}", start.elapsed());
@@ -105,15 +99,101 @@ fn a_server_that_was_taken_for_dead_comes_back_with_nothing_and_serves() {
 #[test]
 fn a_worker_that_was_taken_for_dead_comes_back_and_works() {
     let UnderWay { folder, data, cluster, client, places } = under_way();
-    signal(&cluster.workers[0], "-STOP");
+    cluster.workers[0].signal("-STOP");
     let (code, _, error) = client.end();
-    signal(&cluster.workers[0], "-CONT");
+    cluster.workers[0].signal("-CONT");
     assert_eq!(code, Some(5), "{error}");
     assert!(error.contains("worker-0") && error.contains("is gone"), "{error}");
     for place in &places {
         holds_nothing(place);
     }
     cluster.wait_until(|status| status["members"].as_array().map(Vec::len) == Some(4));
+    let [back, other] = &cluster.workers[..] else { panic!("there are two workers") };
+    threads_fall_to(number_of(other, "Threads:"), back);
     let (code, _, error) = cluster.submit(&job(&data, &folder.path("next"), "epochs=2")).end();
     assert_eq!(code, Some(0), "{error}");
+}
+
+/// A number of a process, as the system tells it.
+fn number_of(process: &Process, key: &str) -> u64 {
+    let path = format!("/proc/{}/status", process.child.id());
+    let text = std::fs::read_to_string(path).expect("it lives");
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).expect("the system tells it");
+    line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("it is a number")
+}
+
+/// Waits until a process has no more threads than this.
+fn threads_fall_to(count: u64, process: &Process) {
+    let start = Instant::now();
+    while number_of(process, "Threads:") > count {
+        let now = number_of(process, "Threads:");
+        assert!(start.elapsed() < PATIENCE, "{now} threads, expected {count}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A job of two tasks on one server and one worker that does not end by itself.
+fn on_one_server<'a>(data: &'a str, model: &'a str, epochs: &'a str) -> Vec<&'a str> {
+    let mut arguments = job(data, model, epochs);
+    (arguments[8], arguments[10]) = ("1", "1");
+    arguments
+}
+
+fn run_on_one_server(cluster: &Cluster, data: &str, model: &str) {
+    let (code, _, error) = cluster.submit(&on_one_server(data, model, "epochs=2")).end();
+    assert_eq!(code, Some(0), "{error}");
+}
+
+#[test]
+fn four_lost_servers_leave_neither_threads_nor_memory_in_the_worker_which_takes_new_jobs() {
+    /// Memory that the allocator keeps, and records of a job that was in the middle of a step.
+    const SLACK_KIB: u64 = 24 << 10;
+    let folder = Folder::new();
+    let data = folder.write("train.libsvm", clicks(20_000, 1));
+    let mut cluster = Cluster::start(4, 1, 1);
+    run_on_one_server(&cluster, &data, &folder.path("first"));
+    let worker = &cluster.workers[0];
+    let (threads, memory) = (number_of(worker, "Threads:"), number_of(worker, "VmRSS:"));
+    let models: Vec<String> = (0..4).map(|i| folder.path(&format!("lost-{i}"))).collect();
+    let clients: Vec<Process> =
+        models.iter().map(|model| cluster.submit(&on_one_server(&data, model, "epochs=100000"))).collect();
+    cluster.wait_until(|status| {
+        let jobs = status["jobs"].as_array().expect("it is a list");
+        jobs.len() == 5 && jobs[1..].iter().all(|job| job["progress"]["records"].as_u64() > Some(0))
+    });
+    assert!(number_of(worker, "Threads:") > threads, "the tasks of four jobs run");
+    for server in &mut cluster.servers {
+        server.kill();
+    }
+    let mut named = Vec::new();
+    for client in clients {
+        let (code, _, error) = client.end();
+        assert_eq!(code, Some(5), "{error}");
+        named.extend((0..4).filter(|i| error.contains(&format!("server-{i} at "))));
+    }
+    named.sort_unstable();
+    assert_eq!(named, [0, 1, 2, 3], "each failure names the server that was lost");
+    let worker = &cluster.workers[0];
+    threads_fall_to(threads, worker);
+    let now = number_of(worker, "VmRSS:");
+    assert!(now < memory + SLACK_KIB, "{now} KiB, {memory} KiB before the losses");
+    cluster.add_server();
+    run_on_one_server(&cluster, &data, &folder.path("next"));
+}
+
+#[test]
+fn a_worker_whose_tasks_wait_for_a_lost_server_ends_when_it_is_told() {
+    /// What a worker that is told to stop may take: the farewell to the master, and its threads.
+    const STOP_LIMIT: Duration = Duration::from_secs(8);
+    let UnderWay { mut cluster, client, .. } = under_way();
+    cluster.servers[0].kill();
+    let worker = cluster.workers.remove(0);
+    let start = Instant::now();
+    worker.signal("-TERM");
+    let (code, _, error) = worker.end();
+    assert_eq!(code, Some(0), "{error}");
+    assert!(start.elapsed() < STOP_LIMIT, "{:?}", start.elapsed());
+    let (code, _, error) = client.end();
+    assert_eq!(code, Some(5), "{error}");
+    assert!(error.contains("worker-0") || error.contains("server-0"), "{error}");
 }

@@ -223,6 +223,11 @@ fn jobs_that_stay_open_on_a_server_are_found() {
 }
 
 #[test]
+fn tasks_that_outlive_their_job_are_found() {
+    seeds::find("TasksOutliveTheirJob", |seed| joined::run(seed, Some(joined::Broken::TasksOutliveTheirJob)));
+}
+
+#[test]
 fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
     for rule in [
         joined::Broken::Lane(Broken::StalenessIgnored),

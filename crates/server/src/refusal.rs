@@ -59,6 +59,7 @@ impl From<matrix::Error> for Refusal {
             | Error::WrongAxis { .. }
             | Error::ValueCount { .. }
             | Error::KeyOutOfRange { .. }
+            | Error::KeyOutOfPartition { .. }
             | Error::KeysNotAscending { .. }
             | Error::ElementType { .. }
             | Error::Import { .. }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::FunctionTable;
-use rpc::Message;
 use rpc::message::{FaultKind, JobId, RequestId};
+use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
 use crate::config::{JobModules, LaneConfig, OpenJobs};
@@ -311,7 +311,7 @@ impl Service for LaneState {
         self.jobs.values().filter_map(Job::next_time).min()
     }
 
-    fn metrics(&self, out: &mut String) {
-        self.write_metrics(out);
+    fn metrics(&self, out: &mut Metrics) {
+        self.count_all(out);
     }
 }

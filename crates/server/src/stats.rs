@@ -1,12 +1,12 @@
 //! What a lane counts, and how it is shown.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use matrix::clock::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
 use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
+use rpc::metrics::{Label, Metrics};
 
 use crate::connection::message_bytes;
 use crate::job::{HeldWhat, Job};
@@ -25,6 +25,7 @@ pub(crate) struct JobStats {
     wait_count: u64,
     wait_time: Duration,
     staleness: [u64; STALENESS_BUCKETS],
+    staleness_sum: u64,
 }
 
 impl JobStats {
@@ -32,6 +33,7 @@ impl JobStats {
     pub(crate) fn pulled(&mut self, clock: Clock, minimum: Option<Clock>) {
         self.pull_count += 1;
         let staleness = clock.saturating_sub(minimum.unwrap_or(clock));
+        self.staleness_sum += staleness;
         self.staleness[staleness.min(STALENESS_BUCKETS as u64 - 1) as usize] += 1;
     }
 
@@ -107,33 +109,39 @@ impl LaneState {
         }
     }
 
-    /// Prometheus text.
-    pub(crate) fn write_metrics(&self, out: &mut String) {
-        let lane = self.config.lane;
-        let mut line = |name: &str, labels: &str, value: f64| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "seraphim_{name}{{lane=\"{lane}\"{labels}}} {value}");
-        };
+    pub(crate) fn count_all(&self, out: &mut Metrics) {
+        let lane = self.config.lane.to_string();
+        let of_lane = ("lane", lane.as_str());
         for (kind, count) in KINDS.iter().zip(self.stats.requests) {
-            line("requests_total", &format!(",kind=\"{kind}\""), count as f64);
+            out.counter("seraphim_requests_total", "Requests", &[of_lane, ("kind", kind)], count);
         }
-        line("request_bytes_total", "", self.stats.request_bytes as f64);
-        line("value_bytes_out_total", "", self.stats.value_bytes_out as f64);
-        line("pauses_total", "", self.stats.pause_count as f64);
-        line("connections", "", self.connections.len() as f64);
-        line("held_bytes", "", self.held_bytes as f64);
-        line("memory_bytes", "", self.memory_bytes as f64);
-        line("staged_bytes", "", self.staged_bytes() as f64);
+        let stats = &self.stats;
+        for (name, help, value) in [
+            ("request_bytes", "Bytes of requests", stats.request_bytes),
+            ("value_bytes_out", "Bytes of values in answers", stats.value_bytes_out),
+            ("pauses", "Times that a connection was not read on behind a held push", stats.pause_count),
+        ] {
+            out.counter(&format!("seraphim_{name}_total"), help, &[of_lane], value);
+        }
         let lists = self.connections.values().map(|connection| &connection.lists);
-        line("key_list_bytes", "", lists.map(KeyLists::bytes).sum::<u64>() as f64);
         let queued = self.connections.values().map(|connection| connection.queue.len()).sum::<usize>();
-        line("queued_requests", "", queued as f64);
+        for (name, help, value) in [
+            ("connections", "Connections of this lane", self.connections.len() as u64),
+            ("held_bytes", "Bytes of requests that wait for other tasks", self.held_bytes),
+            ("memory_bytes", "Bytes of rows, kept copies and modules of jobs included", self.memory_bytes),
+            ("staged_bytes", "Bytes that sessions have staged and not committed", self.staged_bytes()),
+            ("key_list_bytes", "Bytes of key lists that are remembered", lists.map(KeyLists::bytes).sum()),
+            ("queued_requests", "Requests behind a push that waits", queued as u64),
+        ] {
+            out.gauge(&format!("seraphim_{name}"), help, &[of_lane], value);
+        }
         for (kind, count) in &self.stats.refused {
-            let kind = serde_json::to_string(kind).unwrap_or_default();
-            line("refusals_total", &format!(",kind={kind}"), *count as f64);
+            let kind = serde_json::to_value(kind).unwrap_or_default();
+            let labels = [of_lane, ("kind", kind.as_str().unwrap_or("other"))];
+            out.counter("seraphim_refusals_total", "Requests refused", &labels, *count);
         }
         for (id, job) in &self.jobs {
-            job.write_metrics(*id, &mut line);
+            job.count_all(of_lane, &id.to_string(), out);
         }
     }
 }
@@ -181,33 +189,39 @@ impl Job {
         }
     }
 
-    fn write_metrics(&self, id: u32, line: &mut impl FnMut(&str, &str, f64)) {
-        let stats = &self.stats;
-        let job = format!(",job=\"{id}\"");
-        line("pulls_total", &job, stats.pull_count as f64);
-        line("pushes_total", &job, stats.push_count as f64);
-        line("pull_functions_total", &job, stats.pull_function_count as f64);
-        line("push_functions_total", &job, stats.push_function_count as f64);
-        line("duplicates_total", &job, stats.duplicate_count as f64);
-        let staged = self.staged.counts;
-        line("staged_tokens", &job, self.staged.token_count() as f64);
-        line("commits_total", &job, staged.commits as f64);
-        line("late_commits_total", &job, staged.late_commits as f64);
-        line("dropped_chunks_total", &job, staged.dropped_chunks as f64);
-        line("held_requests", &job, (self.held.len() as u64 + self.barriers.waiting_count()) as f64);
-        line("waits_total", &job, stats.wait_count as f64);
-        line("wait_seconds_total", &job, stats.wait_time.as_secs_f64());
+    fn count_all(&self, of_lane: Label<'_>, id: &str, out: &mut Metrics) {
+        let (stats, staged) = (&self.stats, self.staged.counts);
+        let labels = [of_lane, ("job", id)];
+        for (name, help, value) in [
+            ("pulls", "Pulls answered", stats.pull_count),
+            ("pushes", "Pushes applied", stats.push_count),
+            ("pull_functions", "Pull functions among the pulls", stats.pull_function_count),
+            ("push_functions", "Push functions among the pushes", stats.push_function_count),
+            ("duplicates", "Pushes dropped because they had come before", stats.duplicate_count),
+            ("commits", "Commits that counted", staged.commits),
+            ("late_commits", "Commits of attempts that did not count", staged.late_commits),
+            (
+                "dropped_chunks",
+                "Chunks dropped: staged before, or of a part that was committed",
+                staged.dropped_chunks,
+            ),
+            ("waits", "Requests that had to wait for other tasks", stats.wait_count),
+        ] {
+            out.counter(&format!("seraphim_{name}_total"), help, &labels, value);
+        }
+        let help = "How long requests waited for other tasks";
+        out.counter("seraphim_wait_seconds_total", help, &labels, stats.wait_time.as_secs_f64());
+        let held = self.held.len() as u64 + self.barriers.waiting_count();
+        out.gauge("seraphim_held_requests", "Requests that wait for other tasks now", &labels, held);
+        let tokens = self.staged.token_count() as u64;
+        out.gauge("seraphim_staged_tokens", "Tokens that are open", &labels, tokens);
         for task in 0..self.table.task_count() {
             if let Ok(clock) = self.table.clock(task) {
-                line("task_clock", &format!("{job},task=\"{task}\""), clock as f64);
+                let labels = [of_lane, ("job", id), ("task", &task.to_string())];
+                out.gauge("seraphim_task_clock", "Clock of a task that has not left", &labels, clock);
             }
         }
-        let mut sum = 0;
-        for (bound, count) in stats.staleness.iter().enumerate() {
-            sum += count;
-            let bound = if bound + 1 == STALENESS_BUCKETS { "+Inf".into() } else { bound.to_string() };
-            line("pull_staleness_bucket", &format!("{job},le=\"{bound}\""), sum as f64);
-        }
-        line("pull_staleness_count", &job, sum as f64);
+        let help = "How many clocks the slowest task was behind whose pull was answered";
+        out.histogram("seraphim_pull_staleness", help, &labels, &stats.staleness, stats.staleness_sum);
     }
 }

@@ -12,6 +12,7 @@ use rpc::message::{Hello, Role};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 
 use crate::cache::CacheCounts;
+use crate::cancellation::Cancellation;
 use crate::connection::{Connection, open_any};
 use crate::known::size;
 use crate::layout::{JobLayout, LayoutError};
@@ -36,6 +37,7 @@ pub struct RemoteAgent {
     start: Instant,
     /// What the tasks of the process share; without, each connection is its own.
     trunks: Option<Trunks>,
+    cancellation: Cancellation,
     /// By lane.
     connections: Vec<Option<Connection>>,
     stats: AgentStats,
@@ -62,6 +64,7 @@ impl RemoteAgent {
             token,
             start: Instant::now(),
             trunks: None,
+            cancellation: Cancellation::default(),
             connections,
             stats: AgentStats::default(),
             meter: Meter::default(),
@@ -80,6 +83,14 @@ impl RemoteAgent {
     #[must_use]
     pub fn with_trunks(mut self, trunks: Trunks) -> Self {
         self.trunks = Some(trunks);
+        self
+    }
+
+    /// The same, ended from outside when `cancellation` is raised: the call that waits then, and every later one, is the error
+    /// [`Error::Stopped`].
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.cancellation = cancellation;
         self
     }
 
@@ -162,6 +173,9 @@ impl RemoteAgent {
         let mut has_listened = false;
         loop {
             self.carry_out();
+            if let Some(reason) = self.cancellation.reason() {
+                self.state.stop(&reason);
+            }
             if let Some(outcome) = self.state.outcome() {
                 self.carry_out();
                 let waited_ns = self.stats.wait_ns - waited_ns;
@@ -234,6 +248,9 @@ impl RemoteAgent {
     fn connect(&mut self, lane: u16) {
         let at = usize::from(lane);
         self.connections[at] = None;
+        if self.cancellation.is_raised() {
+            return self.state.on_closed(self.now(), lane, "the job has ended");
+        }
         let start = Instant::now();
         let place = &self.state.layout().lanes[at];
         let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
@@ -250,6 +267,7 @@ impl RemoteAgent {
                 self.stats.connection_count += 1;
                 let (gathered, gathered_bytes) = (Vec::new(), 0);
                 let heard_at = now;
+                self.cancellation.watch(&sender);
                 let connection = Connection { sender, receiver, gathered, gathered_bytes, heard_at };
                 self.connections[at] = Some(connection);
                 self.state.on_connected(now, lane, &welcome);
@@ -273,7 +291,7 @@ impl RemoteAgent {
         let lane = (0..self.connections.len()).find(is_open);
         match lane.and_then(|lane| Some((lane, self.connections[lane].as_ref()?))) {
             None => {
-                std::thread::sleep(due.min(LISTEN_LIMIT));
+                self.cancellation.wait(due.min(LISTEN_LIMIT));
                 self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
                 self.state.on_time(self.now());
             }

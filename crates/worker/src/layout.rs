@@ -14,12 +14,18 @@ pub struct LaneAddress {
     pub addresses: Vec<String>,
     /// The lane within its server.
     pub lane: u16,
+    /// The name of its server, for people; empty where it has none.
+    #[serde(default)]
+    pub server: String,
 }
 
 impl std::fmt::Display for LaneAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let address = self.addresses.first().map_or("without an address", String::as_str);
-        write!(f, "{address} (lane {})", self.lane)
+        match self.server.as_str() {
+            "" => write!(f, "{address} (lane {})", self.lane),
+            server => write!(f, "{server} at {address} (lane {})", self.lane),
+        }
     }
 }
 

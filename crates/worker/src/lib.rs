@@ -6,6 +6,7 @@
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
 //! | [`meter`] | what an agent counts, for whoever watches |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
+//! | `cancellation` | [`Cancellation`], by which the end of a job reaches agents that wait |
 //! | `trunks` | [`Trunks`], one connection to each lane for all tasks of a process |
 //! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `habit` learns |
 //!
@@ -19,6 +20,7 @@ mod ahead;
 mod ask;
 mod broken;
 mod cache;
+mod cancellation;
 mod clocks;
 mod connection;
 mod function;
@@ -44,6 +46,7 @@ pub use ahead::{AheadAgent, Upcoming};
 #[cfg(feature = "broken")]
 pub use broken::Broken;
 pub use cache::CacheCounts;
+pub use cancellation::Cancellation;
 pub use layout::{JobLayout, LaneAddress, LayoutError, Prefetch, can_be_rounded, spread};
 pub use meter::{AgentStats, Meter};
 pub use prefetch::AheadCounts;

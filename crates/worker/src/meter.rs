@@ -42,6 +42,8 @@ pub struct AgentStats {
     pub clock: Clock,
     /// Pulls by how many clocks the slowest task was behind when they were answered; the last counts all above.
     pub staleness: [u64; STALENESS_BUCKETS],
+    /// The sum of them over all pulls.
+    pub staleness_sum: u64,
 }
 
 impl AgentStats {
@@ -68,6 +70,7 @@ impl AgentStats {
     pub(crate) fn saw(&mut self, staleness: Option<Clock>) {
         if let Some(staleness) = staleness {
             let last = STALENESS_BUCKETS - 1;
+            self.staleness_sum += staleness;
             self.staleness[usize::try_from(staleness).map_or(last, |at| at.min(last))] += 1;
         }
     }

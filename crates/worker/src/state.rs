@@ -440,6 +440,11 @@ impl AgentState {
         self.fail(self.server_error(lane, text.to_owned()));
     }
 
+    /// Ends the agent because its job has ended: the open call and all later ones are [`Error::Stopped`].
+    pub fn stop(&mut self, reason: &str) {
+        self.fail(Error::Stopped { reason: reason.to_owned() });
+    }
+
     /// Ends the agent without a wait: says to the lanes that can be reached that the task leaves. For a task that ended
     /// without `finish`.
     pub fn abandon(&mut self) {

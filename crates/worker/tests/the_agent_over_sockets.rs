@@ -56,7 +56,7 @@ impl Service for Fake {
     fn next_time(&self) -> Option<Duration> {
         None
     }
-    fn metrics(&self, _: &mut String) {}
+    fn metrics(&self, _: &mut rpc::Metrics) {}
 }
 
 struct Server {
@@ -80,7 +80,7 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     for (lane, at) in layout.lanes.iter_mut().zip(0..) {
         // One that is not there, as on another host.
         let addresses = vec!["unix:/nowhere/at.all".into(), listener.address().to_string()];
-        *lane = LaneAddress { addresses, lane: at };
+        *lane = LaneAddress { addresses, lane: at, server: String::new() };
     }
     let lanes: Vec<_> =
         layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();

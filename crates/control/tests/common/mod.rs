@@ -57,7 +57,7 @@ impl Service for Echo {
         None
     }
 
-    fn metrics(&self, _out: &mut String) {}
+    fn metrics(&self, _out: &mut rpc::Metrics) {}
 }
 
 /// What becomes of a call.

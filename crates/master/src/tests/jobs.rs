@@ -1,5 +1,6 @@
 //! Jobs from submission to their end, and who hears of it.
 
+use control::limits::{ERROR_BYTES, TITLE_BYTES};
 use control::{Answer, ClientWord, JobState, SubmissionId};
 use rpc::message::{ControlBody, FaultKind};
 use rpc::service::Service;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::world::{LEASE, World, order, server, worker};
 use crate::Settings;
-use crate::runner::{Event, RunnerWord};
+use crate::runner::{Event, Finished, RunnerWord};
 
 /// One server (1) and two workers (2, 3), on connections of the same numbers.
 fn cluster() -> World {
@@ -23,7 +24,7 @@ fn cluster_with(settings: Settings) -> World {
 }
 
 fn done(value: Value) -> RunnerWord {
-    RunnerWord::Ended(Ok(value))
+    RunnerWord::Ended(Ok(value.into()))
 }
 
 #[test]
@@ -161,6 +162,74 @@ fn a_running_job_is_cancelled_when_its_runner_has_ended() {
 }
 
 #[test]
+fn a_cancelled_job_that_saved_what_it_had_is_cancelled_and_one_that_was_done_already_is_done() {
+    for (is_complete, state) in [(false, JobState::Cancelled), (true, JobState::Done)] {
+        let mut world = cluster();
+        let job = world.submit("a", 1, 1);
+        world.call(9, ClientWord::Cancel { job });
+        world.runner(job, RunnerWord::Progress(json!({ "epochs": 3 })));
+        let report = json!({ "saved": true });
+        world.runner(job, RunnerWord::Ended(Ok(Finished { report, is_complete })));
+        let status = world.job(job);
+        assert_eq!((status.state, status.error), (state, None));
+        assert_eq!(status.progress, json!({ "epochs": 3 }));
+    }
+}
+
+#[test]
+fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit() {
+    /// What `status` may take of a job that has ended.
+    const STATUS_BYTES: usize = 1_000;
+    let report = json!({ "epochs": vec![json!({ "epoch": 1, "training": { "loss": 0.25 } }); 5_000] });
+    let report_bytes = report.to_string().len() as u64;
+    let limit = 10 * report_bytes;
+    let mut world = cluster_with(Settings { report_limit_bytes: limit, ..Settings::default() });
+    for _ in 0..35 {
+        let job = world.submit("a", 1, 1);
+        world.runner(job, RunnerWord::Progress(json!({ "epochs": 5_000 })));
+        world.runner(job, done(report.clone()));
+    }
+    let (_, jobs) = world.status();
+    assert_eq!(jobs.len(), 35);
+    for job in &jobs {
+        assert_eq!(job.progress, json!({ "epochs": 5_000 }));
+        assert!(serde_json::to_string(job).unwrap().len() < STATUS_BYTES);
+    }
+    let mut detail = |job| {
+        world.call(7, ClientWord::Watch { job });
+        match world.answers_to(7).as_slice() {
+            [Ok(Answer::News(status))] => status.progress.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(detail(35), report, "who asks for one job is given its report");
+    assert_eq!(detail(26), report);
+    assert_eq!(detail(25), json!({ "epochs": 5_000 }), "the oldest reports are forgotten");
+    let mut metrics = rpc::Metrics::default();
+    world.master.metrics(&mut metrics);
+    let text = metrics.text();
+    let held = format!("seraphim_master_report_bytes {limit}");
+    assert!(text.lines().any(|line| line == held), "{held} in\n{text}");
+}
+
+#[test]
+fn what_clients_and_members_write_is_short_and_can_be_printed() {
+    let mut world = cluster();
+    let job = world.submit(&format!("\u{1b}[2J{}", "x".repeat(5_000)), 1, 1);
+    world.runner(job, RunnerWord::Ended(Err(format!("\u{7}{}", "y".repeat(50_000)))));
+    let status = world.job(job);
+    assert!(status.title.starts_with('\u{fffd}') && status.title.len() <= TITLE_BYTES, "{}", status.title);
+    let error = status.error.unwrap();
+    assert!(error.starts_with('\u{fffd}') && error.len() <= ERROR_BYTES);
+    world.hear(2, 2, ControlBody::Heartbeat { id: 2, report: json!("z".repeat(1 << 20)) });
+    assert_eq!(world.status().0[1], (2, Value::Null));
+    assert_eq!(world.register(5, "w\u{1b}[2J", 50, worker()), None);
+    let long = vec!["tcp:h:1".to_owned(); 1_000];
+    let kind = rpc::message::MemberKind::Server { addresses: long, lanes: 1, memory_limit_bytes: 1 };
+    assert_eq!(world.register(6, "many", 60, kind), None);
+}
+
+#[test]
 fn a_runner_that_fails_is_a_failed_job() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);
@@ -222,8 +291,9 @@ fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
     assert_eq!(members, [(1, Value::Null), (2, json!({ "of": 2 })), (3, Value::Null)]);
     assert_eq!(jobs.len(), 1);
     assert_eq!((jobs[0].title.as_str(), &jobs[0].progress), ("a", &json!({ "epoch": 2 })));
-    let mut text = String::new();
-    world.master.metrics(&mut text);
+    let mut metrics = rpc::Metrics::default();
+    world.master.metrics(&mut metrics);
+    let text = metrics.text();
     for line in [
         "seraphim_master_members{kind=\"server\"} 1",
         "seraphim_master_members{kind=\"worker\"} 2",

@@ -226,7 +226,7 @@ fn closing_is_answered_when_the_memory_is_free_and_may_be_repeated() {
     let (_, ask) = asked(&world.say(close(job, 3)));
     assert_eq!(ask, SessionAsk::Close { reason: None });
     assert!(world.say(close(job, 4)).orders.is_empty());
-    let told = world.runner_says(job, RunnerWord::Ended(Ok(serde_json::Value::Null)));
+    let told = world.runner_says(job, RunnerWord::Ended(Ok(serde_json::Value::Null.into())));
     assert!(
         matches!(&told.answers[..], [Message::Fault(fault), Message::Done(one), Message::Done(two)]
             if fault.request == 2 && one.request == 3 && two.request == 4),
@@ -277,7 +277,8 @@ fn a_session_hears_of_the_end_of_its_server_and_is_seen_as_a_job() {
     let told = world.say(create(job, 2, spec("w")));
     assert_eq!(refused(&told).kind, FaultKind::Stopped);
     assert!(refused(&told).text.contains("server-1 is gone"), "{}", refused(&told).text);
-    let mut text = String::new();
-    world.master.metrics(&mut text);
+    let mut metrics = rpc::Metrics::default();
+    world.master.metrics(&mut metrics);
+    let text = metrics.text();
     assert!(text.contains("seraphim_master_sessions 0\n"), "{text}");
 }

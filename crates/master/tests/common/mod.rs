@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use control::{Client, JobStatus, Order, SubmissionId};
-use master::{JobLink, MasterConfig, Runner, Settings};
+use master::{Finished, JobLink, MasterConfig, Runner, Settings};
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{Member, MemberKind};
 use rpc::stop::Stop;
@@ -25,8 +25,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Does<F>(pub F);
 
 impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for Does<F> {
-    fn run(&self, link: JobLink) -> Result<Value, String> {
-        (self.0)(link)
+    fn run(&self, link: JobLink) -> Result<Finished, String> {
+        (self.0)(link).map(Into::into)
     }
 }
 

@@ -89,8 +89,15 @@ fn what_does_not_fit_is_refused() {
         let run = KeyRun { partition, table, keys };
         held.push(run, &mut Found::default(), name(0, 0), Values::F32(values)).unwrap_err()
     };
-    assert!(matches!(push(1, 0, &[249], &[0.0; 2]), Error::KeyOutOfRange { .. }));
-    assert!(matches!(push(1, 0, &[500], &[0.0; 2]), Error::KeyOutOfRange { .. }));
+    for key in [249, 500] {
+        let text = push(1, 0, &[key], &[0.0; 2]).to_string();
+        for part in
+            [format!("key {key} is not of partition 1").as_str(), "from 250 to below 500", "below 1000"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    assert!(matches!(push(1, 0, &[1000], &[0.0; 2]), Error::KeyOutOfRange { bound: 1000, .. }));
     assert!(matches!(push(1, 0, &[251, 250], &[0.0; 4]), Error::KeysNotAscending { .. }));
     assert!(matches!(push(1, 0, &[250], &[0.0; 3]), Error::ValueCount { .. }));
     assert!(matches!(push(1, 1, &[250], &[0.0; 2]), Error::NoSuchRow { .. }));

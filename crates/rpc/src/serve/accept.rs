@@ -31,7 +31,7 @@ pub(super) enum Incoming {
     /// A connection that said hello.
     Connection(Box<Greeted>),
     /// Its metrics are wanted.
-    Metrics(oneshot::Sender<String>),
+    Metrics(oneshot::Sender<crate::metrics::Metrics>),
     /// Something has come past its connections.
     Wake,
 }

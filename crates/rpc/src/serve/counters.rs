@@ -1,8 +1,9 @@
 //! What the network side counts, and how many connections there are.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::metrics::Metrics;
 
 /// Counts of one `serve`.
 #[derive(Debug, Default)]
@@ -36,25 +37,24 @@ impl Counters {
         (taken < limit).then_some(place)
     }
 
-    pub(super) fn text(&self, out: &mut String) {
-        let connections = self.connections.load(Ordering::Relaxed);
-        let _ =
-            writeln!(out, "# TYPE seraphim_rpc_connections gauge\nseraphim_rpc_connections {connections}");
-        for (name, count) in [
-            ("accepted", &self.accepted),
-            ("accept_errors", &self.accept_errors),
-            ("refused_full", &self.refused_full),
-            ("refused_hello", &self.refused_hello),
-            ("closed_bad_frame", &self.closed_bad_frame),
-            ("closed_outbound", &self.closed_outbound),
-            ("frames_in", &self.frames_in),
-            ("frames_out", &self.frames_out),
-            ("bytes_in", &self.bytes_in),
-            ("bytes_out", &self.bytes_out),
+    pub(super) fn metrics(&self, out: &mut Metrics) {
+        let connections = self.connections.load(Ordering::Relaxed) as u64;
+        let help = "Connections that are open, branches included";
+        out.gauge("seraphim_rpc_connections", help, &[], connections);
+        for (name, help, count) in [
+            ("accepted", "Connections taken", &self.accepted),
+            ("accept_errors", "Connections that the system could not give", &self.accept_errors),
+            ("refused_full", "Connections refused because all places were taken", &self.refused_full),
+            ("refused_hello", "Connections refused before they were let in", &self.refused_hello),
+            ("closed_bad_frame", "Connections closed for bytes that were no frame", &self.closed_bad_frame),
+            ("closed_outbound", "Connections closed because they took nothing", &self.closed_outbound),
+            ("frames_in", "Frames that came", &self.frames_in),
+            ("frames_out", "Frames that went", &self.frames_out),
+            ("bytes_in", "Bytes that came", &self.bytes_in),
+            ("bytes_out", "Bytes that went", &self.bytes_out),
         ] {
             let count = count.load(Ordering::Relaxed);
-            let name = format!("seraphim_rpc_{name}_total");
-            let _ = writeln!(out, "# TYPE {name} counter\n{name} {count}");
+            out.counter(&format!("seraphim_rpc_{name}_total"), help, &[], count);
         }
     }
 }

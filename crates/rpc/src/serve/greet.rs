@@ -114,7 +114,12 @@ pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fau
     if hello.token.ct_eq(&config.token).into() {
         return Ok(());
     }
-    let text = "the token is not the one of this cluster".to_owned();
+    let text = if hello.token.is_empty() {
+        "a token is needed here: give --token-file FILE, the file that the master was started with"
+    } else {
+        "the token is not the one of this cluster: take the file that the master was started with"
+    };
+    let text = text.to_owned();
     Err(Fault { request: hello.request, kind: FaultKind::BadToken, text, retry_after_ms: 0 })
 }
 

@@ -2,6 +2,7 @@
 
 use super::accept::Acceptor;
 use super::socket::Socket;
+use crate::metrics::{METRICS_TYPE, Metrics};
 
 /// How such a request begins.
 pub(super) const GET: &[u8] = b"GET ";
@@ -28,7 +29,7 @@ pub(super) async fn answer(
     let path = request[GET.len()..].split(|byte| matches!(byte, b' ' | b'?' | b'\r')).next();
     match path.unwrap_or_default() {
         b"/metrics" => match metrics(acceptor).await {
-            Ok(text) => respond(socket, "200 OK", &text).await,
+            Ok(text) => respond_as(METRICS_TYPE, socket, "200 OK", &text).await,
             Err(text) => respond(socket, "503 Service Unavailable", &(text + "\n")).await,
         },
         b"/health" => match acceptor.lanes.check().await {
@@ -41,15 +42,19 @@ pub(super) async fn answer(
 
 /// Of the connections and all lanes, or which lane did not answer.
 async fn metrics(acceptor: &Acceptor) -> Result<String, String> {
-    let mut text = String::new();
-    acceptor.shared.counters.text(&mut text);
-    text += &acceptor.lanes.metrics().await?;
-    Ok(text)
+    let mut metrics = Metrics::default();
+    acceptor.shared.counters.metrics(&mut metrics);
+    metrics.merge(acceptor.lanes.metrics().await?);
+    Ok(metrics.text())
 }
 
 async fn respond(socket: &mut Socket, status: &str, text: &str) -> std::io::Result<()> {
+    respond_as("text/plain; charset=utf-8", socket, status, text).await
+}
+
+async fn respond_as(kind: &str, socket: &mut Socket, status: &str, text: &str) -> std::io::Result<()> {
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: text/plain; version=0.0.4\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         text.len()
     );
     socket.write_all(head.as_bytes()).await?;

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::log_request;
 use crate::message::Message;
+use crate::metrics::Metrics;
 use crate::service::{ConnectionId, Effect, Service};
 use crate::trace::{RequestIdentity, SLOW_REQUEST};
 
@@ -86,10 +87,10 @@ pub(super) fn run(
                 }
                 Some(Incoming::Wake) => this.on_time(),
                 Some(Incoming::Metrics(reply)) => {
-                    let mut text = String::new();
-                    this.state.borrow().service.metrics(&mut text);
+                    let mut metrics = Metrics::default();
+                    this.state.borrow().service.metrics(&mut metrics);
                     // Who asked may be gone.
-                    let _ = reply.send(text);
+                    let _ = reply.send(metrics);
                 }
             }
         }

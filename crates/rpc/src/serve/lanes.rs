@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::accept::{Greeted, Incoming};
+use crate::metrics::Metrics;
 
 /// A lane that does not answer for so long is not well.
 const LANE_TIME: Duration = Duration::from_secs(2);
@@ -46,7 +47,7 @@ impl Lanes {
     }
 
     /// The metrics of all lanes, or which one did not answer.
-    pub(super) async fn metrics(&self) -> Result<String, String> {
+    pub(super) async fn metrics(&self) -> Result<Metrics, String> {
         let unwell = |lane: usize| format!("lane {lane} did not answer in {} s", LANE_TIME.as_secs());
         let mut replies = Vec::new();
         for (lane, sender) in self.0.iter().enumerate() {
@@ -54,11 +55,11 @@ impl Lanes {
             sender.send(Incoming::Metrics(reply)).map_err(|_| unwell(lane))?;
             replies.push(answered);
         }
-        let mut text = String::new();
+        let mut all = Metrics::default();
         for (lane, answered) in replies.into_iter().enumerate() {
             let Ok(Ok(of_lane)) = timeout(LANE_TIME, answered).await else { return Err(unwell(lane)) };
-            text.push_str(&of_lane);
+            all.merge(of_lane);
         }
-        Ok(text)
+        Ok(all)
     }
 }

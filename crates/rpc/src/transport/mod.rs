@@ -9,7 +9,7 @@ mod trunk;
 
 use std::borrow::Borrow;
 use std::io::{self, IoSlice};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use address::Address;
@@ -237,11 +237,48 @@ impl Sender {
         result
     }
 
+    /// Ends the connection from another thread, while this one sends or receives.
+    pub fn closer(&self) -> Closer {
+        Closer(match &self.way {
+            Way::Own(stream) => WeakWay::Own(Arc::downgrade(stream)),
+            Way::Branch(branch) => WeakWay::Branch(Arc::downgrade(branch)),
+        })
+    }
+
     /// Ends the connection, or the branch, in both directions; a receiver that waits sees [`Error::Closed`].
     pub fn shutdown(&self) {
         match &self.way {
             Way::Own(stream) => stream.shutdown(),
             Way::Branch(branch) => branch.end(),
+        }
+    }
+}
+
+/// Ends a connection whose halves other threads hold: a send or receive that waits ends with an error at once. It does not
+/// keep the connection open.
+#[derive(Clone, Debug)]
+pub struct Closer(WeakWay);
+
+#[derive(Clone, Debug)]
+enum WeakWay {
+    Own(Weak<Stream>),
+    Branch(Weak<Branch>),
+}
+
+impl Closer {
+    /// Closes it. Of a branch the whole trunk is closed, for a write of one branch may hold up the others.
+    pub fn close(&self) {
+        match &self.0 {
+            WeakWay::Own(stream) => drop(stream.upgrade().map(|stream| stream.shutdown())),
+            WeakWay::Branch(branch) => drop(branch.upgrade().map(|branch| branch.close_trunk())),
+        }
+    }
+
+    /// Whether somebody still holds the connection.
+    pub fn is_open(&self) -> bool {
+        match &self.0 {
+            WeakWay::Own(stream) => stream.strong_count() > 0,
+            WeakWay::Branch(branch) => branch.strong_count() > 0,
         }
     }
 }

@@ -284,6 +284,11 @@ impl Branch {
         self.trunk.0.let_go();
     }
 
+    /// Ends the connection of all branches.
+    pub(super) fn close_trunk(&self) {
+        self.trunk.0.over();
+    }
+
     /// Ends it: nothing comes any more, and the other end is told.
     pub(super) fn end(&self) {
         self.inbox.close();

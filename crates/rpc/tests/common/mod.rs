@@ -73,8 +73,8 @@ impl Service for Echo {
         self.next
     }
 
-    fn metrics(&self, out: &mut String) {
-        out.push_str("echo_is_well 1\n");
+    fn metrics(&self, out: &mut rpc::Metrics) {
+        out.gauge("echo_is_well", "Whether it is", &[], 1_u64);
     }
 }
 

@@ -15,7 +15,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn command() -> Command {
     Command::new("cancel")
-        .about("Stop a job of a cluster at its next step; the model so far is saved")
+        .about("Stop a job of a cluster at its next step; the model so far is saved where the job wanted it")
         .arg(
             Arg::new("job")
                 .value_name("JOB")
@@ -33,7 +33,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let client = Client::new(address.clone(), &token);
     let was_live = client.cancel(job, ANSWER_LIMIT).map_err(Error::master(&address))?;
     print_text(&if was_live {
-        format!("job {job} is told to stop\n")
+        format!(
+            "job {job} is told to stop at its next step; `seraphim status` shows when it is cancelled, and where its model so \
+             far is\n"
+        )
     } else {
         format!("job {job} had ended before\n")
     })?;

@@ -2,9 +2,12 @@
 
 mod course;
 
+pub(super) use course::reached;
+
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use control::text::{plain, plain_lines};
 use control::words::Status;
 use control::{Client, JobState, JobStatus};
 use rpc::message::control::{Member, MemberKind};
@@ -12,16 +15,25 @@ use serde_json::{Value, json};
 
 use super::places::{master, master_arg, token, token_arg};
 use super::submit::state_name;
-use super::{print_json, print_text};
+use super::{print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::report::Report;
 
 /// Longest wait for the answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Most bytes of a line, and of an error, that somebody else has written.
+const TEXT_BYTES: usize = 4 << 10;
 
 pub(super) fn command() -> Command {
     Command::new("status")
-        .about("Show the members and jobs of a cluster")
+        .about("Show the members and jobs of a cluster, or all that is known of one job")
+        .arg(
+            Arg::new("job")
+                .value_name("JOB")
+                .value_parser(clap::value_parser!(u32))
+                .help("The number of a job: shows its report, when it has ended [default: all members and jobs in short]"),
+        )
         .arg(master_arg())
         .arg(token_arg())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"))
@@ -30,8 +42,18 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     let (address, token) = (master(matches)?, token(matches)?);
     let client = Client::new(address.clone(), &token);
+    let json = matches.get_flag("json");
+    if let Some(number) = matches.get_one::<u32>("job").copied() {
+        let job = client.job(number).map_err(Error::master(&address))?;
+        if json {
+            print_json(&job)?;
+        } else {
+            print_text(&detail(&job))?;
+        }
+        return Ok(Exit::Done);
+    }
     let Status { members, jobs } = client.status(ANSWER_LIMIT).map_err(Error::master(&address))?;
-    if matches.get_flag("json") {
+    if json {
         let members: Vec<Value> =
             members.iter().map(|(member, report)| json!({"member": member, "report": report})).collect();
         print_json(&json!({"members": members, "jobs": jobs}))?;
@@ -39,6 +61,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         print_text(&text(&members, &jobs))?;
     }
     Ok(Exit::Done)
+}
+
+/// One job, with the summary of its report when it has one.
+fn detail(job: &JobStatus) -> String {
+    let report = serde_json::from_value::<Report>(job.progress.clone());
+    let mut out = line(job);
+    if let Ok(report) = report {
+        out += &plain_lines(&train::summary(&report), TEXT_BYTES);
+    }
+    out
 }
 
 fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
@@ -56,24 +88,30 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
                 format!("worker  {slots} slots, at {}", listens.join(", "))
             }
         };
-        out += &format!("  {:<24} {what}  ({})\n", member.name, member.host);
+        let what = format!("  {:<24} {what}  ({})", member.name, member.host);
+        out += &(plain(&what, TEXT_BYTES) + "\n");
     }
     out += &(course::counted(jobs.len() as u64, "job") + "\n");
     for job in jobs {
-        out += &format!("  {:>4}  {:<9}  {}", job.id, state_name(job.state), job.title);
-        if let Some(records) = job.progress["records"].as_u64() {
-            out += &format!("  {} records", crate::progress::count(records as f64));
-        }
-        if let Some(epochs) = job.progress["epochs"].as_u64().filter(|_| job.state == JobState::Running) {
-            out += &format!(", {}", course::counted(epochs, "whole epoch"));
-        }
-        if let Some(error) = &job.error {
-            out += &format!("\n        {error}");
-        }
-        out.push('\n');
-        if job.state == JobState::Running {
-            out += &course::lines(&job.progress);
-        }
+        out += &line(job);
+    }
+    out
+}
+
+/// A job with where it stands. Titles and errors are the words of others.
+fn line(job: &JobStatus) -> String {
+    let (state, title) = (state_name(job.state), plain(&job.title, TEXT_BYTES));
+    let mut out = format!("  {:>4}  {state:<9}  {title}", job.id);
+    if let Some(waits_for) = job.progress["waits_for"].as_str() {
+        out += &format!("  waits for {}", plain(waits_for, TEXT_BYTES));
+    }
+    out += &reached(&job.progress);
+    if let Some(error) = &job.error {
+        out += &format!("\n        {}", plain_lines(error, TEXT_BYTES));
+    }
+    out.push('\n');
+    if job.state == JobState::Running {
+        out += &course::lines(&job.progress);
     }
     out
 }

@@ -3,19 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use control::text::plain_lines;
 use control::{Client, JobState, JobStatus, Order, SubmissionId};
+use rpc::Address;
+use rpc::message::JobId;
 
 use super::flags::with_flags;
 use super::places::{master, master_arg, token, token_arg};
 use super::{print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
+use crate::job::submission::{self, Folder};
 use crate::report::Report;
 
+/// Most bytes of an error of the master that are printed.
+const ERROR_BYTES: usize = 16 << 10;
 /// Longest wait for an answer of the master, all attempts included.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -37,11 +45,9 @@ pub(super) fn command() -> Command {
     with_flags(command, keys::Command::Train)
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
+pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     let raw = in_this_folder(train::raw(matches)?)?;
-    // What cannot be is said here, before the master hears of it.
     let job = TrainJob::check(&raw)?;
-    (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let (address, token) = (master(matches)?, token(matches)?);
     let order = Order {
         title: format!("{} on {}", job.algorithm, job.input.data.join(", ")),
@@ -49,13 +55,20 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         servers: job.size.map_or(1, |size| size.servers),
         workers: job.size.map_or(1, |size| size.workers),
     };
+    // What cannot be is said here, before the master hears of it.
+    submission::check(&order, Folder::Others)?;
     let client = Client::new(address.clone(), &token);
+    let flags = flags_of_master(matches);
+    interrupt.end_with(format!(
+        "it is not known whether the master has taken the job: `seraphim status{flags}` shows it"
+    ));
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
     let number = submitted.map_err(Error::master(&address))?;
     if matches.get_flag("detach") {
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
     }
+    interrupt.end_with(format!("job {number} goes on; `seraphim cancel {number}{flags}` stops it"));
     let mut last: Option<JobStatus> = None;
     let watched = client.watch(number, |status| {
         if !job.manner.quiet {
@@ -64,18 +77,51 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
         last = Some(status.clone());
         true
     });
-    watched.map_err(Error::master(&address))?;
+    watched.map_err(|error| match error.refusal() {
+        Some(_) => Error::master(&address)(error),
+        None => lost_master(&address, number, &job, &error),
+    })?;
     finish(last, &job)
+}
+
+/// The flags by which another command reaches the same master.
+fn flags_of_master(matches: &ArgMatches) -> String {
+    let flag = |name: &str| {
+        let value = matches.get_one::<String>(name)?;
+        (matches.value_source(name) == Some(ValueSource::CommandLine)).then(|| format!(" --{name} {value}"))
+    };
+    ["master", "token-file"].into_iter().filter_map(flag).collect()
+}
+
+fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control::Error) -> Error {
+    let text = format!(
+        "the master at {address} is gone, and job {number} with it: {error}. When it does not come back within the --lost-limit \
+         of the workers (30 s unless they were told another), they save what the job has reached in {}.unfinished, and say so in \
+         their logs",
+        job.model.display()
+    );
+    Error::Cluster { text, exit: Exit::Io }
 }
 
 /// A line for every change, for people.
 #[allow(clippy::print_stderr, reason = "progress goes to standard error")]
 fn tell(last: Option<&JobStatus>, status: &JobStatus) {
     if last.is_none_or(|last| last.state != status.state) {
-        eprintln!("job {} is {}", status.id, state_name(status.state));
+        eprintln!("job {} {}", status.id, state_text(status.state));
     }
-    if let (JobState::Running, Some(records)) = (status.state, status.progress["records"].as_u64()) {
-        eprintln!("job {}: {} records", status.id, crate::progress::count(records as f64));
+    let reached = super::status::reached(&status.progress);
+    if status.state == JobState::Running && !reached.is_empty() {
+        eprintln!("job {}: {}", status.id, reached.trim_start());
+    }
+}
+
+fn state_text(state: JobState) -> &'static str {
+    match state {
+        JobState::Queued => "is queued",
+        JobState::Running => "is running",
+        JobState::Done => "is done",
+        JobState::Failed => "has failed",
+        JobState::Cancelled => "was cancelled",
     }
 }
 
@@ -97,12 +143,18 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
     if let Some(text) = status.error {
         let exit =
             status.progress["exit"].as_u64().map_or(Exit::Internal, |code| Exit::from_code(code as u8));
-        return Err(Error::Cluster { text, exit });
+        return Err(Error::Cluster { text: plain_lines(&text, ERROR_BYTES), exit });
     }
-    let report: Report = serde_json::from_value(status.progress).map_err(|error| Error::Cluster {
-        text: format!("the report of the job cannot be read: {error}"),
-        exit: Exit::Internal,
-    })?;
+    let model = status.progress["model"].as_str().map(str::to_owned);
+    let Ok(report) = serde_json::from_value::<Report>(status.progress) else {
+        let text = match model {
+            Some(model) => {
+                format!("the model is saved in {model}, but the report of the job is too long to be given")
+            }
+            None => "the report of the job cannot be read: use the same release at both ends".into(),
+        };
+        return Err(Error::Cluster { text, exit: Exit::Internal });
+    };
     if let Some(path) = &job.report {
         report.write(path)?;
     }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod keys;
 pub mod raw;
+pub mod submission;
 #[cfg(test)]
 mod tests;
 

@@ -148,13 +148,18 @@ impl RawJob {
         self.get("functions").map_or(&[], |(_, files)| files)
     }
 
+    /// Whether the file of this key is written by whoever asks for the job, and not by its members.
+    pub(super) fn is_of_client(name: &str) -> bool {
+        name == "report"
+    }
+
     /// This job with every path of data and models changed by `change`.
     #[must_use]
     pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
         for (name, (_, values)) in &mut self.values {
             let is_path =
                 find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
-            if is_path && name != "report" {
+            if is_path && !Self::is_of_client(name) {
                 for value in values {
                     *value = change(value);
                 }

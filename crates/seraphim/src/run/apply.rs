@@ -273,7 +273,8 @@ fn on_servers<T>(
     run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let own = OwnServers::start(count, environment.interrupt)?;
-    let lane = |address: &String| LaneAddress { addresses: vec![address.clone()], lane: 0 };
+    let lane =
+        |address: &String| LaneAddress { addresses: vec![address.clone()], lane: 0, server: String::new() };
     let layout = JobLayout {
         job: 1,
         task_count: 1,

@@ -86,6 +86,13 @@ impl Process {
         (status.code(), out, self.said.join("\n"))
     }
 
+    /// Sends it a signal, as in `-INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = std::process::Command::new("kill").args([name, &pid]).status();
+        assert!(sent.expect("kill is a tool of every system").success(), "{name}");
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it lives");
         self.child.wait().expect("it is a child");
@@ -153,6 +160,12 @@ impl Cluster {
             cluster.workers.push(worker);
         }
         cluster
+    }
+
+    /// Starts one more server, and waits until it has joined.
+    pub(crate) fn add_server(&mut self) {
+        let server = self.member("server", self.servers.len(), &["--listen", "127.0.0.1:0", "--lanes", "1"]);
+        self.servers.push(server);
     }
 
     fn member(&self, kind: &str, number: usize, more: &[&str]) -> Process {

@@ -1,5 +1,6 @@
-//! What a member shows at `/metrics`.
+//! What a member shows at `/metrics`, and a strict reader of that format: `OpenMetrics` 1.0, as far as it is used.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -16,6 +17,10 @@ pub(crate) fn get(place: &str, path: &str) -> String {
     stream.read_to_string(&mut text).expect("it answers");
     let (head, body) = text.split_once("\r\n\r\n").expect("it speaks HTTP");
     assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    if path == "/metrics" {
+        assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
+        check_format(body);
+    }
     body.to_owned()
 }
 
@@ -26,4 +31,72 @@ pub(crate) fn value(text: &str, name: &str, labels: &[&str]) -> f64 {
         rest.starts_with(['{', ' ']) && labels.iter().all(|label| rest.contains(label))
     });
     series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+/// Checks the text as a scraper reads it: every family stands together behind its HELP and TYPE, comes once, and has the
+/// samples of its type; no series comes twice; buckets do not fall, and end with the count.
+pub(crate) fn check_format(text: &str) {
+    let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("it does not end with EOF: {text}"));
+    let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());
+    let (mut family, mut kind, mut buckets) = (String::new(), String::new(), Vec::<f64>::new());
+    // Whether a histogram lacks its last bucket.
+    let mut is_open = false;
+    for line in body.lines() {
+        let fault = |what: &str| format!("{what}: {line:?}");
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap_or_else(|| panic!("{}", fault("no help")));
+            assert!(!is_open, "{}", fault("the buckets above do not end with +Inf"));
+            assert!(!help.is_empty() && families.insert(name.to_owned()), "{}", fault("a family comes once"));
+            (family, kind) = (name.to_owned(), String::new());
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, of) = rest.split_once(' ').unwrap_or_else(|| panic!("{}", fault("no type")));
+            assert!(name == family && kind.is_empty(), "{}", fault("a type follows its help"));
+            assert!(["counter", "gauge", "histogram"].contains(&of), "{}", fault("an unknown type"));
+            of.clone_into(&mut kind);
+            continue;
+        }
+        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{}", fault("no value")));
+        let value: f64 = value.parse().unwrap_or_else(|_| panic!("{}", fault("no number")));
+        assert!(series.insert(name.to_owned()), "{}", fault("a series comes once"));
+        let (bare, labels) = match name.split_once('{') {
+            None => (name, String::new()),
+            Some((bare, rest)) => {
+                let rest = rest.strip_suffix('}').unwrap_or_else(|| panic!("{}", fault("open labels")));
+                (bare, rest.to_owned())
+            }
+        };
+        for label in labels.split(',').filter(|label| !label.is_empty()) {
+            let (key, quoted) = label.split_once('=').unwrap_or_else(|| panic!("{}", fault("no label")));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let is_quoted = quoted.len() >= 2 && quoted.starts_with('"') && quoted.ends_with('"');
+            assert!(key.chars().all(is_name) && is_quoted, "{}", fault("a bad label"));
+        }
+        let end = bare.strip_prefix(&family).unwrap_or_else(|| panic!("{}", fault("of no family above it")));
+        let ends: &[&str] = match kind.as_str() {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            _ => panic!("{}", fault("a sample without a type")),
+        };
+        assert!(ends.contains(&end) && value >= 0.0, "{}", fault("no sample of its type"));
+        match end {
+            "_count" if kind == "histogram" => {
+                assert!(!is_open, "{}", fault("the buckets above do not end with +Inf"));
+                (buckets, is_open) = (vec![value], true);
+            }
+            "_bucket" => {
+                let last = buckets.len().checked_sub(2).map_or(0.0, |_| buckets[buckets.len() - 1]);
+                assert!(value >= last, "{}", fault("buckets fall"));
+                buckets.push(value);
+                if labels.contains("le=\"+Inf\"") {
+                    assert_eq!(value, buckets[0], "{}", fault("the last bucket is the count"));
+                    is_open = false;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(!families.is_empty() && !is_open, "nothing is told, or not all: {text}");
 }

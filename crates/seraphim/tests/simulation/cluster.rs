@@ -52,6 +52,8 @@ pub(crate) struct Cluster {
     /// What lanes want done for connections of another job; and when they go on.
     pub(crate) of_others: Vec<(usize, Vec<Effect>)>,
     pub(crate) resumes: Vec<(u64, usize)>,
+    /// Tasks that waited for a lane that is no more when they heard of the end of their job.
+    pub(crate) woken_count: u64,
     count: u64,
 }
 
@@ -109,6 +111,7 @@ impl Cluster {
             joined: Vec::new(),
             of_others: Vec::new(),
             resumes: Vec::new(),
+            woken_count: 0,
             count: 0,
             scenario,
         };
@@ -276,6 +279,7 @@ impl Cluster {
             }
             Event::Join { lane } => self.join(lane),
             Event::Again { task } => self.begin_again(task),
+            Event::EndOfJob { task } => self.end_of_job(task),
             Event::Crash { lane } => self.crash(lane),
             Event::Restart { lane } => {
                 let incarnation = self.lanes[lane].incarnation + 1;

@@ -4,7 +4,8 @@
 //!
 //! The master's conversations are those of [`crate::control`], the tasks' those of [`crate::cluster`], each with its checker.
 //! What is looked at here lies between them: a job begins on the members that the master says, ends when its tasks do, or soon
-//! after one of its members is gone, and leaves nothing behind on the servers, which serve the next one.
+//! after one of its members is gone, and leaves nothing behind: neither on the servers, which serve the next one, nor tasks on
+//! the workers that wait for a server that is no more.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -24,6 +25,9 @@ use crate::task::Task;
 
 /// Longest wait of a task for whom it waits.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// A task that does not stand still has ended so long after its job, in microseconds: it hears of the end, and makes one more
+/// call. Much shorter than the wait for a server that is no more.
+const END_LIMIT: u64 = 3_000_000;
 
 /// What was reached, counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) forgotten: u64,
     /// Servers of a job that had served another one.
     pub(crate) served_again: u64,
+    /// Tasks that waited for a server that is no more when their job ended.
+    pub(crate) woken: u64,
     pub(crate) pulls: u64,
 }
 
@@ -50,13 +56,15 @@ impl Facts {
         self.lost_workers += other.lost_workers;
         self.forgotten += other.forgotten;
         self.served_again += other.served_again;
+        self.woken += other.woken;
         self.pulls += other.pulls;
     }
 
     /// Whether all of it was reached.
     pub(crate) fn is_whole(self) -> bool {
-        let Self { done, cut, lost_servers, lost_workers, forgotten, served_again, pulls } = self;
-        [done, cut, lost_servers, lost_workers, forgotten, served_again, pulls].iter().all(|count| *count > 0)
+        let Self { done, cut, lost_servers, lost_workers, forgotten, served_again, woken, pulls } = self;
+        let counts = [done, cut, lost_servers, lost_workers, forgotten, served_again, woken, pulls];
+        counts.iter().all(|count| *count > 0)
     }
 }
 
@@ -67,6 +75,8 @@ pub(crate) enum Broken {
     Master(master::Broken),
     /// A job that ends is closed on the first of its servers only.
     ClosesTheFirstOnly,
+    /// Workers do not act on the end of a job: its tasks wait as long as they may.
+    TasksOutliveTheirJob,
 }
 
 /// The tasks of a job at work.
@@ -79,8 +89,8 @@ struct Work {
     workers: Vec<Process>,
     /// The runner knows that the tasks have ended.
     is_told: bool,
-    /// The runner has ended, and with it the job on the servers.
-    is_closed: bool,
+    /// When the runner ended, and with it the job on the servers.
+    closed_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -208,7 +218,7 @@ impl Joined {
         let lanes: Vec<Lane> = lanes.collect();
         let cluster = Cluster::beginning_at(self.world.now, scenario, lanes, rule, None);
         let members: Vec<Process> = servers.iter().chain(&workers).copied().collect();
-        self.work = Some(Work { job, cluster, servers, workers, is_told: false, is_closed: false });
+        self.work = Some(Work { job, cluster, servers, workers, is_told: false, closed_at: None });
         for process in members {
             let until = self.world.processes[process].stands_until;
             if until > self.world.now {
@@ -220,7 +230,7 @@ impl Joined {
     /// The runner has ended: the servers that live are told, and those that stand still hear it when they go on.
     fn close(&mut self) {
         let Some(work) = &mut self.work else { return };
-        work.is_closed = true;
+        work.closed_at = Some(self.world.now);
         let (job, request) = (work.job, 9);
         if work.cluster.tasks.iter().any(Task::is_alive) {
             self.facts.cut += 1;
@@ -231,6 +241,12 @@ impl Joined {
             let forgotten = work.servers.iter().chain(&work.workers).any(is_forgotten);
             self.facts.forgotten += u64::from(forgotten);
             work.cluster.note(0, What::Cut);
+        }
+        for task in 0..work.cluster.tasks.len() {
+            let delay = work.cluster.delay();
+            if self.broken != Some(Broken::TasksOutliveTheirJob) {
+                work.cluster.schedule.put(self.world.now + delay, Event::EndOfJob { task });
+            }
         }
         let first_only = self.broken == Some(Broken::ClosesTheFirstOnly);
         for lane in 0..if first_only { 1 } else { work.servers.len() } {
@@ -278,7 +294,7 @@ impl Joined {
     fn perhaps_finish(&mut self) {
         let is_over = |work: &Work| !work.cluster.tasks.iter().any(Task::is_alive);
         if let Some(work) = self.work.as_mut().filter(|work| is_over(work)) {
-            if !work.is_told && !work.is_closed {
+            if !work.is_told && work.closed_at.is_none() {
                 work.is_told = true;
                 if work.cluster.lanes.iter().all(|lane| lane.state.is_some()) {
                     work.cluster.end();
@@ -290,7 +306,7 @@ impl Joined {
                 self.facts.done += u64::from(is_well);
                 self.world.work_is_over(work.job, is_well);
             }
-            if work.is_closed {
+            if work.closed_at.is_some() {
                 self.finish();
             }
         }
@@ -299,6 +315,13 @@ impl Joined {
 
     fn finish(&mut self) {
         let Some(mut work) = self.work.take() else { return };
+        self.facts.woken += work.cluster.woken_count;
+        let stood = work.cluster.tasks.iter().map(|task| task.stands_until).max().unwrap_or(0);
+        let ended = work.closed_at.unwrap_or(self.world.now);
+        if self.world.now > ended.max(stood) + END_LIMIT {
+            let late = (self.world.now - ended) / 1_000;
+            self.faults.push(format!("the last task of job {} ended {late} ms after its job", work.job));
+        }
         let (found, reached) = checker::check(&work.cluster.scenario, &work.cluster.history);
         self.facts.pulls += reached.pulls;
         self.faults.extend(found.into_iter().map(|text| format!("job {}: {text}", work.job)));

@@ -180,7 +180,11 @@ impl Scenario {
     }
 
     pub(crate) fn layout(&self) -> JobLayout {
-        let lane = |i: u16| LaneAddress { addresses: vec![format!("tcp:lane{i}:1")], lane: 0 };
+        let lane = |i: u16| LaneAddress {
+            addresses: vec![format!("tcp:lane{i}:1")],
+            lane: 0,
+            server: String::new(),
+        };
         let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
         JobLayout {
             job: self.job,

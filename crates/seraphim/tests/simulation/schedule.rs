@@ -55,6 +55,10 @@ pub(crate) enum Event {
     Again {
         task: usize,
     },
+    /// The job is over, and the worker of a task hears of it.
+    EndOfJob {
+        task: usize,
+    },
     Crash {
         lane: usize,
     },

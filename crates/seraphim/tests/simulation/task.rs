@@ -276,6 +276,18 @@ impl Cluster {
         self.tasks[at].call = None;
     }
 
+    /// The worker of a task hears that its job is over.
+    pub(crate) fn end_of_job(&mut self, at: usize) {
+        let task = &mut self.tasks[at];
+        if task.stands_until > self.now {
+            return self.schedule.put(task.stands_until, Event::EndOfJob { task: at });
+        }
+        let waits_in_vain = task.call.is_some() && self.lanes.iter().any(|lane| lane.state.is_none());
+        self.woken_count += u64::from(waits_in_vain);
+        task.agent.stop("the job is over");
+        self.carry_out(at);
+    }
+
     /// All lanes have said how far the attempt before this one has come.
     fn perhaps_go_on(&mut self, at: usize) {
         let task = &mut self.tasks[at];

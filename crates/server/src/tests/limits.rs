@@ -76,16 +76,17 @@ fn all_that_is_counted_is_shown() {
     world.pull(3, 0, 1);
     world.pull(3, 0, 99);
     world.say(0, Message::Pull(Pull { matrix: 9, ..pull(4, 0, 1) }));
-    let mut text = String::new();
-    world.lane.metrics(&mut text);
+    let mut metrics = rpc::Metrics::default();
+    world.lane.metrics(&mut metrics);
+    let text = metrics.text();
     for line in [
         "seraphim_requests_total{lane=\"0\",kind=\"push\"} 2",
         "seraphim_pushes_total{lane=\"0\",job=\"7\"} 1",
         "seraphim_duplicates_total{lane=\"0\",job=\"7\"} 1",
         "seraphim_task_clock{lane=\"0\",job=\"7\",task=\"0\"} 1",
-        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"0\"} 0",
-        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"1\"} 1",
-        "seraphim_pull_staleness_bucket{lane=\"0\",job=\"7\",le=\"+Inf\"} 2",
+        "seraphim_pull_staleness_bucket{le=\"0.0\",lane=\"0\",job=\"7\"} 0",
+        "seraphim_pull_staleness_bucket{le=\"1.0\",lane=\"0\",job=\"7\"} 1",
+        "seraphim_pull_staleness_bucket{le=\"+Inf\",lane=\"0\",job=\"7\"} 2",
         "seraphim_pull_staleness_count{lane=\"0\",job=\"7\"} 2",
         "seraphim_refusals_total{lane=\"0\",kind=\"not_found\"} 1",
         "seraphim_connections{lane=\"0\"} 3",

@@ -73,8 +73,9 @@ fn of_two_attempts_the_first_commit_counts_and_the_other_is_freed() {
     assert_eq!(world.foreign_pull(2), [1.0; 2]);
     assert_eq!(winner(world.commit(commit(1, 5, 1))), 5, "another part is another name");
     assert_eq!(world.foreign_pull(2), [101.0; 2]);
-    let mut text = String::new();
-    world.lane.metrics(&mut text);
+    let mut metrics = rpc::Metrics::default();
+    world.lane.metrics(&mut metrics);
+    let text = metrics.text();
     for line in [
         "seraphim_commits_total{lane=\"0\",job=\"7\"} 2",
         "seraphim_late_commits_total{lane=\"0\",job=\"7\"} 1",

@@ -43,8 +43,9 @@ fn a_try_says_what_a_push_would_and_changes_nothing() {
     let pushed = world.say(0, change(4, 0, 2, program));
     assert_eq!(fault(&pushed), &said, "the push says the same");
     assert_eq!(world.stats().push_function_count, 3, "tries are no pushes");
-    let mut text = String::new();
-    world.lane.metrics(&mut text);
+    let mut metrics = rpc::Metrics::default();
+    world.lane.metrics(&mut metrics);
+    let text = metrics.text();
     assert!(text.contains("seraphim_requests_total{lane=\"0\",kind=\"try_function\"} 2"), "{text}");
 }
 

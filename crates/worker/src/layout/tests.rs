@@ -16,7 +16,7 @@ fn layout() -> JobLayout {
         consistency: Consistency::Bsp,
         seed: 0,
     };
-    let lane = |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane };
+    let lane = |lane| LaneAddress { addresses: vec!["tcp:a:1".into()], lane, server: String::new() };
     JobLayout {
         job: 1,
         task_count: 2,

@@ -29,7 +29,8 @@ fn layout(wire: WireType) -> JobLayout {
         consistency: Consistency::Asp,
         seed: 1,
     };
-    let lane = |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0 };
+    let lane =
+        |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0, server: String::new() };
     JobLayout {
         job: 1,
         task_count: 1,

@@ -438,7 +438,8 @@ pub(crate) fn spec(
 
 pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u64) -> JobLayout {
     let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lane_count)).collect();
-    let lane = |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0 };
+    let lane =
+        |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0, server: String::new() };
     JobLayout {
         job: 7,
         task_count: 2,

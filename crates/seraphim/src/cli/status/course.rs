@@ -1,8 +1,12 @@
 //! Where a job under way stands, in lines: its matrices, its tasks, who waits for whom.
 
+use control::text::plain;
 use serde_json::Value;
 
 use crate::progress::{bytes, count};
+
+/// Most bytes of a path that are shown.
+const PATH_BYTES: usize = 1 << 10;
 
 /// The lines of a job's progress, indented; none when nothing is known.
 pub(super) fn lines(progress: &Value) -> String {
@@ -24,6 +28,31 @@ pub(super) fn lines(progress: &Value) -> String {
     let hidden = progress["task_count"].as_u64().unwrap_or(0).saturating_sub(tasks.len() as u64);
     if hidden > 0 {
         out += &format!("        and {} with higher clocks\n", counted(hidden, "task"));
+    }
+    out
+}
+
+/// How far a job has come: the epoch, records, the mean loss of the epoch; nothing when that is not known.
+pub(in crate::cli) fn reached(progress: &Value) -> String {
+    let (Some(records), Some(epochs)) = (progress["records"].as_u64(), progress["epochs"].as_u64()) else {
+        return String::new();
+    };
+    let count =
+        |text: &str| progress["epoch_count"].as_u64().map_or_else(String::new, |n| format!("{text}{n}"));
+    let mut out = if progress["ended_by"].is_string() {
+        format!("  {}{}", counted(epochs, "whole epoch"), count(" of "))
+    } else {
+        let epoch = progress["epoch_count"].as_u64().map_or(epochs + 1, |n| n.min(epochs + 1));
+        format!("  epoch {epoch}{}", count(" of "))
+    };
+    out += &format!(", {}", counted(records, "record"));
+    if let Some(loss) = progress["loss"].as_f64() {
+        out += &format!(", loss {loss:.5}");
+    }
+    if progress["ended_by"] == "interrupted"
+        && let Some(model) = progress["model"].as_str()
+    {
+        out += &format!("; the model so far is in {}", plain(model, PATH_BYTES));
     }
     out
 }
@@ -73,6 +102,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_epoch_the_total_and_the_loss_are_told() {
+        let mut progress = json!({"records": 12_000, "epochs": 2, "epoch_count": 60, "loss": 0.4321});
+        assert_eq!(reached(&progress), "  epoch 3 of 60, 12.0k records, loss 0.43210");
+        progress["epoch_count"] = Value::Null;
+        assert_eq!(reached(&progress), "  epoch 3, 12.0k records, loss 0.43210");
+        let ended = json!({"records": 1, "epochs": 1, "epoch_count": 9, "loss": 0.5, "ended_by": "interrupted",
+            "model": "/m"});
+        let text = "  1 whole epoch of 9, 1 record, loss 0.50000; the model so far is in /m";
+        assert_eq!(reached(&ended), text);
+        assert_eq!(reached(&json!({"exit": 5})), "");
+    }
 
     #[test]
     fn who_waits_is_told_for_whom_and_how_long() {

@@ -1,30 +1,32 @@
 //! The course of a job, beside the master: it sees neither records nor parameters.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use algo::{EpochReport, Job, Verdict};
+use control::Order;
 use data::{LabelRule, Schema};
-use master::{Event, JobLink, Runner};
+use master::{Event, Finished, JobLink, Runner};
+use rpc::message::{Member, MemberKind};
 use serde_json::{Value, json};
 use worker::JobLayout;
 
-use super::place::layout;
+use super::place::{Crew, crews, layout};
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
-use super::watch::Watch;
+use super::watch::{Standing, Watch};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
+use crate::job::submission::{self, Folder, Submission};
 use crate::model::{Manifest, Position};
 use crate::progress::Progress;
 use crate::report::Timings;
 use crate::run::closing::Closing;
-use crate::run::judge::{Interrupted, Judge, Outcome};
+use crate::run::judge::{End, Interrupted, Judge, Outcome};
 use crate::run::resume;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
@@ -39,6 +41,8 @@ pub struct Driver {
     quiet: bool,
     token: Vec<u8>,
     interrupt: Interrupt,
+    /// Where the members of its jobs stand.
+    folder: Folder,
     /// The error of the last job that failed, for whoever runs in this process.
     failed: Arc<Mutex<Option<Error>>>,
 }
@@ -46,7 +50,13 @@ pub struct Driver {
 impl Driver {
     /// A driver whose jobs stop when `interrupt` is raised.
     pub fn new(quiet: bool, token: Vec<u8>, interrupt: Interrupt) -> Self {
-        Self { quiet, token, interrupt, failed: Arc::default() }
+        Self { quiet, token, interrupt, folder: Folder::Others, failed: Arc::default() }
+    }
+
+    /// The same for members that were started in the folder of whoever asks for jobs.
+    #[must_use]
+    pub fn in_one_folder(self) -> Self {
+        Self { folder: Folder::Same, ..self }
     }
 
     /// The error of the last job that failed.
@@ -56,9 +66,9 @@ impl Driver {
 }
 
 impl Runner for Driver {
-    fn run(&self, link: JobLink) -> Result<Value, String> {
+    fn run(&self, link: JobLink) -> Result<Finished, String> {
         let outcome = Course::start(self, &link).and_then(|mut course| {
-            let result = course.run();
+            let result = course.run().map_err(|error| course.cause(error));
             course.end(result.as_ref().err());
             result
         });
@@ -70,8 +80,12 @@ impl Runner for Driver {
         })
     }
 
-    fn serve_session(&self, link: JobLink) -> Result<Value, String> {
-        super::session::serve(&link, &self.token).map_err(|error| error.to_string())
+    fn serve_session(&self, link: JobLink) -> Result<Finished, String> {
+        super::session::serve(&link, &self.token).map(Into::into).map_err(|error| error.to_string())
+    }
+
+    fn check(&self, order: &Order) -> Result<(), String> {
+        submission::check(order, self.folder).map(drop).map_err(|error| error.to_string())
     }
 }
 
@@ -89,6 +103,7 @@ struct Course<'a> {
     servers: Option<Servers>,
     watch: Option<Watch>,
     told: Instant,
+    standing: Standing,
 }
 
 /// What the first worker has found.
@@ -101,12 +116,6 @@ struct Looked {
     start: Position,
 }
 
-/// A worker with its tasks.
-struct Crew {
-    worker: u32,
-    tasks: Range<u32>,
-}
-
 /// What is known when the last task has ended.
 struct Trained {
     outcome: Outcome,
@@ -116,16 +125,15 @@ struct Trained {
 
 impl<'a> Course<'a> {
     fn start(driver: &'a Driver, link: &'a JobLink) -> Result<Self, Error> {
-        let raw = RawJob::from_submitted(&link.spec)?;
-        let job = TrainJob::check(&raw)?;
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        if job.input.data.iter().any(|data| data == "-") {
-            return Err(Error::Request {
-                what: "workers cannot read the standard input of this command".into(),
-                advice: "write the data to files that every worker can read".into(),
-            });
-        }
+        let order = Order {
+            title: link.title.clone(),
+            spec: link.spec.clone(),
+            servers: link.servers.len() as u32,
+            workers: link.workers.len() as u32,
+        };
+        let Submission { raw, job, algorithm } = submission::check(&order, driver.folder)?;
         let start = Instant::now();
+        let standing = Standing::new(start, algorithm.data_needs().epochs);
         Ok(Self {
             driver,
             link,
@@ -139,13 +147,14 @@ impl<'a> Course<'a> {
             servers: None,
             watch: None,
             told: start,
+            standing,
         })
     }
 
-    fn run(&mut self) -> Result<Value, Error> {
+    fn run(&mut self) -> Result<Finished, Error> {
         let looked = self.look()?;
         self.timings.open_s = self.start.elapsed().as_secs_f64();
-        let crews = self.crews(looked.task_count);
+        let crews = crews(&self.link.workers, looked.task_count);
         let clock = Instant::now();
         let (scanned, seen) = self.prepare(&crews, &looked)?;
         if scanned {
@@ -155,7 +164,9 @@ impl<'a> Course<'a> {
         let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
         let mut layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
         layout.matrices = resume::after(layout.matrices, looked.start);
-        let mut servers = Servers::connect(&layout, &self.driver.token)?;
+        let is_gone = self.link.member_is_gone.clone();
+        let servers = Servers::connect(&layout, &self.driver.token)?;
+        let mut servers = servers.until(move || is_gone.is_raised());
         let opened = servers.open_job_with(self.job.modules.list());
         self.servers = Some(servers);
         opened?;
@@ -212,10 +223,7 @@ impl<'a> Course<'a> {
                 }
                 Ok(Some((worker, heard)))
             }
-            Event::Gone { member, reason } => {
-                let text = format!("{} is gone ({reason}) in the middle of the job", member.name);
-                Err(Error::Cluster { text, exit: Exit::Io })
-            }
+            Event::Gone { member, reason } => Err(gone(&member, &reason)),
             Event::Cancelled => {
                 self.cancelled = true;
                 Ok(None)
@@ -223,6 +231,18 @@ impl<'a> Course<'a> {
             // Of the service, not of a job.
             Event::Session { .. } | Event::Back { .. } | Event::Nothing => Ok(None),
         }
+    }
+
+    /// What has ended the job: the loss of a member, when there was one, and not what followed from it.
+    fn cause(&self, error: Error) -> Error {
+        while self.link.member_is_gone.is_raised() {
+            match self.link.receive(Duration::ZERO) {
+                Event::Gone { member, reason } => return gone(&member, &reason),
+                Event::Nothing | Event::Cancelled => break,
+                Event::FromTask { .. } | Event::Session { .. } | Event::Back { .. } => {}
+            }
+        }
+        error
     }
 
     fn name(&self, worker: u32) -> String {
@@ -265,17 +285,6 @@ impl<'a> Course<'a> {
             let label_rule = course.algorithm.label_rule(&schema.label_names)?;
             Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous, start }))
         })
-    }
-
-    /// Tasks of workers, in blocks.
-    fn crews(&self, task_count: u32) -> Vec<Crew> {
-        let count = self.link.workers.len() as u32;
-        let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;
-        let crews = self.link.workers.iter().zip(0u32..);
-        crews
-            .map(|(member, i)| Crew { worker: member.id, tasks: bound(i)..bound(i + 1) })
-            .filter(|crew| !crew.tasks.is_empty())
-            .collect()
     }
 
     fn prepare(&mut self, crews: &[Crew], looked: &Looked) -> Result<(bool, Vec<TaskSummary>), Error> {
@@ -348,6 +357,7 @@ impl<'a> Course<'a> {
                     step_count += steps;
                     self.progress.add_bytes(bytes);
                     self.progress.step(records, loss_sum);
+                    self.standing.step(records, loss_sum);
                 }
                 Some((_, FromWorker::Epoch { report: Packed(report) })) => {
                     first_report.get_or_insert_with(Instant::now);
@@ -356,6 +366,7 @@ impl<'a> Course<'a> {
                     if reports.iter().all(Option::is_some) {
                         first_report = None;
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
+                        self.standing.epoch_done(reports[0].epoch_count);
                         let verdict = self.judge(&mut judge, &reports, told_stop)?;
                         let line = Packed(judge.last().expect("an epoch was judged").clone());
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
@@ -409,11 +420,11 @@ impl<'a> Course<'a> {
         if self.told.elapsed() >= TELL_EVERY {
             self.told = Instant::now();
             let seen = self.watch.as_ref().map(Watch::seen);
-            let mut progress = seen.filter(Value::is_object).unwrap_or_else(|| json!({}));
-            progress["records"] = json!(self.progress.records());
-            progress["seconds"] = json!(self.start.elapsed().as_secs_f64());
-            progress["epochs"] = json!(judge.last().map_or(0, |line| line.epoch + 1));
-            self.link.progress(progress);
+            let mut progress = self.standing.seen(judge.last());
+            if let Some(Value::Object(seen)) = seen {
+                progress.extend(seen);
+            }
+            self.link.progress(Value::Object(progress));
         }
     }
 
@@ -430,7 +441,7 @@ impl<'a> Course<'a> {
         model: algo::Model,
         trained: Trained,
         mut notices: Vec<String>,
-    ) -> Result<Value, Error> {
+    ) -> Result<Finished, Error> {
         let totals = Totals::of(&trained.summaries);
         let interrupted = self.wants_to_stop();
         self.closing(looked).check_records(&totals, interrupted)?;
@@ -452,9 +463,15 @@ impl<'a> Course<'a> {
         self.timings.sync_s = sync_s;
         self.timings.total_s = self.start.elapsed().as_secs_f64();
         let stats = self.servers.as_mut().map(Servers::stats).transpose()?;
+        let (end, last) = (trained.outcome.end, trained.outcome.epochs.last().cloned());
         let closing = self.closing(looked);
         let report = closing.report(totals, json!(stats), trained.outcome, &manifest, self.timings, notices);
-        Ok(serde_json::to_value(report).expect("strings, numbers and lists are always JSON"))
+        let mut progress = self.standing.seen(last.as_ref());
+        progress.insert("ended_by".into(), json!(report.ended_by));
+        progress.insert("model".into(), json!(report.model.path));
+        self.link.progress(Value::Object(progress));
+        let report = serde_json::to_value(report).expect("strings, numbers and lists are always JSON");
+        Ok(Finished { report, is_complete: end != End::Interrupted })
     }
 
     /// Frees servers and workers, whatever has happened.
@@ -470,4 +487,13 @@ impl<'a> Course<'a> {
         }
         self.progress.clear();
     }
+}
+
+fn gone(member: &Member, reason: &str) -> Error {
+    let place = match &member.kind {
+        MemberKind::Server { addresses, .. } => format!(" at {}", addresses.join(", ")),
+        MemberKind::Worker { .. } => String::new(),
+    };
+    let text = format!("{}{place} is gone in the middle of the job: {reason}", member.name);
+    Error::Cluster { text, exit: Exit::Io }
 }

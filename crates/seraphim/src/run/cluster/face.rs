@@ -1,11 +1,11 @@
 //! What a worker shows of itself: counts of its tasks and of their agents, at `/metrics` on a port of its own.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rpc::message::{Fault, FaultKind, JobId, Message};
+use rpc::metrics::{Label, Metrics};
 use rpc::service::{ConnectionId, Effect, Service};
 use worker::meter::{AgentStats, Meter, REQUEST_KINDS};
 
@@ -46,52 +46,53 @@ impl Gauges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, out: &mut String) {
+    fn count_all(&self, out: &mut Metrics) {
         let gauges = self.lock().clone();
         let mut jobs: Vec<JobId> = gauges.keys().map(|(job, _)| *job).collect();
         jobs.dedup();
-        line(out, "jobs", "", jobs.len() as f64);
+        out.gauge("seraphim_worker_jobs", "Jobs whose tasks run here", &[], jobs.len() as u64);
         for ((job, task), gauge) in &gauges {
-            write_task(out, &format!("job=\"{job}\",task=\"{task}\""), gauge);
+            count_task(out, [("job", &job.to_string()), ("task", &task.to_string())], gauge);
         }
     }
 }
 
-fn line(out: &mut String, name: &str, labels: &str, value: f64) {
-    let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-    writeln!(out, "seraphim_worker_{name}{labels} {value}").expect("a string takes all that is written");
-}
-
-fn write_task(out: &mut String, labels: &str, gauge: &TaskGauge) {
+fn count_task(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskGauge) {
     let stats: AgentStats = gauge.meter.get();
     let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+    let [job, task] = labels;
     for (kind, count) in REQUEST_KINDS.iter().zip(stats.requests) {
-        line(out, "requests_total", &format!("{labels},kind=\"{kind}\""), count as f64);
+        out.counter("seraphim_worker_requests_total", "Messages sent", &[job, task, ("kind", kind)], count);
     }
-    let for_network_ns = stats.wait_ns.saturating_sub(stats.for_tasks_ns);
-    line(out, "wait_seconds_total", &format!("{labels},for=\"network\""), seconds(for_network_ns));
-    line(out, "wait_seconds_total", &format!("{labels},for=\"tasks\""), seconds(stats.for_tasks_ns));
-    for (name, value) in [
-        ("sent_bytes_total", stats.sent_bytes as f64),
-        ("received_bytes_total", stats.received_bytes as f64),
-        ("send_seconds_total", seconds(stats.send_ns)),
-        ("requests_in_flight", stats.in_flight_count as f64),
-        ("unconfirmed_bytes", stats.unconfirmed_bytes as f64),
-        ("reconnects_total", stats.connection_count.saturating_sub(gauge.lane_count) as f64),
-        ("resends_total", stats.resend_count as f64),
-        ("steps_total", gauge.steps as f64),
-        ("records_total", gauge.records as f64),
-        ("task_clock", stats.clock as f64),
+    let help = "How long the task stood still for answers";
+    for (whom, ns) in
+        [("network", stats.wait_ns.saturating_sub(stats.for_tasks_ns)), ("tasks", stats.for_tasks_ns)]
+    {
+        out.counter("seraphim_worker_wait_seconds_total", help, &[job, task, ("for", whom)], seconds(ns));
+    }
+    let help = "How long the task stood still for sending";
+    out.counter("seraphim_worker_send_seconds_total", help, &labels, seconds(stats.send_ns));
+    let reconnects = stats.connection_count.saturating_sub(gauge.lane_count);
+    for (name, help, value) in [
+        ("sent_bytes", "Bytes of messages sent, about", stats.sent_bytes),
+        ("received_bytes", "Bytes of answers, about", stats.received_bytes),
+        ("reconnects", "Connections made again", reconnects),
+        ("resends", "Messages sent again", stats.resend_count),
+        ("steps", "Steps made", gauge.steps),
+        ("records", "Training records of the steps", gauge.records),
     ] {
-        line(out, name, labels, value);
+        out.counter(&format!("seraphim_worker_{name}_total"), help, &labels, value);
     }
-    let mut sum = 0;
-    for (bound, count) in stats.staleness.iter().enumerate() {
-        sum += count;
-        let bound = if bound + 1 == stats.staleness.len() { "+Inf".into() } else { bound.to_string() };
-        line(out, "pull_staleness_bucket", &format!("{labels},le=\"{bound}\""), sum as f64);
+    for (name, help, value) in [
+        ("requests_in_flight", "Requests that are made and not answered", stats.in_flight_count),
+        ("unconfirmed_bytes", "Bytes of pushes that no server has confirmed", stats.unconfirmed_bytes),
+        ("task_clock", "Clock of the task", stats.clock),
+    ] {
+        out.gauge(&format!("seraphim_worker_{name}"), help, &labels, value);
     }
-    line(out, "pull_staleness_count", labels, sum as f64);
+    let help = "How many clocks the slowest task was behind, as the answers of pulls say";
+    let name = "seraphim_worker_pull_staleness";
+    out.histogram(name, help, &labels, &stats.staleness, stats.staleness_sum);
 }
 
 /// Answers nobody but those who ask for metrics.
@@ -114,7 +115,7 @@ impl Service for Face {
         None
     }
 
-    fn metrics(&self, out: &mut String) {
-        self.0.write(out);
+    fn metrics(&self, out: &mut Metrics) {
+        self.0.count_all(out);
     }
 }

@@ -42,7 +42,8 @@ pub fn train(
     }
     crate::model::check_place(&job.model, job.overwrite)?;
     let folder = SocketFolder::new()?;
-    let driver = Arc::new(Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone()));
+    let driver = Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
+    let driver = Arc::new(driver.in_one_folder());
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };

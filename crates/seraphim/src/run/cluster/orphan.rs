@@ -79,7 +79,8 @@ impl Orphan<'_> {
     ) -> Result<String, Error> {
         let Training { layout, crews, own, .. } = self.training;
         let job = layout.job;
-        let mut servers = Servers::connect(layout, self.token)?;
+        let interrupt = self.interrupt.clone();
+        let mut servers = Servers::connect(layout, self.token)?.until(move || interrupt.is_raised());
         let start = Instant::now();
         let mut meeting =
             Meeting::new(crews.clone(), *own, self.limit / MEETING_SHARE, self.limit / TURN_SHARE);

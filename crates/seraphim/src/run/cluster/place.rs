@@ -1,4 +1,6 @@
-//! Where the parameters of a job lie.
+//! Where the parameters of a job lie, and where its tasks run.
+
+use std::ops::Range;
 
 use algo::Job;
 use master::JobLink;
@@ -27,7 +29,9 @@ pub(super) fn layout(
     let mut memory = 0u64;
     for server in &link.servers {
         if let MemberKind::Server { addresses, lanes: count, memory_limit_bytes } = &server.kind {
-            lanes.extend((0..*count).map(|lane| LaneAddress { addresses: addresses.clone(), lane }));
+            let place =
+                |lane| LaneAddress { addresses: addresses.clone(), lane, server: server.name.clone() };
+            lanes.extend((0..*count).map(place));
             memory = memory.saturating_add(*memory_limit_bytes);
         }
     }
@@ -55,6 +59,24 @@ pub(super) fn layout(
         owners,
         home: 0,
     })
+}
+
+/// A worker with its tasks.
+pub(super) struct Crew {
+    pub(super) worker: u32,
+    pub(super) tasks: Range<u32>,
+}
+
+/// Tasks of workers, in blocks.
+pub(super) fn crews(workers: &[Member], task_count: u32) -> Vec<Crew> {
+    let count = workers.len() as u32;
+    let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;
+    workers
+        .iter()
+        .zip(0u32..)
+        .map(|(member, i)| Crew { worker: member.id, tasks: bound(i)..bound(i + 1) })
+        .filter(|crew| !crew.tasks.is_empty())
+        .collect()
 }
 
 /// Refuses what cannot fit: dense matrices take all their rows from the start.

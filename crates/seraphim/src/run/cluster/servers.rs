@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use matrix::{Exported, MatrixSpec, OwnedValues};
+use matrix::{Exported, MatrixSpec};
 use rpc::Message;
 use rpc::message::{
     Bytes, CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId,
@@ -11,6 +11,7 @@ use rpc::message::{
 use rpc::transport::{Address, Receiver, Sender, open};
 use worker::{JobLayout, LaneAddress};
 
+use super::pages::{append, empty, merge, parts_of, picked};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -18,6 +19,8 @@ use crate::exit::Exit;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
+/// How often one who waits for an answer looks whether anybody still wants it.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of keys and values in one frame of an import.
@@ -31,6 +34,8 @@ pub struct Servers {
     layout: JobLayout,
     lanes: Vec<(Sender, Receiver)>,
     request: RequestId,
+    /// Whether nobody wants the answers any more.
+    is_over: Box<dyn Fn() -> bool + Send>,
 }
 
 impl Servers {
@@ -45,12 +50,31 @@ impl Servers {
                     lane: layout.lanes[lane].lane,
                 };
                 let address = nearest(&layout.lanes[lane])?;
-                let (sender, receiver) = enter(&address, &hello).map_err(Error::server(&address))?;
-                receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
-                Ok((sender, receiver))
+                enter(&address, &hello).map_err(Error::server(&layout.lanes[lane]))
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { layout: layout.clone(), lanes, request: 1 })
+        Ok(Self { layout: layout.clone(), lanes, request: 1, is_over: Box::new(|| false) })
+    }
+
+    /// The same, whose waits for answers end with an error once `is_over`.
+    #[must_use]
+    pub fn until(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
+        self.is_over = Box::new(is_over);
+        self
+    }
+
+    /// The next message of a lane.
+    fn receive(&mut self, lane: usize, limit: Duration) -> Result<Message, Error> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let receiver = &mut self.lanes[lane].1;
+            let received = receiver.set_timeout(Some(rest.min(LOOK_EVERY))).and_then(|()| receiver.receive());
+            match received {
+                Err(rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(self.is_over)() => {}
+                received => return received.map_err(Error::server(&self.layout.lanes[lane])),
+            }
+        }
     }
 
     /// Sends to all lanes, then takes the answers, so that lanes work at the same time.
@@ -73,10 +97,14 @@ impl Servers {
     }
 
     fn answer(&mut self, lane: usize) -> Result<Message, Error> {
-        let address = self.layout.lanes[lane].to_string();
-        match self.lanes[lane].1.receive().map_err(Error::server(&address))? {
+        self.answer_within(lane, ANSWER_LIMIT)
+    }
+
+    fn answer_within(&mut self, lane: usize, limit: Duration) -> Result<Message, Error> {
+        match self.receive(lane, limit)? {
             Message::Fault(fault) => {
-                Err(Error::Cluster { text: format!("server {address}: {}", fault.text), exit: Exit::Io })
+                let text = format!("server {}: {}", self.layout.lanes[lane], fault.text);
+                Err(Error::Cluster { text, exit: Exit::Io })
             }
             message => Ok(message),
         }
@@ -109,6 +137,8 @@ impl Servers {
     /// lane that could not be, or did not answer soon.
     pub fn close_job(&mut self, reason: &str) -> Result<(), Error> {
         self.request += 1;
+        // Whatever has ended the job: the lanes are to hear of it.
+        self.is_over = Box::new(|| false);
         let (job, request) = (self.layout.job, self.request);
         let close = Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() });
         let send = |(lane, (sender, _)): (usize, &mut (Sender, Receiver))| {
@@ -118,9 +148,7 @@ impl Servers {
         let deadline = Instant::now() + CLOSE_LIMIT;
         let answers = sent.into_iter().enumerate().map(|(lane, sent)| {
             let rest = deadline.saturating_duration_since(Instant::now());
-            let limited = self.lanes[lane].1.set_timeout(Some(rest));
-            sent.and_then(|()| limited.map_err(Error::server(&self.layout.lanes[lane])))
-                .and_then(|()| self.answer(lane))
+            sent.and_then(|()| self.answer_within(lane, rest))
         });
         let answers: Vec<Result<Message, Error>> = answers.collect();
         answers.into_iter().find_map(Result::err).map_or(Ok(()), Err)
@@ -158,9 +186,10 @@ impl Servers {
             sent.map_err(Error::server(&self.layout.lanes[lane]))?;
         }
         let (mut replies, mut closed) = (Vec::new(), None);
-        for (lane, (_, receiver)) in self.lanes.iter_mut().enumerate() {
+        for lane in 0..self.lanes.len() {
+            let message = self.receive(lane, ANSWER_LIMIT)?;
             let address = &self.layout.lanes[lane];
-            match receiver.receive().map_err(Error::server(address))? {
+            match message {
                 Message::StatsReply(reply) => replies.push(reply),
                 Message::Fault(fault) if fault.kind == FaultKind::Stopped => closed = Some(fault.text),
                 Message::Fault(fault) => {
@@ -301,112 +330,6 @@ pub(super) fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
         text: format!("{lane} has no address that this machine can reach"),
         exit: Exit::Io,
     })
-}
-
-/// Elements of a row of each part: values, then slot after slot.
-fn widths(spec: &MatrixSpec) -> Vec<usize> {
-    let columns = spec.columns_of_table();
-    std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
-}
-
-macro_rules! on_values {
-    ($values:expr, $x:ident => $then:expr) => {
-        match $values {
-            OwnedValues::F32($x) => OwnedValues::F32($then),
-            OwnedValues::F64($x) => OwnedValues::F64($then),
-            OwnedValues::I64($x) => OwnedValues::I64($then),
-        }
-    };
-}
-
-fn empty(spec: &MatrixSpec) -> OwnedValues {
-    match spec.element {
-        matrix::ElementType::F32 => OwnedValues::F32(Vec::new()),
-        matrix::ElementType::F64 => OwnedValues::F64(Vec::new()),
-        matrix::ElementType::I64 => OwnedValues::I64(Vec::new()),
-    }
-}
-
-/// A page as rows: the values of all keys, then slot after slot.
-fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> Exported {
-    let (n, widths) = (keys.len(), widths(spec));
-    let mut start = 0;
-    let mut parts: Vec<OwnedValues> = widths
-        .iter()
-        .map(|width| {
-            let range = start..start + n * width;
-            start = range.end;
-            on_values!(values, x => x.get(range).unwrap_or_default().to_vec())
-        })
-        .collect();
-    let first = parts.remove(0);
-    let names = spec.rule.slots().iter().map(|slot| slot.name.to_owned());
-    Exported { keys, values: first, slots: names.zip(parts).collect() }
-}
-
-fn append(rows: &mut Exported, more: Exported) {
-    rows.keys.extend(more.keys);
-    extend(&mut rows.values, more.values);
-    for ((_, into), (_, from)) in rows.slots.iter_mut().zip(more.slots) {
-        extend(into, from);
-    }
-}
-
-fn extend(into: &mut OwnedValues, from: OwnedValues) {
-    match (into, from) {
-        (OwnedValues::F32(into), OwnedValues::F32(from)) => into.extend(from),
-        (OwnedValues::F64(into), OwnedValues::F64(from)) => into.extend(from),
-        (OwnedValues::I64(into), OwnedValues::I64(from)) => into.extend(from),
-        _ => unreachable!("pages of one matrix have its element type: the codec has checked it"),
-    }
-}
-
-/// Rows of several lanes, each ascending, as one list.
-fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
-    let mut all: Option<Exported> = None;
-    for part in parts {
-        match &mut all {
-            None => all = Some(part),
-            Some(all) => append(all, part),
-        }
-    }
-    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec)));
-    if all.keys.is_sorted() {
-        return all;
-    }
-    let mut order: Vec<(u64, u32)> = all.keys.iter().copied().zip(0..).collect();
-    math::sort::sort_pairs(&mut order, &mut Vec::new());
-    let positions: Vec<usize> = order.iter().map(|pair| pair.1 as usize).collect();
-    let n = positions.len().max(1);
-    let pick_all = |values: &OwnedValues| {
-        on_values!(values, x => {
-            let width = x.len() / n;
-            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
-        })
-    };
-    Exported {
-        keys: order.iter().map(|pair| pair.0).collect(),
-        values: pick_all(&all.values),
-        slots: all.slots.iter().map(|(name, values)| (name.clone(), pick_all(values))).collect(),
-    }
-}
-
-/// Some rows as a page.
-fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
-    let n = rows.keys.len().max(1);
-    let keys = positions.iter().map(|&at| rows.keys[at]).collect();
-    let mut out: Option<OwnedValues> = None;
-    for values in std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, values)| values)) {
-        let part = on_values!(values, x => {
-            let width = x.len() / n;
-            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
-        });
-        match &mut out {
-            None => out = Some(part),
-            Some(out) => extend(out, part),
-        }
-    }
-    (keys, out.expect("the values are always there"))
 }
 
 /// A connection to a server. One whose places are all taken, be it by strangers, is asked again for a while: they go when

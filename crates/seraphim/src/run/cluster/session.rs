@@ -98,7 +98,7 @@ impl Lanes {
     fn connect(link: &JobLink, token: &[u8]) -> Result<Self, Error> {
         let connect = |lane: SessionLane| {
             let hello = Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane };
-            let lane = LaneAddress { addresses: lane.addresses, lane: lane.lane };
+            let lane = LaneAddress { addresses: lane.addresses, lane: lane.lane, server: String::new() };
             let address = nearest(&lane)?;
             let (sender, receiver) = enter(&address, &hello).map_err(Error::server(&address))?;
             receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;

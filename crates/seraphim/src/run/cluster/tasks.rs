@@ -10,7 +10,9 @@ use algo::{Coordinator, EpochReport, Flow, Job, TrainTask, Verdict};
 use data::{BatchStream, ReadAhead, TaskData};
 use matrix::{Agent, FunctionTable};
 use rpc::message::JobId;
-use worker::{AheadAgent, AheadCounts, CacheCounts, JobLayout, Prefetch, RemoteAgent, Trunks, Upcoming};
+use worker::{
+    AheadAgent, AheadCounts, CacheCounts, Cancellation, JobLayout, Prefetch, RemoteAgent, Trunks, Upcoming,
+};
 
 use super::face::Gauges;
 use super::orphan::Reached;
@@ -36,6 +38,8 @@ pub(super) struct RemoteCoordinator {
     job: JobId,
     gauges: Gauges,
     wait_limit: Duration,
+    /// Reaches the tasks that wait for servers.
+    cancellation: Cancellation,
     stop: AtomicBool,
     state: Mutex<State>,
     decided: Condvar,
@@ -56,9 +60,15 @@ struct State {
 }
 
 impl RemoteCoordinator {
-    pub(super) fn new(say: Say, job: JobId, gauges: Gauges, wait_limit: Duration) -> Arc<Self> {
+    pub(super) fn new(
+        say: Say,
+        job: JobId,
+        gauges: Gauges,
+        wait_limit: Duration,
+        cancellation: Cancellation,
+    ) -> Arc<Self> {
         let (stop, state) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { say, job, gauges, wait_limit, stop, state, decided: Condvar::new() })
+        Arc::new(Self { say, job, gauges, wait_limit, cancellation, stop, state, decided: Condvar::new() })
     }
 
     /// The driver has decided.
@@ -87,11 +97,12 @@ impl RemoteCoordinator {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// The job has failed: nobody waits any longer.
+    /// The job has failed: nobody waits any longer, neither here nor for servers.
     pub(super) fn fail(&self, reason: &str) {
         self.stop();
         self.lock().failure.get_or_insert_with(|| reason.to_owned());
         self.decided.notify_all();
+        self.cancellation.raise(reason);
     }
 
     fn is_told_to_stop(&self) -> bool {
@@ -212,7 +223,8 @@ impl Work<'_> {
                     let run = || {
                         let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
                             .map_err(Error::process)?
-                            .with_functions(self.functions.clone());
+                            .with_functions(self.functions.clone())
+                            .with_cancellation(self.coordinator.cancellation.clone());
                         if let Some(trunks) = trunks.clone() {
                             agent = agent.with_trunks(trunks);
                         }
@@ -230,10 +242,10 @@ impl Work<'_> {
                     };
                     let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
                     if let Some(reason) = failure.note(task, ended) {
-                        // At once: other tasks may wait for this one at the servers, until the driver ends the job.
-                        self.coordinator.fail(&reason);
                         let exit = failure.exit().unwrap_or(Exit::Internal) as u8;
-                        (self.say)(FromWorker::Failed { error: reason, exit });
+                        (self.say)(FromWorker::Failed { error: reason.clone(), exit });
+                        // Behind its own word: other tasks may wait for this one, and what they say then is an echo.
+                        self.coordinator.fail(&reason);
                         return;
                     }
                     let summary = Packed(TaskSummary::of(&data.data, validation.as_ref()));

@@ -2,14 +2,16 @@
 //! connections of its own asks the lanes now and then, so that a server that hangs does not hold up the driver.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use algo::Epochs;
 use rpc::message::{StatsReply, TaskState, TaskStats};
 use rpc::stop::Stop;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use worker::JobLayout;
 
 use super::servers::{Servers, tasks_of};
+use crate::report::EpochLine;
 
 /// How often the lanes are asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -30,7 +32,9 @@ impl Watch {
         let (layout, token) = (layout.clone(), token.to_vec());
         std::thread::spawn(move || {
             // A server that is gone ends the job elsewhere.
-            let Ok(mut servers) = Servers::connect(&layout, &token) else { return };
+            let Ok(servers) = Servers::connect(&layout, &token) else { return };
+            let is_over = stop.clone();
+            let mut servers = servers.until(move || is_over.is_raised());
             while let Ok(replies) = servers.stats() {
                 *lock(&seen) = picture(&layout, &replies, &workers);
                 if stop.wait(ASK_EVERY) {
@@ -44,6 +48,53 @@ impl Watch {
     /// What was seen last, as the progress of a job shows it.
     pub(super) fn seen(&self) -> Value {
         lock(&self.seen).clone()
+    }
+}
+
+/// How far a job has come, in few words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    start: Instant,
+    /// Known at the latest when the first epoch has ended.
+    epoch_count: Option<u64>,
+    /// Of all epochs.
+    records: u64,
+    /// Of the epoch under way.
+    epoch_records: u64,
+    loss_sum: f64,
+}
+
+impl Standing {
+    pub(super) fn new(start: Instant, epochs: Epochs) -> Self {
+        let epoch_count = if let Epochs::Fixed(count) = epochs { Some(count) } else { None };
+        Self { start, epoch_count, records: 0, epoch_records: 0, loss_sum: 0.0 }
+    }
+
+    /// Some steps were made.
+    pub(super) fn step(&mut self, records: u64, loss_sum: f64) {
+        self.records += records;
+        self.epoch_records += records;
+        self.loss_sum += loss_sum;
+    }
+
+    /// All tasks have ended an epoch, of so many.
+    pub(super) fn epoch_done(&mut self, epoch_count: u64) {
+        self.epoch_count = Some(epoch_count);
+        (self.epoch_records, self.loss_sum) = (0, 0.0);
+    }
+
+    /// What people see; `last` is the last whole epoch.
+    pub(super) fn seen(&self, last: Option<&EpochLine>) -> Map<String, Value> {
+        let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
+        let of_last = last.and_then(|line| line.training.get("loss")).copied();
+        let seen = json!({
+            "records": self.records,
+            "seconds": self.start.elapsed().as_secs_f64(),
+            "epochs": last.map_or(0, |line| line.epoch + 1),
+            "epoch_count": self.epoch_count,
+            "loss": mean.or(of_last),
+        });
+        if let Value::Object(seen) = seen { seen } else { Map::new() }
     }
 }
 

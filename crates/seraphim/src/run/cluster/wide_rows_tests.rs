@@ -37,7 +37,7 @@ impl Served {
             .expect("it ends in order");
         });
         let address = is_ready.recv().expect("it starts");
-        let lane = |lane| LaneAddress { addresses: vec![address.clone()], lane };
+        let lane = |lane| LaneAddress { addresses: vec![address.clone()], lane, server: String::new() };
         let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), LANES)).collect();
         let layout = JobLayout {
             job: 1,

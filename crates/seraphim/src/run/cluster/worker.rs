@@ -1,43 +1,37 @@
 //! A worker: takes part in jobs on the word of their drivers, until it is told to stop or the master is gone for good.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::Door;
-use data::{FormatTable, Schema, TaskData};
+use data::FormatTable;
 use matrix::FunctionTable;
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{ControlBody, JobId};
 use rpc::service::Service;
 use rpc::{Address, Limits, Listener, ServeConfig, Stop};
 use serde_json::json;
+use worker::Cancellation;
 
 use super::face::{Face, Gauges};
 use super::orphan::{self, Ordered, Orphan, Training};
+use super::part::{Part, lock};
 use super::say::{FromWorker, Packed, ToWorker};
-use super::servers::Servers;
-use super::tasks::{RemoteCoordinator, Say, Slowness, Work};
+use super::tasks::{RemoteCoordinator, Say, Slowness};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::job::TrainJob;
-use crate::job::raw::RawJob;
-use crate::model::{self, Model, Position};
-use crate::progress::Progress;
 use crate::run::Environment;
-use crate::run::closing::save;
-use crate::run::input::{Opened, Shares, open};
-use crate::run::local::greeting;
-use crate::run::resume;
-use crate::run::scan::scan;
-use crate::run::tasks::task_count;
-use crate::run::totals::TaskSummary;
 
 /// How often the worker looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Longest wait of a worker that is told to stop for the threads of its jobs. What they wait for ends at once; one that is in
+/// the middle of a read or a write ends with the process.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// How often it looks whether they have ended.
+const JOIN_EVERY: Duration = Duration::from_millis(10);
 
 /// Settings of a worker.
 pub struct WorkerConfig {
@@ -55,6 +49,8 @@ pub struct WorkerConfig {
 struct Here {
     say: Sender<ToWorker>,
     coordinator: Arc<RemoteCoordinator>,
+    /// Ends reading and writing of files.
+    interrupt: Interrupt,
     training: Arc<Mutex<Option<Training>>>,
     ordered: Arc<Mutex<Ordered>>,
     thread: JoinHandle<()>,
@@ -86,10 +82,9 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
         let mut jobs = BTreeMap::new();
         match worker.attend(&membership, &events, &mut jobs) {
             End::Stopped => {
-                for here in jobs.into_values() {
-                    here.fail("the worker is stopping");
-                }
+                // First the master is told: it ends what ran here, and places nothing more.
                 membership.leave();
+                stop_all(jobs, "the worker was stopped");
                 return Ok(());
             }
             End::Lost(reason) => {
@@ -168,8 +163,14 @@ impl Worker {
                 }
                 Ok(MemberEvent::Lost { reason }) => return End::Lost(reason),
                 Ok(MemberEvent::Anew) => return End::Anew,
-                Ok(MemberEvent::Said(_) | MemberEvent::Forgotten { .. } | MemberEvent::Back)
-                | Err(RecvTimeoutError::Timeout) => {}
+                // The jobs that ran here have ended without this worker, and nobody will say so.
+                Ok(MemberEvent::Forgotten { .. }) => {
+                    for (job, here) in std::mem::take(jobs) {
+                        tracing::warn!(job, "the master had taken this worker for dead: the job is over");
+                        here.cancel("the master had taken this worker for dead");
+                    }
+                }
+                Ok(MemberEvent::Said(_) | MemberEvent::Back) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return End::Stopped,
             }
         }
@@ -194,9 +195,13 @@ impl Worker {
         });
         // Until the job says another.
         let wait_limit = Duration::from_hours(24);
-        let coordinator = RemoteCoordinator::new(Arc::clone(&say), job, self.gauges.clone(), wait_limit);
+        let cancellation = Cancellation::default();
+        let gauges = self.gauges.clone();
+        let coordinator =
+            RemoteCoordinator::new(Arc::clone(&say), job, gauges, wait_limit, cancellation.clone());
         let (sender, receiver) = channel();
         let (training, ordered) = (Arc::default(), Arc::new(Mutex::new(Ordered::Nothing)));
+        let interrupt = Interrupt::new();
         let part = Part {
             say,
             coordinator: Arc::clone(&coordinator),
@@ -204,7 +209,8 @@ impl Worker {
             slowness: self.config.slowness,
             formats: Arc::clone(&self.formats),
             functions: Arc::clone(&self.functions),
-            interrupt: Interrupt::new(),
+            interrupt: interrupt.clone(),
+            cancellation,
             opened: Mutex::default(),
             training: Arc::clone(&training),
             ordered: Arc::clone(&ordered),
@@ -224,21 +230,46 @@ impl Worker {
             }
             gauges.end(job);
         });
-        Here { say: sender, coordinator, training, ordered, thread }
+        Here { say: sender, coordinator, interrupt, training, ordered, thread }
     }
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
+/// Ends the jobs of a worker that stops, all at once.
+fn stop_all(jobs: BTreeMap<JobId, Here>, reason: &str) {
+    for here in jobs.values() {
+        here.cancel(reason);
+    }
+    let deadline = Instant::now() + STOP_LIMIT;
+    for (job, here) in jobs {
+        if !here.join(deadline) {
+            tracing::warn!(job, "the job is still reading or writing: it ends with the process");
+        }
+    }
 }
 
 impl Here {
+    /// Whatever its tasks wait for, they wait no longer.
+    fn cancel(&self, reason: &str) {
+        self.coordinator.fail(reason);
+        self.interrupt.raise();
+    }
+
+    /// Waits for its thread; false when that has not ended in time.
+    fn join(self, deadline: Instant) -> bool {
+        drop(self.say);
+        while !self.thread.is_finished() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(JOIN_EVERY);
+        }
+        true
+    }
+
     /// Nobody waits for it any longer.
     fn fail(self, reason: &str) {
-        self.coordinator.fail(reason);
-        drop(self.say);
-        // A thread that panicked has told its driver.
-        let _ = self.thread.join();
+        self.cancel(reason);
+        self.join(Instant::now() + STOP_LIMIT);
     }
 
     /// Without the master: the state is saved, by this worker or another. How that ended.
@@ -273,7 +304,7 @@ impl Here {
             Ok(ToWorker::Stop) => self.coordinator.stop(),
             Ok(ToWorker::End { reason }) => {
                 if let Some(reason) = &reason {
-                    self.coordinator.fail(reason);
+                    self.cancel(reason);
                 }
                 // The thread may have ended by itself.
                 let _ = self.say.send(ToWorker::End { reason });
@@ -286,174 +317,5 @@ impl Here {
             }
             Err(error) => tracing::warn!(job, %error, "the driver says what this program does not know"),
         }
-    }
-}
-
-/// The part of a job that is done here.
-struct Part {
-    say: Say,
-    coordinator: Arc<RemoteCoordinator>,
-    token: Vec<u8>,
-    slowness: Slowness,
-    formats: Arc<FormatTable>,
-    functions: Arc<FunctionTable>,
-    interrupt: Interrupt,
-    opened: Mutex<Option<TrainJob>>,
-    training: Arc<Mutex<Option<Training>>>,
-    ordered: Arc<Mutex<Ordered>>,
-}
-
-/// What `Prepare` has left for `Train`.
-struct Ready {
-    raw: RawJob,
-    job: TrainJob,
-    functions: FunctionTable,
-    opened: Opened,
-    task_count: u32,
-    tasks: Range<u32>,
-    start: Position,
-    shares: Vec<TaskData>,
-}
-
-impl Part {
-    fn environment(&self) -> Environment<'_> {
-        let Self { formats, functions, interrupt, .. } = self;
-        Environment { formats, functions, interrupt }
-    }
-
-    fn obey(&self, message: ToWorker, ready: &mut Option<Ready>) -> Result<(), Error> {
-        match message {
-            ToWorker::Look { job } => self.look(&job),
-            ToWorker::Prepare { job, schema, task_count, first, count, start } => {
-                *ready = Some(self.prepare(&job, &schema, task_count, first..first + count, start)?);
-                Ok(())
-            }
-            ToWorker::Import { layout } => self.import(&layout),
-            ToWorker::Train { layout, model, resumed, crews } => {
-                let Some(ready) = ready.take() else { return Ok(()) };
-                let crews: Vec<_> = crews.into_iter().map(|(first, count)| first..first + count).collect();
-                if let Some(own) = crews.iter().position(|crew| crew.start == ready.tasks.start) {
-                    let (schema, raw) = (ready.opened.source.schema().clone(), ready.raw.clone());
-                    let (layout, model, start) = (layout.clone(), model.clone(), ready.start);
-                    let training = Training { raw, schema, layout, model, crews, own, start };
-                    *lock(&self.training) = Some(training);
-                }
-                self.train(ready, &layout, &model, resumed)
-            }
-            ToWorker::Save { layout, manifest, dictionary } => {
-                let job = self.job()?;
-                let mut servers = Servers::connect(&layout, &self.token)?;
-                let rows = (0..manifest.model.matrix_count() as u32)
-                    .map(|matrix| servers.export(matrix))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let mut names = match &job.from {
-                    Some(path) => Model::read(path, false)?.dictionary,
-                    None => BTreeMap::new(),
-                };
-                names.extend(dictionary);
-                let written = save(&job, *manifest, &layout.matrices, &rows, names, &self.interrupt)?;
-                *lock(&self.ordered) = Ordered::Done(job.model.clone());
-                let manifest = Box::new(written.manifest);
-                (self.say)(FromWorker::Saved { manifest, sync_s: written.sync_s });
-                Ok(())
-            }
-            ToWorker::Verdict { .. } | ToWorker::Stop | ToWorker::End { .. } => Ok(()),
-        }
-    }
-
-    fn job(&self) -> Result<TrainJob, Error> {
-        let job = lock(&self.opened).clone();
-        job.ok_or_else(|| Error::Cluster {
-            text: "the driver has not said which job this is".into(),
-            exit: crate::exit::Exit::Internal,
-        })
-    }
-
-    fn check(&self, raw: &RawJob) -> Result<(TrainJob, Box<dyn algo::Job>), Error> {
-        let job = TrainJob::check(raw)?;
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        *lock(&self.opened) = Some(job.clone());
-        Ok((job, algorithm))
-    }
-
-    fn look(&self, raw: &RawJob) -> Result<(), Error> {
-        let (job, algorithm) = self.check(raw)?;
-        model::check_place(&job.model, job.overwrite)?;
-        let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
-        let schema = previous.as_ref().map(|model| &model.manifest.schema);
-        let opened = open(&job, algorithm.as_ref(), schema, self.environment())?;
-        let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
-        let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
-        let start = previous.as_ref().map(resumed).unwrap_or_default();
-        (self.say)(FromWorker::Looked {
-            schema: opened.source.schema().clone(),
-            size_bytes: opened.source.size_bytes(),
-            task_count,
-            greeting: greeting(&job, &opened, task_count),
-            previous: previous.map(|model| model.manifest.model),
-            start,
-        });
-        Ok(())
-    }
-
-    fn prepare(
-        &self,
-        raw: &RawJob,
-        schema: &Schema,
-        task_count: u32,
-        tasks: Range<u32>,
-        start: Position,
-    ) -> Result<Ready, Error> {
-        let (job, algorithm) = self.check(raw)?;
-        let functions = job.modules.added_to(&self.functions)?;
-        let opened = open(&job, algorithm.as_ref(), Some(schema), self.environment())?;
-        let first_epoch = start.epochs;
-        let plan = Shares { job: &job, opened: &opened, task_count, tasks: tasks.clone(), first_epoch };
-        let mut shares = plan.training()?;
-        let scanned = plan.must_scan();
-        if scanned {
-            scan(&mut shares, None, &self.interrupt, &Progress::new(true, None))?;
-        }
-        let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
-        (self.say)(FromWorker::Prepared { scanned, summaries });
-        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, tasks, start, shares })
-    }
-
-    fn import(&self, layout: &worker::JobLayout) -> Result<(), Error> {
-        let job = self.job()?;
-        let Some(path) = &job.from else { return Ok(()) };
-        let previous = Model::read(path, true)?;
-        let mut servers = Servers::connect(layout, &self.token)?;
-        for (position, rows) in resume::rows(&previous, &layout.matrices) {
-            servers.import(position as u32, &rows)?;
-        }
-        let notices = resume::notices(&previous, &layout.matrices);
-        (self.say)(FromWorker::Imported { notices });
-        Ok(())
-    }
-
-    fn train(
-        &self,
-        ready: Ready,
-        layout: &worker::JobLayout,
-        model: &algo::Model,
-        resumed: bool,
-    ) -> Result<(), Error> {
-        let Ready { job, functions, opened, task_count, tasks, start, shares, .. } = ready;
-        let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-        let first_epoch = start.epochs;
-        let work = Work {
-            plan: Shares { job: &job, opened: &opened, task_count, tasks, first_epoch },
-            algorithm: algorithm.as_ref(),
-            layout,
-            token: &self.token,
-            functions: &functions,
-            model,
-            resumed,
-            coordinator: &self.coordinator,
-            say: &self.say,
-            slowness: self.slowness,
-        };
-        work.run(shares)
     }
 }

@@ -178,7 +178,7 @@ impl World {
         self.note(What::Ended { job, is_well: result.is_ok() });
         self.tell(Deed::Ended { job });
         let mut effects = Vec::new();
-        self.door.runner_says(job, RunnerWord::Ended(result), &mut effects);
+        self.door.runner_says(job, RunnerWord::Ended(result.map(Into::into)), &mut effects);
         self.master_did(effects, false);
     }
 }

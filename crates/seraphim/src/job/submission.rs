@@ -1,0 +1,138 @@
+//! Jobs for servers and workers: what is asked of the master, checked once, by the command line before it asks and by the
+//! master whoever asks.
+
+use std::path::Path;
+
+use algo::Job;
+use control::Order;
+
+use super::TrainJob;
+use super::keys::{Command, Kind, TASK_LIMIT, find};
+use super::raw::RawJob;
+use crate::error::Error;
+
+/// A job that can be given to members.
+pub struct Submission {
+    /// As people wrote it.
+    pub raw: RawJob,
+    /// The same, checked.
+    pub job: TrainJob,
+    /// Its algorithm, with its parameters.
+    pub algorithm: Box<dyn Job>,
+}
+
+/// From which folder the members of a job see relative paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// From that of whoever asks: they are its processes.
+    Same,
+    /// From others: paths must be whole.
+    Others,
+}
+
+/// Checks what is asked for.
+pub fn check(order: &Order, folder: Folder) -> Result<Submission, Error> {
+    let raw = RawJob::from_submitted(&order.spec)?;
+    let job = TrainJob::check(&raw)?;
+    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    check_size(order, &job)?;
+    check_paths(&raw, folder)?;
+    Ok(Submission { raw, job, algorithm })
+}
+
+fn check_size(order: &Order, job: &TrainJob) -> Result<(), Error> {
+    let wanted = job.size.map(|size| (size.servers, size.workers));
+    for (name, number, other) in [
+        ("servers", order.servers, wanted.map(|wanted| wanted.0)),
+        ("workers", order.workers, wanted.map(|wanted| wanted.1)),
+    ] {
+        if !(1..=TASK_LIMIT).contains(&u64::from(number)) {
+            let expected = format!("a whole number from 1 to {TASK_LIMIT}");
+            return Err(Error::BadValue { place: name.into(), actual: number.to_string(), expected });
+        }
+        if let Some(other) = other.filter(|other| *other != number) {
+            return Err(Error::Request {
+                what: format!(
+                    "the job itself says that it has {other} {name}, and it is submitted with {number}"
+                ),
+                advice: "give the same number at both places".into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_paths(raw: &RawJob, folder: Folder) -> Result<(), Error> {
+    for (name, paths) in raw.texts() {
+        let Some(key) = find(Command::Train, &name) else { continue };
+        let is_of_members = matches!(key.kind, Kind::Path | Kind::List) && !RawJob::is_of_client(&name);
+        for path in paths.iter().filter(|_| is_of_members) {
+            if path == "-" {
+                return Err(Error::Request {
+                    what: format!("{name}: workers cannot read the standard input of this command"),
+                    advice: "write the data to files that every worker can read".into(),
+                });
+            }
+            if folder == Folder::Others && !is_whole(path) {
+                return Err(Error::BadValue {
+                    place: name,
+                    actual: path.clone(),
+                    expected: "a whole path, as in /data/train.libsvm: workers stand in other folders".into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether it means the same in every folder.
+pub fn is_whole(path: &str) -> bool {
+    path.contains("://") || Path::new(path).is_absolute()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::exit::Exit;
+
+    fn order(spec: Value, servers: u32, workers: u32) -> Order {
+        Order { title: String::new(), spec, servers, workers }
+    }
+
+    fn refused(order: &Order) -> String {
+        let error = check(order, Folder::Others).err().expect("it cannot be");
+        assert_eq!(error.exit(), Exit::Usage, "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_submission_that_cannot_run_is_refused_with_its_field() {
+        let good = json!({ "algorithm": "lr", "data": ["/d/x"], "model": "/d/m" });
+        assert!(check(&order(good.clone(), 1, 2), Folder::Others).is_ok());
+        for (servers, workers, field) in [(0, 1, "servers"), (1, 0, "workers"), (1, 100_000, "workers")] {
+            let text = refused(&order(good.clone(), servers, workers));
+            assert!(text.contains(field) && text.contains("from 1 to"), "{text}");
+        }
+        for (key, value) in [("data", json!(["x"])), ("model", json!("m")), ("from", json!("old"))] {
+            let mut spec = good.clone();
+            spec[key] = value;
+            let text = refused(&order(spec.clone(), 1, 1));
+            assert!(text.contains(key) && text.contains("a whole path"), "{text}");
+            assert!(check(&order(spec, 1, 1), Folder::Same).is_ok());
+        }
+        for (key, value, part) in [
+            ("data", json!(["-"]), "standard input"),
+            ("algorithm", json!("lrr"), "lrr"),
+            ("set", json!({ "learning_rat": 1 }), "learning_rat"),
+            ("servers", json!(3), "3 servers"),
+            ("nothing", json!(1), "nothing"),
+        ] {
+            let mut spec = good.clone();
+            spec[key] = value;
+            let text = refused(&order(spec, 1, 1));
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

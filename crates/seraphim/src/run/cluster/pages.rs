@@ -1,0 +1,109 @@
+//! Rows of a matrix as they travel in pages: of one lane, of several, picked and merged.
+
+use matrix::{Exported, MatrixSpec, OwnedValues};
+
+/// Elements of a row of each part: values, then slot after slot.
+fn widths(spec: &MatrixSpec) -> Vec<usize> {
+    let columns = spec.columns_of_table();
+    std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
+}
+
+macro_rules! on_values {
+    ($values:expr, $x:ident => $then:expr) => {
+        match $values {
+            OwnedValues::F32($x) => OwnedValues::F32($then),
+            OwnedValues::F64($x) => OwnedValues::F64($then),
+            OwnedValues::I64($x) => OwnedValues::I64($then),
+        }
+    };
+}
+
+pub(super) fn empty(spec: &MatrixSpec) -> OwnedValues {
+    match spec.element {
+        matrix::ElementType::F32 => OwnedValues::F32(Vec::new()),
+        matrix::ElementType::F64 => OwnedValues::F64(Vec::new()),
+        matrix::ElementType::I64 => OwnedValues::I64(Vec::new()),
+    }
+}
+
+/// A page as rows: the values of all keys, then slot after slot.
+pub(super) fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> Exported {
+    let (n, widths) = (keys.len(), widths(spec));
+    let mut start = 0;
+    let mut parts: Vec<OwnedValues> = widths
+        .iter()
+        .map(|width| {
+            let range = start..start + n * width;
+            start = range.end;
+            on_values!(values, x => x.get(range).unwrap_or_default().to_vec())
+        })
+        .collect();
+    let first = parts.remove(0);
+    let names = spec.rule.slots().iter().map(|slot| slot.name.to_owned());
+    Exported { keys, values: first, slots: names.zip(parts).collect() }
+}
+
+pub(super) fn append(rows: &mut Exported, more: Exported) {
+    rows.keys.extend(more.keys);
+    extend(&mut rows.values, more.values);
+    for ((_, into), (_, from)) in rows.slots.iter_mut().zip(more.slots) {
+        extend(into, from);
+    }
+}
+
+fn extend(into: &mut OwnedValues, from: OwnedValues) {
+    match (into, from) {
+        (OwnedValues::F32(into), OwnedValues::F32(from)) => into.extend(from),
+        (OwnedValues::F64(into), OwnedValues::F64(from)) => into.extend(from),
+        (OwnedValues::I64(into), OwnedValues::I64(from)) => into.extend(from),
+        _ => unreachable!("pages of one matrix have its element type: the codec has checked it"),
+    }
+}
+
+/// Rows of several lanes, each ascending, as one list.
+pub(super) fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
+    let mut all: Option<Exported> = None;
+    for part in parts {
+        match &mut all {
+            None => all = Some(part),
+            Some(all) => append(all, part),
+        }
+    }
+    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec)));
+    if all.keys.is_sorted() {
+        return all;
+    }
+    let mut order: Vec<(u64, u32)> = all.keys.iter().copied().zip(0..).collect();
+    math::sort::sort_pairs(&mut order, &mut Vec::new());
+    let positions: Vec<usize> = order.iter().map(|pair| pair.1 as usize).collect();
+    let n = positions.len().max(1);
+    let pick_all = |values: &OwnedValues| {
+        on_values!(values, x => {
+            let width = x.len() / n;
+            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
+        })
+    };
+    Exported {
+        keys: order.iter().map(|pair| pair.0).collect(),
+        values: pick_all(&all.values),
+        slots: all.slots.iter().map(|(name, values)| (name.clone(), pick_all(values))).collect(),
+    }
+}
+
+/// Some rows as a page.
+pub(super) fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
+    let n = rows.keys.len().max(1);
+    let keys = positions.iter().map(|&at| rows.keys[at]).collect();
+    let mut out: Option<OwnedValues> = None;
+    for values in std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, values)| values)) {
+        let part = on_values!(values, x => {
+            let width = x.len() / n;
+            positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
+        });
+        match &mut out {
+            None => out = Some(part),
+            Some(out) => extend(out, part),
+        }
+    }
+    (keys, out.expect("the values are always there"))
+}
