@@ -166,6 +166,16 @@ pub enum Error {
         /// Largest class.
         last: f32,
     },
+    /// The metric that early stopping watches is not defined.
+    #[error(
+        "early_stopping_metric={metric} is not defined on the validation data, which need {needs}; choose another metric or other data"
+    )]
+    UndefinedMetric {
+        /// The metric.
+        metric: &'static str,
+        /// What the data lack.
+        needs: &'static str,
+    },
     /// Training on from a model that does not fit.
     #[error("cannot train on from this model: its {what} is {model}, the job's {job}")]
     ModelMismatch {

@@ -9,7 +9,7 @@
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`metric`] | exact metrics that merge over tasks |
-//! | [`stopping`] | when the validation loss says that it is enough |
+//! | [`stopping`] | when a validation metric says that it is enough |
 
 pub mod algorithm;
 pub mod coordinator;

@@ -1,8 +1,8 @@
-//! Early stopping, as a pure rule over the validation losses of epochs.
+//! Early stopping, as a pure rule over a validation metric of epochs.
 
-use serde::{Deserialize, Serialize};
+use crate::metric::Watched;
 
-/// What the loss of an epoch means.
+/// What the metric of an epoch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// The best so far: keep these weights.
@@ -12,30 +12,36 @@ pub struct Judgement {
 }
 
 /// Stops after `patience` epochs in a row that were not better than the best.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EarlyStopping {
     patience: u64,
+    metric: Watched,
     best: Option<(u64, f64)>,
 }
 
 impl EarlyStopping {
     /// With a patience of at least 1 epoch.
-    pub fn new(patience: u64) -> Self {
-        Self { patience: patience.max(1), best: None }
+    pub fn new(patience: u64, metric: Watched) -> Self {
+        Self { patience: patience.max(1), metric, best: None }
     }
 
-    /// Judges the mean validation loss (`"loss"` of the merged metrics) of `epoch`. A loss that is no number is no
-    /// improvement.
-    pub fn observe(&mut self, epoch: u64, loss: f64) -> Judgement {
-        let improved = loss.is_finite() && self.best.is_none_or(|(_, best)| loss < best);
+    /// The metric that is watched.
+    pub fn metric(&self) -> Watched {
+        self.metric
+    }
+
+    /// Judges the validation metric of `epoch`. One that is no number is no improvement, nor is one that is equal.
+    pub fn observe(&mut self, epoch: u64, value: f64) -> Judgement {
+        let better = |best: f64| if self.metric.higher { value > best } else { value < best };
+        let improved = value.is_finite() && self.best.is_none_or(|(_, best)| better(best));
         if improved {
-            self.best = Some((epoch, loss));
+            self.best = Some((epoch, value));
         }
         let waited = epoch - self.best.map_or(0, |(best, _)| best);
         Judgement { improved, stop: !improved && waited >= self.patience }
     }
 
-    /// Epoch and loss of the best.
+    /// Epoch and value of the best.
     pub fn best(&self) -> Option<(u64, f64)> {
         self.best
     }
@@ -44,10 +50,25 @@ impl EarlyStopping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric::WATCHED;
+
+    fn watching(name: &str, patience: u64) -> EarlyStopping {
+        EarlyStopping::new(patience, *WATCHED.iter().find(|metric| metric.name == name).unwrap())
+    }
+
+    #[test]
+    fn it_follows_the_direction_of_its_metric() {
+        for (name, improved) in [("auc", [true, true, false, false]), ("rmse", [true, false, true, false])] {
+            let mut rule = watching(name, 9);
+            let judged =
+                [0.5, 0.6, 0.4, 0.4].iter().zip(0..).map(|(&value, epoch)| rule.observe(epoch, value));
+            assert_eq!(judged.map(|judgement| judgement.improved).collect::<Vec<_>>(), improved, "{name}");
+        }
+    }
 
     #[test]
     fn it_stops_after_patience_epochs_without_improvement() {
-        let mut rule = EarlyStopping::new(2);
+        let mut rule = watching("loss", 2);
         let judged: Vec<_> = [0.5, 0.4, 0.45, 0.41]
             .iter()
             .zip(0..)
@@ -60,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_no_number_never_wins() {
-        let mut rule = EarlyStopping::new(1);
+        let mut rule = watching("loss", 1);
         assert!(!rule.observe(0, f64::NAN).improved);
         assert!(rule.observe(1, f64::NAN).stop);
     }

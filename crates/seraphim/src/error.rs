@@ -312,6 +312,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::OneName { .. }
         | E::ClassCount { .. }
         | E::UnknownClass { .. }
+        | E::UndefinedMetric { .. }
         | E::NoWeight { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,

@@ -36,3 +36,22 @@ pub(crate) fn positive(model: &Model, schema: &Schema) -> Option<String> {
         _ => None,
     }
 }
+
+/// The labels of a classifier in the order of its classes, as the user writes them; empty for other models. `seen`: the
+/// labels of the data, which tell 0 from -1.
+pub(crate) fn classes(model: &Model, schema: &Schema, seen: &LabelStats) -> Vec<String> {
+    if let Output::Classes(classes) = model.output() {
+        return classes.iter().map(|class| text(*class, &schema.label_names)).collect();
+    }
+    let Some(positive) = positive(model, schema) else { return Vec::new() };
+    let named_other = schema.label_names.iter().find(|name| **name != positive);
+    let other = match (schema.label_names.len(), named_other, model.label_rule()) {
+        (2, Some(other), _) => other.clone(),
+        (0, _, LabelRule::Binary { positive: None }) if seen.kind() == LabelKind::MinusPlusOne => {
+            "-1".to_owned()
+        }
+        (0, _, LabelRule::Binary { positive: None }) => "0".to_owned(),
+        _ => format!("not {positive}"),
+    };
+    vec![other, positive]
+}

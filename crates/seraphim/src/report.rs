@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use algo::metric::calibration::CalibrationRow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -85,6 +86,9 @@ pub struct EpochLine {
     pub training: BTreeMap<String, f64>,
     /// Of the validation data after the epoch.
     pub validation: Option<BTreeMap<String, f64>>,
+    /// Of the validation data after the epoch: predicted probabilities against what was seen, in bins.
+    #[serde(default)]
+    pub calibration_table: Vec<CalibrationRow>,
 }
 
 /// Wall-clock seconds.

@@ -272,7 +272,7 @@ impl Linear {
     pub fn stopping(&self) -> Option<EarlyStopping> {
         match self.checked.integer("early_stopping") {
             0 => None,
-            patience => Some(EarlyStopping::new(patience)),
+            patience => Some(EarlyStopping::new(patience, self.params.watched)),
         }
     }
 }

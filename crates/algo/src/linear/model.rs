@@ -116,7 +116,11 @@ impl Model {
             Loss::Squared | Loss::Huber { .. } => MetricParts::Real(RealParts::default()),
             Loss::Softmax => {
                 let counts = ClassCounts::new(self.classes.len());
-                MetricParts::Classes(Box::new(ClassParts { loss: LossParts::default(), counts }))
+                MetricParts::Classes(Box::new(ClassParts {
+                    loss: LossParts::default(),
+                    counts,
+                    confusion: None,
+                }))
             }
         }
     }

@@ -8,6 +8,7 @@ use super::table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::Epochs;
+use crate::metric::{WATCHED, Watched};
 use crate::param::Checked;
 
 /// Weights of classes.
@@ -44,6 +45,8 @@ pub struct Params {
     pub positive_label: Option<String>,
     /// Largest slope of a record; infinite when off.
     pub clip: f64,
+    /// What early stopping watches.
+    pub watched: Watched,
     /// For messages.
     pub learning_rate: f64,
 }
@@ -99,6 +102,7 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
         class_weights: class_weights(checked, loss)?,
         positive_label: positive_label(checked, loss)?,
         clip: if clip > 0.0 { clip } else { f64::INFINITY },
+        watched: watched(checked, loss)?,
         learning_rate: checked.real("learning_rate"),
     })
 }
@@ -219,6 +223,24 @@ fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
             "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0",
         )
     })
+}
+
+/// The metric for early stopping: one that a model with this loss has.
+fn watched(checked: &Checked, loss: Loss) -> Result<Watched, Error> {
+    let name = checked.text("early_stopping_metric");
+    let known: &[&str] = match loss {
+        Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
+        Loss::Hinge | Loss::SquaredHinge => &["loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
+        Loss::Softmax => &["loss", "log_loss", "accuracy", "macro_f1"],
+        Loss::Squared | Loss::Huber { .. } => &["loss", "rmse", "mae", "r2"],
+    };
+    let metric = WATCHED.iter().find(|metric| metric.name == name && known.contains(&name));
+    let metric = metric.ok_or_else(|| checked.refuse("early_stopping_metric", known.join(" | ")))?;
+    if name != "loss" && checked.integer("early_stopping") == 0 {
+        let expected = "nothing while early_stopping is 0; set early_stopping to a number of passes";
+        return Err(checked.refuse("early_stopping_metric", expected));
+    }
+    Ok(*metric)
 }
 
 fn positive_label(checked: &Checked, loss: Loss) -> Result<Option<String>, Error> {

@@ -169,7 +169,12 @@ pub(super) fn measure(
                     // The slope of the logistic loss is prediction - label.
                     parts.calibration.add(slope + label, label, wide);
                 }
-                parts.counts.add(score > 0.0, label > 0.0, wide);
+                let said = match parts.threshold {
+                    None => score > 0.0,
+                    Some(threshold) if parts.probabilities => math::special::sigmoid(score) > threshold,
+                    Some(threshold) => score > threshold,
+                };
+                parts.counts.add(said, label > 0.0, wide);
                 parts.auc.add(score, label > 0.0, weight);
                 if let Some(&group) = batch.groups.get(r) {
                     parts.gauc.add(group, score, label > 0.0, weight);
@@ -181,7 +186,9 @@ pub(super) fn measure(
             let rows = slopes.chunks_exact_mut(model.width());
             for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
                 let (class, weight) = (model.class_of(label)?, f64::from(batch.weight(r)));
-                parts.counts.add(largest(row), class, weight);
+                let said = largest(row);
+                parts.counts.add(said, class, weight);
+                parts.confusion.iter_mut().for_each(|cells| cells.add(said, class, weight));
                 parts.loss.add(softmax(row, class), weight);
             }
         }

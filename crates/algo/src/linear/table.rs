@@ -43,7 +43,7 @@ const OF_ALL_RECORDS: &[&str] = &["lbfgs", "owlqn", "gd", "svrg", "admm"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
-const SHARED_COUNT: usize = 35;
+const SHARED_COUNT: usize = 36;
 
 /// What a push does to a weight.
 const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
@@ -250,13 +250,33 @@ const fn reading(standardize: &'static str, shuffle: &'static str) -> [ParamSpec
 }
 
 /// When to stop, and what a record counts.
-const JUDGING: [ParamSpec; 5] = [
+const JUDGING: [ParamSpec; 6] = [
     row(
         "early_stopping",
         ParamKind::Integer { low: 0, high: 1_000_000 },
         "0",
         "passes",
-        "Stop after so many passes without a better validation loss and keep the best weights; 0 is off",
+        "Stop after so many passes without a better validation metric and keep the best weights; 0 is off",
+    ),
+    row(
+        "early_stopping_metric",
+        ParamKind::Choice(&[
+            "loss",
+            "log_loss",
+            "auc",
+            "gauc",
+            "accuracy",
+            "precision",
+            "recall",
+            "f1",
+            "macro_f1",
+            "rmse",
+            "mae",
+            "r2",
+        ]),
+        "loss",
+        "",
+        "The metric that early_stopping watches, of those that the algorithm reports; its direction is known",
     ),
     row("validation_share", SHARE, "0", "", "Share of the training records held out for validation"),
     row(

@@ -1,30 +1,82 @@
-//! Calibration: the mean prediction over the mean label. 1 is perfect, above 1 the model promises too much.
+//! Calibration: the mean prediction over the mean label (1 is perfect, above 1 the model promises too much), and the same
+//! in bins of the prediction.
+
+/// Bins of equal width over `[0, 1]`; bin `i` holds predictions in `(i / 10, (i + 1) / 10]`, the first 0 as well. As
+/// `calibration_curve` of scikit-learn with `n_bins=10, strategy="uniform"`.
+pub const BIN_COUNT: usize = 10;
 
 /// Weighted sums of predictions and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CalibrationParts {
+    bins: [Bin; BIN_COUNT],
+}
+
+/// The same of the records of a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Bin {
+    record_count: u64,
+    weight_sum: f64,
     /// Sum of weight x prediction.
-    pub prediction_sum: f64,
+    prediction_sum: f64,
     /// Sum of weight x label.
-    pub label_sum: f64,
+    label_sum: f64,
+}
+
+/// A row of the calibration table.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CalibrationRow {
+    /// Predictions are above it; in the first row, at least.
+    pub low: f64,
+    /// Predictions are at most this.
+    pub high: f64,
+    /// Records in the bin.
+    pub records: u64,
+    /// Weighted mean of their predictions.
+    pub mean_predicted: f64,
+    /// Weighted share of label 1 among them.
+    pub observed_share: f64,
 }
 
 impl CalibrationParts {
     /// Adds a record: prediction in `[0, 1]`, label 0 or 1.
     #[inline]
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
-        self.prediction_sum += weight * prediction;
-        self.label_sum += weight * label;
+        let above = (prediction * BIN_COUNT as f64).ceil() as usize;
+        let bin = &mut self.bins[above.clamp(1, BIN_COUNT) - 1];
+        bin.record_count += 1;
+        bin.weight_sum += weight;
+        bin.prediction_sum += weight * prediction;
+        bin.label_sum += weight * label;
     }
 
     /// Adds what another task saw.
     pub fn merge(&mut self, other: &Self) {
-        self.prediction_sum += other.prediction_sum;
-        self.label_sum += other.label_sum;
+        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
+            mine.record_count += theirs.record_count;
+            mine.weight_sum += theirs.weight_sum;
+            mine.prediction_sum += theirs.prediction_sum;
+            mine.label_sum += theirs.label_sum;
+        }
     }
 
     /// Mean prediction / mean label; none without a positive label.
     pub fn ratio(&self) -> Option<f64> {
-        (self.label_sum > 0.0).then(|| self.prediction_sum / self.label_sum)
+        let label_sum: f64 = self.bins.iter().map(|bin| bin.label_sum).sum();
+        let prediction_sum: f64 = self.bins.iter().map(|bin| bin.prediction_sum).sum();
+        (label_sum > 0.0).then(|| prediction_sum / label_sum)
+    }
+
+    /// The bins that have weight, ascending.
+    pub fn table(&self) -> Vec<CalibrationRow> {
+        let edge = |i: usize| i as f64 / BIN_COUNT as f64;
+        let rows = self.bins.iter().enumerate().filter(|(_, bin)| bin.weight_sum > 0.0);
+        rows.map(|(i, bin)| CalibrationRow {
+            low: edge(i),
+            high: edge(i + 1),
+            records: bin.record_count,
+            mean_predicted: bin.prediction_sum / bin.weight_sum,
+            observed_share: bin.label_sum / bin.weight_sum,
+        })
+        .collect()
     }
 }

@@ -1,4 +1,6 @@
-//! Decisions against labels: accuracy, precision, recall, F1.
+//! Decisions against labels: accuracy, precision, recall, F1, confusion matrix.
+
+use std::collections::BTreeMap;
 
 /// Weights of the four outcomes of a decision between two classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -34,6 +36,17 @@ impl BinaryCounts {
         self.false_negative += other.false_negative;
     }
 
+    /// Each of the four as a cell.
+    pub fn confusion(&self) -> Confusion {
+        let cells = [
+            ((0, 0), self.true_negative),
+            ((0, 1), self.false_positive),
+            ((1, 0), self.false_negative),
+            ((1, 1), self.true_positive),
+        ];
+        Confusion { cells: cells.into_iter().filter(|(_, weight)| *weight > 0.0).collect() }
+    }
+
     /// Share of right decisions; none without records.
     pub fn accuracy(&self) -> Option<f64> {
         let right = self.true_positive + self.true_negative;
@@ -54,6 +67,27 @@ impl BinaryCounts {
     pub fn f1(&self) -> Option<f64> {
         let twice = 2.0 * self.true_positive;
         ratio(twice, twice + self.false_positive + self.false_negative)
+    }
+}
+
+/// Weights of records by their class and the class that was said: the confusion matrix.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Confusion {
+    /// By class and decision; pairs that do not occur are absent.
+    pub cells: BTreeMap<(u32, u32), f64>,
+}
+
+impl Confusion {
+    /// Adds a record, classes by number.
+    pub fn add(&mut self, said: usize, is: usize, weight: f64) {
+        *self.cells.entry((is as u32, said as u32)).or_insert(0.0) += weight;
+    }
+
+    /// Adds what another task saw.
+    pub fn merge(&mut self, other: &Self) {
+        for (pair, weight) in &other.cells {
+            *self.cells.entry(*pair).or_insert(0.0) += weight;
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! | [`loss`] | mean loss of the training objective; `log_loss` where predictions are probabilities |
 //! | [`auc`] | area under the ROC curve, ties by midranks, weights |
 //! | [`gauc`] | AUC within groups |
-//! | [`classification`] | accuracy, precision, recall, F1 of two or of many classes |
-//! | [`calibration`] | mean prediction / mean label |
+//! | [`classification`] | accuracy, precision, recall, F1 of two or of many classes, confusion matrix |
+//! | [`calibration`] | mean prediction / mean label, in bins too |
 //! | [`regression`] | RMSE, MAE, R2 |
 
 pub mod auc;
@@ -21,14 +21,45 @@ mod tests;
 use std::collections::BTreeMap;
 
 use auc::AucParts;
-use calibration::CalibrationParts;
-use classification::{BinaryCounts, ClassCounts};
+use calibration::{CalibrationParts, CalibrationRow};
+use classification::{BinaryCounts, ClassCounts, Confusion};
 use gauc::GaucParts;
 use loss::LossParts;
 use regression::RegressionParts;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
 pub type Metrics = BTreeMap<&'static str, f64>;
+
+/// A metric that early stopping may watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// As in [`Metrics`].
+    pub name: &'static str,
+    /// Larger values are better.
+    pub higher: bool,
+    /// What the data must have, or it is not defined; none where it is the model that may leave it undefined.
+    pub needs: Option<&'static str>,
+}
+
+const fn watched(name: &'static str, higher: bool, needs: Option<&'static str>) -> Watched {
+    Watched { name, higher, needs }
+}
+
+/// Every metric that early stopping may watch. Which of them a model has follows from its kind.
+pub const WATCHED: &[Watched] = &[
+    watched("loss", false, Some("records with a weight above 0")),
+    watched("log_loss", false, Some("records with a weight above 0")),
+    watched("auc", true, Some("records of both classes, and no more of them than auc_record_limit")),
+    watched("gauc", true, Some("groups (--group) with records of both classes")),
+    watched("accuracy", true, Some("records with a weight above 0")),
+    watched("precision", true, None),
+    watched("recall", true, Some("records of the positive class")),
+    watched("f1", true, Some("records of the positive class")),
+    watched("macro_f1", true, Some("records with a weight above 0")),
+    watched("rmse", false, Some("records with a weight above 0")),
+    watched("mae", false, Some("records with a weight above 0")),
+    watched("r2", true, Some("labels that differ")),
+];
 
 /// What a set of records has told about the model, for one kind of task. Merges exactly: parts of tasks 0, 1, 2...
 /// merged in that order are the same bytes however the tasks ran.
@@ -51,7 +82,9 @@ pub struct BinaryParts {
     pub probabilities: bool,
     /// Mean prediction and label.
     pub calibration: CalibrationParts,
-    /// Decisions at margin 0.
+    /// Above which score a record is said to be 1: of probabilities, or of margins; none is .5 or 0.
+    pub threshold: Option<f64>,
+    /// Decisions at the threshold.
     pub counts: BinaryCounts,
     /// Ranking.
     pub auc: AucParts,
@@ -66,6 +99,8 @@ pub struct ClassParts {
     pub loss: LossParts,
     /// Decisions for the largest score.
     pub counts: ClassCounts,
+    /// The same, class by class, when that is asked for.
+    pub confusion: Option<Confusion>,
 }
 
 /// Numbers.
@@ -108,6 +143,9 @@ impl MetricParts {
             (Self::Classes(a), Self::Classes(b)) => {
                 a.loss.merge(&b.loss);
                 a.counts.merge(&b.counts);
+                if let (Some(a), Some(b)) = (&mut a.confusion, &b.confusion) {
+                    a.merge(b);
+                }
             }
             (Self::Real(a), Self::Real(b)) => {
                 a.loss.merge(&b.loss);
@@ -146,6 +184,34 @@ impl MetricParts {
             }
         }
         out
+    }
+
+    /// The same parts, which also gather the confusion matrix, with decisions at `threshold`.
+    #[must_use]
+    pub fn in_detail(mut self, threshold: Option<f64>) -> Self {
+        match &mut self {
+            Self::Binary(parts) => parts.threshold = threshold,
+            Self::Classes(parts) => parts.confusion = Some(Confusion::default()),
+            Self::Real(_) => {}
+        }
+        self
+    }
+
+    /// The confusion matrix, by numbers of classes; none for numbers, and when it was not gathered.
+    pub fn confusion(&self) -> Option<Confusion> {
+        match self {
+            Self::Binary(parts) => Some(parts.counts.confusion()),
+            Self::Classes(parts) => parts.confusion.clone(),
+            Self::Real(_) => None,
+        }
+    }
+
+    /// The calibration table; empty where predictions are no probabilities of label 1.
+    pub fn calibration_table(&self) -> Vec<CalibrationRow> {
+        match self {
+            Self::Binary(parts) if parts.probabilities => parts.calibration.table(),
+            Self::Binary(_) | Self::Classes(_) | Self::Real(_) => Vec::new(),
+        }
     }
 
     /// What a reader of the metrics should know: limits that were reached.

@@ -3,7 +3,9 @@
 use math::random::{Purpose, Stream, stream};
 use proptest::prelude::*;
 
+use super::WATCHED;
 use super::auc::AucParts;
+use super::calibration::CalibrationParts;
 use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucParts;
 use super::regression::RegressionParts;
@@ -155,6 +157,40 @@ fn regression_errors_are_those_of_two_passes() {
         (parts.mae().unwrap() - records.iter().map(|(p, y)| (p - y).abs()).sum::<f64>() / n).abs()
             < TOLERANCE
     );
+}
+
+#[test]
+fn calibration_bins_hold_what_a_plain_loop_puts_there() {
+    let mut random = stream(5, Purpose::Test, 0, 0);
+    let edges = (0..=10).map(|i| (f64::from(i) / 10.0, i == 3, 1.0));
+    let drawn = (0..500).map(|i| (random.uniform(), i % 3 == 0, f64::from(i % 4)));
+    let records: Vec<(f64, bool, f64)> = drawn.chain(edges).collect();
+    let mut halves = [CalibrationParts::default(), CalibrationParts::default()];
+    for (i, &(prediction, label, weight)) in records.iter().enumerate() {
+        halves[i % 2].add(prediction, f64::from(u8::from(label)), weight);
+    }
+    let [mut parts, second] = halves;
+    parts.merge(&second);
+    let table = parts.table();
+    assert_eq!(table.len(), 10);
+    for row in table {
+        let inside: Vec<_> = records
+            .iter()
+            .filter(|record| (record.0 > row.low || row.low == 0.0) && record.0 <= row.high)
+            .collect();
+        let weight: f64 = inside.iter().map(|record| record.2).sum();
+        let mean: f64 = inside.iter().map(|record| record.0 * record.2).sum::<f64>() / weight;
+        let share: f64 = inside.iter().filter(|record| record.1).map(|record| record.2).sum::<f64>() / weight;
+        assert_eq!(row.records, inside.len() as u64, "{row:?}");
+        assert!(close(Some(row.mean_predicted), Some(mean)) && close(Some(row.observed_share), Some(share)));
+    }
+}
+
+#[test]
+fn every_watched_metric_can_be_named_and_is_reported() {
+    let names: Vec<&str> = WATCHED.iter().map(|metric| metric.name).collect();
+    let spec = crate::linear::LR.iter().find(|spec| spec.name == "early_stopping_metric").unwrap();
+    assert!(matches!(spec.kind, crate::ParamKind::Choice(known) if known == names));
 }
 
 proptest! {

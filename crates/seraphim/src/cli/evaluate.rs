@@ -1,5 +1,6 @@
 //! `seraphim evaluate --model out/ --data test.libsvm.gz --json`.
 
+use algo::metric::calibration::CalibrationRow;
 use clap::{ArgMatches, Command};
 
 use super::flags::{raw_job, with_flags};
@@ -9,6 +10,12 @@ use crate::exit::Exit;
 use crate::job::EvaluateJob;
 use crate::job::keys;
 use crate::run::Environment;
+use crate::run::evaluate::ConfusionMatrix;
+
+/// Classes of a confusion matrix that is printed; JSON has it for any number.
+const PRINTED_CLASSES: usize = 20;
+/// Characters of a cell of it.
+const CELL_WIDTH: usize = 16;
 
 pub(super) fn command() -> Command {
     with_flags(Command::new("evaluate").about("Metrics of a model on labelled data"), keys::Command::Evaluate)
@@ -32,6 +39,57 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     for (name, value) in &evaluation.metrics {
         text += &format!("{name:<11} {value:.6}\n");
     }
+    if let Some(confusion) = &evaluation.confusion {
+        text += &confusion_text(confusion, evaluation.threshold);
+    }
+    text += &calibration_text(&evaluation.calibration_table);
     print_text(&text)?;
     Ok(Exit::Done)
+}
+
+/// The confusion matrix as a table: a row a label, a column a predicted label.
+fn confusion_text(confusion: &ConfusionMatrix, threshold: Option<f64>) -> String {
+    let ConfusionMatrix { labels, counts } = confusion;
+    if labels.len() > PRINTED_CLASSES {
+        return format!("confusion   of {} classes: see --json\n", labels.len());
+    }
+    let at = threshold.map_or(String::new(), |threshold| format!(", 1 above {threshold}"));
+    let mut text = format!("confusion matrix (a row a label, a column a prediction{at})\n");
+    let cells: Vec<Vec<String>> =
+        counts.iter().map(|row| row.iter().map(|weight| short(*weight)).collect()).collect();
+    let wide = labels.iter().chain(cells.iter().flatten()).map(|cell| cell.chars().count());
+    let width = wide.max().unwrap_or(0).min(CELL_WIDTH);
+    let line = |head: &str, cells: &[String]| {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{:>width$}", cut(cell, width))).collect();
+        format!("  {:<width$}  {}\n", cut(head, width), cells.join("  "))
+    };
+    text += &line("", labels);
+    for (label, cells) in labels.iter().zip(&cells) {
+        text += &line(label, cells);
+    }
+    text
+}
+
+/// Predicted probabilities against what was seen.
+fn calibration_text(rows: &[CalibrationRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("calibration (predicted  mean  observed share  records)\n");
+    for row in rows {
+        text += &format!(
+            "  {:.1} to {:.1}  {:.5}  {:.5}  {}\n",
+            row.low, row.high, row.mean_predicted, row.observed_share, row.records
+        );
+    }
+    text
+}
+
+/// A sum of weights: whole when it is.
+fn short(weight: f64) -> String {
+    if weight.fract() == 0.0 { format!("{weight:.0}") } else { format!("{weight:.3}") }
+}
+
+fn cut(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
 }

@@ -201,6 +201,13 @@ pub const KEYS: &[Key] = &[
         &[Command::Predict],
         "Columns of the data to carry into the output, in front of the scores, by name or number from 0",
     ),
+    key(
+        "threshold",
+        Kind::Text,
+        "T",
+        &[Command::Evaluate],
+        "Say 1 above this score, for accuracy, precision, recall, f1, confusion matrix [default: .5 for lr, 0 for svm]",
+    ),
     key("weight", Kind::Text, "COLUMN", ALL, "Column of record weights"),
     key("group", Kind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
     key(

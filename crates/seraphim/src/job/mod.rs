@@ -146,6 +146,8 @@ pub struct EvaluateJob {
     pub model: PathBuf,
     /// The data.
     pub input: Input,
+    /// Above which score a record is said to be 1.
+    pub threshold: Option<f64>,
     /// Tasks, threads, output.
     pub manner: Manner,
 }
@@ -206,6 +208,9 @@ impl EvaluateJob {
         Ok(Self {
             model: checker.needed_path("model", "a model")?,
             input: input_for(&checker, Purpose::Evaluation)?,
+            threshold: checker.parsed("threshold", "a number", |text| {
+                text.parse().ok().filter(|threshold: &f64| threshold.is_finite())
+            })?,
             manner: manner(&checker)?,
         })
     }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use algo::Output;
+use algo::metric::calibration::CalibrationRow;
+use algo::metric::classification::Confusion;
 use serde::Serialize;
 
 use super::Environment;
@@ -9,6 +12,7 @@ use super::judge::metrics;
 use super::score::Scoring;
 use crate::error::Error;
 use crate::job::EvaluateJob;
+use crate::labels;
 use crate::model::Model;
 
 /// What `evaluate` says.
@@ -16,6 +20,12 @@ use crate::model::Model;
 pub struct Evaluation {
     /// Metrics by name.
     pub metrics: BTreeMap<String, f64>,
+    /// The score above which a record is said to be 1; none for other models than of two classes.
+    pub threshold: Option<f64>,
+    /// Decisions against labels; none for regression.
+    pub confusion: Option<ConfusionMatrix>,
+    /// Predicted probabilities against what was seen, in bins; empty for other models than `lr`.
+    pub calibration_table: Vec<CalibrationRow>,
     /// Records scored.
     pub records: u64,
     /// What the labels look like.
@@ -32,6 +42,41 @@ pub struct Evaluation {
     pub notices: Vec<String>,
 }
 
+/// Weights of records by their label and the label that was predicted.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConfusionMatrix {
+    /// The labels, as the user writes them, in the order of rows and columns.
+    pub labels: Vec<String>,
+    /// A row a label of the data, a column a predicted label.
+    pub counts: Vec<Vec<f64>>,
+}
+
+impl ConfusionMatrix {
+    fn new(confusion: &Confusion, labels: Vec<String>) -> Self {
+        let cell = |is, said| confusion.cells.get(&(is, said)).copied().unwrap_or(0.0);
+        let all = 0..labels.len() as u32;
+        let counts = all.clone().map(|is| all.clone().map(|said| cell(is, said)).collect()).collect();
+        Self { labels, counts }
+    }
+}
+
+/// The threshold in force; an error where it means nothing.
+fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> {
+    let refused =
+        |what: &str, advice: &str| Err(Error::Request { what: what.to_owned(), advice: advice.to_owned() });
+    match (output, asked) {
+        (Output::Probability, Some(threshold)) if !(0.0..=1.0).contains(&threshold) => {
+            refused(&format!("--threshold {threshold} is no probability"), "give a number from 0 to 1")
+        }
+        (Output::Probability, asked) => Ok(Some(asked.unwrap_or(0.5))),
+        (Output::Margin, asked) => Ok(Some(asked.unwrap_or(0.0))),
+        (Output::Value | Output::Classes(_), None) => Ok(None),
+        (Output::Value | Output::Classes(_), Some(_)) => {
+            refused("--threshold is for models of two classes", "leave it out")
+        }
+    }
+}
+
 /// Evaluates a model.
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
     let model = Model::read(&job.model, false)?;
@@ -42,7 +87,8 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
         data::Source::open_like(&input.source_config(), &model.manifest.schema, environment.formats)?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
     let scoring = Scoring::new(&model, workers)?;
-    let mut parts = model.manifest.model.metric_parts();
+    let threshold = threshold(job.threshold, &model.manifest.model.output())?;
+    let mut parts = model.manifest.model.metric_parts().in_detail(job.threshold);
     let empty = parts.clone();
     let totals = scoring.run(
         &source,
@@ -60,10 +106,14 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     )?;
     let mut notices = totals.notices.clone();
     notices.extend(parts.notices());
+    let classes = labels::classes(&model.manifest.model, source.schema(), &totals.labels);
     Ok(Evaluation {
         metrics: metrics(&parts),
+        threshold,
+        confusion: parts.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
+        calibration_table: parts.calibration_table(),
         records: totals.records,
-        labels: crate::labels::describe(&totals.labels, source.schema()),
+        labels: labels::describe(&totals.labels, source.schema()),
         model: job.model.display().to_string(),
         algorithm: model.manifest.algorithm,
         data: job.input.data.clone(),

@@ -45,7 +45,8 @@ pub(super) fn open(
         Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
     });
     if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
-        let what = "early_stopping watches the validation loss, and there is nothing to validate on".into();
+        let what =
+            "early_stopping watches a metric of validation data, and there is nothing to validate on".into();
         let advice = "give --validate FILES, or --set validation_share=0.1".into();
         return Err(Error::Request { what, advice });
     }

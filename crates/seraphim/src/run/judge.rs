@@ -13,7 +13,7 @@ use crate::report::EpochLine;
 pub enum End {
     /// All epochs were made.
     Finished,
-    /// The validation loss was no better for long enough.
+    /// The validation metric was no better for long enough.
     EarlyStopping,
     /// Ctrl-C.
     Interrupted,
@@ -112,6 +112,7 @@ impl Judge {
             seconds: self.epoch_start.elapsed().as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),
             validation: validation.as_ref().map(metrics),
+            calibration_table: validation.as_ref().map(MetricParts::calibration_table).unwrap_or_default(),
         };
         for notice in training.iter().chain(&validation).flat_map(MetricParts::notices) {
             if !self.notices.contains(&notice) {
@@ -128,12 +129,12 @@ impl Judge {
         if is_told(epoch, epoch_count) {
             progress.say(&epoch_text(&line, epoch_count));
         }
-        let loss = line.validation.as_ref().and_then(|metrics| metrics.get("loss")).copied();
+        let value = self.watched_value(&line)?;
         self.epochs.push(line);
         self.epoch_start = Instant::now();
         let mut keep = false;
-        if let (Some(rule), Some(loss)) = (&mut self.stopping, loss) {
-            let judgement = rule.observe(epoch, loss);
+        if let (Some(rule), Some(value)) = (&mut self.stopping, value) {
+            let judgement = rule.observe(epoch, value);
             keep = judgement.improved;
             if keep {
                 self.best_epoch = Some(epoch);
@@ -150,6 +151,18 @@ impl Judge {
         let verdict = if goes_on { Verdict::Continue } else { Verdict::Stop };
         let restore = !goes_on && self.best_epoch.is_some_and(|best| best != epoch);
         Ok(Decision { verdict, keep, restore })
+    }
+
+    /// What early stopping judges an epoch by; none when it is off, or the validation was cut short.
+    fn watched_value(&self, line: &EpochLine) -> Result<Option<f64>, algo::Error> {
+        let (Some(rule), Some(metrics)) = (&self.stopping, &line.validation) else { return Ok(None) };
+        let metric = rule.metric();
+        match (metrics.get(metric.name), metric.needs) {
+            (Some(value), _) => Ok(Some(*value)),
+            (None, Some(needs)) => Err(algo::Error::UndefinedMetric { metric: metric.name, needs }),
+            // A model that never says 1 has no precision, and is no improvement.
+            (None, None) => Ok(Some(f64::NAN)),
+        }
     }
 
     /// The epoch that was judged last.
