@@ -111,8 +111,17 @@ impl Context {
                 continue;
             }
             let (rows, tests) = (rows.to_string(), (rows / 10).to_string());
-            let mut words =
-                arguments(["generate", "ctr", "--rows", &rows, "--test-rows", &tests, "--format", format]);
+            let mut words = arguments([
+                "generate",
+                "ctr",
+                "--overwrite",
+                "--rows",
+                &rows,
+                "--test-rows",
+                &tests,
+                "--format",
+                format,
+            ]);
             words.extend(arguments(["--dimensions", &dimensions.to_string(), "--output"]));
             words.push(folder.clone().into());
             self.seraphim(Cores::Two, &words).context("seraphim generate ctr")?;

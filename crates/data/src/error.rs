@@ -144,10 +144,10 @@ pub enum Error {
         reason: String,
     },
     /// The file for kept blocks cannot be made.
-    #[error("cannot make the file {} for kept blocks: {reason}; choose a folder that can be written, or keep blocks in memory", path.display())]
+    #[error("cannot make a file for kept blocks in the folder {}: {reason}; choose a folder that can be written, or keep blocks in memory", folder.display())]
     KeepCreate {
-        /// The file.
-        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
         /// What the system said.
         reason: String,
     },

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::compression::{ByteStream, Compression, MAGIC_BYTES, Raw};
+use crate::stoppable::{StopReading, Stoppable};
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -79,8 +80,9 @@ impl Input {
     }
 
     /// Standard input: its first bytes are read now, the rest once.
-    pub fn standard_input() -> Result<Self, Error> {
-        Self::stream(STANDARD_INPUT.to_owned(), Box::new(std::io::stdin()))
+    /// It ends when `stop` is raised while it is waited for.
+    pub fn standard_input(stop: &StopReading) -> Result<Self, Error> {
+        Self::stream(STANDARD_INPUT.to_owned(), Box::new(Stoppable::new(std::io::stdin(), stop.clone())))
     }
 
     /// Bytes that can be read only once: the first of them are read now.

@@ -27,6 +27,7 @@ pub mod schema;
 pub mod sink;
 pub mod source;
 pub mod split;
+mod stoppable;
 pub mod stream;
 
 pub use bad_lines::BadLines;
@@ -40,7 +41,9 @@ pub use key_set::KeySet;
 pub use label::{LabelKind, LabelRule, LabelStats};
 pub use read_ahead::ReadAhead;
 pub use reader::{ReadSummary, Reader};
+pub use resolve::input_paths;
 pub use schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
 pub use source::{FormatOptions, Input, Purpose, Source, SourceConfig, read_bytes};
 pub use split::{Part, Split};
+pub use stoppable::StopReading;
 pub use stream::BatchStream;

@@ -2,13 +2,14 @@
 
 use crate::Error;
 use crate::input::Input;
+use crate::stoppable::StopReading;
 use std::path::{Path, PathBuf};
 
 /// Characters that make a name a pattern.
 const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// The files that `inputs` name, in the order given; those of a folder or a pattern sorted by name.
-pub(crate) fn resolve(inputs: &[String]) -> Result<Vec<Input>, Error> {
+pub(crate) fn resolve(inputs: &[String], stop: &StopReading) -> Result<Vec<Input>, Error> {
     if inputs.is_empty() {
         return Err(Error::BadOption { option: "data", reason: "no input given".to_owned() });
     }
@@ -16,7 +17,7 @@ pub(crate) fn resolve(inputs: &[String]) -> Result<Vec<Input>, Error> {
     for input in inputs {
         let path = Path::new(input);
         if input == "-" {
-            files.push(Input::standard_input()?);
+            files.push(Input::standard_input(stop)?);
         } else if path.is_dir() {
             extend(&mut files, folder(path)?, input, path)?;
         } else if path.exists() {
@@ -28,6 +29,23 @@ pub(crate) fn resolve(inputs: &[String]) -> Result<Vec<Input>, Error> {
         }
     }
     Ok(files)
+}
+
+/// The paths of the files that `inputs` name, without opening any; none of an input that names nothing.
+pub fn input_paths(inputs: &[String]) -> Vec<PathBuf> {
+    let paths_of = |input: &String| {
+        let path = PathBuf::from(input);
+        if path.is_dir() {
+            folder(&path).unwrap_or_default()
+        } else if path.exists() {
+            vec![path]
+        } else if input.contains(PATTERN) {
+            pattern(input).unwrap_or_default()
+        } else {
+            Vec::new()
+        }
+    };
+    inputs.iter().filter(|input| *input != "-").flat_map(paths_of).collect()
 }
 
 fn extend(files: &mut Vec<Input>, paths: Vec<PathBuf>, input: &str, folder: &Path) -> Result<(), Error> {
@@ -110,7 +128,7 @@ mod tests {
     }
 
     fn resolved(folder: &tempfile::TempDir, input: &str) -> Result<Vec<Input>, Error> {
-        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()])
+        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()], &StopReading::default())
     }
 
     #[test]
@@ -138,6 +156,6 @@ mod tests {
             assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
         }
         assert!(matches!(resolved(&folder, "a[*"), Err(Error::BadPattern { .. })));
-        assert!(resolve(&[]).is_err());
+        assert!(resolve(&[], &StopReading::default()).is_err());
     }
 }

@@ -10,6 +10,7 @@ use crate::resolve::resolve;
 use crate::schema::{CarriedColumn, Schema};
 use crate::sink::Sink;
 use crate::split::{Part, Piece, Split, divide};
+use crate::stoppable::StopReading;
 use crate::{Batch, Error};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct SourceConfig {
     pub options: FormatOptions,
     /// What to do with bad lines.
     pub bad_lines: BadLines,
+    /// Ends the wait for standard input.
+    pub stop: StopReading,
 }
 
 /// An opened input: files, format, schema.
@@ -47,12 +50,12 @@ enum OpenPlan {
 impl Source {
     /// Opens an input for training: the schema is found by looking at it.
     pub fn open(config: &SourceConfig, formats: &FormatTable) -> Result<Self, Error> {
-        Self::over(resolve(&config.inputs)?, config, None, formats)
+        Self::over(resolve(&config.inputs, &config.stop)?, config, None, formats)
     }
 
     /// Opens an input whose columns and label names must be those of `schema` (validation, prediction).
     pub fn open_like(config: &SourceConfig, schema: &Schema, formats: &FormatTable) -> Result<Self, Error> {
-        Self::over(resolve(&config.inputs)?, config, Some(schema), formats)
+        Self::over(resolve(&config.inputs, &config.stop)?, config, Some(schema), formats)
     }
 
     /// Opens files that are already known, or bytes in memory.

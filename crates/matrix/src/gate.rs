@@ -4,6 +4,7 @@
 //! before its tick is visible to whoever has seen the minimum that the tick made: the partition's lock and the release
 //! of the minimum come after the push.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub(crate) struct Gate {
 struct State {
     table: ClockTable,
     stopped: Option<String>,
+    /// Tasks that have failed, with the reason. Their clocks stay as they are.
+    failed: BTreeMap<u32, String>,
     /// What each task gave to the reduction that is open.
     parts: Vec<Option<Vec<f64>>>,
     /// The sum of the last one. It stays until all have come again, so that nobody can miss it.
@@ -40,7 +43,8 @@ impl Gate {
         let table = ClockTable::new(task_count);
         let minimum = AtomicU64::new(table.minimum().unwrap_or(Clock::MAX));
         let parts = vec![None; task_count as usize];
-        let state = Mutex::new(State { table, stopped: None, parts, sum: Ok(Vec::new()) });
+        let state =
+            Mutex::new(State { table, stopped: None, failed: BTreeMap::new(), parts, sum: Ok(Vec::new()) });
         let (wait_count, wait_ns) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { state, changed: Condvar::new(), minimum, wait_limit, wait_count, wait_ns }
     }
@@ -70,8 +74,9 @@ impl Gate {
             return Ok(());
         }
         let state = self.lock()?;
-        self.wait_while(state, task, clock, purpose, |table| table.minimum().is_some_and(|m| m < needed))
-            .map(drop)
+        let must_wait = |table: &ClockTable| table.minimum().is_some_and(|m| m < needed);
+        let is_behind = |table: &ClockTable, other: u32| table.clock(other).is_ok_and(|clock| clock < needed);
+        self.wait_while(state, task, clock, purpose, must_wait, is_behind).map(drop)
     }
 
     pub(crate) fn tick(&self, task: u32) -> Result<Clock, Error> {
@@ -99,15 +104,29 @@ impl Gate {
         self.publish(&mut state, Some(before));
         if let Arrival::Wait { generation } = arrival {
             let purpose = || "at a barrier".to_owned();
-            state = self.wait_while(state, task, clock, purpose, |table| table.generation() == generation)?;
+            let must_wait = |table: &ClockTable| table.generation() == generation;
+            let has_not_come = |table: &ClockTable, other: u32| !table.is_at_barrier(other);
+            state = self.wait_while(state, task, clock, purpose, must_wait, has_not_come)?;
         }
         let clock = state.table.clock(task).map_err(fault)?;
         Ok((clock, state.sum.clone()?))
     }
 
-    /// Takes a task out; false when it had left before.
+    /// A task has failed: it does not come any further. Whoever has to wait for it gets [`Error::Stopped`]; all others go on
+    /// until they have to.
+    pub(crate) fn fail(&self, task: u32, reason: String) {
+        if let Ok(mut state) = self.lock() {
+            state.failed.entry(task).or_insert(reason);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes a task out; false when it had left before, or has failed.
     pub(crate) fn leave(&self, task: u32) -> bool {
         let Ok(mut state) = self.lock() else { return false };
+        if state.failed.contains_key(&task) {
+            return false;
+        }
         let before = state.table.generation();
         if let Some(part) = state.parts.get_mut(task as usize) {
             *part = None;
@@ -165,6 +184,7 @@ impl Gate {
         clock: Clock,
         purpose: impl Fn() -> String,
         must_wait: impl Fn(&ClockTable) -> bool,
+        is_awaited: impl Fn(&ClockTable, u32) -> bool,
     ) -> Result<MutexGuard<'a, State>, Error> {
         let start = Instant::now();
         self.wait_count.fetch_add(1, Ordering::Relaxed);
@@ -174,6 +194,10 @@ impl Gate {
             }
             if !must_wait(&state.table) {
                 break Ok(());
+            }
+            if let Some((_, reason)) = state.failed.iter().find(|failed| is_awaited(&state.table, *failed.0))
+            {
+                break Err(Error::Stopped { reason: reason.clone() });
             }
             let waited = start.elapsed();
             let Some(left) = self.wait_limit.checked_sub(waited).filter(|left| !left.is_zero()) else {

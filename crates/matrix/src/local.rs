@@ -138,6 +138,13 @@ impl LocalStore {
         self.gate.stop(reason.into());
     }
 
+    /// A task has failed, and stays where it is, also when its agent is dropped: whoever has to wait for it gets
+    /// [`Error::Stopped`] with the reason at once. All others go on until they have to wait for it, so that under BSP what
+    /// they do meanwhile does not depend on time.
+    pub fn fail(&self, task: u32, reason: impl Into<String>) {
+        self.gate.fail(task, reason.into());
+    }
+
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
     }

@@ -71,6 +71,26 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The place of a file is taken.
+    #[error("{} is there already; choose another {flag}, or add --overwrite to replace it", path.display())]
+    FileExists {
+        /// The file.
+        path: PathBuf,
+        /// The flag that names it.
+        flag: String,
+    },
+    /// `--overwrite` on a model with which something else lies.
+    #[error(
+        "{} holds {}, which is no part of the model, so --overwrite does not touch it; move it away, or choose another --model",
+        path.display(),
+        file.display()
+    )]
+    StrangerInModel {
+        /// The directory.
+        path: PathBuf,
+        /// The name of the file.
+        file: PathBuf,
+    },
     /// `--overwrite` on something that is not ours.
     #[error("{} is neither a model nor an empty folder, so --overwrite does not touch it; choose another --model", path.display())]
     NotReplaceable {
@@ -180,7 +200,10 @@ impl Error {
             | Self::BadValue { .. }
             | Self::JobFile { .. }
             | Self::Request { .. } => Exit::Usage,
-            Self::ModelExists { .. } | Self::NotReplaceable { .. } => Exit::Usage,
+            Self::ModelExists { .. }
+            | Self::FileExists { .. }
+            | Self::StrangerInModel { .. }
+            | Self::NotReplaceable { .. } => Exit::Usage,
             Self::NotAModel { .. }
             | Self::ModelVersion { .. }
             | Self::Checksum { .. }

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use data::StopReading;
+
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::machine;
+use crate::place::{folder_of, put_new};
 
 /// A flag that Ctrl-C (or a termination signal) raises.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,16 @@ impl Interrupt {
     /// From now on the first Ctrl-C says this and ends the process: what it waits for is the work of others, and goes on.
     pub fn end_with(&self, farewell: String) {
         self.work().farewell = Some(farewell);
+    }
+
+    /// What ends a wait for standard input: the same flag.
+    pub(crate) fn stop_reading(&self) -> StopReading {
+        StopReading(Arc::clone(&self.raised))
+    }
+
+    /// An error when somebody asked to stop; `when` says what was done, after "interrupted".
+    pub(crate) fn check(&self, when: &str) -> Result<(), Error> {
+        if self.is_raised() { Err(Error::Interrupted { what: when.to_owned() }) } else { Ok(()) }
     }
 
     /// A file or folder beside `place` for what is not finished yet. What dead processes of this machine have left there is
@@ -131,8 +144,12 @@ impl Drop for Unfinished {
     }
 }
 
-/// The role of what is being written.
+/// The role of what is being written. When it has changed places with what was there, that is in it.
 const PART: &str = "part";
+/// The role of what is being replaced, where two names cannot change places in one step.
+pub(crate) const OLD: &str = "old";
+/// The role of what shows whether a place can be written.
+pub(crate) const TRIAL: &str = "trial";
 
 /// A hidden neighbour of `path`, of this process of this machine alone: `.NAME.ROLE-PROCESS@HOST`.
 pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
@@ -145,17 +162,22 @@ fn name_before(path: &Path, role: &str) -> String {
     format!(".{name}.{role}-")
 }
 
-/// Removes what dead processes of this machine were writing when they died. Those of other machines, who may share the folder,
-/// cannot be told from living ones.
+/// Removes what dead processes of this machine have left beside a place. What was there before goes back when nothing is
+/// there now. Those of other machines, who may share the folder, cannot be told from living ones.
 fn sweep(place: &Path) {
-    let (start, end) = (name_before(place, PART), format!("@{}", machine::host()));
-    let folder = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.filter_map(Result::ok) {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(&start)?.strip_suffix(&end));
-        if process.and_then(|process| process.parse().ok()).is_some_and(machine::is_dead) {
-            remove(&entry.path());
+    let end = format!("@{}", machine::host());
+    for role in [OLD, PART, TRIAL] {
+        let start = name_before(place, role);
+        let Ok(entries) = std::fs::read_dir(folder_of(place)) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            let name = entry.file_name();
+            let process = name.to_str().and_then(|name| name.strip_prefix(&start)?.strip_suffix(&end));
+            if process.and_then(|process| process.parse().ok()).is_some_and(machine::is_dead) {
+                let is_back = role == OLD && put_new(&entry.path(), place).is_ok();
+                if !is_back {
+                    remove(&entry.path());
+                }
+            }
         }
     }
 }
@@ -208,17 +230,19 @@ mod tests {
         let others = [
             name("out", PART, living, &host),
             name("out", PART, dead, "elsewhere"),
-            name("out", "old", dead, &host),
             name("other", PART, dead, &host),
             format!(".out.part-x@{host}"),
         ];
-        let left = name("out", PART, dead, &host);
-        for name in others.iter().chain([&left]) {
+        std::fs::write(&place, "new").unwrap();
+        let left = [PART, OLD, TRIAL].map(|role| name("out", role, dead, &host));
+        for name in others.iter().chain(&left) {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("file"), "half").unwrap();
         }
         drop(Interrupt::new().unfinished(&place));
-        assert!(!folder.path().join(left).exists());
+        for name in left {
+            assert!(!folder.path().join(&name).exists(), "{name}");
+        }
         for name in &others {
             assert!(folder.path().join(name).join("file").exists(), "{name}");
         }
@@ -230,6 +254,18 @@ mod tests {
         drop(Interrupt::new().unfinished(&place));
         assert!(!folder.path().join(&others[0]).exists());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_process_was_replacing_goes_back_when_nothing_is_in_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("out");
+        let old = folder.path().join(format!(".out.{OLD}-{}@{}", u32::MAX, machine::host()));
+        std::fs::create_dir(&old).unwrap();
+        std::fs::write(old.join("file"), "before").unwrap();
+        drop(Interrupt::new().unfinished(&place));
+        assert_eq!(std::fs::read_to_string(place.join("file")).unwrap(), "before");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

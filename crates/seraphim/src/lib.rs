@@ -13,6 +13,7 @@
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
+mod bar;
 pub mod cli;
 pub mod error;
 pub mod exit;
@@ -23,6 +24,8 @@ mod labels;
 mod machine;
 pub mod model;
 pub mod modules;
+mod outputs;
+mod place;
 pub mod progress;
 pub mod report;
 pub mod run;

@@ -1,18 +1,19 @@
-//! Progress: a bar on a terminal, plain lines otherwise, nothing with `--quiet`. All of it goes to standard error.
+//! Progress: a bar on a terminal ([`crate::bar`]), plain lines otherwise, nothing with `--quiet`. All of it goes to standard
+//! error.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use algo::Epochs;
+
+use crate::bar::Bar;
 
 /// Time between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Time between two looks of the bar at the counters.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// The bar counts in thousandths of the work.
-const BAR_LENGTH: u64 = 1000;
 
 /// Shared by the tasks of a run.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub struct Progress {
     /// Input bytes read in epoch 0.
     bytes: AtomicU64,
     size_bytes: Option<u64>,
+    epochs: Epochs,
     state: Mutex<State>,
 }
 
@@ -31,7 +33,7 @@ pub struct Progress {
 enum Kind {
     Silent,
     Lines,
-    Bar(ProgressBar),
+    Bar(Bar),
 }
 
 #[derive(Debug)]
@@ -40,24 +42,40 @@ struct State {
     epoch: u64,
     epoch_count: Option<u64>,
     epoch_records: u64,
+    epoch_start: Instant,
+    /// Length of the last whole epoch.
+    epoch_time: Option<Duration>,
     /// Records and losses of the current epoch.
     seen: u64,
     loss_sum: f64,
 }
 
 impl Progress {
-    /// For a run over `size_bytes` of input, when that is known.
-    pub fn new(quiet: bool, size_bytes: Option<u64>) -> Self {
+    /// For a run of `epochs` over `size_bytes` of input, when that is known.
+    pub fn new(quiet: bool, size_bytes: Option<u64>, epochs: Epochs) -> Self {
         let kind = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Kind::Silent,
-            (false, true) => Kind::Bar(bar()),
+            (false, true) => Kind::Bar(Bar::new()),
             (false, false) => Kind::Lines,
         };
         let start = Instant::now();
-        let state =
-            State { last: start, epoch: 0, epoch_count: None, epoch_records: 0, seen: 0, loss_sum: 0.0 };
+        let state = State {
+            last: start,
+            epoch: 0,
+            epoch_count: None,
+            epoch_records: 0,
+            epoch_start: start,
+            epoch_time: None,
+            seen: 0,
+            loss_sum: 0.0,
+        };
         let (records, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { kind, start, records, bytes, size_bytes, state: Mutex::new(state) }
+        Self { kind, start, records, bytes, size_bytes, epochs, state: Mutex::new(state) }
+    }
+
+    /// Shows nothing, and counts.
+    pub fn silent() -> Self {
+        Self::new(true, None, Epochs::Fixed(1))
     }
 
     /// A line for people, above the bar if there is one.
@@ -66,7 +84,7 @@ impl Progress {
             Kind::Silent => {}
             // A closed standard error must not end a training run.
             Kind::Lines => drop(writeln!(std::io::stderr(), "{line}")),
-            Kind::Bar(bar) => bar.println(line),
+            Kind::Bar(bar) => bar.say(line),
         }
     }
 
@@ -82,6 +100,8 @@ impl Progress {
             return;
         }
         let Ok(mut state) = self.state.lock() else { return };
+        // The first epoch begins where the scan ends.
+        state.epoch_start = Instant::now();
         if state.last.elapsed() < self.every() {
             return;
         }
@@ -89,7 +109,7 @@ impl Progress {
         let share =
             self.size_bytes.filter(|&size| size > 0).map(|size| (bytes as f64 / size as f64).min(1.0));
         let speed = self::bytes((bytes as f64 / self.start.elapsed().as_secs_f64().max(1e-9)) as u64);
-        self.show(share, &format!("reading all data before the first epoch  {speed}/s"));
+        self.show(share, &format!("reading all data first  {speed}/s"));
     }
 
     /// A step: records and the sum of their losses.
@@ -113,6 +133,8 @@ impl Progress {
             state.epoch = epoch + 1;
             state.epoch_count = Some(epoch_count);
             state.epoch_records = records;
+            state.epoch_time = Some(state.epoch_start.elapsed());
+            state.epoch_start = Instant::now();
             (state.seen, state.loss_sum) = (0, 0.0);
         }
     }
@@ -125,34 +147,57 @@ impl Progress {
     /// Takes the bar away.
     pub fn clear(&self) {
         if let Kind::Bar(bar) = &self.kind {
-            bar.finish_and_clear();
+            bar.clear();
         }
     }
 
-    /// Share of the work that is done, when it can be known.
-    fn share(&self, state: &State) -> Option<f64> {
-        let epochs = state.epoch_count.unwrap_or(1).max(1) as f64;
-        let within = if state.epoch_records > 0 {
+    /// Share of the current epoch that is done, when it can be known.
+    fn share_of_epoch(&self, state: &State) -> Option<f64> {
+        let share = if state.epoch_records > 0 {
             state.seen as f64 / state.epoch_records as f64
         } else {
             self.bytes.load(Ordering::Relaxed) as f64 / self.size_bytes.filter(|&b| b > 0)? as f64
         };
-        Some(((state.epoch as f64 + within.min(1.0)) / epochs).min(1.0))
+        Some(share.min(1.0))
+    }
+
+    /// How many epochs there will be. In the first one that may be a guess, from the records of the share that is read.
+    fn epoch_count(&self, state: &State, share: Option<f64>) -> Option<u64> {
+        match (state.epoch_count, self.epochs) {
+            (Some(count), _) | (None, Epochs::Fixed(count)) => Some(count),
+            (None, epochs @ Epochs::Auto { .. }) => {
+                let records = state.seen as f64 / share.filter(|&share| share > 0.0)?;
+                Some(epochs.count(records as u64))
+            }
+        }
     }
 
     fn draw(&self, state: &State) {
-        let seconds = self.start.elapsed().as_secs_f64().max(1e-9);
-        let speed = self.records() as f64 / seconds;
-        let share = self.share(state);
+        let within = self.share_of_epoch(state);
+        let epoch_count = self.epoch_count(state, within);
+        let epoch = state.epoch as f64;
+        let share = within.zip(epoch_count).map(|(within, count)| (epoch + within) / count.max(1) as f64);
+        let eta = within.zip(epoch_count).and_then(|(within, count)| {
+            let of_epoch = match state.epoch_time {
+                Some(time) => time.as_secs_f64(),
+                None => Some(within)
+                    .filter(|&w| w > 0.0)
+                    .map(|w| state.epoch_start.elapsed().as_secs_f64() / w)?,
+            };
+            Some(span(of_epoch * (count as f64 - epoch - within).max(0.0)))
+        });
+        let of_all = epoch_count.map_or_else(String::new, |count| format!(" of {count}"));
         let loss = state.loss_sum / state.seen.max(1) as f64;
-        let eta = share.filter(|&s| s > 0.0).map_or_else(|| "?".into(), |s| span(seconds / s - seconds));
-        let records = count(self.records() as f64);
+        let speed = self.records() as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
+        let eta = eta.unwrap_or_else(|| "?".into());
+        // What matters most comes first: a narrow terminal shows the beginning.
         let text = format!(
-            "epoch {}  {records} records  {}/s  loss {loss:.5}  ETA {eta}",
+            "epoch {}{of_all}  ETA {eta}  loss {loss:.5}  {} records  {}/s",
             state.epoch + 1,
+            count(self.records() as f64),
             count(speed)
         );
-        self.show(share, &text);
+        self.show(share.map(|share| share.min(1.0)), &text);
     }
 
     /// Time between two looks at the counters.
@@ -167,19 +212,9 @@ impl Progress {
                 let percent = share.map_or_else(String::new, |s| format!("{:3.0} %  ", s * 100.0));
                 self.say(&format!("{percent}{text}"));
             }
-            Kind::Bar(bar) => {
-                bar.set_position((share.unwrap_or(0.0) * BAR_LENGTH as f64) as u64);
-                bar.set_message(text.to_owned());
-            }
+            Kind::Bar(bar) => bar.show(share.unwrap_or(0.0), text),
         }
     }
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(BAR_LENGTH), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
-    bar.set_style(style.expect("the template is a constant that a test has seen"));
-    bar
 }
 
 /// `950`, `12.3k`, `4.56M`.
@@ -190,6 +225,11 @@ pub fn count(number: f64) -> String {
         n if n >= 1e4 => format!("{:.1}k", n / 1e3),
         n => format!("{n:.0}"),
     }
+}
+
+/// `1 epoch`, `3 epochs`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Bytes in binary units.
@@ -215,9 +255,29 @@ fn span(seconds: f64) -> String {
 mod tests {
     use super::*;
 
+    fn drawn(progress: &Progress) -> (Option<f64>, Option<u64>) {
+        let state = progress.state.lock().unwrap();
+        let share = progress.share_of_epoch(&state);
+        (share, progress.epoch_count(&state, share))
+    }
+
     #[test]
-    fn the_bar_has_a_valid_template() {
-        assert_eq!(bar().length(), Some(BAR_LENGTH));
+    fn the_first_epoch_knows_how_many_there_are() {
+        let fixed = Progress { kind: Kind::Lines, ..Progress::new(true, Some(100), Epochs::Fixed(60)) };
+        fixed.add_bytes(97);
+        fixed.step(10, 1.0);
+        assert_eq!(drawn(&fixed), (Some(0.97), Some(60)));
+        let auto = Epochs::Auto { record_visits: 1000, limit: 50 };
+        let guessed = Progress { kind: Kind::Lines, ..Progress::new(true, Some(100), auto) };
+        guessed.add_bytes(50);
+        guessed.step(100, 1.0);
+        assert_eq!(drawn(&guessed), (Some(0.5), Some(5)), "200 records, 1000 to see");
+        guessed.epoch_done(0, 4, 250);
+        guessed.step(125, 1.0);
+        assert_eq!(drawn(&guessed), (Some(0.5), Some(4)));
+        let stream = Progress { kind: Kind::Lines, ..Progress::new(true, None, auto) };
+        stream.step(100, 1.0);
+        assert_eq!(drawn(&stream), (None, None));
     }
 
     #[test]

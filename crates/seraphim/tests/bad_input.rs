@@ -1,5 +1,7 @@
 //! Promise: bad input is an error that says what, where and what to do, with the documented exit code.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::io::Write as _;
@@ -48,7 +50,7 @@ fn bad_lines_can_be_skipped_and_are_counted() {
     let data = folder.write("a.libsvm", format!("{}1 x\n{}", clicks(50, 1), clicks(50, 2)));
     let model = folder.path("model");
     let said = succeed(&["train", "lr", "--data", &data, "--model", &model, "--bad-lines", "skip=1"]);
-    assert!(said.contains("skipped 1 bad lines") && said.contains("a.libsvm:51:"), "{said}");
+    assert!(said.contains("skipped 1 bad line,") && said.contains("a.libsvm:51:"), "{said}");
     let two = folder.write("b.libsvm", format!("{}1 x\n1 y\n", clicks(50, 1)));
     let error =
         fail(DATA, &["train", "lr", "--data", &two, "--model", &folder.path("m"), "--bad-lines", "skip=1"]);
@@ -92,6 +94,79 @@ fn an_existing_model_is_kept_unless_overwritten() {
     let error = fail(USAGE, &["train", "lr", "--data", &data, "--model", &mine, "--overwrite"]);
     assert!(error.contains("neither a model nor an empty folder"), "{error}");
     assert_eq!(bytes_of(&mine).len(), 1);
+}
+
+#[test]
+fn no_command_writes_over_what_it_reads_or_has_not_made() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let (model, report, scores) = (folder.path("model"), folder.path("run.json"), folder.path("scores.csv"));
+    let train = ["train", "lr", "--data", &data, "--quiet", "--set", "epochs=1"];
+    succeed(&[&train[..], &["--model", &model, "--report", &report]].concat());
+    let predict = ["predict", "--model", &model, "--data", &data, "--quiet"];
+    succeed(&[&predict[..], &["--output", &scores]].concat());
+    let thesis = folder.write("thesis.csv", "years,of,work\n");
+    let link = folder.path("link.libsvm");
+    std::fs::hard_link(&data, &link).unwrap();
+    let before: Vec<_> = [&folder.path(""), &model].map(|folder| files_of(folder)).into();
+    let weights = folder.path("model/weights.safetensors");
+    let next = folder.path("next");
+    let refusals: &[(&[&str], &[&str], &str)] = &[
+        (&predict, &["--output", &data, "--overwrite"], "would replace"),
+        (&predict, &["--output", &link, "--overwrite"], "would replace"),
+        (&predict, &["--output", &weights, "--overwrite"], "inside the model"),
+        (&predict, &["--output", &folder.path("model/scores.csv")], "inside the model"),
+        (&predict, &["--output", &scores], "--overwrite"),
+        (&predict, &["--output", &report, "--overwrite"], "is not a file of scores"),
+        (&train, &["--model", &next, "--report", &data, "--overwrite"], "would replace"),
+        (&train, &["--model", &next, "--report", &report], "--overwrite"),
+        (&train, &["--model", &next, "--report", &thesis, "--overwrite"], "is not a report"),
+        (&train, &["--model", &next, "--report", &folder.path("next/run.json")], "inside the model"),
+        (&train, &["--model", &folder.path("model/next")], "inside the model"),
+        (&train, &["--model", &data, "--overwrite"], "would replace"),
+        (&["evaluate", "--data", &data], &["--model", ""], "--model"),
+    ];
+    for size in [&[][..], &["--servers", "1"]] {
+        for (command, more, part) in refusals {
+            let size = if command[0] == "train" { size } else { &[] };
+            let error = fail(USAGE, &[command, more, size].concat());
+            assert!(error.contains(part), "{more:?}: {error}");
+        }
+    }
+    let after: Vec<_> = [&folder.path(""), &model].map(|folder| files_of(folder)).into();
+    assert!(before == after);
+    folder.write("model/thesis.txt", "years of work");
+    let error = fail(USAGE, &[&train[..], &["--model", &model, "--overwrite"]].concat());
+    assert!(error.contains("thesis.txt") && error.contains("no part of the model"), "{error}");
+    std::fs::remove_file(folder.path("model/thesis.txt")).unwrap();
+    // An earlier output of the same kind is replaced.
+    succeed(&[&train[..], &["--model", &model, "--report", &report, "--overwrite"]].concat());
+    succeed(&[&predict[..], &["--output", &scores, "--overwrite"]].concat());
+}
+
+/// Names and bytes of the files of a folder.
+fn files_of(folder: &str) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.path().is_file());
+    let mut files: Vec<_> =
+        files.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn generated_files_replace_only_generated_ones() {
+    let folder = Folder::new();
+    let size = ["--rows", "100", "--test-rows", "0", "--dimensions", "5000", "--nonzeros", "10"];
+    let output = folder.path("out");
+    let generate = [&["generate", "ctr", "--output", &output][..], &size].concat();
+    succeed(&generate);
+    let error = fail(USAGE, &generate);
+    assert!(error.contains("train.libsvm is there already") && error.contains("--overwrite"), "{error}");
+    succeed(&[&generate[..], &["--overwrite"]].concat());
+    std::fs::remove_file(folder.path("out/meta.json")).unwrap();
+    let error = fail(USAGE, &[&generate[..], &["--overwrite"]].concat());
+    assert!(error.contains("is not a file of an earlier `generate`"), "{error}");
 }
 
 #[test]

@@ -30,7 +30,17 @@ fn text_and_parquet_hold_the_same_records() {
     let train = |file: &str, model: &str| {
         let data = format!("{out}/{file}");
         let report = folder.path("report.json");
-        let files = ["train", "lr", "--data", &data, "--model", &folder.path(model), "--report", &report];
+        let files = [
+            "train",
+            "lr",
+            "--data",
+            &data,
+            "--model",
+            &folder.path(model),
+            "--report",
+            &report,
+            "--overwrite",
+        ];
         succeed(&[&files[..], &["--set", "epochs=1"]].concat());
         number(&std::fs::read_to_string(report).unwrap(), "/epochs/0/training/auc")
     };

@@ -1,4 +1,5 @@
-//! Promise: Ctrl-C before the first step saves nothing and says so; a second one ends at once and says what was saved;
+//! Promise: Ctrl-C before the first step saves nothing and says so, also while standard input is waited for; a second one ends
+//! at once and says what was saved; a killed run leaves the old model or the new one;
 //! one during validation ends it at the next batch; generated files are whole or absent.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -65,16 +66,102 @@ fn the_first_one_during_the_scan_saves_nothing() {
 }
 
 #[test]
+fn the_first_one_while_standard_input_is_waited_for_ends_it() {
+    // Less than is looked at before the format is known, and more: it waits for the rest, which never comes.
+    for kib in [512, 6 << 10] {
+        let folder = Folder::new();
+        let mut run = Scanning::start(&folder, kib);
+        run.interrupt();
+        run.hear("no model was written");
+        assert_eq!(run.child.wait().unwrap().code(), Some(130));
+        assert!(is_empty(&folder));
+    }
+}
+
+#[test]
+fn a_stream_that_has_trained_a_model_is_saved_although_nothing_more_comes() {
+    let folder = Folder::new();
+    let model = folder.path("model");
+    let arguments = ["train", "lr", "--data", "-", "--model", &model, "--set", "epochs=1"];
+    let mut child = command(&arguments);
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut run = Scanning { child, said };
+    let lines = clicks(50_000, 1);
+    for _ in 0..=(6 << 20) / lines.len() {
+        run.child.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
+    }
+    run.child.stdin.as_mut().unwrap().write_all(b"1 half of a li").unwrap();
+    run.hear("training lr");
+    run.interrupt();
+    run.hear("stopping at the next step");
+    run.said.by_ref().for_each(drop);
+    let mut said = String::new();
+    run.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(run.child.wait().unwrap().code(), Some(130), "{said}");
+    assert!(said.contains("the model so far is saved"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
 fn the_second_one_ends_at_once() {
     let folder = Folder::new();
-    // Less than is looked at before the format is known: it waits for the rest, which never comes.
-    let mut run = Scanning::start(&folder, 512);
+    let pipe = folder.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut child = command(&["train", "lr", "--data", &pipe, "--model", &folder.path("model")]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines();
+    // Opened when the run has opened it: then it listens to signals, and waits for what never comes.
+    let _writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    let mut run = Scanning { child, said };
     run.interrupt();
     run.hear("stopping at the next step");
     run.interrupt();
     run.hear("ended at once; nothing was saved");
     assert_eq!(run.child.wait().unwrap().code(), Some(130));
+    std::fs::remove_file(pipe).unwrap();
     assert!(is_empty(&folder));
+}
+
+#[cfg(unix)]
+#[test]
+fn at_every_moment_there_is_the_old_model_or_the_new_one() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(300, 1));
+    let model = folder.path("model");
+    let train =
+        ["train", "lr", "--data", &data, "--model", &model, "--overwrite", "--quiet", "--set", "epochs=1"];
+    common::succeed(&train);
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    let missing = std::thread::scope(|scope| {
+        let missing = scope.spawn(|| {
+            let manifest = std::path::Path::new(&model).join("model.json");
+            let mut missing = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                missing += u32::from(!manifest.exists());
+            }
+            missing
+        });
+        for wait_ms in 0..20 {
+            let mut child = command(&train).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            // The time of death is what varies; whether it comes before, in or after the writing does not matter.
+            let deadline = std::time::Instant::now() + std::time::Duration::from_millis(wait_ms * 4);
+            while std::time::Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
+        common::succeed(&train);
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        missing.join().unwrap()
+    });
+    assert_eq!(missing, 0, "the manifest was not there");
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a.libsvm", "model"], "what the killed ones have left is removed by the next");
 }
 
 #[test]

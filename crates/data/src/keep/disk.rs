@@ -46,7 +46,7 @@ impl DiskBlocks {
             let number = FILE_NUMBER.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("seraphim-{}-{task}-{number}.blocks", std::process::id()));
             let fault =
-                |reason: io::Error| Error::KeepCreate { path: path.clone(), reason: reason.to_string() };
+                |reason: io::Error| Error::KeepCreate { folder: folder.into(), reason: reason.to_string() };
             match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
                 Ok(file) => {
                     let writer = Box::new(file.try_clone().map_err(fault)?);

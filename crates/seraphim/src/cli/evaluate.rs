@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::EvaluateJob;
 use crate::job::keys;
+use crate::progress::counted;
 use crate::run::Environment;
 use crate::run::evaluate::ConfusionMatrix;
 
@@ -33,7 +34,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         text += &format!("note: {notice}\n");
     }
     if evaluation.bad_lines > 0 {
-        text += &format!("skipped {} bad lines\n", evaluation.bad_lines);
+        text += &format!("skipped {}\n", counted(evaluation.bad_lines, "bad line"));
     }
     text += &format!("records     {}\nlabels      {}\n", evaluation.records, evaluation.labels);
     for (name, value) in &evaluation.metrics {

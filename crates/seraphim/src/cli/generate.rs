@@ -44,6 +44,12 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append)
                 .value_parser(PossibleValuesParser::new(["libsvm", "parquet"])),
         )
+        .arg(
+            Arg::new("overwrite")
+                .long("overwrite")
+                .action(ArgAction::SetTrue)
+                .help("Replace the files that an earlier `generate` has made there"),
+        )
         .arg(Arg::new("threads").long("threads").value_name("N").help("Threads [default: all cores]"))
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print the result as JSON"));
     Command::new("generate")
@@ -70,7 +76,8 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         None => crate::machine::core_count(),
         Some(_) => number(matches, "threads", "a whole number from 1 to 1024", |n| (1..=1024).contains(n))?,
     };
-    let generated = generate(config, rows, test_rows, &formats, &folder, threads, interrupt)?;
+    let overwrite = matches.get_flag("overwrite");
+    let generated = generate(config, rows, test_rows, &formats, &folder, threads, overwrite, interrupt)?;
     if matches.get_flag("json") {
         print_json(&generated)?;
         return Ok(Exit::Done);

@@ -1,5 +1,6 @@
 //! Addresses, tokens and logs: what the commands of a cluster have in common.
 
+use std::io::IsTerminal;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 
@@ -62,7 +63,10 @@ pub(super) fn start_log(matches: &ArgMatches) -> Result<(), Error> {
         actual: text.to_owned(),
         expected: format!("a level or module=level ({error})"),
     })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file holds none.
+    let is_terminal = std::io::stderr().is_terminal();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
     // A second command in one process keeps the log of the first.
     let _ = if matches.get_one::<String>("log-format").is_some_and(|format| format == "json") {
         log.json().try_init()

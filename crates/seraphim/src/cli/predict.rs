@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::job::PredictJob;
 use crate::job::keys;
+use crate::progress::counted;
 use crate::run::Environment;
 
 pub(super) fn command() -> Command {
@@ -36,7 +37,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             eprintln!("note: {notice}");
         }
         if prediction.bad_lines > 0 {
-            eprintln!("skipped {} bad lines: they have no score", prediction.bad_lines);
+            eprintln!("skipped {}: no score for them", counted(prediction.bad_lines, "bad line"));
         }
         if !to_standard_output {
             let positive = prediction

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
+use crate::progress::counted;
 use crate::report::Report;
 use crate::run::Environment;
 use crate::run::judge::metrics_text;
@@ -56,8 +57,11 @@ pub(super) fn summary(report: &Report) -> String {
         text += &format!("note: {notice}\n");
     }
     if report.input.bad_lines > 0 {
-        text +=
-            &format!("skipped {} bad lines, the first: {}\n", report.input.bad_lines, first_bad_line(report));
+        text += &format!(
+            "skipped {}, the first: {}\n",
+            counted(report.input.bad_lines, "bad line"),
+            first_bad_line(report)
+        );
     }
     text += &format!("labels      {}\n", report.input.labels);
     if let Some(line) = report.saved_epoch() {

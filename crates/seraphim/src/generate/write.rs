@@ -11,6 +11,7 @@ use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};
 use crate::error::Error;
 use crate::interrupt::{Interrupt, Unfinished};
+use crate::outputs::{GENERATED_META, Kind, Outputs, put_file};
 
 /// Records that a thread makes at once.
 const CHUNK_RECORDS: u64 = 10_000;
@@ -52,8 +53,12 @@ pub fn generate(
     formats: &[Format],
     folder: &Path,
     threads: usize,
+    overwrite: bool,
     interrupt: &Interrupt,
 ) -> Result<Generated, Error> {
+    let outputs = Outputs::new(overwrite);
+    let places = places(folder, [train_rows, test_rows], formats);
+    places.iter().try_for_each(|place| outputs.check_file("--output", place, Kind::Generated))?;
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let data = CtrData::new(config);
     let mut parts = Vec::new();
@@ -75,14 +80,28 @@ pub fn generate(
         "nonzeros": config.nonzeros, "zipf": config.zipf, "sigma": config.sigma, "bias": config.bias,
         "seed": config.seed, "slot_sizes": data.slot_sizes(), "train_bayes": train_bayes, "test_bayes": test_bayes,
     });
-    let part = interrupt.unfinished(&folder.join("meta.json"));
+    let part = interrupt.unfinished(&folder.join(GENERATED_META));
     std::fs::write(part.path(), format!("{meta:#}\n")).map_err(Error::io("write", part.place()))?;
     parts.push(part);
     let files = parts.iter().map(|part| part.place().to_owned()).collect();
     for part in parts {
-        part.finish(|from, to| std::fs::rename(from, to).map_err(Error::io("write", to)))?;
+        part.finish(put_file(overwrite))?;
     }
     Ok(Generated { files, train_bayes, test_bayes })
+}
+
+/// The files that will be written.
+fn places(folder: &Path, [train_rows, test_rows]: [u64; 2], formats: &[Format]) -> Vec<PathBuf> {
+    let splits = [("train", train_rows), ("test", test_rows)].into_iter().filter(|split| split.1 > 0);
+    let files = splits.flat_map(|(name, _)| formats.iter().map(move |format| place(folder, name, *format)));
+    files.chain([folder.join(GENERATED_META)]).collect()
+}
+
+fn place(folder: &Path, split: &str, format: Format) -> PathBuf {
+    folder.join(match format {
+        Format::Libsvm => format!("{split}.libsvm"),
+        Format::Parquet => format!("{split}.parquet"),
+    })
 }
 
 enum Sink {
@@ -132,10 +151,7 @@ fn open(
 ) -> Result<Vec<Sink>, Error> {
     let mut sinks = Vec::new();
     for format in formats {
-        let part = interrupt.unfinished(&match format {
-            Format::Libsvm => folder.join(format!("{name}.libsvm")),
-            Format::Parquet => folder.join(format!("{name}.parquet")),
-        });
+        let part = interrupt.unfinished(&place(folder, name, *format));
         sinks.push(match format {
             Format::Libsvm => {
                 let file = File::create(part.path()).map_err(Error::io("create", part.place()))?;

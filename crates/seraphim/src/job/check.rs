@@ -47,13 +47,13 @@ impl<'a> Checker<'a> {
     }
 
     /// A path.
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.text(name).map(PathBuf::from)
+    pub fn path(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+        self.parsed(name, "a path", |text| (!text.is_empty()).then(|| text.into()))
     }
 
     /// A path that must be given.
     pub fn needed_path(&self, name: &'static str, what: &'static str) -> Result<PathBuf, Error> {
-        self.path(name).ok_or_else(|| self.missing(name, what))
+        self.path(name)?.ok_or_else(|| self.missing(name, what))
     }
 
     /// The error of a key that is not there.

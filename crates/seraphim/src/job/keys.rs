@@ -120,13 +120,19 @@ pub const KEYS: &[Key] = &[
         TRAIN,
         "Train on from this model: exact but for epochs=auto, early stopping and optimizers of all records (see docs)",
     ),
-    key("overwrite", Kind::Switch, "", TRAIN, "Replace the model directory if it is there"),
+    key(
+        "overwrite",
+        Kind::Switch,
+        "",
+        &[Command::Train, Command::Predict],
+        "Replace an earlier output: the model and the report, or the scores",
+    ),
     key(
         "tasks",
         Kind::AutoCount,
         "N|auto",
         ALL,
-        "Tasks: part of the job, so another number gives another model [default: auto]",
+        "Tasks: part of the job, so another number gives another model [default: auto, by the size of the data alone]",
     ),
     key(
         "threads",

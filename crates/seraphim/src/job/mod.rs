@@ -17,7 +17,9 @@ use rpc::WireType;
 use worker::Prefetch;
 
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::modules::Modules;
+use crate::outputs::{self, Outputs};
 use check::Checker;
 use keys::Command;
 use raw::RawJob;
@@ -42,17 +44,18 @@ pub struct Input {
 
 impl Input {
     /// As the data crate takes it.
-    pub fn source_config(&self) -> SourceConfig {
-        self.source_config_of(&self.data)
+    pub fn source_config(&self, interrupt: &Interrupt) -> SourceConfig {
+        self.source_config_of(&self.data, interrupt)
     }
 
     /// The same settings for other files.
-    pub fn source_config_of(&self, inputs: &[String]) -> SourceConfig {
+    pub fn source_config_of(&self, inputs: &[String], interrupt: &Interrupt) -> SourceConfig {
         SourceConfig {
             inputs: inputs.to_vec(),
             format: self.format.clone(),
             options: self.options.clone(),
             bad_lines: self.bad_lines,
+            stop: interrupt.stop_reading(),
         }
     }
 }
@@ -135,6 +138,8 @@ pub struct PredictJob {
     pub input: Input,
     /// Where scores go.
     pub output: PathBuf,
+    /// Whether a file of scores in the way is replaced.
+    pub overwrite: bool,
     /// Tasks, threads, output.
     pub manner: Manner,
 }
@@ -165,7 +170,7 @@ impl TrainJob {
             input: input_for(&checker, Purpose::Training)?,
             validate: checker.list("validate"),
             model: checker.needed_path("model", "a directory for the model")?,
-            from: checker.path("from"),
+            from: checker.path("from")?,
             overwrite: checker.switch("overwrite")?,
             set: checker.pairs("set")?,
             modules: raw.modules()?.clone(),
@@ -178,13 +183,26 @@ impl TrainJob {
             prefetch: prefetch(&checker)?,
             cache_bytes: checker.bytes("cache")?.unwrap_or(0),
             seed: checker.count("seed")?.unwrap_or(SEED_DEFAULT),
-            report: checker.path("report"),
+            report: checker.path("report")?,
             keep: keep(&checker)?,
             memory_limit_bytes: checker.bytes("memory_limit")?.unwrap_or_else(crate::machine::memory_share),
-            scratch: checker.path("scratch").unwrap_or_else(std::env::temp_dir),
+            scratch: checker.path("scratch")?.unwrap_or_else(std::env::temp_dir),
             keep_optimizer: checker.yes_no("keep_optimizer")?.unwrap_or(true),
             wait_limit: checker.count("wait_limit")?.map_or(WAIT_LIMIT_DEFAULT, Duration::from_secs),
         })
+    }
+}
+
+impl TrainJob {
+    /// Whether what it writes may be written, before any work is done.
+    pub(crate) fn check_outputs(&self) -> Result<(), Error> {
+        let outputs = Outputs::new(self.overwrite).reads(&self.input.data).reads(&self.validate);
+        outputs.check_model("--model", &self.model)?;
+        let Some(report) = &self.report else { return Ok(()) };
+        let models =
+            self.from.iter().fold(outputs.has_model(&self.model), |outputs, from| outputs.has_model(from));
+        models.check_file("--report", report, outputs::Kind::Report)?;
+        outputs::try_to_write(report)
     }
 }
 
@@ -196,6 +214,7 @@ impl PredictJob {
             model: checker.needed_path("model", "a model")?,
             input: input_for(&checker, Purpose::Prediction)?,
             output: checker.needed_path("output", "a place for the scores")?,
+            overwrite: checker.switch("overwrite")?,
             manner: manner(&checker)?,
         })
     }

@@ -11,6 +11,7 @@ pub mod write;
 
 pub use manifest::{Manifest, MatrixEntry, Position, Trained};
 pub use read::{Model, read_manifest};
+pub(crate) use write::is_model;
 pub use write::{Saved, Written, check_place, write};
 
 /// The file of all matrices.

@@ -4,7 +4,7 @@
 //! old model or the new one. What that costs is measured ([`Written::sync_s`]).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -18,7 +18,8 @@ use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, sibling};
+use crate::interrupt::{Interrupt, OLD, TRIAL, sibling};
+use crate::place::{exchange, folder_of};
 
 /// Buffer of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -52,27 +53,63 @@ impl Write for Summed {
     }
 }
 
-/// Refuses a place that is taken, before any work is done: it must be absent, empty or, with `overwrite`, a model. Also
-/// tries whether its parent can be written, and whether an empty folder can be replaced (a mount or `.` cannot).
+/// Refuses a place that is taken, before any work is done: it must be absent, empty or, with `overwrite`, a model and nothing
+/// else. Also tries whether its parent can be written, and whether an empty folder can be replaced (a mount or `.` cannot).
+/// What a command reads and writes besides is checked by `crate::outputs`.
 pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
+    let path = &*real(path);
     if path.exists() {
         let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         if !overwrite && !empty {
             return Err(Error::ModelExists { path: path.into() });
         }
-        if !empty && !path.join(manifest::FILE_NAME).is_file() {
-            return Err(Error::NotReplaceable { path: path.into() });
-        }
         if empty {
-            let aside = sibling(path, "trial");
+            let aside = sibling(path, TRIAL);
             std::fs::rename(path, &aside)
                 .and_then(|()| std::fs::rename(&aside, path))
                 .map_err(Error::io("put a model in the place of the folder", path))?;
+        } else {
+            check_replaceable(path)?;
         }
     }
-    let trial = sibling(path, "trial");
+    let trial = sibling(path, TRIAL);
     std::fs::create_dir_all(&trial).map_err(Error::io("write to", path))?;
     std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
+}
+
+/// Whether there is a model in a folder, whole or damaged.
+pub(crate) fn is_model(folder: &Path) -> bool {
+    std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| {
+        let name = manifest::FORMAT_NAME.as_bytes();
+        bytes.windows(name.len()).any(|window| window == name)
+    })
+}
+
+/// A model goes with its folder, so nothing else may lie in that.
+fn check_replaceable(path: &Path) -> Result<(), Error> {
+    if !is_model(path) {
+        return Err(Error::NotReplaceable { path: path.into() });
+    }
+    let manifest = std::fs::read(path.join(manifest::FILE_NAME)).unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    let listed = manifest["files"].as_array().into_iter().flatten().filter_map(|file| file["name"].as_str());
+    let own = [manifest::FILE_NAME, WEIGHTS_FILE, OPTIMIZER_FILE, DICTIONARY_FILE];
+    let own: BTreeSet<&str> = listed.chain(own).collect();
+    let entries = std::fs::read_dir(path).map_err(Error::io("list", path))?;
+    let mut names: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
+    names.sort();
+    match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
+        Some(stranger) => Err(Error::StrangerInModel { path: path.into(), file: stranger.into() }),
+        None => Ok(()),
+    }
+}
+
+/// The folder that a link means, so that a model is replaced and not the link to it.
+fn real(path: &Path) -> Cow<'_, Path> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
+        _ => Cow::Borrowed(path),
+    }
 }
 
 /// A model that is on disk.
@@ -94,6 +131,7 @@ pub fn write(
     dictionary: &BTreeMap<u64, String>,
     interrupt: &Interrupt,
 ) -> Result<Written, Error> {
+    let path = &*real(path);
     check_place(path, overwrite)?;
     let unfinished = interrupt.unfinished(path);
     let folder = unfinished.path().to_owned();
@@ -122,9 +160,7 @@ pub fn write(
     write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
     sync.folder(&folder)?;
     unfinished.finish(if overwrite { replace } else { put_new })?;
-    if let Some(parent) = path.parent() {
-        sync.folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
-    }
+    sync.folder(folder_of(path))?;
     Ok(Written { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
@@ -281,23 +317,32 @@ fn put_new(folder: &Path, path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Puts the finished folder in its place; what was there goes aside first and is deleted last.
+/// Puts the finished folder in its place: the names of both change places, so that at every moment there is a model under
+/// this one, and what was there is deleted last. Where the system cannot do that, what was there goes aside first; a process
+/// that dies then leaves it to the next one that writes there, which puts it back.
 fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
-    let aside = sibling(path, "old");
-    let replaced = path.exists();
-    if replaced {
-        std::fs::rename(path, &aside).map_err(Error::io("replace", path))?;
+    let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if !path.exists() || is_empty {
+        return std::fs::rename(folder, path).map_err(Error::io("create", path));
     }
+    // Somebody may have put a file there while the model was made.
+    check_replaceable(path)?;
+    if exchange(folder, path).map_err(Error::io("replace", path))? {
+        // The new model is in its place; what is left of the old one harms nobody, and the next writer removes it.
+        let _ = std::fs::remove_dir_all(folder);
+        return Ok(());
+    }
+    replace_in_two_steps(folder, path)
+}
+
+fn replace_in_two_steps(folder: &Path, path: &Path) -> Result<(), Error> {
+    let aside = sibling(path, OLD);
+    std::fs::rename(path, &aside).map_err(Error::io("replace", path))?;
     if let Err(error) = std::fs::rename(folder, path) {
-        if replaced {
-            let _ = std::fs::rename(&aside, path);
-        }
+        let _ = std::fs::rename(&aside, path);
         return Err(Error::io("create", path)(error));
     }
-    if replaced {
-        // The new model is in its place; what is left of the old one harms nobody.
-        let _ = std::fs::remove_dir_all(&aside);
-    }
+    let _ = std::fs::remove_dir_all(&aside);
     Ok(())
 }
 
@@ -322,5 +367,42 @@ mod tests {
             "new",
             "an empty folder is no obstacle"
         );
+    }
+
+    fn model_in(path: &Path, content: &str) {
+        std::fs::create_dir(path).unwrap();
+        std::fs::write(
+            path.join(manifest::FILE_NAME),
+            format!("{{\"format\": \"{}\"}}", manifest::FORMAT_NAME),
+        )
+        .unwrap();
+        std::fs::write(path.join(WEIGHTS_FILE), content).unwrap();
+    }
+
+    #[test]
+    fn a_model_is_replaced_in_one_step_or_two() {
+        for put in [replace, replace_in_two_steps] {
+            let folder = tempfile::tempdir().unwrap();
+            let (made, place) = (folder.path().join("made"), folder.path().join("place"));
+            model_in(&made, "new");
+            model_in(&place, "old");
+            put(&made, &place).unwrap();
+            assert_eq!(std::fs::read_to_string(place.join(WEIGHTS_FILE)).unwrap(), "new");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_part_of_the_model_is_named_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, place) = (folder.path().join("made"), folder.path().join("place"));
+        model_in(&made, "new");
+        model_in(&place, "old");
+        std::fs::write(place.join("thesis.txt"), "years of work").unwrap();
+        for refused in [check_place(&place, true), replace(&made, &place)] {
+            assert!(refused.unwrap_err().to_string().contains("thesis.txt"));
+        }
+        assert_eq!(std::fs::read_to_string(place.join("thesis.txt")).unwrap(), "years of work");
+        assert_eq!(std::fs::read_to_string(place.join(WEIGHTS_FILE)).unwrap(), "old");
     }
 }

@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::model::manifest::FunctionApplied;
 use crate::model::{self, Model, Saved};
 use crate::modules::Modules;
+use crate::outputs::Outputs;
 
 /// Most columns of a row over all keys.
 const KEY_LIMIT: u64 = 1 << 26;
@@ -133,7 +134,10 @@ fn check_output(asked: &Application, writes: Option<Count>) -> Result<(), Error>
             advice("changes the weights", "say with --output where the model is to be written")
         }
         (None, Some(_)) => advice("only reads, so that there is no model to write", "leave --output out"),
-        (Some(_), Some(output)) => model::check_place(output, asked.overwrite),
+        (Some(_), Some(output)) => Outputs::new(asked.overwrite)
+            .reads(&asked.modules)
+            .has_model(&asked.model)
+            .check_model("--output", output),
         (None, None) => Ok(()),
     }
 }

@@ -123,7 +123,7 @@ impl<'a> LocalCoordinator<'a> {
         let mut state = self.lock();
         loop {
             if let Some(reason) = &state.failure {
-                return Err(algo::Error::Coordinator { reason: reason.clone() });
+                return Err(matrix::Error::Stopped { reason: reason.clone() }.into());
             }
             if state.generation > generation {
                 return Ok(state.verdict);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Environment;
 use super::judge::metrics;
-use super::score::Scoring;
+use super::score::{NOT_ENDED, Scoring};
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
@@ -83,8 +83,13 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     let mut input = job.input.clone();
     input.options.label_rule = model.manifest.model.label_rule();
     input.options.keep_zeros = model.manifest.model.keep_zeros();
-    let source =
-        data::Source::open_like(&input.source_config(), &model.manifest.schema, environment.formats)?;
+    let source = data::Source::open_like(
+        &input.source_config(environment.interrupt),
+        &model.manifest.schema,
+        environment.formats,
+    );
+    environment.interrupt.check(NOT_ENDED)?;
+    let source = source?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
     let scoring = Scoring::new(&model, workers)?;
     let threshold = threshold(job.threshold, &model.manifest.model.output())?;

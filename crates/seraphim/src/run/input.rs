@@ -33,16 +33,20 @@ pub(super) fn open(
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
     input.options.keep_zeros = needs.keep_zeros;
-    let config = input.source_config();
-    let mut source = match like {
-        Some(schema) => Source::open_like(&config, schema, environment.formats)?,
-        None => Source::open(&config, environment.formats)?,
+    let config = input.source_config(environment.interrupt);
+    let source = match like {
+        Some(schema) => Source::open_like(&config, schema, environment.formats),
+        None => Source::open(&config, environment.formats),
     };
+    // What was read of standard input until then may look like anything.
+    environment.interrupt.check("while the data were opened, before the first step; no model was written")?;
+    let mut source = source?;
     needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
     source.set_label_rule(needs.label_rule);
     input.options.label_rule = needs.label_rule;
     let validation = (!job.validate.is_empty()).then(|| {
-        Source::open_like(&input.source_config_of(&job.validate), source.schema(), environment.formats)
+        let config = input.source_config_of(&job.validate, environment.interrupt);
+        Source::open_like(&config, source.schema(), environment.formats)
     });
     if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
         let what =

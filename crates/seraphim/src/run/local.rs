@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,23 +13,23 @@ use rpc::WireType;
 use super::Environment;
 use super::closing::{Closing, save};
 use super::coordinator::LocalCoordinator;
-use super::failure::Failure;
+use super::failure::{Failures, Reading};
 use super::input::{Opened, Shares, open};
 use super::judge::Outcome;
 use super::permits::{Permits, PermittedAgent, with_permit};
 use super::resume;
 use super::scan::scan;
-use super::share::{Timed, Watched};
+use super::share::{Counted, Timed, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::{TaskSummary, Totals, validation_notices};
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
-use crate::model::{self, Model};
+use crate::model::Model;
 use crate::progress::Progress;
 use crate::report::{Report, Timings};
 
-/// Partitions a task has of each matrix: enough that two tasks seldom want the same one at once. A task that is alone
-/// has one.
+/// Partitions of each matrix for each task that computes at the same time: enough that two tasks seldom want the same one at
+/// once. A task that is alone has one. No byte of the model depends on it.
 const PARTITIONS_A_TASK: u32 = 8;
 
 /// What a task has read, and the names of keys that it has met.
@@ -58,15 +57,12 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let functions = &job.modules.added_to(environment.functions)?;
     let environment = Environment { functions, ..environment };
-    model::check_place(&job.model, job.overwrite)?;
-    if let Some(path) = &job.report {
-        check_writable(path)?;
-    }
+    job.check_outputs()?;
     let previous = job.from.as_deref().map(|path| Model::read(path, true)).transpose()?;
     let schema = previous.as_ref().map(|model| &model.manifest.schema);
     let opened = open(job, algorithm.as_ref(), schema, environment)?;
-    let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
-    let progress = Progress::new(job.manner.quiet, opened.source.size_bytes());
+    let task_count = task_count(job.manner.tasks, &opened.source);
+    let progress = Progress::new(job.manner.quiet, opened.source.size_bytes(), opened.needs.epochs);
     let permits = (job.manner.threads < task_count as usize).then(|| Permits::new(job.manner.threads));
     let (algorithm, progress) = (algorithm.as_ref(), &progress);
     let trainer = Trainer { job, environment, algorithm, progress, permits, task_count };
@@ -79,13 +75,6 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
         report.write(path)?;
     }
     Ok(report)
-}
-
-/// Tries it before the work, and leaves nothing behind.
-pub(super) fn check_writable(path: &Path) -> Result<(), Error> {
-    let there = path.exists();
-    std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
-    if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
 }
 
 /// What is about to happen, for people.
@@ -131,13 +120,15 @@ impl Trainer<'_> {
         let clock = Instant::now();
         let scanned = plan.must_scan();
         if scanned {
-            scan(&mut shares, self.permits.as_deref(), self.environment.interrupt, self.progress)?;
+            let (permits, interrupt) = (self.permits.as_deref(), self.environment.interrupt);
+            scan(&mut shares, 0, permits, &Failures::default(), interrupt, self.progress)?;
             timings.scan_s = clock.elapsed().as_secs_f64();
         }
         let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
         let facts = closing.facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
-        let partitions = if self.task_count == 1 { 1 } else { PARTITIONS_A_TASK * self.task_count };
+        let partitions =
+            if self.running_at_once() == 1 { 1 } else { PARTITIONS_A_TASK * self.running_at_once() };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let specs = resume::after(specs, start_position);
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
@@ -168,6 +159,11 @@ impl Trainer<'_> {
         timings.total_s = start.elapsed().as_secs_f64();
         let stats = serde_json::to_value(store.stats()).unwrap_or_default();
         Ok(closing.report(totals, stats, outcome, &written.manifest, *timings, notices))
+    }
+
+    /// Tasks that compute at the same time.
+    fn running_at_once(&self) -> u32 {
+        self.task_count.min(self.job.manner.threads as u32)
     }
 
     fn store(
@@ -207,34 +203,31 @@ impl Trainer<'_> {
             self.job.wait_limit,
         );
         let validations = plan.validations()?;
-        let failure = Failure::default();
-        let (coordinator_ref, failure_ref) = (&coordinator, &failure);
+        let failures = Failures::default();
+        let (coordinator_ref, failures_ref) = (&coordinator, &failures);
         let is_told_to_stop = || coordinator_ref.is_told_to_stop();
         let told_ref = &is_told_to_stop;
         let ended: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
+                    let reading = Reading::new(failures_ref, task);
                     scope.spawn(move || {
                         let mut data = Watched::new(share, self.progress);
-                        let mut validation = plan.validation_stream(validation, &mut data, told_ref);
-                        let run = || {
-                            self.one_task(
-                                task,
-                                store,
-                                &mut data,
-                                validation.as_mut(),
-                                coordinator_ref,
-                                model,
-                                resumed,
-                            )
-                        };
-                        if let Some(reason) =
-                            failure_ref.note(task, std::panic::catch_unwind(AssertUnwindSafe(run)))
-                        {
-                            store.stop(&reason);
-                            coordinator_ref.fail(&reason);
+                        if plan.opened.source.size_bytes().is_none() {
+                            data = data.at_end(told_ref);
                         }
+                        let mut validation = plan.validation_stream(validation, &mut data, told_ref);
+                        let streams = (&mut data, validation.as_mut());
+                        self.one_task(
+                            store,
+                            &reading,
+                            failures_ref,
+                            streams,
+                            coordinator_ref,
+                            model,
+                            resumed,
+                        );
                         let summary = TaskSummary::of(&data.data, validation.as_ref());
                         (summary, data.data.reader_mut().take_dictionary())
                     })
@@ -242,37 +235,43 @@ impl Trainer<'_> {
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        failure.into_result().map_err(|error| match error {
+        failures.take().map_err(|error| match error {
             Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
             error => error,
         })?;
         Ok((coordinator.finish(), ended))
     }
 
+    /// Trains one task to its end. When it fails, its agent stays until the others know: they must not take it for one that
+    /// has come to its end.
     fn one_task(
         &self,
-        task: u32,
         store: &Arc<LocalStore>,
-        data: &mut Watched<'_>,
-        validation: Option<&mut Timed<'_>>,
+        reading: &Reading<'_>,
+        failures: &Failures,
+        (data, validation): (&mut Watched<'_>, Option<&mut Timed<'_>>),
         coordinator: &LocalCoordinator<'_>,
         model: &algo::Model,
         resumed: bool,
-    ) -> Result<(), Error> {
-        let mut plain;
-        let mut permitted;
-        let agent: &mut dyn Agent = match &self.permits {
-            None => {
-                plain = store.agent(task);
-                &mut plain
-            }
-            Some(permits) => {
-                permitted = PermittedAgent::new(store.agent(task), Arc::clone(permits));
-                &mut permitted
-            }
+    ) {
+        let task = reading.task();
+        let mut agent: Box<dyn Agent> = match &self.permits {
+            None => Box::new(store.agent(task)),
+            Some(permits) => Box::new(PermittedAgent::new(store.agent(task), Arc::clone(permits))),
         };
-        let validation = validation.map(|stream| stream as &mut dyn BatchStream);
-        let task = TrainTask { agent, data, validation, coordinator, model, resumed };
-        with_permit(self.permits.as_deref(), || self.algorithm.train(task))
+        let mut validation = validation.map(|stream| Counted::new(stream, reading));
+        let task_of = TrainTask {
+            agent: agent.as_mut(),
+            data: &mut Counted::new(data, reading),
+            validation: validation.as_mut().map(|stream| stream as &mut dyn BatchStream),
+            coordinator,
+            model,
+            resumed,
+        };
+        let run = || with_permit(self.permits.as_deref(), || self.algorithm.train(task_of));
+        if let Some(noted) = failures.note(reading, std::panic::catch_unwind(AssertUnwindSafe(run))) {
+            store.fail(task, &*noted.reason);
+            coordinator.fail(&noted.reason);
+        }
     }
 }

@@ -9,13 +9,16 @@ use data::{Batch, Carried, CarriedColumn, LabelRule, Schema};
 use serde::Serialize;
 
 use super::Environment;
-use super::score::Scoring;
+use super::score::{NOT_ENDED, Scoring};
 use crate::error::Error;
 use crate::interrupt::{Interrupt, Unfinished};
 use crate::job::PredictJob;
 use crate::labels;
 use crate::model::Model;
+use crate::outputs::{self, Outputs};
 
+/// The name of standard output.
+const STANDARD_OUTPUT: &str = "-";
 /// Buffer of the output.
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -118,13 +121,19 @@ pub(crate) struct Scored {
 
 /// Predicts.
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
+    let outputs = Outputs::new(job.overwrite).reads(&job.input.data).has_model(&job.model);
+    if job.output.as_os_str() != STANDARD_OUTPUT {
+        outputs.check_file("--output", &job.output, outputs::Kind::Scores)?;
+    }
     let model = Model::read(&job.model, false)?;
     let mut input = job.input.clone();
     input.options.label_rule = LabelRule::Real;
     input.options.keep_zeros = model.manifest.model.keep_zeros();
     let schema = &model.manifest.schema;
-    let source = data::Source::open_like(&input.source_config(), schema, environment.formats)
-        .map_err(|error| without_label(error, job, schema))?;
+    let source =
+        data::Source::open_like(&input.source_config(environment.interrupt), schema, environment.formats);
+    environment.interrupt.check(NOT_ENDED)?;
+    let source = source.map_err(|error| without_label(error, job, schema))?;
     let output = model.manifest.model.output();
     let (width, text) = (output.width(), !is_parquet(&job.output));
     let layout = Layout::new(output, schema, source.carried(), input.options.has_label)?;
@@ -148,7 +157,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         sink.write(&scored, &layout)
     };
     let totals = scoring.run(&source, &input, environment.interrupt, work, take)?;
-    sink.finish()?;
+    sink.finish(job.overwrite)?;
     Ok(Prediction {
         records: totals.records,
         output: job.output.display().to_string(),
@@ -248,10 +257,6 @@ fn header(columns: &[String]) -> Vec<u8> {
     line
 }
 
-fn put(from: &Path, to: &Path) -> Result<(), Error> {
-    std::fs::rename(from, to).map_err(Error::io("write", to))
-}
-
 enum Sink {
     Standard(BufWriter<std::io::Stdout>),
     File {
@@ -269,12 +274,8 @@ enum Sink {
 
 impl Sink {
     fn open(path: &Path, layout: &Layout<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
-        if path.as_os_str() == "-" {
+        if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout())));
-        }
-        if path.is_dir() {
-            let what = format!("{} is a folder", path.display());
-            return Err(Error::Request { what, advice: "name a file for the scores".into() });
         }
         if is_parquet(path) {
             return Self::parquet(path, layout, interrupt);
@@ -318,7 +319,8 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> Result<(), Error> {
+    fn finish(self, overwrite: bool) -> Result<(), Error> {
+        let put = outputs::put_file(overwrite);
         match self {
             Self::Standard(mut out) => out.flush().map_err(Error::io("write", "standard output")),
             Self::File { mut out, place, part } => {

@@ -4,45 +4,45 @@ use std::panic::AssertUnwindSafe;
 
 use data::TaskData;
 
-use super::failure::Failure;
+use super::failure::{Failures, Reading};
 use super::permits::{Permits, with_permit};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
-/// Reads everything now, a thread a task. The first failure, and Ctrl-C, end all of them at their next batch.
+/// Reads everything now, a thread a task. The first failure, and Ctrl-C, end all of them. `first`: the number of the first
+/// of these tasks in the job.
 pub(super) fn scan(
     shares: &mut [TaskData],
+    first: u32,
     permits: Option<&Permits>,
+    failures: &Failures,
     interrupt: &Interrupt,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let failure = Failure::default();
     std::thread::scope(|scope| {
-        for (task, share) in (0u32..).zip(shares) {
-            let failure = &failure;
+        for (task, share) in (first..).zip(shares) {
+            let reading = Reading::new(failures, task);
             scope.spawn(move || {
-                let scan = || with_permit(permits, || scan_one(share, failure, interrupt, progress));
-                failure.note(task, std::panic::catch_unwind(AssertUnwindSafe(scan)));
+                let scan = || with_permit(permits, || scan_one(share, &reading, interrupt, progress));
+                failures.note(&reading, std::panic::catch_unwind(AssertUnwindSafe(scan)));
             });
         }
     });
-    failure.into_result()
+    failures.take()
 }
 
 fn scan_one(
     share: &mut TaskData,
-    failure: &Failure,
+    reading: &Reading<'_>,
     interrupt: &Interrupt,
     progress: &Progress,
 ) -> Result<(), Error> {
     let mut told = 0;
-    while !failure.is_there() {
-        if interrupt.is_raised() {
-            let what = "while the data were scanned, before the first step; no model was written".into();
-            return Err(Error::Interrupted { what });
-        }
-        let more = share.scan_step()?;
+    while reading.may_read() {
+        let more = share.scan_step();
+        interrupt.check("while the data were scanned, before the first step; no model was written")?;
+        let more = more?;
         let bytes = share.reader().summary().bytes_read;
         progress.scanned(bytes - told);
         told = bytes;

@@ -25,6 +25,8 @@ const CHUNK_LIMIT: u64 = 1 << 16;
 const BATCH_RECORDS: usize = 4096;
 /// Pieces of a chunk that may wait for their turn.
 const WAITING_PIECES: usize = 4;
+/// What is said of a run that was interrupted.
+pub(super) const NOT_ENDED: &str = "scoring did not end; no result was written";
 /// Partitions of a model's matrices: reads seldom meet.
 const PARTITION_COUNT: u32 = 64;
 /// Nothing waits under ASP; the store wants a limit all the same.
@@ -146,10 +148,11 @@ fn receive<T>(
 ) -> Result<(), Error> {
     for (i, receiver) in receivers.into_iter().enumerate() {
         loop {
-            if interrupt.is_raised() {
-                return Err(Error::Interrupted { what: "scoring did not end; no result was written".into() });
-            }
-            match receiver.recv() {
+            interrupt.check(NOT_ENDED)?;
+            let piece = receiver.recv();
+            // Standard input ends when nobody wants to wait for it any more.
+            interrupt.check(NOT_ENDED)?;
+            match piece {
                 Ok(Piece::Made(made)) => take(made)?,
                 Ok(Piece::Failed(error)) => return Err(error),
                 Ok(Piece::Read(summary)) => {

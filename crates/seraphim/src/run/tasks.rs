@@ -2,19 +2,25 @@
 
 use data::Source;
 
-/// With `auto`, a task has at least so much input: less is not worth a thread.
-const MIN_TASK_BYTES: u64 = 16 << 20;
+/// With `auto`, the sizes of the input from which on there are twice as many tasks. Less than the first is not worth a second
+/// thread. More tasks compute more at once, but a step waits for all of them and merges what all of them push: with four tasks two
+/// cores take half as long again as with two. So their number grows slowly, and whoever has many cores names it.
+const BOUNDS: [u64; 6] = [32 << 20, 1 << 30, 8 << 30, 64 << 30, 512 << 30, 4 << 40];
 
-/// The number of tasks: as asked, or one a core but none with less than 16 MiB of input, and never more than the input
-/// has parts.
-pub fn task_count(asked: Option<u64>, source: &Source, cores: usize) -> u32 {
+/// The number of tasks: as asked, or by the size of the input, and never more than it has parts. It depends on nothing else:
+/// the number of tasks is part of the job, and the same command gives the same model on any machine.
+pub fn task_count(asked: Option<u64>, source: &Source) -> u32 {
     if let Some(count) = asked {
         return count as u32;
     }
-    let by_size = source.size_bytes().map_or(1, |bytes| bytes / MIN_TASK_BYTES).max(1);
-    let wanted = by_size.min(cores as u64) as usize;
+    let wanted = auto_count(source.size_bytes()) as usize;
     let parts = source.splits(wanted).iter().filter(|splits| !splits.is_empty()).count();
     parts.max(1) as u32
+}
+
+/// 1 below 32 MiB, 2 below 1 GiB, 4 below 8 GiB, and so on up to 64; 1 when the size is not known.
+fn auto_count(size_bytes: Option<u64>) -> u64 {
+    1 << BOUNDS.iter().filter(|bound| size_bytes.is_some_and(|bytes| bytes >= **bound)).count()
 }
 
 /// How the number came about, for people.
@@ -24,5 +30,17 @@ pub fn explain(asked: Option<u64>, count: u32, source: &Source) -> String {
         (Some(_), _) => format!("{count} {plural}"),
         (None, Some(bytes)) => format!("{count} {plural} (auto, for {})", crate::progress::bytes(bytes)),
         (None, None) => format!("{count} {plural} (auto, standard input is not split)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_tasks_grows_with_the_input_alone() {
+        let sizes = [0, 31 << 20, 32 << 20, 1023 << 20, 1 << 30, 8 << 30, 64 << 30, u64::MAX];
+        assert_eq!(sizes.map(|bytes| auto_count(Some(bytes))), [1, 1, 2, 2, 4, 8, 16, 64]);
+        assert_eq!(auto_count(None), 1);
     }
 }

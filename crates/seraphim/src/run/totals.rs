@@ -4,6 +4,7 @@ use data::{KeptStats, LabelStats, ReadSummary, Schema, TaskData};
 use serde::{Deserialize, Serialize};
 
 use super::share::Timed;
+use crate::progress::counted;
 
 /// Bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;
@@ -92,7 +93,10 @@ pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String>
     let mut notices: Vec<String> =
         totals.notices.iter().map(|notice| format!("validation: {notice}")).collect();
     if let Some(first) = totals.first_bad_lines.first() {
-        notices.push(format!("validation: skipped {} bad lines, the first: {first}", totals.bad_lines));
+        notices.push(format!(
+            "validation: skipped {}, the first: {first}",
+            counted(totals.bad_lines, "bad line")
+        ));
     }
     let known = tasks.iter().filter_map(|task| task.training.largest_key).max();
     let numbered = schema.columns.is_empty() && schema.format != "vw";

@@ -1,5 +1,7 @@
 //! The course of a job, beside the master: it sees neither records nor parameters.
 
+mod settle;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +10,10 @@ use algo::{EpochReport, Job, Verdict};
 use control::Order;
 use data::{LabelRule, Schema};
 use master::{Event, Finished, JobLink, Runner};
-use rpc::message::{Member, MemberKind};
 use serde_json::{Value, json};
 use worker::JobLayout;
 
+use self::settle::gone;
 use super::place::{Crew, crews, layout};
 use super::say::{FromWorker, Packed, ToWorker};
 use super::servers::Servers;
@@ -23,7 +25,7 @@ use crate::job::TrainJob;
 use crate::job::raw::RawJob;
 use crate::job::submission::{self, Folder, Submission};
 use crate::model::{Manifest, Position};
-use crate::progress::Progress;
+use crate::progress::{Progress, counted};
 use crate::report::Timings;
 use crate::run::closing::Closing;
 use crate::run::judge::{End, Interrupted, Judge, Outcome};
@@ -139,7 +141,7 @@ impl<'a> Course<'a> {
             link,
             raw,
             algorithm,
-            progress: Progress::new(driver.quiet || job.manner.quiet, None),
+            progress: Progress::silent(),
             job,
             start,
             timings: Timings::default(),
@@ -214,11 +216,11 @@ impl<'a> Course<'a> {
                     ),
                     exit: Exit::Internal,
                 })?;
-                if let FromWorker::Failed { error, exit } = heard {
-                    let exit = Exit::from_code(exit);
-                    return Err(Error::Cluster {
-                        text: format!("worker {}: {error}", self.name(worker)),
-                        exit,
+                if let FromWorker::Failed { error, exit, rank } = heard {
+                    let error = self.failed_at(worker, &error, exit);
+                    return Err(match rank {
+                        Some(rank) => self.settle(rank, error),
+                        None => error,
                     });
                 }
                 Ok(Some((worker, heard)))
@@ -231,18 +233,6 @@ impl<'a> Course<'a> {
             // Of the service, not of a job.
             Event::Session { .. } | Event::Back { .. } | Event::Nothing => Ok(None),
         }
-    }
-
-    /// What has ended the job: the loss of a member, when there was one, and not what followed from it.
-    fn cause(&self, error: Error) -> Error {
-        while self.link.member_is_gone.is_raised() {
-            match self.link.receive(Duration::ZERO) {
-                Event::Gone { member, reason } => return gone(&member, &reason),
-                Event::Nothing | Event::Cancelled => break,
-                Event::FromTask { .. } | Event::Session { .. } | Event::Back { .. } => {}
-            }
-        }
-        error
     }
 
     fn name(&self, worker: u32) -> String {
@@ -280,8 +270,11 @@ impl<'a> Course<'a> {
                 return Ok(None);
             };
             let (servers, workers) = (course.link.servers.len(), course.link.workers.len());
-            course.progress = Progress::new(course.driver.quiet || course.job.manner.quiet, size_bytes);
-            course.progress.say(&format!("{greeting}, {servers} servers, {workers} workers"));
+            let (quiet, needs) =
+                (course.driver.quiet || course.job.manner.quiet, course.algorithm.data_needs());
+            course.progress = Progress::new(quiet, size_bytes, needs.epochs);
+            let (servers, workers) = (counted(servers as u64, "server"), counted(workers as u64, "worker"));
+            course.progress.say(&format!("{greeting}, {servers}, {workers}"));
             let label_rule = course.algorithm.label_rule(&schema.label_names)?;
             Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous, start }))
         })
@@ -487,13 +480,4 @@ impl<'a> Course<'a> {
         }
         self.progress.clear();
     }
-}
-
-fn gone(member: &Member, reason: &str) -> Error {
-    let place = match &member.kind {
-        MemberKind::Server { addresses, .. } => format!(" at {}", addresses.join(", ")),
-        MemberKind::Worker { .. } => String::new(),
-    };
-    let text = format!("{}{place} is gone in the middle of the job: {reason}", member.name);
-    Error::Cluster { text, exit: Exit::Io }
 }

@@ -21,7 +21,6 @@ use crate::job::raw::RawJob;
 use crate::job::{Size, TrainJob};
 use crate::report::Report;
 use crate::run::Environment;
-use crate::run::local::check_writable;
 
 /// Longest wait for the master to be there.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -37,10 +36,7 @@ pub fn train(
     size: Size,
     environment: Environment<'_>,
 ) -> Result<Report, Error> {
-    if let Some(path) = &job.report {
-        check_writable(path)?;
-    }
-    crate::model::check_place(&job.model, job.overwrite)?;
+    job.check_outputs()?;
     let folder = SocketFolder::new()?;
     let driver = Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
     let driver = Arc::new(driver.in_one_folder());

@@ -20,6 +20,7 @@ use crate::model::{self, Model, Position};
 use crate::progress::Progress;
 use crate::run::Environment;
 use crate::run::closing::save;
+use crate::run::failure::Busy;
 use crate::run::input::{Opened, Shares, open};
 use crate::run::local::greeting;
 use crate::run::resume;
@@ -65,7 +66,13 @@ impl Part {
         Environment { formats, functions, interrupt }
     }
 
-    pub(super) fn obey(&self, message: ToWorker, ready: &mut Option<Ready>) -> Result<(), Error> {
+    /// Does what the driver says. `busy` may be dropped when nothing but the tasks can fail any more.
+    pub(super) fn obey(
+        &self,
+        message: ToWorker,
+        ready: &mut Option<Ready>,
+        busy: &mut Option<Busy>,
+    ) -> Result<(), Error> {
         match message {
             ToWorker::Look { job } => self.look(&job),
             ToWorker::Prepare { job, schema, task_count, first, count, start } => {
@@ -82,7 +89,7 @@ impl Part {
                     let training = Training { raw, schema, layout, model, crews, own, start };
                     *lock(&self.training) = Some(training);
                 }
-                self.train(ready, &layout, &model, resumed)
+                self.train(ready, &layout, &model, resumed, busy.take())
             }
             ToWorker::Save { layout, manifest, dictionary } => {
                 let job = self.job()?;
@@ -101,7 +108,9 @@ impl Part {
                 (self.say)(FromWorker::Saved { manifest, sync_s: written.sync_s });
                 Ok(())
             }
-            ToWorker::Verdict { .. } | ToWorker::Stop | ToWorker::End { .. } => Ok(()),
+            ToWorker::Verdict { .. } | ToWorker::Stop | ToWorker::Settle { .. } | ToWorker::End { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -132,7 +141,7 @@ impl Part {
         let previous = job.from.as_deref().map(|path| Model::read(path, false)).transpose()?;
         let schema = previous.as_ref().map(|model| &model.manifest.schema);
         let opened = open(&job, algorithm.as_ref(), schema, self.environment())?;
-        let task_count = task_count(job.manner.tasks, &opened.source, job.manner.threads);
+        let task_count = task_count(job.manner.tasks, &opened.source);
         let resumed = |model: &Model| resume::start(&job, task_count, &model.manifest);
         let start = previous.as_ref().map(resumed).unwrap_or_default();
         (self.say)(FromWorker::Looked {
@@ -162,7 +171,8 @@ impl Part {
         let mut shares = plan.training()?;
         let scanned = plan.must_scan();
         if scanned {
-            scan(&mut shares, None, &self.interrupt, &Progress::new(true, None))?;
+            let (failures, progress) = (self.coordinator.failures(), Progress::silent());
+            scan(&mut shares, plan.tasks.start, None, failures, &self.interrupt, &progress)?;
         }
         let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
         (self.say)(FromWorker::Prepared { scanned, summaries });
@@ -188,6 +198,7 @@ impl Part {
         layout: &worker::JobLayout,
         model: &algo::Model,
         resumed: bool,
+        begun: Option<Busy>,
     ) -> Result<(), Error> {
         let Ready { job, functions, opened, task_count, tasks, start, shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
@@ -204,6 +215,6 @@ impl Part {
             say: &self.say,
             slowness: self.slowness,
         };
-        work.run(shares)
+        work.run(shares, begun)
     }
 }

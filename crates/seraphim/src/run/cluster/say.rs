@@ -15,6 +15,7 @@ use worker::JobLayout;
 use crate::job::raw::RawJob;
 use crate::model::{Manifest, Position};
 use crate::report::EpochLine;
+use crate::run::failure::{Rank, ReadPosition};
 use crate::run::totals::TaskSummary;
 
 /// A value as compact bytes in hexadecimal: numbers that are not finite come back, and long lists are cheap.
@@ -96,6 +97,11 @@ pub enum ToWorker {
     },
     /// The tasks stop at their next step.
     Stop,
+    /// A task has failed, perhaps at another worker. Answered by `Settled` when no task here reads any more.
+    Settle {
+        /// Where: nothing behind it needs to be read.
+        position: Option<ReadPosition>,
+    },
     /// Writes the model. Answered by `Saved`.
     Save {
         /// Where the parameters are.
@@ -181,7 +187,11 @@ pub enum FromWorker {
         error: String,
         /// The exit code of it.
         exit: u8,
+        /// Its place among the failures of other tasks; none: there are no others.
+        rank: Option<Rank>,
     },
+    /// No task here reads any more.
+    Settled {},
 }
 
 #[cfg(test)]

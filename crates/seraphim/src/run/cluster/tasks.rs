@@ -18,12 +18,11 @@ use super::face::Gauges;
 use super::orphan::Reached;
 use super::say::{FromWorker, Packed};
 use crate::error::Error;
-use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::report::EpochLine;
-use crate::run::failure::Failure;
+use crate::run::failure::{Busy, Failures, ReadPosition, Reading};
 use crate::run::input::Shares;
-use crate::run::share::Watched;
+use crate::run::share::{Counted, Timed, Watched};
 use crate::run::totals::TaskSummary;
 
 /// How often the driver hears of progress.
@@ -41,6 +40,7 @@ pub(super) struct RemoteCoordinator {
     /// Reaches the tasks that wait for servers.
     cancellation: Cancellation,
     stop: AtomicBool,
+    failures: Arc<Failures>,
     state: Mutex<State>,
     decided: Condvar,
 }
@@ -67,8 +67,23 @@ impl RemoteCoordinator {
         wait_limit: Duration,
         cancellation: Cancellation,
     ) -> Arc<Self> {
-        let (stop, state) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { say, job, gauges, wait_limit, cancellation, stop, state, decided: Condvar::new() })
+        let (stop, failures, state) = (AtomicBool::new(false), Arc::default(), Mutex::default());
+        let decided = Condvar::new();
+        Arc::new(Self { say, job, gauges, wait_limit, cancellation, stop, failures, state, decided })
+    }
+
+    /// Of the tasks here.
+    pub(super) fn failures(&self) -> &Arc<Failures> {
+        &self.failures
+    }
+
+    /// Something failed at another worker: the tasks here go on to `position`, in case that one of them fails before it.
+    pub(super) fn settle(&self, position: Option<ReadPosition>) {
+        if let Some(position) = position {
+            self.failures.limit_to(position);
+        }
+        let say = Arc::clone(&self.say);
+        self.failures.when_settled(move || say(FromWorker::Settled {}));
     }
 
     /// The driver has decided.
@@ -148,7 +163,7 @@ impl Coordinator for RemoteCoordinator {
         let deadline = Instant::now() + self.wait_limit;
         loop {
             if let Some(reason) = &state.failure {
-                return Err(algo::Error::Coordinator { reason: reason.clone() });
+                return Err(matrix::Error::Stopped { reason: reason.clone() }.into());
             }
             if let Some((decided, verdict)) = state.verdict
                 && decided >= epoch
@@ -205,47 +220,39 @@ impl Slowness {
 }
 
 impl Work<'_> {
-    /// Runs all tasks to their end.
-    pub(super) fn run(&self, shares: Vec<TaskData>) -> Result<(), Error> {
+    /// Runs all tasks to their end; `begun` is dropped when all read. The driver hears of each that fails, and ends the job.
+    pub(super) fn run(&self, shares: Vec<TaskData>, begun: Option<Busy>) -> Result<(), Error> {
         let validations = self.plan.validations()?;
-        let progress = Progress::new(true, None);
-        let failure = Failure::default();
+        let progress = Progress::silent();
         let trunks = (self.plan.tasks.len() > 1).then(Trunks::default);
+        let failed_agents = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for (task, (share, validation)) in
                 self.plan.tasks.clone().zip(shares.into_iter().zip(validations))
             {
-                let (progress, failure, trunks) = (&progress, &failure, trunks.clone());
+                let (progress, trunks, failed_agents) = (&progress, trunks.clone(), &failed_agents);
+                let reading = Reading::new(self.coordinator.failures(), task);
                 scope.spawn(move || {
                     let mut data = Watched::new(share, progress);
                     let is_told_to_stop = || self.coordinator.is_told_to_stop();
                     let mut validation = self.plan.validation_stream(validation, &mut data, &is_told_to_stop);
+                    let mut agent = None;
                     let run = || {
-                        let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
-                            .map_err(Error::process)?
-                            .with_functions(self.functions.clone())
-                            .with_cancellation(self.coordinator.cancellation.clone());
-                        if let Some(trunks) = trunks.clone() {
-                            agent = agent.with_trunks(trunks);
-                        }
-                        let gauges = &self.coordinator.gauges;
-                        gauges.begin(self.layout.job, task, agent.meter(), self.layout.lanes.len());
-                        let mut paced = Paced {
-                            stream: &mut data,
-                            slowness: self.slowness,
-                            task,
-                            task_count: self.layout.task_count,
-                            batch: 0,
-                        };
-                        let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
-                        self.train(agent, &mut paced, validation)
+                        let agent = agent.insert(self.agent(task, trunks)?);
+                        self.train(agent, &reading, &mut data, validation.as_mut())
                     };
                     let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
-                    if let Some(reason) = failure.note(task, ended) {
-                        let exit = failure.exit().unwrap_or(Exit::Internal) as u8;
-                        (self.say)(FromWorker::Failed { error: reason.clone(), exit });
-                        // Behind its own word: other tasks may wait for this one, and what they say then is an echo.
-                        self.coordinator.fail(&reason);
+                    if let Some(noted) = self.coordinator.failures().note(&reading, ended) {
+                        tracing::warn!(
+                            job = self.layout.job,
+                            task,
+                            reason = noted.reason,
+                            "a task failed here"
+                        );
+                        // To the others it must not look like a task that has come to its end.
+                        failed_agents.lock().unwrap_or_else(PoisonError::into_inner).extend(agent);
+                        let (error, exit) = (noted.reason, noted.exit as u8);
+                        (self.say)(FromWorker::Failed { error, exit, rank: Some(noted.rank) });
                         return;
                     }
                     let summary = Packed(TaskSummary::of(&data.data, validation.as_ref()));
@@ -253,29 +260,54 @@ impl Work<'_> {
                     (self.say)(FromWorker::TaskEnded { task, summary, dictionary });
                 });
             }
+            drop(begun);
         });
-        failure.into_result()
+        Ok(())
+    }
+
+    fn agent(&self, task: u32, trunks: Option<Trunks>) -> Result<Trainee, Error> {
+        let mut agent = RemoteAgent::new(self.layout.clone(), task, self.token.to_vec())
+            .map_err(Error::process)?
+            .with_functions(self.functions.clone())
+            .with_cancellation(self.coordinator.cancellation.clone());
+        if let Some(trunks) = trunks {
+            agent = agent.with_trunks(trunks);
+        }
+        let gauges = &self.coordinator.gauges;
+        gauges.begin(self.layout.job, task, agent.meter(), self.layout.lanes.len());
+        if self.layout.prefetch == Prefetch::Off {
+            return Ok(Trainee::Plain(agent));
+        }
+        let upcoming = Upcoming::default();
+        Ok(Trainee::Ahead(AheadAgent::new(agent, upcoming.clone()), upcoming))
     }
 
     /// Trains a task to its end, asking ahead as the layout says.
     fn train(
         &self,
-        mut agent: RemoteAgent,
-        data: &mut dyn BatchStream,
-        validation: Option<&mut dyn BatchStream>,
+        agent: &mut Trainee,
+        reading: &Reading<'_>,
+        data: &mut Watched<'_>,
+        validation: Option<&mut Timed<'_>>,
     ) -> Result<(), Error> {
-        if self.layout.prefetch == Prefetch::Off {
-            return self.train_with(&mut agent, data, validation);
+        let (slowness, task, task_count) = (self.slowness, reading.task(), self.layout.task_count);
+        let mut paced = Paced { stream: data, slowness, task, task_count, batch: 0 };
+        let mut validation = validation.map(|stream| Counted::new(stream, reading));
+        let validation = validation.as_mut().map(|stream| stream as &mut dyn BatchStream);
+        match agent {
+            Trainee::Plain(agent) => {
+                self.train_with(agent, &mut Counted::new(&mut paced, reading), validation)
+            }
+            Trainee::Ahead(agent, upcoming) => {
+                let mut data = ReadAhead::new(&mut paced, |now, next| upcoming.set(now, next));
+                self.train_with(agent, &mut Counted::new(&mut data, reading), validation)?;
+                let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
+                tracing::debug!(task, asked, used, unused, "pulls asked ahead");
+                let CacheCounts { hits, misses, evicted } = agent.agent().cache_counts();
+                tracing::debug!(task, hits, misses, evicted, "rows of the cache");
+                Ok(())
+            }
         }
-        let upcoming = Upcoming::default();
-        let mut agent = AheadAgent::new(agent, upcoming.clone());
-        let mut data = ReadAhead::new(data, |now, next| upcoming.set(now, next));
-        self.train_with(&mut agent, &mut data, validation)?;
-        let AheadCounts { asked, used, unused } = agent.agent().ahead_counts();
-        tracing::debug!(task = agent.task(), asked, used, unused, "pulls asked ahead");
-        let CacheCounts { hits, misses, evicted } = agent.agent().cache_counts();
-        tracing::debug!(task = agent.task(), hits, misses, evicted, "rows of the cache");
-        Ok(())
     }
 
     fn train_with(
@@ -289,6 +321,13 @@ impl Work<'_> {
         self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
         Ok(())
     }
+}
+
+/// The agent of a task.
+enum Trainee {
+    Plain(RemoteAgent),
+    /// Asks ahead for what is said to come.
+    Ahead(AheadAgent, Upcoming),
 }
 
 /// A stream that waits before each batch: a worker as slow as a test wants it.

@@ -24,6 +24,7 @@ use super::tasks::{RemoteCoordinator, Say, Slowness};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::run::Environment;
+use crate::run::failure::Busy;
 
 /// How often the worker looks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -47,7 +48,7 @@ pub struct WorkerConfig {
 
 /// A job under way here.
 struct Here {
-    say: Sender<ToWorker>,
+    say: Sender<(ToWorker, Busy)>,
     coordinator: Arc<RemoteCoordinator>,
     /// Ends reading and writing of files.
     interrupt: Interrupt,
@@ -218,14 +219,16 @@ impl Worker {
         let gauges = self.gauges.clone();
         let thread = std::thread::spawn(move || {
             let mut ready = None;
-            for message in receiver {
+            for (message, busy) in receiver {
+                let mut busy = Some(busy);
                 if matches!(message, ToWorker::End { .. }) {
                     break;
                 }
-                if let Err(error) = part.obey(message, &mut ready) {
+                if let Err(error) = part.obey(message, &mut ready, &mut busy) {
                     *lock(&part.ordered) = Ordered::Nothing;
                     tracing::warn!(job, %error, "the part of a job failed here");
-                    (part.say)(FromWorker::Failed { error: error.to_string(), exit: error.exit() as u8 });
+                    let (rank, exit) = (part.coordinator.failures().rank(), error.exit() as u8);
+                    (part.say)(FromWorker::Failed { error: error.to_string(), exit, rank });
                 }
             }
             gauges.end(job);
@@ -297,23 +300,25 @@ impl Here {
     }
 
     fn hear(&self, job: JobId, body: serde_json::Value) {
+        let busy = Busy::new(self.coordinator.failures());
         match serde_json::from_value(body) {
             Ok(ToWorker::Verdict { epoch, verdict, line: Packed(line) }) => {
                 self.coordinator.decide(epoch, verdict, line);
             }
             Ok(ToWorker::Stop) => self.coordinator.stop(),
+            Ok(ToWorker::Settle { position }) => self.coordinator.settle(position),
             Ok(ToWorker::End { reason }) => {
                 if let Some(reason) = &reason {
                     self.cancel(reason);
                 }
                 // The thread may have ended by itself.
-                let _ = self.say.send(ToWorker::End { reason });
+                let _ = self.say.send((ToWorker::End { reason }, busy));
             }
             Ok(message) => {
                 if matches!(message, ToWorker::Save { .. }) {
                     *lock(&self.ordered) = Ordered::UnderWay;
                 }
-                drop(self.say.send(message));
+                drop(self.say.send((message, busy)));
             }
             Err(error) => tracing::warn!(job, %error, "the driver says what this program does not know"),
         }
