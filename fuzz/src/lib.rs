@@ -225,6 +225,11 @@ fn read(format: &str, bytes: &[u8]) {
         keep_zeros: true,
         group: (format == "libsvm").then(|| "qid".to_owned()),
         weight: (format == "csv").then(|| "1".to_owned()),
+        interactions: match format {
+            "vw" => vec![vec!["a".to_owned(), "f".to_owned()]],
+            "libffm" => vec![vec!["0".to_owned(), "1".to_owned()]],
+            _ => Vec::new(),
+        },
         ..FormatOptions::default()
     };
     for options in [usual, other] {

@@ -125,6 +125,13 @@ impl Model {
         }
     }
 
+    /// Feature numbers must be below it; none: any number.
+    pub fn key_limit(&self) -> Option<u64> {
+        match self {
+            Self::Linear(model) => model.dimensions,
+        }
+    }
+
     /// A scorer with its own scratch memory; one a thread.
     pub fn scorer(&self) -> Box<dyn Scorer> {
         match self {

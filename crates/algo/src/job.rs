@@ -53,6 +53,8 @@ pub struct DataNeeds {
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.
     pub keep_zeros: bool,
+    /// Feature numbers must be below it; none: any number.
+    pub key_limit: Option<u64>,
     /// Share of the records held out for validation when there is no validation file, in `[0, 1)`.
     pub validation_share: f64,
     /// Validation data must be there, from a file or a share: early stopping watches them.

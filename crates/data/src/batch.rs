@@ -117,6 +117,16 @@ impl Batch {
     }
 }
 
+/// Whole numbers up to this one are exact in f32.
+pub(crate) const WHOLE_LIMIT: f32 = 16_777_216.0;
+
+/// Whether `token` is a whole number other than `value`.
+#[cold]
+fn loses_digits(token: &[u8], value: f32) -> bool {
+    let whole = std::str::from_utf8(token).ok().map(|text| text.strip_suffix(".0").unwrap_or(text));
+    whole.and_then(|text| text.parse::<i128>().ok()).is_some_and(|whole| value as i128 != whole)
+}
+
 /// Collects records with raw keys. A record is `entry*` then `end_record`; a record that turns out bad is taken back
 /// with `abandon_record`, so nothing of it stays.
 #[derive(Debug, Default)]
@@ -126,6 +136,9 @@ pub struct BatchBuilder {
     distinct: Distinct,
     /// Carried texts of the finished records.
     carried_count: usize,
+    /// Where in the open line a value stands whose last digits f32 does not hold.
+    rounded_at: Option<usize>,
+    is_rounding_told: bool,
 }
 
 impl BatchBuilder {
@@ -214,9 +227,39 @@ impl BatchBuilder {
         self.batch.carried.push(text);
     }
 
+    /// Notes that `value`, written as `token` at byte `at` of the open line, is a whole number whose last digits are lost.
+    #[inline]
+    pub(crate) fn note_rounding(&mut self, token: &[u8], at: usize, value: f32) {
+        if value.abs() >= WHOLE_LIMIT && !self.is_rounding_told && loses_digits(token, value) {
+            self.rounded_at = Some(at);
+        }
+    }
+
+    /// Where such a value stands in the open line; afterwards no other is looked for.
+    #[inline]
+    pub(crate) fn take_rounded_at(&mut self) -> Option<usize> {
+        let at = self.rounded_at.take();
+        self.is_rounding_told |= at.is_some();
+        at
+    }
+
+    /// The open record is no record: what was noted of it is forgotten.
+    pub(crate) fn forget_rounding(&mut self) {
+        self.rounded_at = None;
+    }
+
     /// The raw keys of the open record.
     pub fn open_keys(&self) -> Vec<u64> {
         self.keys.copied_from(self.open_start())
+    }
+
+    /// The largest key of the open record; none when it has no entry.
+    pub fn largest_open_key(&self) -> Option<u64> {
+        let start = self.open_start();
+        match self.keys.small() {
+            Some(small) => small[start..].iter().max().copied().map(u64::from),
+            None => self.keys.wide()[start..].iter().max().copied(),
+        }
     }
 
     /// A key that stands twice in the open record, if any. Ascending keys cost one comparison each.
@@ -225,9 +268,9 @@ impl BatchBuilder {
         self.keys.duplicate_from(self.open_start())
     }
 
-    /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. Not for
-    /// entries with a field.
-    pub fn add_up_duplicates(&mut self) {
+    /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. False when
+    /// a sum is beyond the range of f32: the record must then be taken back. Not for entries with a field.
+    pub fn add_up_duplicates(&mut self) -> bool {
         let start = self.open_start();
         let values = self.batch.values.get(start..);
         let value = |at: usize| values.and_then(|values| values.get(at)).copied().unwrap_or(1.0);
@@ -236,12 +279,15 @@ impl BatchBuilder {
         entries.sort_by_key(|entry| entry.0);
         self.abandon_record();
         let mut rest = &entries[..];
+        let mut finite = true;
         while let Some(&(key, _)) = rest.first() {
             let count = rest.iter().take_while(|entry| entry.0 == key).count();
             let sum: f64 = rest[..count].iter().map(|entry| f64::from(entry.1)).sum();
+            finite &= (sum as f32).is_finite();
             self.push(key, sum as f32);
             rest = &rest[count..];
         }
+        finite
     }
 
     /// Closes the open record.
@@ -350,7 +396,7 @@ mod tests {
         for (key, value) in [(9, 1.0), (4, 0.5), (9, 2.0)] {
             builder.push(key, value);
         }
-        builder.add_up_duplicates();
+        assert!(builder.add_up_duplicates());
         builder.end_record(1.0, 1.0, None);
         let mut batch = Batch::default();
         builder.finish(&mut batch);

@@ -14,9 +14,26 @@ pub(crate) enum Compression {
 }
 
 /// Bytes needed to recognize any of them.
-pub(crate) const MAGIC_BYTES: usize = 4;
+pub(crate) const MAGIC_BYTES: usize = 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// What is not read, by its first bytes.
+const FOREIGN: [(&[u8], &str); 12] = [
+    (b"\xfd7zXZ\x00", "compressed with xz"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4"),
+    (b"\xff\x06\x00\x00sNaPpY", "compressed with snappy"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"\x1f\x9d", "compressed with compress"),
+    (b"\x89LZO\x00", "compressed with lzop"),
+    (b"Rar!\x1a\x07", "a rar archive"),
+    (b"LZIP", "compressed with lzip"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
+];
+/// Where a tar archive says that it is one.
+const TAR_AT: usize = 257;
 /// Compressed bytes read at once.
 const BUFFER_BYTES: usize = 128 << 10;
 
@@ -29,6 +46,21 @@ impl Compression {
         } else {
             Self::Plain
         }
+    }
+
+    /// What a file is that cannot be read, in words: by its first bytes, or by its name where it has no mark (brotli).
+    pub(crate) fn foreign(name: &str, head: &[u8]) -> Option<&'static str> {
+        let known = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)).map(|row| row.1);
+        let is_bzip2 = head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY");
+        let is_brotli = name.to_ascii_lowercase().ends_with(".br");
+        known
+            .or(is_bzip2.then_some("compressed with bzip2"))
+            .or(is_brotli.then_some("compressed with brotli"))
+    }
+
+    /// Whether decompressed bytes begin a tar archive.
+    pub(crate) fn is_tar(head: &[u8]) -> bool {
+        head.get(TAR_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
     }
 
     fn name(self) -> &'static str {
@@ -207,6 +239,25 @@ mod tests {
                 other => panic!("{:?}", other.map(|bytes| bytes.len())),
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        for (name, head, what) in [
+            ("a.csv.bz2", &b"BZh91AY&SY\x00"[..], Some("bzip2")),
+            ("a.csv.xz", b"\xfd7zXZ\x00\x00\x04", Some("xz")),
+            ("a.zip", b"PK\x03\x04\x14\x00", Some("zip")),
+            ("a.csv.br", b"\x0b\x02\x80", Some("brotli")),
+            ("a.csv", b"\xff\xfea\x00,\x00", Some("UTF-16")),
+            ("a.csv", b"BZh9,1,2\n", None),
+            ("a.csv", b"1,2\n", None),
+        ] {
+            let foreign = Compression::foreign(name, head);
+            assert_eq!(foreign.is_some(), what.is_some(), "{name}");
+            assert!(foreign.unwrap_or_default().contains(what.unwrap_or_default()), "{foreign:?}");
+        }
+        let tar = [&[b'x'; TAR_AT][..], b"ustar\x0000"].concat();
+        assert!(Compression::is_tar(&tar) && !Compression::is_tar(b"1,2\n"));
     }
 
     #[test]

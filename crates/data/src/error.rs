@@ -43,6 +43,29 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A file became shorter while it was read.
+    #[error(
+        "{file}:{line}: the file became shorter while it was read: it had {opened_bytes} bytes when it was opened, and \
+         ends after {ends_at}; start again when nothing writes to it"
+    )]
+    Shrunk {
+        /// File.
+        file: String,
+        /// The first line that is missing or cut, 1-based.
+        line: u64,
+        /// Its size when it was opened.
+        opened_bytes: u64,
+        /// Bytes that it has now.
+        ends_at: u64,
+    },
+    /// A file that is packed or encoded in a way that is not read.
+    #[error("{file} is {what}, which is not read; {}", advice_of(what))]
+    Foreign {
+        /// File.
+        file: String,
+        /// What it is, in words.
+        what: &'static str,
+    },
     /// A compressed file ends early or is damaged.
     #[error("{file}: damaged {kind} data near byte {offset} of the compressed file: {reason}")]
     Compressed {
@@ -258,6 +281,14 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(near, _)| *near >= NEAR)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, other)| other.to_owned())
+}
+
+fn advice_of(what: &str) -> &'static str {
+    if what.contains("UTF-16") {
+        "save it as UTF-8"
+    } else {
+        "unpack it, and pack it with gzip or zstd if you like"
+    }
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::compression::{ByteStream, Compression, MAGIC_BYTES, Raw};
+use crate::quotes::Quotes;
 use crate::stoppable::{StopReading, Stoppable};
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
@@ -9,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Decompressed bytes that are looked at before reading: enough for a thousand wide rows.
-const HEAD_BYTES: usize = 4 << 20;
+pub(crate) const HEAD_BYTES: usize = 4 << 20;
+/// Bytes that some editors put before UTF-8 text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 /// What messages call standard input.
 const STANDARD_INPUT: &str = "standard input";
 
@@ -45,7 +48,7 @@ pub struct Head {
 impl Head {
     /// The lines that are complete, without their ends.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.bytes);
+        let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes);
         let end = match memchr::memrchr(b'\n', bytes) {
             _ if self.complete => bytes.len(),
             Some(last) => last,
@@ -67,16 +70,16 @@ impl Input {
             return Self::stream(name, Box::new(file));
         }
         let magic = read_up_to(&mut file, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
-        let compression = Compression::recognize(&magic);
+        let compression = Self::compression(&name, &magic)?;
         Ok(Self { name, place: Place::File(path), compression, size_bytes: Some(metadata.len()) })
     }
 
     /// Bytes in memory, under a name for messages.
     pub fn memory(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
-        let bytes = bytes.into();
-        let compression = Compression::recognize(&bytes);
+        let (name, bytes) = (name.into(), bytes.into());
+        let compression = Self::compression(&name, &bytes)?;
         let size_bytes = Some(bytes.len() as u64);
-        Ok(Self { name: name.into(), place: Place::Memory(bytes), compression, size_bytes })
+        Ok(Self { name, place: Place::Memory(bytes), compression, size_bytes })
     }
 
     /// Standard input: its first bytes are read now, the rest once.
@@ -88,11 +91,19 @@ impl Input {
     /// Bytes that can be read only once: the first of them are read now.
     pub fn stream(name: String, mut raw: Box<dyn Read + Send>) -> Result<Self, Error> {
         let magic = read_up_to(&mut raw, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
-        let compression = Compression::recognize(&magic);
+        let compression = Self::compression(&name, &magic)?;
         let mut stream = ByteStream::new(&name, Box::new(Cursor::new(magic).chain(raw)), compression)?;
         let head = read_head(&mut stream)?;
         let rest = Arc::new(Mutex::new(Some(stream)));
         Ok(Self { name, place: Place::Stream { head, rest }, compression, size_bytes: None })
+    }
+
+    /// How its bytes are packed, by the first of them; an error when that is not read.
+    fn compression(name: &str, magic: &[u8]) -> Result<Compression, Error> {
+        match Compression::foreign(name, magic) {
+            Some(what) => Err(Error::Foreign { file: name.to_owned(), what }),
+            None => Ok(Compression::recognize(magic)),
+        }
     }
 
     /// What messages call it.
@@ -119,6 +130,11 @@ impl Input {
     /// Bytes as they lie on disk; `None` when that is not known before the end.
     pub fn size_bytes(&self) -> Option<u64> {
         self.size_bytes
+    }
+
+    /// Bytes as they lie on disk now, when it is a file.
+    pub(crate) fn size_now(&self) -> Option<u64> {
+        self.path().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len())
     }
 
     /// Whether it can be read more than once.
@@ -162,28 +178,43 @@ impl Input {
         ByteStream::new(&self.name, raw, self.compression)
     }
 
-    /// Calls `each` with every line, in order, its end taken off: for what must be known before reading.
+    /// Calls `each` with every line, in order, its end taken off: for what must be known before reading. With `quotes`,
+    /// with every record, whose quoted fields may have line breaks.
     pub(crate) fn for_each_line(
         &self,
+        quotes: Option<Quotes>,
         mut each: impl FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         const CHUNK_BYTES: usize = 256 << 10;
         let mut stream = self.open_at(0)?;
-        let mut carried = Vec::new();
+        let (mut carried, mut is_first) = (Vec::new(), true);
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
             let count = stream.read(&mut chunk)?;
-            if count == 0 {
-                break;
-            }
             carried.extend_from_slice(&chunk[..count]);
-            let Some(last) = memchr::memrchr(b'\n', &carried) else { continue };
-            for line in carried[..last].split(|byte| *byte == b'\n') {
-                each(line.strip_suffix(b"\r").unwrap_or(line))?;
+            let at_end = count == 0;
+            let mut start = if std::mem::take(&mut is_first) && carried.starts_with(BYTE_ORDER_MARK) {
+                BYTE_ORDER_MARK.len()
+            } else {
+                0
+            };
+            loop {
+                let rest = &carried[start..];
+                let end = match quotes {
+                    Some(quotes) => quotes.end(rest, at_end),
+                    None => memchr::memchr(b'\n', rest),
+                };
+                let Some(end) = end.or_else(|| (at_end && !rest.is_empty()).then_some(rest.len())) else {
+                    break;
+                };
+                each(rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]))?;
+                start = carried.len().min(start + end + 1);
             }
-            carried.drain(..=last);
+            if at_end {
+                return Ok(());
+            }
+            carried.drain(..start);
         }
-        if carried.is_empty() { Ok(()) } else { each(carried.strip_suffix(b"\r").unwrap_or(&carried)) }
     }
 }
 

@@ -207,11 +207,16 @@ impl LabelStats {
 pub(crate) struct Labeler {
     rule: LabelRule,
     pub(crate) stats: LabelStats,
+    /// The first label whose digits f32 does not hold.
+    pub(crate) rounded: Option<f64>,
 }
+
+/// Fractions that are looked at for digits that f32 does not hold: each is written and read again.
+const CHECKED_FRACTIONS: u64 = 4096;
 
 impl Labeler {
     pub(crate) fn new(rule: LabelRule) -> Self {
-        Self { rule, stats: LabelStats::default() }
+        Self { rule, stats: LabelStats::default(), rounded: None }
     }
 
     /// The number for the batch, or what was expected instead.
@@ -234,13 +239,28 @@ impl Labeler {
                     "a class number (a whole number up to {EXACT}); label {label} is not one"
                 ));
             }
-            LabelRule::Class | LabelRule::Real => label as f32,
+            LabelRule::Class | LabelRule::Real => {
+                let out = label as f32;
+                if f64::from(out) != label && self.rounded.is_none() {
+                    self.note_rounding(label, out);
+                }
+                out
+            }
         };
         if !out.is_finite() {
             return Err(format!("a label within the range of f32; {label} is not"));
         }
         self.stats.add(label, out > 0.0);
         Ok(out)
+    }
+
+    /// A label that is written with more digits than f32 holds: as text, it does not come back.
+    #[cold]
+    fn note_rounding(&mut self, label: f64, out: f32) {
+        let is_looked_at = label.abs() > EXACT || self.stats.count < CHECKED_FRACTIONS;
+        if is_looked_at && out.to_string().parse() != Ok(label) {
+            self.rounded = Some(label);
+        }
     }
 
     #[inline]
@@ -308,6 +328,17 @@ mod tests {
         assert_eq!(labeler.apply(7.0), Ok(7.0));
         assert!(labeler.apply(0.5).is_err());
         assert!(labeler.apply(1e10).is_err());
+    }
+
+    #[test]
+    fn the_first_label_that_does_not_come_back_from_f32_is_noted() {
+        for (label, rounded) in
+            [(0.1, false), (4.526, false), (16_777_217.0, true), (2.345_678_901_234, true)]
+        {
+            let mut labeler = Labeler::new(LabelRule::Real);
+            labeler.apply(label).unwrap();
+            assert_eq!(labeler.rounded, rounded.then_some(label), "{label}");
+        }
     }
 
     #[test]

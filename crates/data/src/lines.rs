@@ -1,8 +1,10 @@
 //! Reads lines of splits into a sink. One buffer, reused; a line that is cut by its end is carried over.
 
 use crate::compression::ByteStream;
-use crate::format::{LineParser, Parsed, RecordReader};
-use crate::input::Input;
+use crate::format::{LineParser, Parsed, RecordReader, last_entry_of};
+use crate::input::{BYTE_ORDER_MARK, Input};
+use crate::number::{whole_double, whole_float};
+use crate::quotes::Quotes;
 use crate::sink::Sink;
 use crate::split::{Part, Split};
 use crate::{BadLine, Error, LineError};
@@ -19,14 +21,19 @@ const LINE_LIMIT_BYTES: usize = 256 << 20;
 pub(crate) const ENTRY_LIMIT: usize = 1 << 30;
 /// Bytes of a bad token that are shown.
 const SHOWN_BYTES: usize = 40;
-/// Bytes that some editors put before UTF-8 text.
-const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
+/// How the lines of a format are found and read.
+pub(crate) struct Grammar {
+    /// The first line of each file, when it names columns.
+    pub(crate) header: Option<Vec<u8>>,
+    /// When quoted fields may have line breaks.
+    pub(crate) quotes: Option<Quotes>,
+    pub(crate) parser: Box<dyn LineParser>,
+}
 /// Reads the lines of splits, in order.
 pub(crate) struct LineReader {
     files: Arc<[Input]>,
-    header: Option<Vec<u8>>,
-    parser: Box<dyn LineParser>,
+    grammar: Grammar,
     splits: VecDeque<Split>,
     current: Option<Cursor>,
     buffer: Vec<u8>,
@@ -54,13 +61,8 @@ struct Cursor {
 }
 
 impl LineReader {
-    pub(crate) fn new(
-        files: Arc<[Input]>,
-        header: Option<Vec<u8>>,
-        parser: Box<dyn LineParser>,
-        splits: Vec<Split>,
-    ) -> Self {
-        Self { files, header, parser, splits: splits.into(), current: None, buffer: vec![0; BUFFER_BYTES] }
+    pub(crate) fn new(files: Arc<[Input]>, grammar: Grammar, splits: Vec<Split>) -> Self {
+        Self { files, grammar, splits: splits.into(), current: None, buffer: vec![0; BUFFER_BYTES] }
     }
 
     /// The next line of the splits as a range of the buffer, its end taken off; `None` when there is none left.
@@ -79,18 +81,27 @@ impl LineReader {
                 continue;
             }
             let start = cursor.at;
-            if let Some(length) = memchr(b'\n', &self.buffer[start..cursor.filled]) {
+            let rest = &self.buffer[start..cursor.filled];
+            let end = match self.grammar.quotes {
+                None => memchr(b'\n', rest),
+                Some(quotes) => quotes.end(rest, cursor.at_end),
+            };
+            if let Some(length) = end {
                 cursor.at = start + length + 1;
                 cursor.lines += 1;
+                if self.grammar.quotes.is_some() {
+                    cursor.lines += memchr::memchr_iter(b'\n', &rest[..length]).count() as u64;
+                }
                 return Ok(Some((start, start + length)));
             }
             if cursor.at_end {
+                cursor.check_size(&self.files[cursor.file])?;
                 if start == cursor.filled {
                     self.close(sink);
                     continue;
                 }
                 cursor.at = cursor.filled;
-                cursor.lines += 1;
+                cursor.lines += 1 + memchr::memchr_iter(b'\n', rest).count() as u64;
                 return Ok(Some((start, cursor.filled)));
             }
             cursor.tell(sink);
@@ -102,7 +113,7 @@ impl LineReader {
         if let Some(mut cursor) = self.current.take() {
             cursor.tell(sink);
         }
-        for notice in self.parser.notices() {
+        for notice in self.grammar.parser.notices() {
             sink.notice(&notice);
         }
     }
@@ -112,7 +123,7 @@ impl LineReader {
     fn first_line(&self, start: usize, end: usize) -> Result<Option<usize>, Error> {
         let mark =
             if self.buffer[start..end].starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let Some(header) = &self.header else {
+        let Some(header) = &self.grammar.header else {
             return Ok(Some(start + mark));
         };
         let line = &self.buffer[start + mark..end];
@@ -121,7 +132,7 @@ impl LineReader {
         }
         let file = self.current.as_ref().map_or(0, |cursor| cursor.file);
         Err(Error::SchemaDiffers {
-            file: self.files[file].name().to_owned(),
+            file: format!("{}:1", self.files[file].name()),
             difference: format!(
                 "its header is '{}', that of {} is '{}'; give all files of one input the same columns",
                 shown(line),
@@ -131,17 +142,52 @@ impl LineReader {
         })
     }
 
+    /// Notes where a value stands that is kept with fewer digits than it is written with.
+    #[cold]
+    fn note_rounded(&mut self, start: usize, end: usize, feature: Option<usize>, sink: &mut Sink) {
+        let line = &self.buffer[start..end];
+        let label = sink.rounded_label().map(|label| {
+            let begins = |at: &usize| *at == 0 || separates(line[*at - 1]);
+            let is_label = |at: &usize| whole_double(token_at(line, *at)) == Some(label);
+            (0..line.len()).filter(begins).find(is_label).unwrap_or(0)
+        });
+        let cursor = self.current.as_ref().expect("a line was read through it");
+        let file = self.files[cursor.file].name();
+        let text = |at: usize| {
+            let token = token_at(line, at);
+            let kept = whole_float(token).map_or(String::new(), |value| value.to_string());
+            // Lines before a split that begins in mid-file are not counted for a notice.
+            let place = match cursor.lines_before {
+                Some(before) => format!("{file}:{}:{}", before + cursor.lines, at + 1),
+                None => format!("{file}, byte {}", cursor.base + (start + at) as u64),
+            };
+            format!("{} at {place} becomes {kept}", String::from_utf8_lossy(token))
+        };
+        sink.note_rounded(feature.map(text), label.map(text));
+    }
+
     /// Counts a bad line, with its place.
     #[cold]
     fn bad_line(&mut self, start: usize, end: usize, error: LineError, sink: &mut Sink) -> Result<(), Error> {
         let cursor = self.current.as_mut().expect("a line was read through it");
-        let found =
-            if error.found.is_empty() { found_at(&self.buffer[start..end], error.at) } else { error.found };
-        let line = cursor.line_number(&self.files[cursor.file])?;
+        let record = &self.buffer[start..end];
+        let found = if error.found.is_empty() { found_at(record, error.at) } else { error.found };
+        let (line, column) = cursor.place(&self.files[cursor.file], record, error.at)?;
         let file = self.files[cursor.file].name().to_owned();
         let expected = error.expected.into_owned();
-        sink.bad(BadLine { file, line, column: error.at as u64 + 1, expected, found })
+        sink.bad(BadLine { file, line, column, expected, found })
     }
+}
+
+/// Whether a byte may stand between values.
+fn separates(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'"')
+}
+
+/// The token at `at`, as far as a value may go.
+fn token_at(line: &[u8], at: usize) -> &[u8] {
+    let rest = &line[at.min(line.len())..];
+    &rest[..rest.iter().position(|byte| separates(*byte)).unwrap_or(rest.len())]
 }
 
 impl RecordReader for LineReader {
@@ -159,14 +205,24 @@ impl RecordReader for LineReader {
             if end > start && self.buffer[end - 1] == b'\r' {
                 end -= 1;
             }
-            match self.parser.parse(&self.buffer[start..end], sink.builder()) {
+            match self.grammar.parser.parse(&self.buffer[start..end], sink.builder()) {
+                Ok(Parsed::Record { .. }) if let Some((key, expected)) = sink.key_beyond_limit() => {
+                    sink.abandon();
+                    let at = last_entry_of(&self.buffer[start..end], key);
+                    let error = LineError::found(at, expected, format!("index {key}"));
+                    self.bad_line(start, end, error, sink)?;
+                }
                 Ok(Parsed::Record { label, weight, group }) => {
+                    let rounded_at = sink.builder().take_rounded_at();
                     if let Err(expected) = sink.end_record(label, weight, group) {
                         let found = format!("label {}", label.unwrap_or_default());
                         self.bad_line(start, end, LineError::found(0, expected, found), sink)?;
+                    } else if rounded_at.is_some() || sink.rounded_label().is_some() {
+                        self.note_rounded(start, end, rounded_at, sink);
                     }
                 }
                 Ok(Parsed::Nothing) => {}
+                Ok(Parsed::Unlabelled) => sink.leave_out_unlabelled(),
                 Err(error) => {
                     sink.abandon();
                     self.bad_line(start, end, error, sink)?;
@@ -177,7 +233,7 @@ impl RecordReader for LineReader {
     }
 
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
-        self.parser.take_dictionary()
+        self.grammar.parser.take_dictionary()
     }
 }
 
@@ -254,7 +310,29 @@ impl Cursor {
         self.told = self.told.max(now);
     }
 
-    /// The number of the present line in its file, 1-based.
+    /// Line and column, both 1-based, of byte `at` of `record`, which was read last.
+    fn place(&mut self, input: &Input, record: &[u8], at: usize) -> Result<(u64, u64), Error> {
+        let before_it = &record[..at.min(record.len())];
+        let column = at - memchr::memrchr(b'\n', before_it).map_or(0, |end| end + 1) + 1;
+        let after_it = memchr::memchr_iter(b'\n', &record[before_it.len()..]).count() as u64;
+        Ok((self.line_number(input)? - after_it, column as u64))
+    }
+
+    /// An error when the file ends before its size of when it was opened.
+    fn check_size(&mut self, input: &Input) -> Result<(), Error> {
+        let ends_at = if self.whole { self.stream.consumed() } else { self.base + self.filled as u64 };
+        match input.splittable_bytes() {
+            Some(opened_bytes) if ends_at < opened_bytes => Err(Error::Shrunk {
+                file: input.name().to_owned(),
+                line: self.line_number(input)? + 1,
+                opened_bytes,
+                ends_at: input.size_now().unwrap_or(ends_at).min(ends_at),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the last line of the present record in its file, 1-based.
     fn line_number(&mut self, input: &Input) -> Result<u64, Error> {
         let before = match self.lines_before {
             Some(before) => before,

@@ -41,8 +41,12 @@ pub struct FormatOptions {
     pub skip_columns: Vec<String>,
     /// Columns to carry along with the records, for predictions.
     pub keep_columns: Vec<String>,
+    /// Groups of features whose products are features too: namespaces, fields or columns, two or three a product.
+    pub interactions: Vec<Vec<String>>,
     /// Whether zero entries are kept (standardization needs them).
     pub keep_zeros: bool,
+    /// Feature numbers must be below it; none: any number.
+    pub key_limit: Option<u64>,
     /// What labels may be.
     pub label_rule: LabelRule,
 }
@@ -60,7 +64,9 @@ impl Default for FormatOptions {
             text_columns: Vec::new(),
             skip_columns: Vec::new(),
             keep_columns: Vec::new(),
+            interactions: Vec::new(),
             keep_zeros: false,
+            key_limit: None,
             label_rule: LabelRule::Real,
         }
     }
@@ -88,6 +94,9 @@ impl FormatOptions {
         if self.skip_columns.is_empty() {
             self.skip_columns.clone_from(&schema.skip_columns);
         }
+        if self.interactions.is_empty() {
+            self.interactions.clone_from(&schema.interactions);
+        }
         self.keep_zeros |= schema.keep_zeros;
     }
 
@@ -99,7 +108,9 @@ impl FormatOptions {
                 purpose: self.purpose,
                 keep_columns: std::mem::take(&mut self.keep_columns),
                 group: self.group.take().filter(|group| group == "qid" && format == "libsvm"),
+                interactions: std::mem::take(&mut self.interactions),
                 keep_zeros: self.keep_zeros,
+                key_limit: self.key_limit,
                 label_rule: self.label_rule,
                 ..Self::default()
             };

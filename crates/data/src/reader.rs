@@ -3,7 +3,7 @@
 use crate::format::RecordReader;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
-use crate::sink::Sink;
+use crate::sink::{Rounded, Sink};
 use crate::{Batch, Error};
 use math::random::Stream;
 use std::collections::BTreeMap;
@@ -22,6 +22,12 @@ pub struct Reader {
 pub struct ReadSummary {
     /// Records, those held out included.
     pub record_count: u64,
+    /// Records left out because they have no label and others have one.
+    #[serde(default)]
+    pub unlabelled_count: u64,
+    /// The first values that were rounded.
+    #[serde(default)]
+    pub rounded: Rounded,
     /// Bytes of the input files (as they lie on disk), for progress against `Source::size_bytes`.
     pub bytes_read: u64,
     /// Bad lines left out.
@@ -71,6 +77,10 @@ impl Reader {
     fn refresh(&mut self, out: &Batch) {
         let (sink, summary) = (&self.sink, &mut self.summary);
         summary.record_count = sink.total_records();
+        if summary.rounded.feature.is_none() || summary.rounded.label.is_none() {
+            summary.rounded = sink.rounded();
+        }
+        summary.unlabelled_count = sink.unlabelled_count();
         summary.bytes_read = sink.bytes_read();
         summary.largest_key = summary.largest_key.max(out.columns.last().copied());
         summary.labels.clone_from(sink.labels());

@@ -129,6 +129,86 @@ fn a_bad_line_is_named_by_file_line_and_column_in_every_split() {
 }
 
 #[test]
+fn a_feature_number_beyond_the_limit_is_a_bad_line_with_its_place() {
+    for (format, text, place) in [
+        ("libsvm", &b"1 1:1\n0 4:1 7:2\n1 9:1\n"[..], "file0:2:7"),
+        ("libffm", b"1 0:1:1\n0 0:4:1 7:7:2\n1 7:9:1\n", "file0:2:9"),
+    ] {
+        let mut config = SourceConfig { format: Some(format.into()), ..config() };
+        config.options.key_limit = Some(5);
+        let error = labels(&over(&[text], &config).unwrap(), 1, 10).unwrap_err().to_string();
+        assert!(error.starts_with(place), "{error}");
+        assert!(error.contains("below 5 (dimensions = 5), found index 7"), "{error}");
+        config.bad_lines = BadLines::Skip { limit: 2 };
+        assert_eq!(labels(&over(&[text], &config).unwrap(), 1, 10).unwrap().0, [1.0]);
+    }
+}
+
+#[test]
+fn a_limit_of_feature_numbers_is_refused_for_features_that_have_names() {
+    for (format, text) in
+        [("vw", &b"1 |n a\n"[..]), ("csv", b"city,y\nRome,1\n"), ("csv", b"a,b,c,y\n1,2,3,1\n")]
+    {
+        let mut config = SourceConfig { format: Some(format.into()), ..config() };
+        config.options.key_limit = Some(2);
+        let error = over(&[text], &config).err().unwrap().to_string();
+        assert!(error.starts_with("dimensions: ") && error.contains("leave it out"), "{error}");
+    }
+}
+
+#[test]
+fn the_first_values_that_lose_digits_are_told_with_their_place() {
+    let csv: &[u8] = b"a,y\n16777216,1\n16777217,0.1\n5,16777219\n7,3.14159265358979\n";
+    for (format, text, feature, label) in [
+        (
+            "csv",
+            csv,
+            Some("16777217 at file0:3:1 becomes 16777216"),
+            Some("16777219 at file0:4:3 becomes 16777220"),
+        ),
+        ("libsvm", b"0.5 1:1 7:16777217\n3 1:2\n", Some("16777217 at file0:1:11 becomes 16777216"), None),
+        (
+            "libffm",
+            b"3 1:1:2\n0.5 0:1:1 0:7:-16777217\n",
+            Some("-16777217 at file0:2:15 becomes -16777216"),
+            None,
+        ),
+        ("vw", b"1.23456789 |n a:16777216 b:1e30\n", None, Some("1.23456789 at file0:1:1 becomes 1.2345679")),
+        ("libsvm", b"0.1 1:0.3 3:33554432 4:12345678.5\n", None, None),
+    ] {
+        let config = SourceConfig { format: Some(format.into()), ..config() };
+        let source = over(&[text], &config).unwrap();
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        while reader.next_batch(10, &mut Batch::default()).unwrap() {}
+        let rounded = &reader.summary().rounded;
+        assert_eq!((rounded.feature.as_deref(), rounded.label.as_deref()), (feature, label), "{format}");
+        assert_eq!(rounded.notices().count(), usize::from(feature.is_some()) + usize::from(label.is_some()));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_unpacked_are_named() {
+    let tar = [&[b'x'; 257][..], b"ustar\x0000", &[0; 200]].concat();
+    for (content, what) in [
+        (&b"\xfd7zXZ\x00\x00\x04"[..], "xz"),
+        (b"PK\x03\x04\x14\x00", "zip"),
+        (b"BZh91AY&SY\x00", "bzip2"),
+        (&tar, "tar"),
+        (&gzip(&tar), "tar"),
+    ] {
+        let error = over(&[content], &SourceConfig::default()).err().unwrap().to_string();
+        assert!(
+            error.starts_with("file0 is ") && error.contains(what) && error.contains("unpack it"),
+            "{error}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv.br");
+    std::fs::write(&path, b"\x0b\x02\x80").unwrap();
+    assert!(Input::file(path).err().unwrap().to_string().contains("brotli"));
+}
+
+#[test]
 fn bad_lines_are_skipped_up_to_the_limit_and_shown() {
     let text = b"1 1:1\n1 x\n0 2:1 2:1\n0 3:1\n2 4:nan\n";
     let mut config = config();
@@ -202,13 +282,20 @@ fn formats_are_told_by_their_first_lines() {
         ("1,2,NA\n", "dense"),
         ("a,b\n1,2\n", "csv"),
         ("a\tb\n1\t2\n", "csv"),
+        ("1 tag|f a:1\n-1 tag2|f b\n", "vw"),
+        ("1|2|x\n3|4|y\n", "csv"),
+        ("1 2 3\n4 5 x\n6 7 y\n", "none"),
+        ("1,2,3\n4,5,x\n6,7,y\n", "csv"),
+        ("5 apples|green tea|1\n6 pears|x y|0\n", "none"),
     ] {
         for content in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
-            assert_eq!(
-                over(&[&content], &SourceConfig::default()).unwrap().schema().format,
-                format,
-                "{text}"
-            );
+            let mut config = SourceConfig::default();
+            config.options.label_rule = LabelRule::Class;
+            match over(&[&content], &config) {
+                Ok(source) => assert_eq!(source.schema().format, format, "{text}"),
+                Err(Error::FormatNotRecognized { .. }) => assert_eq!(format, "none", "{text}"),
+                Err(error) => panic!("{text}: {error}"),
+            }
         }
     }
     let unknown = over(&[b"\x00\x01 what is this\n"], &SourceConfig::default());

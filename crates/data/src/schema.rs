@@ -25,12 +25,21 @@ pub struct Schema {
     /// Columns that are left out.
     #[serde(default)]
     pub skip_columns: Vec<String>,
+    /// Groups of features whose products are features too.
+    #[serde(default)]
+    pub interactions: Vec<Vec<String>>,
     /// Whether columns are known by name (a header, or Parquet) or by position only.
     #[serde(default)]
     pub named: bool,
     /// Byte between the fields of a delimited text.
     #[serde(default)]
     pub delimiter: Option<u8>,
+    /// Whether `\"` inside quotes is a quote, as Spark writes it.
+    #[serde(default)]
+    pub backslash: bool,
+    /// Whether fields may have line breaks inside quotes.
+    #[serde(default)]
+    pub multi_line: bool,
     /// Names of text labels; position = class number. Empty when labels are numbers.
     #[serde(default)]
     pub label_names: Vec<String>,

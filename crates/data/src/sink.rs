@@ -12,10 +12,45 @@ pub struct Sink {
     main: BatchBuilder,
     holdout: Option<Holdout>,
     labeler: Labeler,
+    key_limit: Option<u64>,
     bad: BadLineCounter,
     record_count: u64,
+    unlabelled_count: u64,
     bytes_read: u64,
     notices: Vec<String>,
+    rounded: Rounded,
+}
+
+/// The first values that are kept with fewer digits than they are written with, with their places.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Rounded {
+    /// Of the features.
+    pub feature: Option<String>,
+    /// Of the labels.
+    pub label: Option<String>,
+}
+
+impl Rounded {
+    /// What the user should know.
+    pub fn notices(&self) -> impl Iterator<Item = String> {
+        let of = |what: &str, first: &Option<String>| {
+            first.as_ref().map(|first| {
+                format!(
+                    "{what} are kept in single precision (f32): {first}; docs/data-formats.md says what to do"
+                )
+            })
+        };
+        [of("features", &self.feature), of("labels", &self.label)].into_iter().flatten()
+    }
+
+    /// Keeps what is known, and takes from `other` what is not.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, other) in [(&mut self.feature, &other.feature), (&mut self.label, &other.label)] {
+            if mine.is_none() {
+                mine.clone_from(other);
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -51,11 +86,19 @@ impl Sink {
             main: BatchBuilder::new(),
             holdout: None,
             labeler: Labeler::new(rule),
+            key_limit: None,
             bad: BadLineCounter::new(bad_lines),
             record_count: 0,
+            unlabelled_count: 0,
             bytes_read: 0,
             notices: Vec::new(),
+            rounded: Rounded::default(),
         }
+    }
+
+    /// From now on feature numbers must be below `limit`.
+    pub(crate) fn set_key_limit(&mut self, limit: Option<u64>) {
+        self.key_limit = limit;
     }
 
     pub(crate) fn set_holdout(&mut self, share: f64, stream: Stream) {
@@ -93,8 +136,16 @@ impl Sink {
         }
     }
 
-    /// Closes the open record. A label that the rule refuses takes the record back and says what was expected: pass it
-    /// on to [`bad`](Self::bad) with its place.
+    /// A feature number of the open record that is too large, and what was expected instead.
+    #[inline]
+    pub(crate) fn key_beyond_limit(&mut self) -> Option<(u64, String)> {
+        let limit = self.key_limit?;
+        let largest = self.builder().largest_open_key().filter(|key| *key >= limit)?;
+        Some((largest, format!("feature numbers below {limit} (dimensions = {limit})")))
+    }
+
+    /// Closes the open record. A label that the rule refuses, or a feature number beyond the limit, takes the record back
+    /// and says what was expected: pass it on to [`bad`](Self::bad) with its place.
     #[inline]
     pub fn end_record(&mut self, label: Option<f64>, weight: f32, group: Option<u64>) -> Result<(), String> {
         let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label)) {
@@ -104,6 +155,10 @@ impl Sink {
                 return Err(expected);
             }
         };
+        if let Some((key, expected)) = self.key_beyond_limit() {
+            self.abandon();
+            return Err(format!("{expected}, not {key}"));
+        }
         self.builder().end_record(label, weight, group);
         self.record_count += 1;
         if let Some(holdout) = &mut self.holdout {
@@ -118,6 +173,13 @@ impl Sink {
     /// Takes back the entries of the open record.
     pub fn abandon(&mut self) {
         self.builder().abandon_record();
+        self.builder().forget_rounding();
+    }
+
+    /// Counts a record that is left out because it has no label.
+    pub fn leave_out_unlabelled(&mut self) {
+        self.abandon();
+        self.unlabelled_count += 1;
     }
 
     /// Counts a bad line or record, or fails, as the setting says. The open record must have been taken back.
@@ -132,6 +194,27 @@ impl Sink {
         }
     }
 
+    /// A label that was rounded and whose place is not known yet.
+    #[inline]
+    pub(crate) fn rounded_label(&self) -> Option<f64> {
+        self.labeler.rounded.filter(|_| self.rounded.label.is_none())
+    }
+
+    /// Notes the place of the first feature, or label, that was rounded.
+    pub(crate) fn note_rounded(&mut self, feature: Option<String>, label: Option<String>) {
+        self.rounded.add(&Rounded { feature, label });
+    }
+
+    /// The first values that were rounded; a label without its place where nobody said it.
+    pub(crate) fn rounded(&self) -> Rounded {
+        let mut rounded = self.rounded.clone();
+        rounded.add(&Rounded {
+            feature: None,
+            label: self.labeler.rounded.map(|label| format!("{label} becomes {}", label as f32)),
+        });
+        rounded
+    }
+
     /// Counts bytes of the input files as read, for progress.
     #[inline]
     pub fn add_bytes(&mut self, bytes: u64) {
@@ -144,6 +227,10 @@ impl Sink {
 
     pub(crate) fn total_records(&self) -> u64 {
         self.record_count
+    }
+
+    pub(crate) fn unlabelled_count(&self) -> u64 {
+        self.unlabelled_count
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {

@@ -4,10 +4,10 @@ use crate::bad_lines::{BadLineLimit, BadLines};
 use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, Plan};
 use crate::input;
 use crate::label::LabelRule;
-use crate::lines::LineReader;
+use crate::lines::{Grammar, LineReader};
 use crate::reader::Reader;
 use crate::resolve::resolve;
-use crate::schema::{CarriedColumn, Schema};
+use crate::schema::{CarriedColumn, ColumnKind, Schema};
 use crate::sink::Sink;
 use crate::split::{Part, Piece, Split, divide};
 use crate::stoppable::StopReading;
@@ -39,7 +39,9 @@ pub struct Source {
     schema: Schema,
     carried: Vec<CarriedColumn>,
     label_rule: LabelRule,
+    key_limit: Option<u64>,
     bad_lines: BadLineLimit,
+    notices: Vec<String>,
 }
 
 enum OpenPlan {
@@ -83,29 +85,45 @@ impl Source {
                 options.leave_out_columns_for(row.name);
             }
         }
+        if !options.interactions.is_empty() && !WITH_GROUPS.contains(&row.name) {
+            let reason =
+                format!("{} has no columns, namespaces or fields to multiply; leave it out", row.name);
+            return Err(Error::BadOption { option: "interactions", reason });
+        }
         let context = FormatContext { files: &files, options: &options, like };
-        let (plan, mut schema, carried) = match (row.open)(&context)? {
+        let (plan, mut schema, carried, notices) = match (row.open)(&context)? {
             Plan::Lines(plan) => {
-                let (schema, carried) = (plan.schema(), plan.carried());
-                (OpenPlan::Lines(plan), schema, carried)
+                let (schema, carried, notices) = (plan.schema(), plan.carried(), plan.notices());
+                (OpenPlan::Lines(plan), schema, carried, notices)
             }
             Plan::Blocks(plan) => {
-                let (schema, carried) = (plan.schema(), plan.carried());
-                (OpenPlan::Blocks(plan), schema, carried)
+                let (schema, carried, notices) = (plan.schema(), plan.carried(), plan.notices());
+                (OpenPlan::Blocks(plan), schema, carried, notices)
             }
         };
         if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
             return Err(Error::BadOption { option: "keep_columns", reason: without_columns(row.name) });
         }
         row.name.clone_into(&mut schema.format);
+        schema.interactions.clone_from(&options.interactions);
+        if let Some(limit) = options.key_limit {
+            check_features_are_numbered(&files, &schema, limit)?;
+        }
         Ok(Self {
             files: files.into(),
             plan,
             schema,
             carried,
             label_rule: options.label_rule,
+            key_limit: options.key_limit,
             bad_lines: BadLineLimit::new(config.bad_lines),
+            notices,
         })
+    }
+
+    /// What the user should know of how the input was understood: a label that was guessed, columns of mixed kinds.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Labels become numbers by this rule from now on: a rule may depend on the names of labels, known since the input
@@ -114,14 +132,19 @@ impl Source {
         self.label_rule = rule;
     }
 
-    /// What the columns mean; belongs into the model.
-    pub fn schema(&self) -> &Schema {
-        &self.schema
+    /// Two classes have two names; numbers that stand for names would mean nothing to the user.
+    pub fn check_label_names(&self) -> Result<(), Error> {
+        check_label_names(&self.files, &self.schema, self.label_rule)
     }
 
     /// The columns that are carried along with the records, in the order asked for.
     pub fn carried(&self) -> &[CarriedColumn] {
         &self.carried
+    }
+
+    /// What the columns mean; belongs into the model.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
     }
 
     /// The files.
@@ -142,9 +165,9 @@ impl Source {
         let mut pieces = Vec::new();
         for (file, input) in self.files.iter().enumerate() {
             match &self.plan {
-                OpenPlan::Lines(_) => pieces.push(match input.splittable_bytes() {
-                    Some(bytes) => Piece::Bytes { file, bytes },
-                    None => Piece::Fixed { file, part: Part::Whole, bytes: input.size_bytes().unwrap_or(0) },
+                OpenPlan::Lines(plan) => pieces.push(match input.splittable_bytes() {
+                    Some(bytes) if plan.quotes().is_none() => Piece::Bytes { file, bytes },
+                    _ => Piece::Fixed { file, part: Part::Whole, bytes: input.size_bytes().unwrap_or(0) },
                 }),
                 OpenPlan::Blocks(plan) => pieces.extend(
                     plan.units(file).into_iter().enumerate().map(|(unit, bytes)| Piece::Fixed {
@@ -160,11 +183,13 @@ impl Source {
 
     /// A reader of one task's splits. The limit of bad lines holds for all readers of this source together.
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
-        let sink = Sink::new(self.label_rule, self.bad_lines.clone());
+        let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
+        sink.set_key_limit(self.key_limit);
         Ok(match &self.plan {
             OpenPlan::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);
-                let lines = LineReader::new(Arc::clone(&self.files), header, plan.parser(), splits);
+                let grammar = Grammar { header, quotes: plan.quotes(), parser: plan.parser() };
+                let lines = LineReader::new(Arc::clone(&self.files), grammar, splits);
                 Reader::new(Box::new(lines), sink)
             }
             OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
@@ -178,6 +203,53 @@ fn without_columns(format: &str) -> String {
          joined line by line, or write the data as a table (CSV, Parquet)"
     )
 }
+
+/// A limit of feature numbers means nothing for features that are known by name.
+fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> Result<(), Error> {
+    let file = input::names(files);
+    let text = schema.columns.iter().find(|column| column.kind == ColumnKind::Text);
+    let reason = match text {
+        Some(column) => {
+            format!(
+                "features of column '{}' of {file} are known by name and have no numbers; leave it out",
+                column.name
+            )
+        }
+        None if schema.format == "vw" => {
+            format!("features of {file} (vw) are known by name and have no numbers; leave it out")
+        }
+        None if !schema.interactions.is_empty() => "interactions have no numbers; leave it out".to_owned(),
+        None if schema.columns.len() as u64 > limit => {
+            format!(
+                "{limit} is too few for the {} feature columns of {file}; leave it out",
+                schema.columns.len()
+            )
+        }
+        None => return Ok(()),
+    };
+    Err(Error::BadOption { option: "dimensions", reason })
+}
+
+fn check_label_names(files: &[Input], schema: &Schema, rule: LabelRule) -> Result<(), Error> {
+    /// Names that are shown.
+    const SHOWN: usize = 10;
+    let (names, label) = (&schema.label_names, schema.label.as_deref().unwrap_or_default());
+    if names.len() <= 2 || rule != (LabelRule::Binary { positive: None }) {
+        return Ok(());
+    }
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let dots = if names.len() > SHOWN { ", ..." } else { "" };
+    let reason = format!(
+        "column '{label}' of {} has {} names ({shown}{dots}), and this algorithm tells two classes apart; use softmax, or \
+         say with positive_label which of them counts as 1",
+        input::names(files),
+        names.len()
+    );
+    Err(Error::BadLabels { reason })
+}
+
+/// Formats whose features stand in groups that can be multiplied.
+const WITH_GROUPS: [&str; 4] = ["csv", "dense", "vw", "libffm"];
 
 /// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
 const NUMBERED: [&str; 3] = ["libsvm", "libffm", "parquet"];

@@ -167,6 +167,14 @@ pub enum Error {
         /// The files, folders or patterns.
         inputs: Vec<String>,
     },
+    /// What follows from the data of all tasks, in the words of the job.
+    #[error("{what}")]
+    Conclusion {
+        /// What it is, and what to do.
+        what: String,
+        /// The exit code of it.
+        exit: Exit,
+    },
     /// Ctrl-C before there was anything worth saving.
     #[error("interrupted: {what}")]
     Interrupted {
@@ -213,6 +221,7 @@ impl Error {
             Self::Data(error) => data_exit(error),
             Self::Algo(error) => algo_exit(error),
             Self::NoRecords { .. } => Exit::Data,
+            Self::Conclusion { exit, .. } => *exit,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Cluster { exit, .. } => *exit,
             Self::Matrix(matrix::Error::Function { .. } | matrix::Error::FunctionAtServer { .. }) => {
@@ -306,6 +315,8 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::KeepLimit { .. } => Exit::Usage,
         E::NotKept { .. } => Exit::Internal,
         E::NoRecords { .. }
+        | E::Shrunk { .. }
+        | E::Foreign { .. }
         | E::Compressed { .. }
         | E::SchemaDiffers { .. }
         | E::BadLine(_)

@@ -10,9 +10,14 @@ pub(crate) fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The machine's memory, in bytes; none where the system does not say.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    kib_of("/proc/meminfo", "MemTotal:").map(|kib| kib * 1024)
+}
+
 /// A quarter of the machine's memory, in bytes.
 pub(crate) fn memory_share() -> u64 {
-    kib_of("/proc/meminfo", "MemTotal:").map_or(MEMORY_FALLBACK_BYTES, |kib| kib * 1024 / MEMORY_SHARE)
+    memory_bytes().map_or(MEMORY_FALLBACK_BYTES, |bytes| bytes / MEMORY_SHARE)
 }
 
 /// The most memory this process ever had resident, in bytes; none where the system does not say.

@@ -58,6 +58,105 @@ fn bad_lines_can_be_skipped_and_are_counted() {
 }
 
 #[test]
+fn feature_numbers_beyond_the_dimensions_are_bad_lines() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", "1 1:1 4:1\n0 2:1\n1 7:1\n0 3:1\n");
+    let small = folder.write("b.libsvm", "1 1:1 4:1\n0 2:1\n");
+    let (model, other) = (folder.path("model"), folder.path("other"));
+    let train = ["train", "lr", "--data", &data, "--model", &model, "--set", "dimensions=5"];
+    for servers in [&[][..], &["--servers", "1", "--workers", "1"]] {
+        let error = fail(DATA, &[&train[..], servers].concat());
+        assert!(error.contains("a.libsvm:3:3") && error.contains("dimensions = 5"), "{error}");
+    }
+    assert!(succeed(&[&train[..], &["--bad-lines", "skip=1"]].concat()).contains("skipped 1 bad"));
+    let error = fail(DATA, &["evaluate", "--model", &model, "--data", &data]);
+    assert!(error.contains("a.libsvm:3:3"), "{error}");
+    let output = folder.path("scores.csv");
+    fail(DATA, &["predict", "--model", &model, "--data", &data, "--output", &output]);
+    let validate = ["--data", &small, "--validate", &data, "--model", &other, "--set", "dimensions=5"];
+    fail(DATA, &[&["train", "lr"][..], &validate].concat());
+}
+
+#[test]
+fn dimensions_that_no_memory_holds_are_refused_with_the_sum() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(50, 1));
+    let huge = ["--set", "dimensions=1099511627776"];
+    let train = ["train", "lr", "--data", &data, "--model", &folder.path("model")];
+    let error = fail(USAGE, &[&train[..], &huge].concat());
+    assert!(
+        error.contains("the matrices take 12288.00 GiB") && error.contains("leave dimensions out"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_share_for_validation_that_takes_all_or_no_records_says_so() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(20, 1));
+    let train = ["train", "lr", "--data", &data, "--model", &folder.path("model"), "--set"];
+    for (share, words) in
+        [("validation_share=0.999", "holds out all"), ("validation_share=0.0001", "holds out none")]
+    {
+        for servers in [&[][..], &["--servers", "1", "--workers", "1"]] {
+            let error = fail(USAGE, &[&train[..], &[share], servers].concat());
+            assert!(error.contains(words) && error.contains(share), "{error}");
+        }
+    }
+}
+
+#[test]
+fn names_of_labels_are_told_as_names() {
+    let folder = Folder::new();
+    let model = folder.path("model");
+    let three = folder.write("three.csv", "x,y\n1,a\n2,b\n3,c\n");
+    let error = fail(DATA, &["train", "lr", "--data", &three, "--model", &model]);
+    assert!(error.contains("'y'") && error.contains("3 names (a, b, c)"), "{error}");
+    let one = folder.write("one.csv", "x,y\n1,a\n2,a\n");
+    for algorithm in ["lr", "softmax"] {
+        let error = fail(DATA, &["train", algorithm, "--data", &one, "--model", &model]);
+        assert!(error.contains("the label 'a'"), "{error}");
+    }
+}
+
+#[test]
+fn values_of_one_name_that_add_up_to_infinity_are_a_bad_line() {
+    let folder = Folder::new();
+    let data = folder.write("a.vw", "1 |f a:3e38 a:3e38\n-1 |f b\n1 |f c\n");
+    let train = ["train", "lr", "--data", &data, "--model", &folder.path("model")];
+    let error = fail(DATA, &train);
+    assert!(error.contains("a.vw:1:3") && error.contains("stay finite"), "{error}");
+    succeed(&[&train[..], &["--bad-lines", "skip=1"]].concat());
+}
+
+#[test]
+fn a_label_that_was_guessed_is_told_also_when_nothing_else_is() {
+    let folder = Folder::new();
+    let data = folder.write("a.csv", "a,b,price\n1,2,3.5\n2,1,4.5\n3,3,1.5\n");
+    for extra in [&[][..], &["--quiet"], &["--servers", "1", "--workers", "1"]] {
+        let model = folder.path("model");
+        let train = ["train", "linear", "--data", &data, "--model", &model, "--overwrite"];
+        let said = succeed(&[&train[..], extra].concat());
+        assert!(said.contains("label: column 'price', the last"), "{said}");
+    }
+    let error = fail(USAGE, &["train", "lr", "--data", &data, "--model", &folder.path("lr")]);
+    assert!(error.contains("'price'") && error.contains("--label"), "{error}");
+}
+
+#[test]
+fn vw_lines_without_a_label_are_counted_in_training_and_need_a_flag_in_prediction() {
+    let folder = Folder::new();
+    let text = "1 |f a\n-1 |f b\n|f a\n'tag |f b\n1 |f a c\n-1 |f b c\n";
+    let (data, model, output) = (folder.write("a.vw", text), folder.path("model"), folder.path("scores.csv"));
+    let said = succeed(&["train", "lr", "--data", &data, "--model", &model, "--tasks", "2"]);
+    assert!(said.contains("records without a label are left out: 2"), "{said}");
+    let predict = ["predict", "--model", &model, "--data", &data, "--output", &output];
+    assert!(fail(DATA, &predict).contains("a.vw:3:1"));
+    succeed(&[&predict[..], &["--no-label"]].concat());
+    assert_eq!(std::fs::read_to_string(output).unwrap().lines().count(), 7, "a line each, and the header");
+}
+
+#[test]
 fn a_truncated_gzip_names_the_file() {
     let mut whole = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     whole.write_all(clicks(500, 1).as_bytes()).unwrap();
@@ -244,6 +343,11 @@ fn wrong_parameters_say_the_range_and_the_nearest_name() {
     let error = train(&["--set", "learning_rate=-1"]);
     assert!(error.contains("learning_rate") && error.contains("-1"), "{error}");
     assert!(train(&["--set", "learning_rat=1"]).contains("did you mean learning_rate"));
+    let error = train(&["--set", "interactions=ab"]);
+    assert!(
+        error.contains("interactions is a key of the job") && error.contains("--interactions ab"),
+        "{error}"
+    );
     let error = train(&["--set", "rho=2"]);
     assert!(error.contains("rho=2 means nothing with optimizer=ftrl, only with admm"), "{error}");
     assert!(train(&["--consistency", "ssp"]).contains("ssp:N"));

@@ -59,6 +59,41 @@ fn training_on_is_the_same_as_training_longer() {
     assert_eq!(weights(&on), weights(&twice), "the optimizer's state came along");
 }
 
+/// Records whose label is 1 when two things are alike: no sum of single features tells them apart.
+fn alike(line: impl Fn(u32, u32, u32) -> String) -> String {
+    let things = (0..400u32).map(|i| (i % 2, i / 2 % 2));
+    things.map(|(a, b)| line(u32::from(a == b), a, b) + "\n").collect()
+}
+
+#[test]
+fn interactions_are_learnt_and_come_with_the_model() {
+    let folder = Folder::new();
+    for (name, text, interactions) in [
+        ("a.csv", "a,b,y\n".to_owned() + &alike(|y, a, b| format!("a{a},b{b},{y}")), "a:b"),
+        ("a.vw", alike(|y, a, b| format!("{} |user a{a} |item b{b}", 2 * y as i32 - 1)), "ui"),
+        ("a.ffm", alike(|y, a, b| format!("{y} 0:{a}:1 1:{}:1", 2 + b)), "0:1"),
+    ] {
+        let data = folder.write(name, text);
+        let (plain, model) = (folder.path(&format!("{name}.plain")), folder.path(&format!("{name}.model")));
+        let auc = |model: &str| {
+            number(&succeed(&["evaluate", "--model", model, "--data", &data, "--json"]), "/metrics/auc")
+        };
+        succeed(&["train", "lr", "--data", &data, "--model", &plain]);
+        let train = ["train", "lr", "--data", &data, "--validate", &data, "--interactions", interactions];
+        let report = succeed(&[&train[..], &["--model", &model, "--json"]].concat());
+        let rows = number(&report, "/model/stored_rows/weights");
+        assert!((rows - 8.0).abs() < 0.5, "four features and four pairs: {rows}");
+        assert!(auc(&plain) < 0.6, "{name}: {}", auc(&plain));
+        assert!(auc(&model) > 0.999, "{name}: {}", auc(&model));
+        let scores = succeed(&["predict", "--model", &model, "--data", &data, "--output", "-"]);
+        let right = |line: &str| {
+            let (label, score) = line.split_once(',').expect("a label and a score");
+            label.starts_with('1') == (score.parse::<f64>().expect("a number") > 0.5)
+        };
+        assert!(scores.lines().skip(1).all(right), "{name}: {scores}");
+    }
+}
+
 #[test]
 fn a9a_is_learnt_without_any_setting() {
     let Some(data) = real_data("a9a") else { return };

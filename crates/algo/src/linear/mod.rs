@@ -188,6 +188,7 @@ impl Linear {
                 _ => Shuffle::Batches,
             },
             keep_zeros: standardize,
+            key_limit: self.checked.auto_integer("dimensions"),
             validation_share: self.checked.real("validation_share"),
             validation_required: self.checked.integer("early_stopping") > 0,
         }

@@ -2,8 +2,12 @@
 //! training.
 
 use super::FormatContext;
+use super::csv::Dialect;
+use super::missing::is_missing;
+use super::roles::{label_by_name, label_notice, refuse_two_roles};
 use crate::Error;
 use crate::error::nearest;
+use crate::interactions::Interactions;
 use crate::number::whole_double;
 use crate::options::{FormatOptions, Purpose};
 use crate::schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
@@ -29,7 +33,10 @@ pub(super) struct Columns {
     /// Feature columns, in the order of their keys.
     pub(super) features: Vec<Column>,
     pub(super) named: bool,
-    pub(super) delimiter: u8,
+    pub(super) dialect: Dialect,
+    pub(super) interactions: Interactions,
+    /// Of each column, its group in the interactions.
+    pub(super) groups: Vec<Option<usize>>,
     /// The columns to carry into the predictions, in the order asked for.
     pub(super) kept: Vec<Kept>,
     /// What the user should know.
@@ -40,12 +47,12 @@ pub(super) struct Columns {
 pub(super) struct Found {
     /// Names in the header, or positions.
     pub(super) names: Vec<String>,
-    /// Whether each column holds numbers, as far as it was looked at.
-    pub(super) numeric: Vec<bool>,
+    /// What stands in each column, as far as it was looked at.
+    pub(super) kinds: Vec<Kinds>,
     pub(super) named: bool,
-    pub(super) delimiter: u8,
-    /// Which column is the label when nobody says so.
-    pub(super) default_label: usize,
+    pub(super) dialect: Dialect,
+    /// Which column is the label when nobody says so and none is called like one.
+    pub(super) fallback: Fallback,
     /// The columns to carry into the predictions, in the order asked for.
     pub(super) kept: Vec<Kept>,
 }
@@ -57,16 +64,60 @@ pub(super) struct Kept {
     pub(super) name: String,
 }
 
-/// Whether a field stands for a missing value.
-#[inline]
-pub(super) fn is_missing(field: &[u8]) -> bool {
-    match field.len() {
-        0 => true,
-        1 => field == b"?",
-        2 => field == b"NA",
-        3 => matches!(field, b"N/A" | b"NaN" | b"nan"),
-        4 => matches!(field, b"null" | b"NULL"),
-        _ => false,
+/// A column by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallback {
+    First,
+    Last,
+}
+
+/// How many of the values of a column are numbers, and how many are not; missing ones are neither.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kinds {
+    numbers: u32,
+    others: u32,
+    /// The first value that is not a number.
+    other: Option<String>,
+}
+
+impl Kinds {
+    pub(super) fn add(&mut self, field: &[u8]) {
+        if is_missing(field) {
+            return;
+        }
+        if whole_double(field).is_some() {
+            self.numbers += 1;
+        } else {
+            self.others += 1;
+            self.other.get_or_insert_with(|| String::from_utf8_lossy(field).into_owned());
+        }
+    }
+
+    /// Whether it is read as numbers: most values are, or all are missing.
+    pub(super) fn is_numeric(&self) -> bool {
+        self.others == 0 || self.has_mostly_numbers()
+    }
+
+    /// Whether there are more numbers than other values.
+    pub(super) fn has_mostly_numbers(&self) -> bool {
+        self.numbers > self.others
+    }
+
+    /// How a column that has both is read.
+    fn notice(&self, column: &str) -> Option<String> {
+        let all = self.numbers + self.others;
+        let other = self.other.as_ref().filter(|_| self.numbers > 0)?;
+        Some(if self.is_numeric() {
+            format!(
+                "'{column}' as numbers ({} of the first {all} values are, '{other}' is not)",
+                self.numbers
+            )
+        } else {
+            format!(
+                "'{column}' as names ({} of the first {all} values are no numbers, such as '{other}')",
+                self.others
+            )
+        })
     }
 }
 
@@ -82,7 +133,6 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
     let options = context.options;
     let (names, like) = (found.names.clone(), context.like);
     let mut notices = Vec::new();
-    let label = label_column(context, found)?;
     let mut asked_or_trained = |asked: &Option<String>, trained: Option<&String>| {
         asked_or_trained(context, found, asked.as_deref(), trained.map(String::as_str), &mut notices)
     };
@@ -97,37 +147,146 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
             skip.extend(find(file, &names, Some(column))?);
         }
     }
+    let label = if options.has_label { None } else { absent_label(context, found) };
+    let mut roles = Roles { label, weight, group, skip, notices };
+    if options.has_label && !names.is_empty() {
+        roles.choose_label(context, found, &names)?;
+    }
+    roles.leave_out_index(context, found);
     let mut text = vec![false; names.len()];
     for column in &options.text_columns {
-        text[find(file, &names, Some(column))?.expect("a column was asked for")] = true;
+        if let Some(at) = find(file, &names, Some(column))? {
+            text[at] = true;
+        }
     }
-    let mut roles = Vec::new();
-    let mut features = Vec::new();
-    for at in 0..names.len() {
-        let role = if Some(at) == label {
-            if options.has_label { Role::Label } else { Role::Skip }
-        } else if Some(at) == weight {
-            Role::Weight
-        } else if Some(at) == group {
-            Role::Group
-        } else if skip.contains(&at) || is_no_feature_of(like, found, at) {
-            Role::Skip
-        } else {
-            let kind = if found.numeric[at] && !text[at] { ColumnKind::Numeric } else { ColumnKind::Text };
-            features.push(Column { name: names[at].clone(), kind });
-            match kind {
-                ColumnKind::Numeric => Role::Numeric(features.len() as u64 - 1),
-                ColumnKind::Text => Role::Text,
-            }
-        };
-        roles.push(role);
-    }
-    let Found { named, delimiter, .. } = *found;
-    let mut columns = Columns { names, roles, features, named, delimiter, kept: found.kept.clone(), notices };
+    let mut columns = roles.columns(context, found, names, &text);
+    columns.find_groups(file, &options.interactions)?;
     if let Some(schema) = context.like {
         columns.be_like(file, schema)?;
     }
     Ok(columns)
+}
+
+/// Positions of the columns that are no features.
+struct Roles {
+    label: Option<usize>,
+    weight: Option<usize>,
+    group: Option<usize>,
+    skip: Vec<usize>,
+    notices: Vec<String>,
+}
+
+impl Roles {
+    /// The label that was asked for, else a guess.
+    fn choose_label(
+        &mut self,
+        context: &FormatContext<'_>,
+        found: &Found,
+        names: &[String],
+    ) -> Result<(), Error> {
+        let file = context.files[0].name();
+        let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.label = find(file, names, context.options.label.as_deref())?;
+        let others: Vec<(&'static str, usize)> = [("weight", self.weight), ("group", self.group)]
+            .into_iter()
+            .filter_map(|(role, column)| Some((role, column?)))
+            .chain(self.skip.iter().map(|column| ("skip_columns", *column)))
+            .collect();
+        let asked: Vec<_> =
+            self.label.map(|label| ("label", label)).into_iter().chain(others.clone()).collect();
+        refuse_two_roles(file, &shown, &asked)?;
+        if self.label.is_some() {
+            return Ok(());
+        }
+        let is_taken = |at: usize| others.iter().any(|(_, column)| *column == at);
+        let by_name = if found.named { label_by_name(file, &shown, is_taken)? } else { None };
+        let (by_place, place) = match found.fallback {
+            Fallback::First => ((0..names.len()).find(|at| !is_taken(*at)), "the first"),
+            Fallback::Last => ((0..names.len()).rev().find(|at| !is_taken(*at)), "the last"),
+        };
+        self.label = by_name.or(by_place);
+        if let Some(label) = self.label {
+            let how = if by_name.is_some() { "by its name" } else { place };
+            self.notices.push(label_notice(&names[label], how));
+        }
+        Ok(())
+    }
+
+    /// A first column without a name numbers the rows.
+    fn leave_out_index(&mut self, context: &FormatContext<'_>, found: &Found) {
+        let is_index = found.named && found.names.len() > 1 && found.names[0].is_empty();
+        let taken = self.skip.iter().copied().chain(self.label).chain(self.weight).chain(self.group);
+        let wanted =
+            context.like.is_some_and(|schema| schema.columns.iter().any(|column| column.name.is_empty()));
+        if is_index && !wanted && !taken.into_iter().any(|at| at == 0) {
+            self.skip.push(0);
+            if context.like.is_none() {
+                let notice = "the first column has no name in the header, as pandas and R write their row names: it is left out";
+                self.notices.push(notice.to_owned());
+            }
+        }
+    }
+
+    /// Each column with what it is for.
+    fn columns(
+        self,
+        context: &FormatContext<'_>,
+        found: &Found,
+        names: Vec<String>,
+        text: &[bool],
+    ) -> Columns {
+        let mut notices = self.notices;
+        let mut mixed = Vec::new();
+        let (mut roles, mut features) = (Vec::new(), Vec::new());
+        for (at, name) in names.iter().enumerate() {
+            if !text[at] && !self.skip.contains(&at) {
+                mixed.extend(found.kinds[at].notice(name));
+            }
+            roles.push(if Some(at) == self.label {
+                if context.options.has_label { Role::Label } else { Role::Skip }
+            } else if Some(at) == self.weight {
+                Role::Weight
+            } else if Some(at) == self.group {
+                Role::Group
+            } else if self.skip.contains(&at) || is_no_feature_of(context.like, found, at) {
+                Role::Skip
+            } else {
+                let numeric = found.kinds[at].is_numeric() && !text[at];
+                let kind = if numeric { ColumnKind::Numeric } else { ColumnKind::Text };
+                features.push(Column { name: name.clone(), kind });
+                match kind {
+                    ColumnKind::Numeric => Role::Numeric(features.len() as u64 - 1),
+                    ColumnKind::Text => Role::Text,
+                }
+            });
+        }
+        if context.like.is_none() {
+            notices.extend(mixed_notice(&mixed));
+        }
+        Columns {
+            groups: vec![None; names.len()],
+            names,
+            roles,
+            features,
+            named: found.named,
+            dialect: found.dialect,
+            interactions: Interactions::default(),
+            kept: found.kept.clone(),
+            notices,
+        }
+    }
+}
+
+/// What the user is told of columns that have numbers and other values.
+fn mixed_notice(columns: &[String]) -> Option<String> {
+    /// Columns that are named one by one.
+    const SHOWN: usize = 5;
+    let shown = columns.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = columns.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!columns.is_empty()).then(|| {
+        format!("columns with numbers and other values are read by what most are: {shown}{more}; --text-columns reads all as names")
+    })
 }
 
 /// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
@@ -140,19 +299,14 @@ fn is_no_feature_of(like: Option<&Schema>, found: &Found, at: usize) -> bool {
     })
 }
 
-/// Where the label stands.
-fn label_column(context: &FormatContext<'_>, found: &Found) -> Result<Option<usize>, Error> {
-    let options = context.options;
+/// Where the label stands in data without labels, so that it is left out.
+fn absent_label(context: &FormatContext<'_>, found: &Found) -> Option<usize> {
     let file = context.files[0].name();
-    if options.has_label {
-        let asked = find(file, &found.names, options.label.as_deref())?;
-        return Ok(asked.or((!found.names.is_empty()).then_some(found.default_label)));
-    }
     // Not by number: where names are places, the file may have another column at that place.
-    Ok(match context.like.and_then(|schema| schema.label.as_ref()) {
+    match context.like.and_then(|schema| schema.label.as_ref()) {
         Some(label) => found.names.iter().position(|name| name == label),
-        None => find(file, &found.names, options.label.as_deref()).ok().flatten(),
-    })
+        None => find(file, &found.names, context.options.label.as_deref()).ok().flatten(),
+    }
 }
 
 /// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
@@ -223,19 +377,56 @@ fn refuse_twins(file: &str, names: &[String]) -> Result<(), Error> {
 }
 
 impl Columns {
+    /// Finds the columns that are multiplied.
+    fn find_groups(&mut self, file: &str, interactions: &[Vec<String>]) -> Result<(), Error> {
+        Interactions::new(interactions)?;
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let mut named = Vec::new();
+        for factors in interactions {
+            let mut columns = Vec::new();
+            for factor in factors {
+                let at = find(file, &self.names, Some(factor))?.expect("a column was asked for");
+                if !matches!(self.roles[at], Role::Numeric(_) | Role::Text) {
+                    let reason = format!(
+                        "column '{}' of {file} is no feature: it is the label, a weight or a group, or left out",
+                        self.names[at]
+                    );
+                    return Err(Error::BadOption { option: "interactions", reason });
+                }
+                columns.push(self.names[at].clone());
+            }
+            named.push(columns);
+        }
+        self.interactions = Interactions::new(&named)?;
+        for (group, name) in self.interactions.groups.iter().enumerate() {
+            let at = self.names.iter().position(|column| column == name);
+            self.groups[at.expect("it is the name of a column")] = Some(group);
+        }
+        Ok(())
+    }
+
     /// The schema of this file.
     pub(super) fn schema(&self, options: &FormatOptions) -> Schema {
         let name_of =
             |role: Role| self.roles.iter().position(|r| *r == role).map(|at| self.names[at].clone());
+        // An index without a name that was left out unasked may be absent later.
+        let is_index = self.named && self.names.first().is_some_and(String::is_empty);
+        let left_out =
+            is_index && self.roles[0] == Role::Skip && !options.skip_columns.contains(&String::new());
+        let index = left_out.then(String::new);
         Schema {
             columns: self.features.clone(),
             order: self.names.clone(),
             label: name_of(Role::Label),
             weight: name_of(Role::Weight),
             group: name_of(Role::Group),
-            skip_columns: options.skip_columns.clone(),
+            skip_columns: options.skip_columns.iter().cloned().chain(index).collect(),
             named: self.named,
-            delimiter: Some(self.delimiter),
+            delimiter: Some(self.dialect.quotes.delimiter),
+            backslash: self.dialect.quotes.backslash,
+            multi_line: self.dialect.multi_line,
             keep_zeros: options.keep_zeros,
             ..Schema::default()
         }

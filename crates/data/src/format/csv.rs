@@ -1,19 +1,26 @@
 //! Comma-separated values (RFC 4180), also between semicolons, tabs or bars.
 //!
 //! ```text
-//! line  = field { delimiter field }
+//! row   = field { delimiter field }
 //! field = text without delimiter, blanks around it taken off | '"' text with '""' for '"' '"'
 //! ```
-//! - A line break inside quotes is an error: lines are what splits are cut at.
-//! - The first line is a header when it has a word over a column of numbers, or when it names the label asked for.
+//! - When the first 4 MiB of the first file have line breaks inside quotes, or quotes written as `\"` (Spark), all rows
+//!   may have them. With line breaks a file goes to one task whole; without, a row is a line, at which splits are cut.
+//! - The first row is a header when it has a word over a column of numbers and no number over one, when it names the
+//!   label asked for, or when it has only words, among them the name of a label, that do not stand below it.
 //! - The label is the column asked for; else the one called label, target or y; else the last.
-//! - A column is numeric when its first 1,000 rows are numbers or missing; otherwise each value is a feature of its own,
+//! - A column is numeric when most of its first 1,000 values are numbers; otherwise each value is a feature of its own,
 //!   `named_key(column, value)`. `text_columns` makes it so for a column that looks numeric.
-//! - Missing (nothing, NA, N/A, NaN, nan, null, NULL, ?) has no entry. Text labels become class numbers by sorted name.
-//! - Blank lines are skipped. A row with another count of fields is an error.
+//! - Missing values (the words of pandas, and `?`) have no entry. Text labels become class numbers by sorted name.
+//! - A first column whose name is empty is an index that pandas or R wrote, and is left out.
+//! - Blank lines are skipped. A row with another count of fields is an error, and so is the header in mid-file.
 
+#[cfg(test)]
+mod dialect_tests;
+mod fields;
 mod look;
 mod parser;
+mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -21,34 +28,38 @@ use super::columns::Columns;
 use super::{FormatContext, LineParser, LinePlan, Plan};
 use crate::Error;
 use crate::options::FormatOptions;
+use crate::quotes::Quotes;
 use crate::schema::{CarriedColumn, Schema};
+pub(super) use sample::Dialect;
 use std::sync::Arc;
 
 /// Opens CSV inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
-    let (mut found, header) = look::look(context)?;
+    let sample = sample::Sample::of(context)?;
+    let (mut found, header) = look::look(context, &sample)?;
     found.kept = super::columns::kept(context, &found)?;
     let (found, notice) = super::places::place(context, found)?;
-    let text_label = look::numeric_label(context, &found)?;
     let mut columns = super::columns::assign(context, &found)?;
     columns.notices.extend(notice);
     let label_names = match (context.like, columns.label()) {
         (Some(schema), _) => schema.label_names.clone(),
-        (None, Some(label)) if text_label => look::label_names(context, &columns, label, header.is_some())?,
+        (None, Some(label)) if look::has_text_labels(context, &sample, &found, &columns)? => {
+            look::label_names(context, &columns, label, header.as_deref())?
+        }
         _ => Vec::new(),
     };
     Ok(Plan::Lines(Box::new(Csv::new(columns, context.options, header, label_names))))
 }
 
-/// Whether the first line has at least two fields.
+/// Whether the first rows have the same number of fields, two at least, and are not what Vowpal Wabbit reads as well.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    super::first_text_line(head).is_some_and(|line| look::delimiter_of(line).is_some())
+    sample::looks_like_rows(head) && !super::vw::may_be(head)
 }
 
 /// An opened CSV (or dense) input.
 pub(super) struct Csv {
     columns: Arc<Columns>,
-    header: Option<Vec<u8>>,
+    header: Option<Arc<[u8]>>,
     schema: Schema,
     has_label: bool,
 }
@@ -61,7 +72,8 @@ impl Csv {
         label_names: Vec<String>,
     ) -> Self {
         let schema = Schema { label_names, ..columns.schema(options) };
-        Self { columns: Arc::new(columns), header, schema, has_label: options.has_label }
+        let (columns, header) = (Arc::new(columns), header.map(Arc::from));
+        Self { columns, header, schema, has_label: options.has_label }
     }
 }
 
@@ -78,7 +90,17 @@ impl LinePlan for Csv {
         self.columns.carried()
     }
 
+    fn quotes(&self) -> Option<Quotes> {
+        let dialect = self.columns.dialect;
+        dialect.multi_line.then_some(dialect.quotes)
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.columns.notices.clone()
+    }
+
     fn parser(&self) -> Box<dyn LineParser> {
-        Box::new(parser::Parser::new(Arc::clone(&self.columns), &self.schema, self.has_label))
+        let (columns, header) = (Arc::clone(&self.columns), self.header.clone());
+        Box::new(parser::Parser::new(columns, header, &self.schema, self.has_label))
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! line  = field { separator field }       separator: a comma, a tab, or a run of blanks; by the first line
-//! field = number | missing                missing: nothing (between commas or tabs), NA, N/A, NaN, nan, null, NULL, ?
+//! field = number | missing                missing: nothing (between commas or tabs), a word of pandas such as NA, or ?
 //! ```
 //! The first column is the label unless `label` says which (0-based). The others are numbered from 0 in their order: that
 //! is their key. A missing value has no entry. Blank lines are skipped. It is CSV without names, header and quotes.
 
-use super::columns::{Found, assign, is_number};
-use super::csv::Csv;
+use super::columns::{Fallback, Found, Kinds, assign, is_number};
+use super::csv::{Csv, Dialect};
 use super::{FormatContext, Plan};
 use crate::Error;
 
@@ -32,10 +32,10 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
     let mut found = Found {
         names: (0..count).map(|at| at.to_string()).collect(),
-        numeric: vec![true; count],
+        kinds: vec![Kinds::default(); count],
         named: false,
-        delimiter,
-        default_label: 0,
+        dialect: Dialect::plain(delimiter),
+        fallback: Fallback::First,
         kept: Vec::new(),
     };
     found.kept = super::columns::kept(context, &found)?;
@@ -45,10 +45,10 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     Ok(Plan::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
 
-/// Whether the first line that says something is at least two numbers.
+/// Whether the first lines are at least two numbers each.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    super::first_text_line(head).is_some_and(|line| {
-        let delimiter = separator(line);
+    let Some(delimiter) = super::text_lines(head).first().map(|line| separator(line)) else { return false };
+    super::most_lines(head, |line| {
         let mut fields: Vec<&[u8]> = line.split(|byte| *byte == delimiter).collect();
         if delimiter == b' ' {
             fields.retain(|field| !field.is_empty());

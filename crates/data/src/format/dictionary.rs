@@ -24,13 +24,25 @@ impl Dictionary {
 
     #[cold]
     fn add_new(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
+        let text = [space, &[separator], name].concat();
+        self.insert(key, String::from_utf8_lossy(&text).into_owned());
+    }
+
+    fn insert(&mut self, key: u64, name: String) {
         if self.known.len() >= NAME_LIMIT {
             self.full = true;
             return;
         }
         self.known.insert(key);
-        let text = [space, &[separator], name].concat();
-        self.fresh.insert(key, String::from_utf8_lossy(&text).into_owned());
+        self.fresh.insert(key, name);
+    }
+
+    /// Notes what a key stands for; `name` is asked when the key is new.
+    #[inline]
+    pub fn add_named(&mut self, key: u64, name: impl FnOnce() -> String) {
+        if !self.known.contains(&key) {
+            self.insert(key, name());
+        }
     }
 
     /// Names met since the last call.

@@ -7,13 +7,16 @@
 //! A pair of field and index stands at most once in a record; an index may stand in several fields. Everything else is
 //! as in libsvm.
 
+use super::dictionary::Dictionary;
 use super::{
     FormatContext, LineParser, LinePlan, Parsed, Plan, label, refuse_columns, refuse_label, skip_blanks,
     value,
 };
+use crate::interactions::{Interactions, Multiplier};
 use crate::number::{digits, whole_double};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
+use std::collections::BTreeMap;
 
 /// Opens libffm inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
@@ -23,17 +26,27 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         let reason = format!("'{group}': libffm lines have no group; leave this setting out");
         return Err(Error::BadOption { option: "group", reason });
     }
-    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, keep_zeros: options.keep_zeros })))
+    let interactions = Interactions::new(&options.interactions)?;
+    let fields = interactions.groups.iter().map(|group| {
+        group.parse().map_err(|_| {
+            let reason =
+                format!("'{group}' is not the number of a field; give numbers between colons, as in 0:3");
+            Error::BadOption { option: "interactions", reason }
+        })
+    });
+    let fields = fields.collect::<Result<Vec<u32>, Error>>()?;
+    let (has_label, keep_zeros) = (options.has_label, options.keep_zeros);
+    Ok(Plan::Lines(Box::new(Libffm { has_label, keep_zeros, interactions, fields })))
 }
 
-/// Whether the first line that says something looks like libffm.
+/// Whether the first lines look like libffm.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    super::first_text_line(head).is_some_and(|line| {
+    let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
         let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
-        let mut rest = tokens.take_while(|token| token[0] != b'#').peekable();
-        label && rest.peek().is_some() && rest.all(is_entry)
-    })
+        label && tokens.take_while(|token| token[0] != b'#').all(is_entry)
+    };
+    super::text_lines(head).iter().any(|line| line.contains(&b':')) && super::most_lines(head, is_line)
 }
 
 fn is_entry(token: &[u8]) -> bool {
@@ -44,6 +57,9 @@ fn is_entry(token: &[u8]) -> bool {
 struct Libffm {
     has_label: bool,
     keep_zeros: bool,
+    interactions: Interactions,
+    /// Of the groups of the interactions.
+    fields: Vec<u32>,
 }
 
 impl LinePlan for Libffm {
@@ -52,7 +68,14 @@ impl LinePlan for Libffm {
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
-        Box::new(Parser { has_label: self.has_label, keep_zeros: self.keep_zeros, pairs: Vec::new() })
+        Box::new(Parser {
+            has_label: self.has_label,
+            keep_zeros: self.keep_zeros,
+            pairs: Vec::new(),
+            fields: self.fields.clone(),
+            dictionary: Dictionary::default(),
+            multiplier: Multiplier::new(self.interactions.clone(), self.keep_zeros),
+        })
     }
 }
 
@@ -61,6 +84,10 @@ struct Parser {
     keep_zeros: bool,
     /// Field and index of each entry of the present record.
     pairs: Vec<(u32, u64)>,
+    /// Of the groups of the interactions.
+    fields: Vec<u32>,
+    dictionary: Dictionary,
+    multiplier: Multiplier,
 }
 
 const ENTRY: &str = "field:index:value, with a field below 2^32 and an index from 0 to 2^63-1";
@@ -79,6 +106,7 @@ impl LineParser for Parser {
             refuse_label(line, at)?;
         }
         self.pairs.clear();
+        self.multiplier.clear();
         loop {
             at = skip_blanks(line, at);
             if matches!(line.get(at), None | Some(b'#')) {
@@ -87,7 +115,22 @@ impl LineParser for Parser {
             at = self.entry(line, at, out)?;
         }
         self.refuse_duplicates(line)?;
+        if !self.multiplier.is_idle() {
+            let (groups, fields) = (self.multiplier.groups(), &self.fields);
+            self.multiplier.multiply(&mut self.dictionary, |group, key, value| {
+                let at = groups.iter().position(|known| known == group).unwrap_or_default();
+                out.push_with_field(fields[at], key, value);
+            })?;
+        }
         Ok(Parsed::Record { label: label_value, weight: 1.0, group: None })
+    }
+
+    fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+        self.dictionary.take()
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.dictionary.notices()
     }
 }
 
@@ -107,13 +150,21 @@ impl Parser {
             return Err(LineError::new(at, ENTRY));
         }
         let (value, end) = match line.get(end) {
-            Some(b':') => value(line, end + 1)?,
+            Some(b':') => {
+                let start = end + 1;
+                let (value, end) = value(line, start)?;
+                out.note_rounding(&line[start..end], start, value);
+                (value, end)
+            }
             None | Some(b' ' | b'\t' | b'#') => (1.0, end),
             Some(_) => return Err(LineError::new(end, "':' or a blank after the index")),
         };
         if value != 0.0 || self.keep_zeros {
             out.push_with_field(field, key, value);
             self.pairs.push((field, key));
+            if let Some(group) = self.fields.iter().position(|known| *known == field) {
+                self.multiplier.add(group, key, value, || key.to_string());
+            }
         }
         Ok(end)
     }

@@ -36,14 +36,14 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     })))
 }
 
-/// Whether the first line that says something looks like libsvm.
+/// Whether the first lines look like libsvm.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    super::first_text_line(head).is_some_and(|line| {
+    let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
         let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
-        let mut rest = tokens.take_while(|token| token[0] != b'#').peekable();
-        label && rest.peek().is_some() && rest.all(is_entry)
-    })
+        label && tokens.take_while(|token| token[0] != b'#').all(is_entry)
+    };
+    super::text_lines(head).iter().any(|line| line.contains(&b':')) && super::most_lines(head, is_line)
 }
 
 fn is_entry(token: &[u8]) -> bool {
@@ -166,7 +166,9 @@ impl Parser {
                 Ok(end)
             }
             Some([b':', ..]) => {
-                let (value, end) = super::value(line, end + 1)?;
+                let start = end + 1;
+                let (value, end) = super::value(line, start)?;
+                out.note_rounding(&line[start..end], start, value);
                 if value != 0.0 || self.keep_zeros {
                     out.push(key, value);
                 }

@@ -15,23 +15,26 @@ mod dense;
 pub mod dictionary;
 mod libffm;
 mod libsvm;
+mod missing;
 mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod places;
+mod roles;
+mod sample;
 mod vw;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
+use sample::{most_lines, text_lines};
 pub use table::FormatTable;
-use tokens::{
-    first_text_line, label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks,
-    value,
-};
+pub(crate) use tokens::last_entry_of;
+use tokens::{label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};
 
 use crate::input::Input;
 use crate::options::FormatOptions;
+use crate::quotes::Quotes;
 use crate::schema::{CarriedColumn, Schema};
 use crate::sink::Sink;
 use crate::split::Split;
@@ -52,6 +55,8 @@ pub enum Parsed {
     },
     /// A blank line or a comment. Nothing has been pushed.
     Nothing,
+    /// A record without a label among records that have one. Nothing has been pushed; it is counted and left out.
+    Unlabelled,
 }
 
 /// Turns lines into records.
@@ -83,6 +88,14 @@ pub trait LinePlan: Send + Sync {
     fn carried(&self) -> Vec<CarriedColumn> {
         Vec::new()
     }
+    /// How fields are quoted, when quoted fields may have line breaks: each file then goes to one task whole.
+    fn quotes(&self) -> Option<Quotes> {
+        None
+    }
+    /// What the user should know of how the inputs were understood.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// A parser for one task.
     fn parser(&self) -> Box<dyn LineParser>;
 }
@@ -93,6 +106,10 @@ pub trait BlockPlan: Send + Sync {
     fn schema(&self) -> Schema;
     /// The columns that are carried along, in the order asked for; none in formats without columns.
     fn carried(&self) -> Vec<CarriedColumn> {
+        Vec::new()
+    }
+    /// What the user should know of how the inputs were understood.
+    fn notices(&self) -> Vec<String> {
         Vec::new()
     }
     /// The units of a file that can be read on their own: the size of each in bytes.
@@ -140,7 +157,8 @@ pub struct FormatRow {
     pub title: &'static str,
     /// File name endings without the dot; a compression ending is taken off first.
     pub extensions: &'static [&'static str],
-    /// Whether a file that begins with these (decompressed) bytes is surely of this format. Rows are asked in order.
+    /// Whether a file that begins with these (decompressed) bytes, its first 4 MiB at most, is surely of this format. Rows
+    /// are asked in order.
     pub recognize: fn(head: &[u8]) -> bool,
     /// Looks at the inputs and plans the reading.
     pub open: fn(&FormatContext<'_>) -> Result<Plan, Error>,

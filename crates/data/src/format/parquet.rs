@@ -56,6 +56,7 @@ struct FilePlan {
 struct Shared {
     files: Vec<FilePlan>,
     schema: Schema,
+    notices: Vec<String>,
 }
 
 struct ParquetPlan(Arc<Shared>);
@@ -70,10 +71,12 @@ fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         files.push(FilePlan { name: input.name().to_owned(), metadata, layout });
     }
     let mut schema = schema.unwrap_or_default();
+    let guess = context.like.is_none().then(|| layout::notice_of_label(context.options, &schema));
+    let notices = guess.flatten().into_iter().collect();
     if context.like.is_none() {
         schema.label_names = label_names(context.files, &files)?;
     }
-    Ok(Plan::Blocks(Box::new(ParquetPlan(Arc::new(Shared { files, schema })))))
+    Ok(Plan::Blocks(Box::new(ParquetPlan(Arc::new(Shared { files, schema, notices })))))
 }
 
 /// Sorted distinct values of a label column of strings; empty when labels are numbers.
@@ -113,6 +116,10 @@ fn bad_file(file: &str, reason: impl Into<String>) -> Error {
 }
 
 impl BlockPlan for ParquetPlan {
+    fn notices(&self) -> Vec<String> {
+        self.0.notices.clone()
+    }
+
     fn schema(&self) -> Schema {
         self.0.schema.clone()
     }

@@ -6,20 +6,22 @@
 //! fit, the file needs a header.
 
 use super::FormatContext;
-use super::columns::{Found, is_missing, is_number};
+use super::columns::{Found, Kinds, is_number};
+use super::missing::is_missing;
 use crate::options::Purpose;
 use crate::schema::Schema;
 use crate::{Error, FormatOptions};
+use std::borrow::Cow;
 
 /// Columns that may be absent, of which every set is tried: with more of them there would be very many.
 const ABSENT_LIMIT: usize = 12;
 
 /// Whether the first row of a file to be read like `schema` names its columns. Names of training say so, and so do
 /// words over columns of numbers, when there is one over each of them: a single one is a bad value.
-pub(super) fn is_header_like(first: &[Vec<u8>], numeric: &[Option<bool>], schema: &Schema) -> bool {
-    let named = |name: &str| first.iter().any(|field| field == name.as_bytes());
+pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[Kinds], schema: &Schema) -> bool {
+    let named = |name: &str| first.iter().any(|field| **field == *name.as_bytes());
     let met = schema.columns.iter().filter(|column| named(&column.name)).count();
-    let mut numbers = first.iter().zip(numeric).filter(|(_, rest)| **rest == Some(true)).peekable();
+    let mut numbers = first.iter().zip(kinds).filter(|(_, kinds)| kinds.has_mostly_numbers()).peekable();
     let words = numbers.peek().is_some() && numbers.all(|(field, _)| !is_number(field) && !is_missing(field));
     words || (schema.named && 2 * met >= schema.columns.len().max(1))
 }

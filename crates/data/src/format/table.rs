@@ -2,8 +2,9 @@
 
 use super::{FormatRow, csv, dense, libffm, libsvm, vw};
 use crate::Error;
+use crate::compression::Compression;
 use crate::error::nearest;
-use crate::input::Input;
+use crate::input::{Head, Input};
 use std::path::Path;
 
 /// The formats that are known. A user's own is one more row: [`FormatTable::with`].
@@ -90,7 +91,7 @@ impl FormatTable {
             if let Some(row) = file.path().and_then(|path| self.by_ending(path)) {
                 return Ok(row);
             }
-            let head = file.head()?;
+            let head = checked_head(file)?;
             if head.bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
@@ -110,7 +111,7 @@ impl FormatTable {
             if ending.is_some_and(|row| row.name == known.name) {
                 return Ok(known);
             }
-            let head = file.head()?;
+            let head = checked_head(file)?;
             if head.bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
@@ -133,4 +134,13 @@ impl FormatTable {
     fn names(&self) -> String {
         self.rows.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The first bytes of a file, unless it is an archive of files.
+fn checked_head(file: &Input) -> Result<Head, Error> {
+    let head = file.head()?;
+    if Compression::is_tar(&head.bytes) {
+        return Err(Error::Foreign { file: file.name().to_owned(), what: "a tar archive" });
+    }
+    Ok(head)
 }

@@ -88,12 +88,13 @@ pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(
     Err(LineError::found(at, "each index at most once in a record", format!("index {key} again")))
 }
 
-/// Where the last token that names `key` as its index begins.
-fn last_entry_of(line: &[u8], key: u64) -> usize {
+/// Where the last token that names `key` as its index begins: `index`, `index:value` or `field:index:value`.
+pub(crate) fn last_entry_of(line: &[u8], key: u64) -> usize {
     let name = key.to_string();
     last_token_of(line, |token| {
         let token = token.split(|byte| *byte == b'#').next().unwrap_or(token);
-        token.split(|byte| *byte == b':').next() == Some(name.as_bytes())
+        let parts: Vec<&[u8]> = token.split(|byte| *byte == b':').collect();
+        parts[usize::from(parts.len() == 3)] == name.as_bytes()
     })
 }
 
@@ -108,11 +109,6 @@ pub(super) fn last_token_of(line: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
         at = end + 1;
     }
     last
-}
-
-/// The first line that is not blank and not a comment, of the first bytes of a file.
-pub(super) fn first_text_line(head: &[u8]) -> Option<&[u8]> {
-    head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#')
 }
 
 /// For formats without columns: an error when a setting names one.

@@ -2,18 +2,22 @@
 //!
 //! ```text
 //! line      = [ label [ importance [ base ] ] ] [ tag ] { "|" [ namespace [ ":" scale ] ] { blank+ feature } }
-//! feature   = name [ ":" value ]            value: a finite number, 1 when left out
+//! feature   = [ name ] ":" value | name [ ":" text ]     value: a finite number; a text begins with no digit, sign or dot
 //! tag       = "'" text, or a text that touches the first bar
 //! ```
 //! The namespace touches its bar; without one it is the empty name. A feature's key is `named_key(namespace, name)`, its
-//! value is multiplied by the scale, and a feature that stands twice in a record is added up, as Vowpal Wabbit does. The
-//! importance is the record's weight. Base and tag are ignored, with a notice. Blank lines are skipped.
+//! value (1 when left out) is multiplied by the scale, and a feature that stands twice in a record is added up, as Vowpal
+//! Wabbit does. A feature without a name has its number among those of its namespace, from 0, as its name; with a text
+//! for a value, `name:text` is the name and the value is 1. The importance is the record's weight. Base and tag are
+//! ignored, with a notice. Blank lines are skipped, and among lines with a label those without one.
 
 use super::dictionary::Dictionary;
 use super::{FormatContext, LineParser, LinePlan, Parsed, Plan, refuse_columns};
+use crate::batch::WHOLE_LIMIT;
+use crate::interactions::{Interactions, Multiplier, push_products};
 use crate::number::{whole_double, whole_float};
 use crate::schema::Schema;
-use crate::{BatchBuilder, Error, LineError};
+use crate::{BatchBuilder, Error, LineError, Purpose};
 use math::hash::named_key;
 use memchr::memchr;
 use std::collections::BTreeMap;
@@ -26,27 +30,102 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         let reason = format!("'{group}': Vowpal Wabbit lines have no group; leave this setting out");
         return Err(Error::BadOption { option: "group", reason });
     }
-    Ok(Plan::Lines(Box::new(Vw { has_label: options.has_label, keep_zeros: options.keep_zeros })))
+    let mut leave_out_unlabelled = false;
+    if options.has_label && options.purpose != Purpose::Prediction {
+        for file in context.files {
+            let head = file.head()?;
+            leave_out_unlabelled = super::text_lines(&head.bytes).into_iter().any(is_labelled);
+            if leave_out_unlabelled {
+                break;
+            }
+        }
+    }
+    let (has_label, keep_zeros) = (options.has_label, options.keep_zeros);
+    let interactions = Interactions::new(&options.interactions)?;
+    Ok(Plan::Lines(Box::new(Vw { has_label, keep_zeros, leave_out_unlabelled, interactions })))
 }
 
-/// Whether the first line that says something has numbers, then a bar that touches a name or is followed by a blank.
+/// What the lines of a file say of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Likeness {
+    /// Not Vowpal Wabbit text.
+    None,
+    /// Perhaps a row of fields between bars.
+    Perhaps,
+    /// Surely Vowpal Wabbit text.
+    Sure,
+}
+
+/// Whether the first lines are surely Vowpal Wabbit text.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    super::first_text_line(head).is_some_and(|line| {
-        memchr(b'|', line).is_some_and(|bar| {
-            let before = &line[..bar];
-            (bar == 0 || before.ends_with(b" ") || before.contains(&b'\''))
-                && before
-                    .trim_ascii()
-                    .split(u8::is_ascii_whitespace)
-                    .take(1)
-                    .all(|first| first.is_empty() || first[0] == b'\'' || whole_double(first).is_some())
+    likeness(head) == Likeness::Sure
+}
+
+/// Whether the first lines may be Vowpal Wabbit text and may be fields between bars as well: only the user knows.
+pub(super) fn may_be(head: &[u8]) -> bool {
+    likeness(head) == Likeness::Perhaps
+}
+
+/// Most lines must be like it; it is sure when one of them is, or when their numbers of bars differ.
+fn likeness(head: &[u8]) -> Likeness {
+    if !super::most_lines(head, |line| line_likeness(line) != Likeness::None) {
+        return Likeness::None;
+    }
+    let lines = super::text_lines(head);
+    let bars = |line: &[u8]| memchr::memchr_iter(b'|', line).count();
+    let sure = lines.iter().any(|line| line_likeness(line) == Likeness::Sure || bars(line) != bars(lines[0]));
+    if sure { Likeness::Sure } else { Likeness::Perhaps }
+}
+
+/// Numbers, a tag, then a bar that touches a name or is followed by a blank.
+fn line_likeness(line: &[u8]) -> Likeness {
+    let Some(bar) = memchr(b'|', line) else { return Likeness::None };
+    let front = &line[..bar];
+    let is_tagged = |(start, end): &(usize, usize)| front[*start] == b'\'' || *end == front.len();
+    let (tags, numbers): (Vec<_>, Vec<_>) = words(front, 0, front.len()).partition(is_tagged);
+    let is_number = |&(start, end): &(usize, usize)| whole_double(&front[start..end]).is_some();
+    if tags.len() > 1 || numbers.len() > 3 || !numbers.iter().all(is_number) {
+        return Likeness::None;
+    }
+    let spaces = line[bar + 1..].split(|byte| *byte == b'|');
+    let features: Vec<&[u8]> = spaces
+        .flat_map(|space| {
+            let name_end = space.iter().position(|byte| is_blank(*byte)).unwrap_or(space.len());
+            words(space, name_end, space.len()).map(move |(start, end)| &space[start..end])
         })
-    })
+        .collect();
+    let is_quoted = tags.first().is_some_and(|(start, _)| front[*start] == b'\'');
+    if is_quoted || (tags.is_empty() && !front.is_empty()) {
+        // A quote before the tag, or blanks between the numbers and the bar: fields have neither.
+        Likeness::Sure
+    } else if features.is_empty() || (numbers.is_empty() && !tags.is_empty()) {
+        Likeness::None
+    } else if features.into_iter().any(has_value) {
+        Likeness::Sure
+    } else {
+        Likeness::Perhaps
+    }
+}
+
+/// Whether a word of features is a name and a number.
+fn has_value(word: &[u8]) -> bool {
+    memchr(b':', word).is_some_and(|colon| whole_double(&word[colon + 1..]).is_some())
+}
+
+/// Whether a line begins with a number that is no tag.
+fn is_labelled(line: &[u8]) -> bool {
+    let front = &line[..memchr(b'|', line).unwrap_or(line.len())];
+    words(front, 0, front.len())
+        .next()
+        .is_some_and(|(start, end)| end < front.len() && whole_double(&front[start..end]).is_some())
 }
 
 struct Vw {
     has_label: bool,
     keep_zeros: bool,
+    /// Some of the first lines have a label: those that have none are left out.
+    leave_out_unlabelled: bool,
+    interactions: Interactions,
 }
 
 impl LinePlan for Vw {
@@ -58,9 +137,11 @@ impl LinePlan for Vw {
         Box::new(Parser {
             has_label: self.has_label,
             keep_zeros: self.keep_zeros,
+            leave_out_unlabelled: self.leave_out_unlabelled,
             base_ignored: false,
             tag_ignored: false,
             dictionary: Dictionary::default(),
+            multiplier: Multiplier::new(self.interactions.clone(), self.keep_zeros),
         })
     }
 }
@@ -68,9 +149,11 @@ impl LinePlan for Vw {
 struct Parser {
     has_label: bool,
     keep_zeros: bool,
+    leave_out_unlabelled: bool,
     base_ignored: bool,
     tag_ignored: bool,
     dictionary: Dictionary,
+    multiplier: Multiplier,
 }
 
 /// Label and weight.
@@ -84,14 +167,22 @@ impl LineParser for Parser {
             return Ok(Parsed::Nothing);
         }
         let (label, weight) = self.front(front, bar.is_some())?;
+        if self.has_label && label.is_none() {
+            return Ok(Parsed::Unlabelled);
+        }
+        self.multiplier.clear();
         let mut at = bar;
         while let Some(bar) = at {
             let end = memchr(b'|', &line[bar + 1..]).map(|length| bar + 1 + length);
             self.namespace(line, bar + 1, end.unwrap_or(line.len()), out)?;
             at = end;
         }
-        if out.duplicate_key().is_some() {
-            out.add_up_duplicates();
+        if !self.multiplier.is_idle() {
+            push_products(&self.multiplier, &mut self.dictionary, out)?;
+        }
+        if out.duplicate_key().is_some() && !out.add_up_duplicates() {
+            let expected = "features that stay finite when those of the same name are added up";
+            return Err(LineError::new(bar.unwrap_or(0), expected));
         }
         Ok(Parsed::Record { label, weight, group: None })
     }
@@ -129,10 +220,13 @@ impl Parser {
             numbers[count] = (start, end);
             count += 1;
         }
-        if count > 0 && !self.has_label {
-            return Err(LineError::new(numbers[0].0, "'|', as --no-label says that lines have no label"));
+        if !self.has_label {
+            return Ok((None, 1.0));
         }
-        if count == 0 && self.has_label {
+        if count == 0 && self.leave_out_unlabelled && has_bar {
+            return Ok((None, 1.0));
+        }
+        if count == 0 {
             let expected =
                 "a label and a blank before '|' (or --no-label when predicting, if this file has none)";
             return Err(LineError::new(0, expected));
@@ -148,7 +242,12 @@ impl Parser {
         if count > 1 {
             let (start, end) = numbers[1];
             let value = whole_float(&front[start..end]).filter(|value| value.is_finite() && *value >= 0.0);
-            weight = value.ok_or_else(|| LineError::new(start, "a finite importance of at least 0"))?;
+            weight = value.ok_or_else(|| {
+                LineError::new(
+                    start,
+                    "a finite importance of at least 0 (a negative one would unlearn the record)",
+                )
+            })?;
         }
         Ok((label, weight))
     }
@@ -163,23 +262,60 @@ impl Parser {
     ) -> Result<(), LineError> {
         let name_end = (start..end).find(|at| is_blank(line[*at])).unwrap_or(end);
         let (space, scale) = named_number(line, start, name_end)?;
+        let mut unnamed_count = 0u32;
         for (from, to) in words(line, name_end, end) {
-            let (name, value) = named_number(line, from, to)?;
-            if name.is_empty() {
-                return Err(LineError::new(from, "a feature name before ':'"));
+            let text_value = has_text_value(&line[from..to]);
+            let (name, value) =
+                if text_value { (&line[from..to], 1.0) } else { named_number(line, from, to)? };
+            if value.abs() >= WHOLE_LIMIT
+                && let Some(colon) = memchr(b':', &line[from..to])
+            {
+                out.note_rounding(&line[from + colon + 1..to], from + colon + 1, value);
             }
             let value = value * scale;
             if !value.is_finite() {
                 return Err(LineError::new(from, "a value that stays finite when it is scaled"));
             }
+            let number;
+            let name = if name.is_empty() {
+                number = unnamed_count.to_string();
+                unnamed_count += 1;
+                number.as_bytes()
+            } else {
+                name
+            };
             if value != 0.0 || self.keep_zeros {
                 let key = named_key(space, name);
                 self.dictionary.add(key, space, b'^', name);
                 out.push(key, value);
+                if !self.multiplier.is_idle() {
+                    self.factor(space, name, key, value);
+                }
             }
         }
         Ok(())
     }
+
+    /// A feature, for each group that its namespace is in: by its name, or by its first letter.
+    fn factor(&mut self, space: &[u8], name: &[u8], key: u64, value: f32) {
+        for group in 0..self.multiplier.groups().len() {
+            let asked = self.multiplier.groups()[group].as_bytes();
+            if asked == space || (asked.len() == 1 && space.starts_with(asked)) {
+                let full_name = || String::from_utf8_lossy(&[space, b"^", name].concat()).into_owned();
+                self.multiplier.add(group, key, value, full_name);
+            }
+        }
+    }
+}
+
+/// Whether a feature has a text for a value: after its colon stands something that could not begin a number.
+fn has_text_value(word: &[u8]) -> bool {
+    let Some(colon) = memchr(b':', word).filter(|colon| *colon > 0) else { return false };
+    let value = &word[colon + 1..];
+    let is_no_number =
+        value.first().is_some_and(|byte| !byte.is_ascii_digit() && !matches!(byte, b'+' | b'-' | b'.'));
+    // What is left are the words that are numbers: nan, inf.
+    is_no_number && whole_double(value).is_none()
 }
 
 /// `name[:number]` between two positions; the number is 1 when left out.
@@ -217,6 +353,7 @@ fn words(line: &[u8], mut at: usize, end: usize) -> impl Iterator<Item = (usize,
 mod tests {
     use super::*;
     use crate::format::testing::{Row, bad, options, rows};
+    use crate::options::FormatOptions;
 
     /// The one record of a line, its entries sorted by key.
     fn parsed(line: &str) -> Row {
@@ -243,6 +380,9 @@ mod tests {
             ("0.25 |n", row(0.25, 1.0, &[])),
             ("1 | the cat the", row(1.0, 1.0, &[("", "the", 2.0), ("", "cat", 1.0)])),
             ("1 |n a:0 b", row(1.0, 1.0, &[("n", "b", 1.0)])),
+            ("1 tag|f a:2", row(1.0, 1.0, &[("f", "a", 2.0)])),
+            ("1 |n :2 b :3", row(1.0, 1.0, &[("n", "0", 2.0), ("n", "b", 1.0), ("n", "1", 3.0)])),
+            ("1 |n:2 a:b c:d:e", row(1.0, 1.0, &[("n", "a:b", 2.0), ("n", "c:d:e", 2.0)])),
         ] {
             assert_eq!(parsed(line), expected, "{line}");
         }
@@ -257,11 +397,14 @@ mod tests {
                 ("x | a", 1, "label"),
                 ("nan | a", 1, "finite"),
                 ("| a", 1, "label"),
-                ("1 -1 | a", 3, "at least 0"),
+                ("1 -1 | a", 3, "at least 0 (a negative one"),
                 ("1 1 1 1 | a", 7, "at most"),
-                ("1 | a:x", 7, "number"),
+                ("1 | a:1x", 7, "number"),
+                ("1 | a:-x", 7, "number"),
+                ("1 | a:", 7, "number"),
+                ("1 | a:3e38 a:3e38", 3, "finite"),
                 ("1 | a:inf", 7, "finite"),
-                ("1 | :2", 5, "name"),
+                ("1 | :x", 6, "number"),
                 ("1 |n:x a", 6, "number"),
                 ("1 |n:1e30 a:1e30", 11, "finite"),
             ],
@@ -270,13 +413,53 @@ mod tests {
 
     #[test]
     fn names_are_kept_and_what_is_ignored_is_said() {
-        let mut parser = Vw { has_label: true, keep_zeros: false }.parser();
+        let mut parser = Vw {
+            has_label: true,
+            keep_zeros: false,
+            leave_out_unlabelled: false,
+            interactions: Interactions::default(),
+        }
+        .parser();
         parser.parse(b"1 1 0 'x |city Rome", &mut BatchBuilder::new()).unwrap();
         assert_eq!(
             parser.take_dictionary(),
             BTreeMap::from([(named_key(b"city", b"Rome"), "city^Rome".into())])
         );
         assert_eq!(parser.notices().len(), 2);
+    }
+
+    #[test]
+    fn lines_without_a_label_are_left_out_among_lines_that_have_one() {
+        let text = "| a\n1 |n b\n'tag |n c\n-1 |n d\n";
+        let labels = |options: &FormatOptions, text| {
+            Ok::<_, Error>(rows("vw", options, text)?.iter().map(|row| row.label).collect::<Vec<_>>())
+        };
+        assert_eq!(labels(&options(), text).unwrap(), [1.0, -1.0]);
+        let every = FormatOptions { purpose: Purpose::Prediction, ..options() };
+        assert!(labels(&every, text).unwrap_err().to_string().contains("a label and a blank before '|'"));
+        let none = FormatOptions { has_label: false, ..options() };
+        assert_eq!(labels(&none, text).unwrap().len(), 4, "labels are not looked at");
+    }
+
+    #[test]
+    fn fields_between_bars_are_not_taken_for_it() {
+        for (text, expected) in [
+            ("1 tag|f a:1 b\n-1 |f c\n", Likeness::Sure),
+            ("1 first|f a:1\n", Likeness::Sure),
+            ("1 1 0.5 t|f a b\n0 u|f c |g d e\n", Likeness::Sure),
+            ("|f a b\n|f c d\n", Likeness::Perhaps),
+            ("|f a:1 b\n|f c d\n", Likeness::Sure),
+            ("'t|f a\n", Likeness::Sure),
+            ("1 |\n", Likeness::Sure),
+            ("5 apples|green tea|1\n6 pears|x y|0\n", Likeness::Perhaps),
+            ("name|kind|y\n5 apples|green tea|1\n", Likeness::None),
+            ("1|2|3\n4|5|6\n", Likeness::None),
+            ("|a|b\n0|1|2\n", Likeness::None),
+            ("New York|big city|1\n", Likeness::None),
+            ("12:30|5|1\n12:40|6|0\n", Likeness::None),
+        ] {
+            assert_eq!(likeness(text.as_bytes()), expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -231,6 +231,13 @@ pub const KEYS: &[Key] = &[
         "What separates columns: one character, or tab [default: found out]",
     ),
     key("text_columns", Kind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
+    key(
+        "interactions",
+        Kind::Names,
+        "A:B,...",
+        TRAIN,
+        "Products of the features of two or three namespaces, fields or columns: letters (ab) or names (user:item)",
+    ),
     key("skip_columns", Kind::Names, "COLUMNS", ALL, "Columns to leave out [default: those of training]"),
     key(
         "bad_lines",

@@ -172,7 +172,7 @@ impl TrainJob {
             model: checker.needed_path("model", "a directory for the model")?,
             from: checker.path("from")?,
             overwrite: checker.switch("overwrite")?,
-            set: checker.pairs("set")?,
+            set: parameters(&checker)?,
             modules: raw.modules()?.clone(),
             size: size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
@@ -253,6 +253,21 @@ pub fn consistency_name(consistency: Consistency) -> String {
     }
 }
 
+/// What `--set` gives. A key of the job there is a slip that its unknown name would not show.
+fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> {
+    let pairs = checker.pairs("set")?;
+    match pairs.iter().find(|(name, _)| keys::find(Command::Train, name).is_some()) {
+        None => Ok(pairs),
+        Some((name, value)) => Err(Error::Request {
+            what: format!("{name} is a key of the job, not a parameter of the algorithm"),
+            advice: format!(
+                "give --{} {value}, or {name} = ... in the job file beside [set]",
+                name.replace('_', "-")
+            ),
+        }),
+    }
+}
+
 fn manner(checker: &Checker<'_>) -> Result<Manner, Error> {
     let cores = crate::machine::core_count();
     Ok(Manner {
@@ -311,6 +326,11 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
         text_columns: checker.names("text_columns"),
         skip_columns: checker.names("skip_columns"),
         keep_columns: checker.names("keep_columns"),
+        interactions: checker
+            .names("interactions")
+            .iter()
+            .map(|text| data::parse_interaction(text))
+            .collect(),
         ..FormatOptions::default()
     })
 }

@@ -10,6 +10,7 @@ use matrix::{Exported, MatrixSpec, Partitioner};
 use super::judge::{End, Outcome};
 use super::totals::Totals;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::{TrainJob, consistency_name};
 use crate::model::{self, Manifest, Position, Saved, Trained, Written, manifest};
@@ -23,6 +24,8 @@ pub(super) struct Closing<'a> {
     pub(super) label_rule: LabelRule,
     pub(super) schema: &'a Schema,
     pub(super) size_bytes: Option<u64>,
+    /// Of how the training data were understood.
+    pub(super) notices: Vec<String>,
     pub(super) task_count: u32,
     /// Where the run began.
     pub(super) start: Position,
@@ -48,6 +51,12 @@ impl Closing<'_> {
         Error::NoRecords { inputs: self.job.input.data.clone() }
     }
 
+    /// `error` of a task, in the words of the job.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        let share = self.algorithm.data_needs().validation_share;
+        explained(error, self.job, share, self.label_rule, self.schema)
+    }
+
     /// What only the end of epoch 0 shows: no records, labels that do not go together.
     pub(super) fn check_records(&self, totals: &Totals, interrupted: bool) -> Result<(), Error> {
         if totals.records == 0 && !interrupted {
@@ -59,7 +68,7 @@ impl Closing<'_> {
                 || totals.labels.positive_count() == totals.labels.count());
         if one_class && totals.records > 0 && !interrupted {
             let label = if totals.labels.positive_count() == 0 { 0.0 } else { 1.0 };
-            return Err(algo::Error::OneClass { record_count: totals.records, label }.into());
+            return Err(self.explained(algo::Error::OneClass { record_count: totals.records, label }.into()));
         }
         Ok(())
     }
@@ -120,7 +129,8 @@ impl Closing<'_> {
         more_notices: Vec<String>,
     ) -> Report {
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
-        let mut notices = totals.notices;
+        let mut notices = self.notices.clone();
+        notices.extend(totals.all_notices());
         notices.extend(outcome.notices);
         notices.extend(more_notices);
         Report {
@@ -156,6 +166,47 @@ impl Closing<'_> {
                 stored_rows: written.matrices.iter().map(|m| (m.name.clone(), m.stored_rows)).collect(),
             },
         }
+    }
+}
+
+/// The error of a task, which knows neither files nor names of labels, in the words of the job.
+pub(super) fn explained(
+    error: Error,
+    job: &TrainJob,
+    validation_share: f64,
+    label_rule: LabelRule,
+    schema: &Schema,
+) -> Error {
+    let held_out = |how_many: &str, advice: &str| Error::Conclusion {
+        what: format!("validation_share={validation_share} holds out {how_many} of the records; {advice}"),
+        exit: Exit::Usage,
+    };
+    let shared = job.validate.is_empty() && validation_share > 0.0;
+    match error {
+        Error::Algo(algo::Error::NoRecords) if shared => {
+            held_out("all", "take a smaller share, or give --validate FILES")
+        }
+        Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
+        // Of the validation data: the training data have a line each.
+        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if shared => {
+            held_out("none", "take a larger share, or give --validate FILES")
+        }
+        Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) => {
+            Error::NoRecords { inputs: job.validate.clone() }
+        }
+        Error::Algo(algo::Error::OneClass { record_count, label })
+            if let Some(name) = schema.label_names.get(label as usize)
+                && matches!(label_rule, LabelRule::Class | LabelRule::Binary { positive: None }) =>
+        {
+            Error::Conclusion {
+                what: format!(
+                    "all {record_count} records have the label '{name}', and a classifier needs two; check the label \
+                     column"
+                ),
+                exit: Exit::Data,
+            }
+        }
+        error => error,
     }
 }
 

@@ -83,6 +83,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     let mut input = job.input.clone();
     input.options.label_rule = model.manifest.model.label_rule();
     input.options.keep_zeros = model.manifest.model.keep_zeros();
+    input.options.key_limit = model.manifest.model.key_limit();
     let source = data::Source::open_like(
         &input.source_config(environment.interrupt),
         &model.manifest.schema,
@@ -109,7 +110,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
             Ok(())
         },
     )?;
-    let mut notices = totals.notices.clone();
+    let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
     notices.extend(parts.notices());
     let classes = labels::classes(&model.manifest.model, source.schema(), &totals.labels);
     Ok(Evaluation {

@@ -51,6 +51,7 @@ impl Rank {
         let severity = match error {
             Error::Panic { .. } => Severity::Fault,
             Error::NoRecords { .. }
+            | Error::Conclusion { .. }
             | Error::Algo(A::NoRecords | A::OneClass { .. } | A::ClassCount { .. } | A::DataChanged { .. }) => {
                 Severity::Conclusion
             }

@@ -22,6 +22,15 @@ pub(super) struct Opened {
     pub(super) needs: DataNeeds,
 }
 
+impl Opened {
+    /// What the user should know of how the data were understood.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let validation = self.validation.iter().flat_map(Source::notices);
+        let validation = validation.map(|notice| format!("validation: {notice}"));
+        self.source.notices().iter().cloned().chain(validation).collect()
+    }
+}
+
 /// Opens the data; `like`: with the columns of an earlier model, or of the process that looked first.
 pub(super) fn open(
     job: &TrainJob,
@@ -33,6 +42,7 @@ pub(super) fn open(
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
     input.options.keep_zeros = needs.keep_zeros;
+    input.options.key_limit = needs.key_limit;
     let config = input.source_config(environment.interrupt);
     let source = match like {
         Some(schema) => Source::open_like(&config, schema, environment.formats),
@@ -43,6 +53,9 @@ pub(super) fn open(
     let mut source = source?;
     needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
     source.set_label_rule(needs.label_rule);
+    if like.is_none() {
+        source.check_label_names()?;
+    }
     input.options.label_rule = needs.label_rule;
     let validation = (!job.validate.is_empty()).then(|| {
         let config = input.source_config_of(&job.validate, environment.interrupt);

@@ -11,19 +11,21 @@ use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 use rpc::WireType;
 
 use super::Environment;
-use super::closing::{Closing, save};
+use super::closing::{Closing, explained, save};
 use super::coordinator::LocalCoordinator;
 use super::failure::{Failures, Reading};
 use super::input::{Opened, Shares, open};
 use super::judge::Outcome;
 use super::permits::{Permits, PermittedAgent, with_permit};
 use super::resume;
+use super::room::check_memory;
 use super::scan::scan;
 use super::share::{Counted, Timed, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::{TaskSummary, Totals, validation_notices};
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
+use crate::machine;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report::{Report, Timings};
@@ -79,7 +81,7 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
 
 /// What is about to happen, for people.
 pub(super) fn greeting(job: &TrainJob, opened: &Opened, task_count: u32) -> String {
-    format!(
+    let course = format!(
         "training {} on {} as {}: {}, {}, seed {}",
         job.algorithm,
         job.input.data.join(", "),
@@ -87,7 +89,9 @@ pub(super) fn greeting(job: &TrainJob, opened: &Opened, task_count: u32) -> Stri
         explain(job.manner.tasks, task_count, &opened.source),
         consistency_name(job.consistency),
         job.seed
-    )
+    );
+    // What was guessed is told before the work, and again in the report.
+    opened.notices().iter().fold(course, |text, notice| format!("{notice}\n{text}"))
 }
 
 impl Trainer<'_> {
@@ -113,6 +117,7 @@ impl Trainer<'_> {
             label_rule: opened.needs.label_rule,
             schema: opened.source.schema(),
             size_bytes: opened.source.size_bytes(),
+            notices: opened.notices(),
             task_count: self.task_count,
             start: start_position,
         };
@@ -126,11 +131,17 @@ impl Trainer<'_> {
         }
         let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
         let facts = closing.facts(&Totals::of(&seen), scanned)?;
-        let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model))?;
+        let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model));
+        let model = model.map_err(|error| closing.explained(error.into()))?;
         let partitions =
             if self.running_at_once() == 1 { 1 } else { PARTITIONS_A_TASK * self.running_at_once() };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let specs = resume::after(specs, start_position);
+        if let Some(memory) = machine::memory_bytes() {
+            let advice = "leave dimensions out, then features take memory when they occur; or give --servers on machines \
+                          with more memory";
+            check_memory(&specs, memory, "this machine", advice)?;
+        }
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
         // Behind those of the model come the optimizer's own, which end with the run.
         ids.truncate(model.matrix_count());
@@ -235,10 +246,9 @@ impl Trainer<'_> {
                 .collect();
             threads.into_iter().map(|t| t.join().expect("panics of a task are caught inside it")).collect()
         });
-        failures.take().map_err(|error| match error {
-            Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: self.job.input.data.clone() },
-            error => error,
-        })?;
+        let (schema, needs) = (plan.opened.source.schema(), &plan.opened.needs);
+        let (share, rule) = (needs.validation_share, needs.label_rule);
+        failures.take().map_err(|error| explained(error, self.job, share, rule, schema))?;
         Ok((coordinator.finish(), ended))
     }
 

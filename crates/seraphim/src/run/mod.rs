@@ -15,6 +15,7 @@ mod parquet;
 pub mod permits;
 pub mod predict;
 mod resume;
+mod room;
 mod scan;
 pub mod score;
 pub mod share;

@@ -129,6 +129,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let mut input = job.input.clone();
     input.options.label_rule = LabelRule::Real;
     input.options.keep_zeros = model.manifest.model.keep_zeros();
+    input.options.key_limit = model.manifest.model.key_limit();
     let schema = &model.manifest.schema;
     let source =
         data::Source::open_like(&input.source_config(environment.interrupt), schema, environment.formats);
@@ -164,7 +165,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         columns: layout.columns(),
         positive_label: labels::positive(&model.manifest.model, schema),
         bad_lines: totals.bad_lines,
-        notices: totals.notices,
+        notices: source.notices().iter().cloned().chain(totals.all_notices()).collect(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What all tasks have read, added up in the order of tasks.
 
-use data::{KeptStats, LabelStats, ReadSummary, Schema, TaskData};
+use data::{KeptStats, LabelStats, ReadSummary, Rounded, Schema, TaskData};
 use serde::{Deserialize, Serialize};
 
 use super::share::Timed;
@@ -41,6 +41,10 @@ pub struct Totals {
     pub records: u64,
     /// Distinct features, those of each task added up; 0 when not counted.
     pub features: u64,
+    /// Records left out because they have no label.
+    pub unlabelled: u64,
+    /// The first values that were rounded.
+    pub rounded: Rounded,
     /// Bad lines left out.
     pub bad_lines: u64,
     /// The first few of them.
@@ -54,6 +58,13 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What the user should know: the notices of the readers, and the records that were left out.
+    pub fn all_notices(&self) -> Vec<String> {
+        let left_out = (self.unlabelled > 0)
+            .then(|| format!("records without a label are left out: {}", self.unlabelled));
+        self.notices.iter().cloned().chain(left_out).chain(self.rounded.notices()).collect()
+    }
+
     /// Of all tasks.
     pub fn of(tasks: &[TaskSummary]) -> Self {
         let mut totals = Self::default();
@@ -70,6 +81,8 @@ impl Totals {
     pub fn add(&mut self, summary: &ReadSummary) {
         self.records += summary.record_count;
         self.features += summary.feature_count;
+        self.unlabelled += summary.unlabelled_count;
+        self.rounded.add(&summary.rounded);
         self.bad_lines += summary.bad_line_count;
         let room = SHOWN_BAD_LINES.saturating_sub(self.first_bad_lines.len());
         self.first_bad_lines.extend(summary.bad_lines.iter().take(room).cloned());
@@ -91,7 +104,7 @@ pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String>
         met = met.max(summary.largest_key);
     }
     let mut notices: Vec<String> =
-        totals.notices.iter().map(|notice| format!("validation: {notice}")).collect();
+        totals.all_notices().iter().map(|notice| format!("validation: {notice}")).collect();
     if let Some(first) = totals.first_bad_lines.first() {
         notices.push(format!(
             "validation: skipped {}, the first: {first}",

@@ -1,95 +1,53 @@
-//! Looks at the first rows: delimiter, header, kinds of columns, names of text labels.
+//! Looks at the first rows: header, kinds of columns, whether the label can be one; and at all rows for the names of
+//! text labels.
 
 use super::super::FormatContext;
-use super::super::columns::{Columns, Found, find, is_missing, is_number};
+use super::super::columns::{Columns, Fallback, Found, Kinds, is_number};
+use super::super::missing::is_missing;
 use super::super::places::is_header_like;
-use super::parser::{fields_of, strict_fields_of};
+use super::super::roles::is_label_name;
+use super::fields::fields_of;
+use super::sample::Sample;
 use crate::label::CLASS_LIMIT;
+use crate::number::whole_double;
 use crate::{BadLine, Error, LabelRule, LineError};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Rows that are looked at to tell numbers from names.
-const LOOK_ROWS: usize = 1000;
-/// Names of columns that are the label when nobody says so.
-const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
-
-/// The first of the delimiters that occurs, outside quotes, most often.
-pub(super) fn delimiter_of(line: &[u8]) -> Option<u8> {
-    let mut best = None;
-    for delimiter in [b',', b'\t', b';', b'|'] {
-        let mut quoted = false;
-        let count = line
-            .iter()
-            .filter(|byte| {
-                quoted ^= **byte == b'"';
-                !quoted && **byte == delimiter
-            })
-            .count();
-        if count > best.map_or(0, |(most, _)| most) {
-            best = Some((count, delimiter));
-        }
-    }
-    best.map(|(_, delimiter)| delimiter)
-}
+/// Different values among the first rows from which on a column is no label of classes, when nobody called it the label.
+const MANY_VALUES: usize = 100;
 
 /// Names, kinds and header of the input.
-pub(super) fn look(context: &FormatContext<'_>) -> Result<(Found, Option<Vec<u8>>), Error> {
-    let options = context.options;
-    let mut lines: Vec<Vec<u8>> = Vec::new();
-    for file in context.files {
-        let head = file.head()?;
-        lines.extend(head.lines().take(LOOK_ROWS + 1).map(<[u8]>::to_vec));
-        if lines.iter().any(|line| !line.trim_ascii().is_empty()) {
-            break;
-        }
-        lines.clear();
-    }
-    let first_is_blank = lines.first().is_some_and(|line| line.trim_ascii().is_empty());
-    lines.retain(|line| !line.trim_ascii().is_empty());
-    let Some(first_line) = lines.first() else {
-        let delimiter = options.delimiter.unwrap_or(b',');
-        let found = Found {
-            numeric: Vec::new(),
-            names: Vec::new(),
-            named: false,
-            delimiter,
-            default_label: 0,
-            kept: Vec::new(),
-        };
-        return Ok((found, None));
+pub(super) fn look(context: &FormatContext<'_>, sample: &Sample) -> Result<(Found, Option<Vec<u8>>), Error> {
+    let fallback = Fallback::Last;
+    let Some(first_row) = sample.first() else {
+        let (names, kinds, dialect) = (Vec::new(), Vec::new(), sample.dialect);
+        return Ok((Found { names, kinds, named: false, dialect, fallback, kept: Vec::new() }, None));
     };
-    let delimiter = options.delimiter.or_else(|| delimiter_of(first_line)).unwrap_or(b',');
-    let first = strict_fields_of(first_line, delimiter).map_err(|error| first_line_error(context, error))?;
-    let numeric = numeric_columns(&lines[1..], delimiter, first.len());
-    let named = match options.header {
+    let first =
+        fields_of(first_row, sample.dialect.quotes).map_err(|error| first_line_error(context, error))?;
+    let mut kinds = kinds_of(sample, first.len());
+    let named = match context.options.header {
         Some(header) => header,
-        None if let Some(schema) = context.like => is_header_like(&first, &numeric, schema),
-        None => is_header(&first, &numeric, lines.len() == 1, options.label.as_deref()),
+        None if let Some(schema) = context.like => is_header_like(&first, &kinds, schema),
+        None => is_header(context, sample, &first, &kinds)?,
     };
-    if named && first_is_blank {
+    if named && sample.begins_blank {
         let file = context.files[0].name().to_owned();
         let reason = "blank lines before the header; delete them".to_owned();
         return Err(Error::BadFile { file, record: None, reason });
     }
-    let text = |field: &Vec<u8>| String::from_utf8_lossy(field).into_owned();
+    if !named {
+        kinds.iter_mut().zip(&first).for_each(|(kinds, field)| kinds.add(field));
+    }
     let names: Vec<String> = if named {
-        first.iter().map(text).collect()
+        first.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
     } else {
         (0..first.len()).map(|at| at.to_string()).collect()
     };
-    let numeric = numeric
-        .iter()
-        .zip(&first)
-        .map(|(rest, first)| rest.is_none_or(|rest| rest) && (named || is_number(first)))
-        .collect();
-    let default_label = names
-        .iter()
-        .position(|name| named && LABEL_NAMES.contains(&name.to_lowercase().as_str()))
-        .unwrap_or(names.len() - 1);
-    Ok((
-        Found { names, numeric, named, delimiter, default_label, kept: Vec::new() },
-        named.then(|| first_line.clone()),
-    ))
+    let header = named.then(|| first_row.to_vec());
+    let dialect = sample.dialect;
+    Ok((Found { names, kinds, named, dialect, fallback, kept: Vec::new() }, header))
 }
 
 /// The first row must be readable: it says how many columns there are.
@@ -100,52 +58,106 @@ fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
     Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, found })
 }
 
-/// For each column: whether all rows are numbers or missing; `None` when all are missing.
-fn numeric_columns(lines: &[Vec<u8>], delimiter: u8, count: usize) -> Vec<Option<bool>> {
-    let mut numeric = vec![None; count];
-    for line in lines {
-        for (known, field) in numeric.iter_mut().zip(fields_of(line, delimiter)) {
-            if !is_missing(&field) {
-                *known = Some(known.unwrap_or(true) && is_number(&field));
-            }
+/// What stands in each column below the first row.
+fn kinds_of(sample: &Sample, count: usize) -> Vec<Kinds> {
+    let mut kinds = vec![Kinds::default(); count];
+    for row in sample.rows_from(1) {
+        kinds.iter_mut().zip(&row).for_each(|(kinds, field)| kinds.add(field));
+    }
+    kinds
+}
+
+/// Whether the first row names the columns. A header has words over numbers, and no numbers over numbers; over words, it
+/// names the label, and none of its fields stands in the rows below it.
+fn is_header(
+    context: &FormatContext<'_>,
+    sample: &Sample,
+    first: &[Cow<'_, [u8]>],
+    kinds: &[Kinds],
+) -> Result<bool, Error> {
+    let asked = context.options.label.as_deref().filter(|label| label.parse::<f64>().is_err());
+    if asked.is_some_and(|label| first.iter().any(|field| **field == *label.as_bytes())) {
+        return Ok(true);
+    }
+    let is_label = |field: &[u8]| std::str::from_utf8(field).is_ok_and(is_label_name);
+    let over_numbers = || first.iter().zip(kinds).filter(|(_, kinds)| kinds.has_mostly_numbers());
+    let number = over_numbers().find(|(field, _)| whole_double(field).is_some() && !is_missing(field));
+    let word = over_numbers().find(|(field, _)| !is_number(field));
+    match (number, word) {
+        (_, Some(_)) if over_numbers().any(|(field, _)| is_label(field)) => Ok(true),
+        (Some((number, _)), Some((word, _))) => {
+            let reason = format!(
+                "the first row of {} may name the columns or be a record: '{}' and '{}' both stand over numbers; say which \
+                 with --header true or --header false",
+                context.files[0].name(),
+                String::from_utf8_lossy(number),
+                String::from_utf8_lossy(word)
+            );
+            Err(Error::BadOption { option: "header", reason })
         }
+        (Some(_), None) => Ok(false),
+        (None, Some(_)) => Ok(true),
+        (None, None) if sample.len() == 1 => Ok(first.iter().all(|field| !is_number(field))),
+        (None, None) => Ok(first.iter().any(|field| is_label(field)) && !stands_below(sample, first)),
     }
-    numeric
 }
 
-fn is_header(first: &[Vec<u8>], numeric: &[Option<bool>], alone: bool, label: Option<&str>) -> bool {
-    let named_label = label.is_some_and(|label| first.iter().any(|field| field == label.as_bytes()));
-    let over_numbers =
-        first.iter().zip(numeric).any(|(field, rest)| *rest == Some(true) && !is_number(field));
-    let only_words = alone && first.iter().all(|field| !is_number(field));
-    let known_label = first
-        .iter()
-        .any(|field| LABEL_NAMES.contains(&String::from_utf8_lossy(field).to_lowercase().as_str()));
-    (named_label && label.is_some_and(|label| label.parse::<f64>().is_err()))
-        || over_numbers
-        || only_words
-        || known_label
+/// Whether a field of the first row stands again in it, or below it in its column (but for a header that comes again).
+fn stands_below(sample: &Sample, first: &[Cow<'_, [u8]>]) -> bool {
+    let distinct: BTreeSet<&[u8]> = first.iter().map(AsRef::as_ref).collect();
+    distinct.len() < first.len()
+        || sample
+            .rows_from(1)
+            .filter(|row| row != first)
+            .any(|row| first.iter().zip(&row).any(|(first, field)| first == field))
 }
 
-/// Whether the label column holds text, so that its names become class numbers.
-pub(super) fn numeric_label(context: &FormatContext<'_>, found: &Found) -> Result<bool, Error> {
-    let options = context.options;
-    if !options.has_label || found.names.is_empty() {
-        return Ok(false);
-    }
-    let file = context.files[0].name();
-    let label = find(file, &found.names, options.label.as_deref())?.unwrap_or(found.default_label);
-    let asked = options.text_columns.iter().any(|column| *column == found.names[label]);
-    let text = asked || !found.numeric[label];
-    if text && context.like.is_none() && options.label_rule == LabelRule::Real {
+/// Whether the label column holds names, which become class numbers; an error when it cannot be the label.
+pub(super) fn has_text_labels(
+    context: &FormatContext<'_>,
+    sample: &Sample,
+    found: &Found,
+    columns: &Columns,
+) -> Result<bool, Error> {
+    let (options, file) = (context.options, context.files[0].name());
+    let Some(label) = columns.label() else { return Ok(false) };
+    let name = &columns.names[label];
+    let text = options.text_columns.contains(name) || !found.kinds[label].is_numeric();
+    if text && options.label_rule == LabelRule::Real {
         let reason = format!(
-            "column '{}' of {file} holds names, and numbers are needed; choose another label column, or an algorithm \
-             for classes",
-            found.names[label]
+            "column '{name}' of {file} holds names, and numbers are needed; choose another label column, or an algorithm \
+             for classes"
         );
         return Err(Error::BadOption { option: "label", reason });
     }
+    if options.label.is_none() && options.label_rule != LabelRule::Real {
+        refuse_guess(file, sample, found, label, name)?;
+    }
     Ok(text)
+}
+
+/// An error when a column that nobody called the label has more values than classes have.
+fn refuse_guess(file: &str, sample: &Sample, found: &Found, label: usize, name: &str) -> Result<(), Error> {
+    let rows: Vec<_> = sample.rows_from(usize::from(found.named)).collect();
+    let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !is_missing(field));
+    let values: BTreeSet<&[u8]> = fields.map(AsRef::as_ref).collect();
+    let fraction = |value: &&&[u8]| whole_double(value).is_some_and(|number| number.fract() != 0.0);
+    let real = values.iter().find(fraction).filter(|_| values.len() > 2);
+    let by_name = found.named && is_label_name(name);
+    if real.is_none() && (by_name || values.len() <= MANY_VALUES) {
+        return Ok(());
+    }
+    let example = real
+        .or_else(|| values.first())
+        .map_or(String::new(), |value| format!(", such as '{}'", String::from_utf8_lossy(value)));
+    let reason = format!(
+        "column '{name}' of {file}, which was taken for the label {}, has {} different values in the first {} rows{example}; \
+         name the column of the classes with --label, or take linear for numbers",
+        if by_name { "by its name" } else { "because it is the last" },
+        values.len(),
+        rows.len()
+    );
+    Err(Error::BadOption { option: "label", reason })
 }
 
 /// The names in the label column of all files, sorted.
@@ -153,9 +165,10 @@ pub(super) fn label_names(
     context: &FormatContext<'_>,
     columns: &Columns,
     label: usize,
-    header: bool,
+    header: Option<&[u8]>,
 ) -> Result<Vec<String>, Error> {
     let mut names = BTreeSet::new();
+    let quotes = columns.dialect.quotes;
     for file in context.files {
         if !file.can_be_read_again() {
             let reason = format!(
@@ -166,16 +179,15 @@ pub(super) fn label_names(
             );
             return Err(Error::BadOption { option: "label", reason });
         }
-        let mut first = true;
-        file.for_each_line(|line| {
-            if std::mem::take(&mut first) && header || line.trim_ascii().is_empty() {
+        file.for_each_line(columns.dialect.multi_line.then_some(quotes), |line| {
+            if Some(line) == header || line.trim_ascii().is_empty() {
                 return Ok(());
             }
-            let fields = fields_of(line, columns.delimiter);
-            // A row that is too short is found, with its place, when it is parsed.
+            // A row that is too short or badly quoted is found, with its place, when it is parsed.
+            let fields = fields_of(line, quotes).unwrap_or_default();
             let Some(field) = fields.get(label).filter(|field| !is_missing(field)) else { return Ok(()) };
-            if !names.contains(field.as_slice()) {
-                names.insert(field.clone());
+            if !names.contains(field.as_ref()) {
+                names.insert(field.to_vec());
             }
             if names.len() > CLASS_LIMIT {
                 let reason = format!(

@@ -1,30 +1,41 @@
 //! One row to one record.
 
-use super::super::columns::{Columns, Role, is_missing};
+use super::super::columns::{Columns, Role};
 use super::super::dictionary::Dictionary;
+use super::super::missing::is_missing;
 use super::super::{LineParser, Parsed};
+use super::fields::Fields;
 use crate::error::nearest;
+use crate::interactions::{Multiplier, push_products};
 use crate::number::{whole_double, whole_float};
 use crate::schema::Schema;
 use crate::{BatchBuilder, LineError};
 use math::hash::named_key;
-use memchr::memchr;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) struct Parser {
     columns: Arc<Columns>,
+    header: Option<Arc<[u8]>>,
     label_names: Vec<String>,
     has_label: bool,
     keep_zeros: bool,
     dictionary: Dictionary,
+    multiplier: Multiplier,
 }
 
 impl Parser {
-    pub(super) fn new(columns: Arc<Columns>, schema: &Schema, has_label: bool) -> Self {
+    pub(super) fn new(
+        columns: Arc<Columns>,
+        header: Option<Arc<[u8]>>,
+        schema: &Schema,
+        has_label: bool,
+    ) -> Self {
+        let multiplier = Multiplier::new(columns.interactions.clone(), schema.keep_zeros);
         Self {
+            multiplier,
             columns,
+            header,
             label_names: schema.label_names.clone(),
             has_label,
             keep_zeros: schema.keep_zeros,
@@ -45,15 +56,24 @@ impl LineParser for Parser {
         if line.trim_ascii().is_empty() {
             return Ok(Parsed::Nothing);
         }
+        if self.header.as_deref() == Some(line) {
+            let expected =
+                "a record; this is the header again, as in files that were put together: delete the line";
+            return Err(LineError::new(0, expected));
+        }
         let columns = Arc::clone(&self.columns);
         let mut rest = Rest { label: None, weight: 1.0, group: None };
-        let mut fields = Fields::new(line, columns.delimiter);
+        self.multiplier.clear();
+        let mut fields = Fields::new(line, columns.dialect.quotes);
         let mut count = 0;
         while let Some((at, field)) = fields.next_field()? {
             if let Some(role) = columns.roles.get(count) {
                 self.field(role, &columns.names[count], at, &field, &mut rest, out)?;
                 if columns.kept.iter().any(|kept| kept.at == count) {
                     out.carry(&field);
+                }
+                if let Some(group) = columns.groups[count] {
+                    self.factor(group, role, &columns.names[count], &field);
                 }
             }
             count += 1;
@@ -65,6 +85,9 @@ impl LineParser for Parser {
         if self.has_label && rest.label.is_none() {
             return Err(LineError::found(0, "a label column", "none"));
         }
+        if !self.multiplier.is_idle() {
+            push_products(&self.multiplier, &mut self.dictionary, out)?;
+        }
         Ok(Parsed::Record { label: rest.label, weight: rest.weight, group: rest.group })
     }
 
@@ -73,7 +96,7 @@ impl LineParser for Parser {
     }
 
     fn notices(&self) -> Vec<String> {
-        self.columns.notices.iter().cloned().chain(self.dictionary.notices()).collect()
+        self.dictionary.notices()
     }
 }
 
@@ -91,6 +114,7 @@ impl Parser {
         match role {
             Role::Numeric(key) => match whole_float(field) {
                 Some(value) if value.is_finite() => {
+                    out.note_rounding(field, at, value);
                     if value != 0.0 || self.keep_zeros {
                         out.push(*key, value);
                     }
@@ -110,6 +134,24 @@ impl Parser {
             Role::Skip => {}
         }
         Ok(())
+    }
+
+    /// A field of a column that is multiplied, which has been read.
+    fn factor(&mut self, group: usize, role: &Role, name: &str, field: &[u8]) {
+        match role {
+            _ if is_missing(field) => {}
+            Role::Numeric(key) => {
+                if let Some(value) = whole_float(field).filter(|value| *value != 0.0 || self.keep_zeros) {
+                    self.multiplier.add(group, *key, value, || name.to_owned());
+                }
+            }
+            Role::Text => {
+                let key = named_key(name.as_bytes(), field);
+                let full_name = || format!("{name}={}", String::from_utf8_lossy(field));
+                self.multiplier.add(group, key, 1.0, full_name);
+            }
+            Role::Label | Role::Weight | Role::Group | Role::Skip => {}
+        }
     }
 
     fn label(&self, name: &str, at: usize, field: &[u8]) -> Result<f64, LineError> {
@@ -157,103 +199,4 @@ fn not_a_number(name: &str, at: usize, field: &[u8], is_number: bool) -> LineErr
 
 fn shown(field: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(field).escape_debug())
-}
-
-/// The fields of a line for looking at it: one that is badly quoted ends the row.
-pub(super) fn fields_of(line: &[u8], delimiter: u8) -> Vec<Vec<u8>> {
-    let mut fields = Fields::new(line, delimiter);
-    let mut all = Vec::new();
-    while let Ok(Some((_, field))) = fields.next_field() {
-        all.push(field.into_owned());
-    }
-    all
-}
-
-/// All fields of a line, or where its quotes are wrong.
-pub(super) fn strict_fields_of(line: &[u8], delimiter: u8) -> Result<Vec<Vec<u8>>, LineError> {
-    let mut fields = Fields::new(line, delimiter);
-    let mut all = Vec::new();
-    while let Some((_, field)) = fields.next_field()? {
-        all.push(field.into_owned());
-    }
-    Ok(all)
-}
-
-/// Where a field begins, and its text.
-type Field<'a> = (usize, Cow<'a, [u8]>);
-
-/// Walks along a line.
-struct Fields<'a> {
-    line: &'a [u8],
-    delimiter: u8,
-    at: usize,
-    done: bool,
-}
-
-impl<'a> Fields<'a> {
-    fn new(line: &'a [u8], delimiter: u8) -> Self {
-        let mut fields = Self { line, delimiter, at: 0, done: false };
-        if delimiter == b' ' {
-            fields.skip_blanks();
-        }
-        fields
-    }
-
-    /// A delimiter of a blank means a run of blanks and tabs.
-    fn skip_blanks(&mut self) {
-        self.at = super::super::skip_blanks(self.line, self.at);
-        self.done = self.at >= self.line.len();
-    }
-
-    /// The next field and where it begins; `None` at the end.
-    #[inline]
-    fn next_field(&mut self) -> Result<Option<Field<'a>>, LineError> {
-        if self.done {
-            return Ok(None);
-        }
-        let start = self.at;
-        let rest = &self.line[start..];
-        if self.delimiter == b' ' {
-            let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
-            self.at += end;
-            self.skip_blanks();
-            return Ok(Some((start, Cow::Borrowed(&rest[..end]))));
-        }
-        let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
-        if rest.get(blanks) == Some(&b'"') {
-            return self.quoted(start + blanks).map(Some);
-        }
-        let end = memchr(self.delimiter, rest);
-        self.done = end.is_none();
-        let end = end.unwrap_or(rest.len());
-        self.at += end + 1;
-        Ok(Some((start, Cow::Borrowed(rest[..end].trim_ascii()))))
-    }
-
-    /// A field whose opening quote stands at `start`.
-    fn quoted(&mut self, start: usize) -> Result<Field<'a>, LineError> {
-        let mut text = Vec::new();
-        let mut at = start + 1;
-        loop {
-            let Some(length) = memchr(b'"', &self.line[at..]) else {
-                let expected =
-                    "a closing quote on the same line (line breaks inside quotes are not supported)";
-                return Err(LineError::new(start, expected));
-            };
-            text.extend_from_slice(&self.line[at..at + length]);
-            at += length + 1;
-            if self.line.get(at) != Some(&b'"') {
-                break;
-            }
-            text.push(b'"');
-            at += 1;
-        }
-        at = at + self.line[at..].iter().take_while(|byte| **byte == b' ').count();
-        match self.line.get(at) {
-            None => self.done = true,
-            Some(byte) if *byte == self.delimiter => self.at = at + 1,
-            Some(_) => return Err(LineError::new(at, "the delimiter or the end after a closing quote")),
-        }
-        Ok((start, Cow::Owned(text)))
-    }
 }

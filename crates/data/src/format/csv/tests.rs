@@ -8,12 +8,12 @@ fn config(options: &FormatOptions) -> SourceConfig {
     SourceConfig { format: Some("csv".into()), options: options.clone(), ..SourceConfig::default() }
 }
 
-fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
+pub(super) fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
     let files = vec![Input::memory("t.csv", text.as_bytes()).unwrap()];
     Source::over(files, &config(options), like, &FormatTable::builtin())
 }
 
-fn read(source: &Source) -> Result<Vec<Row>, Error> {
+pub(super) fn read(source: &Source) -> Result<Vec<Row>, Error> {
     let mut reader = source.reader(source.splits(1).remove(0))?;
     let mut batch = Batch::default();
     reader.next_batch(1000, &mut batch)?;
@@ -21,7 +21,7 @@ fn read(source: &Source) -> Result<Vec<Row>, Error> {
 }
 
 /// The error that reading to the end meets.
-fn read_to_error(source: &Source) -> String {
+pub(super) fn read_to_error(source: &Source) -> String {
     let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
     let mut batch = Batch::default();
     loop {
@@ -33,11 +33,11 @@ fn read_to_error(source: &Source) -> String {
     }
 }
 
-fn classes() -> FormatOptions {
+pub(super) fn classes() -> FormatOptions {
     FormatOptions { label_rule: LabelRule::Class, ..FormatOptions::default() }
 }
 
-fn key(column: &str, value: &str) -> u64 {
+pub(super) fn key(column: &str, value: &str) -> u64 {
     named_key(column.as_bytes(), value.as_bytes())
 }
 

@@ -6,12 +6,10 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::schema::types::ColumnDescriptor;
 
+use super::super::roles::{is_label_name, label_by_name, label_notice, refuse_two_roles};
 use super::FormatOptions;
 use crate::error::{Error, nearest};
 use crate::schema::{Column, ColumnKind, Schema};
-
-/// Names that mean the label when none is given.
-const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
 
 /// Where the parts of a record lie in one file: numbers of columns.
 #[derive(Debug, PartialEq)]
@@ -128,6 +126,7 @@ impl Columns<'_> {
             }
         }
         let label = self.label(&taken, like)?;
+        self.refuse_two_roles(label, weight, group)?;
         taken.extend(label);
         let features = self.features(&taken, like)?;
         let name = |column: Option<usize>| column.map(|column| self.leaves[column].name.clone());
@@ -149,6 +148,25 @@ impl Columns<'_> {
         // Predicting without labels leaves the label column, if it is there, unread.
         let label = label.filter(|_| self.options.has_label);
         Ok((Layout { label, weight, group, features }, schema))
+    }
+
+    /// An error when a setting gives a column a second role.
+    fn refuse_two_roles(
+        &self,
+        label: Option<usize>,
+        weight: Option<usize>,
+        group: Option<usize>,
+    ) -> Result<(), Error> {
+        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        let skipped = self.options.skip_columns.iter().filter_map(|name| self.find(name).ok());
+        let roles =
+            [("label", label.filter(|_| self.options.has_label)), ("weight", weight), ("group", group)];
+        let roles = roles.into_iter().filter_map(|(role, column)| Some((role, column?)));
+        refuse_two_roles(
+            self.file,
+            &names,
+            &roles.chain(skipped.map(|at| ("skip_columns", at))).collect::<Vec<_>>(),
+        )
     }
 
     /// A column by name, else by its 0-based number.
@@ -189,8 +207,8 @@ impl Columns<'_> {
                 found => found.and_then(|column| self.check(column, "a label")).map(Some),
             };
         }
-        let is_label = |leaf: &Leaf| LABEL_NAMES.iter().any(|name| leaf.name.eq_ignore_ascii_case(name));
-        if let Some(column) = self.leaves.iter().position(is_label) {
+        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        if let Some(column) = label_by_name(self.file, &names, |column| taken.contains(&column))? {
             return self.check(column, "a label").map(Some);
         }
         if !self.options.has_label {
@@ -198,7 +216,7 @@ impl Columns<'_> {
         }
         let scalar = |i: &usize| matches!(self.leaves[*i].kind, Kind::Number | Kind::Text);
         let last = (0..self.leaves.len()).rev().find(|i| scalar(i) && !taken.contains(i));
-        last.map_or_else(|| self.find(LABEL_NAMES[0]), Ok).map(Some)
+        last.map_or_else(|| self.find("label"), Ok).map(Some)
     }
 
     /// `column`, if it is one value a record.
@@ -314,6 +332,12 @@ impl Columns<'_> {
     fn differs(&self, difference: String) -> Error {
         Error::SchemaDiffers { file: self.file.to_owned(), difference }
     }
+}
+
+/// What the user is told when the label of a file was not asked for.
+pub(super) fn notice_of_label(options: &FormatOptions, schema: &Schema) -> Option<String> {
+    let name = schema.label.as_ref().filter(|_| options.label.is_none() && options.has_label)?;
+    Some(label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
 }
 
 /// Whether entries of a list may be null.

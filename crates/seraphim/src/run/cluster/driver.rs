@@ -113,6 +113,7 @@ struct Looked {
     schema: Schema,
     label_rule: LabelRule,
     size_bytes: Option<u64>,
+    notices: Vec<String>,
     task_count: u32,
     previous: Option<algo::Model>,
     start: Position,
@@ -163,7 +164,8 @@ impl<'a> Course<'a> {
             self.timings.scan_s = clock.elapsed().as_secs_f64();
         }
         let facts = self.closing(&looked).facts(&Totals::of(&seen), scanned)?;
-        let model = self.algorithm.model(&facts, looked.previous.as_ref())?;
+        let model = self.algorithm.model(&facts, looked.previous.as_ref());
+        let model = model.map_err(|error| self.closing(&looked).explained(error.into()))?;
         let mut layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
         layout.matrices = resume::after(layout.matrices, looked.start);
         let is_gone = self.link.member_is_gone.clone();
@@ -178,7 +180,7 @@ impl<'a> Course<'a> {
         }
         self.watch = Some(Watch::start(&layout, &self.driver.token, self.workers_of_tasks(&crews)));
         let clock = Instant::now();
-        let trained = self.train(&crews, &layout, &model, looked.previous.is_some())?;
+        let trained = self.train(&crews, &looked, &layout, &model)?;
         self.timings.train_s = clock.elapsed().as_secs_f64();
         self.timings.validate_s = trained.summaries.iter().map(|task| task.validate_s).fold(0.0, f64::max);
         self.save(&crews, &looked, &layout, model, trained, notices)
@@ -191,6 +193,7 @@ impl<'a> Course<'a> {
             label_rule: looked.label_rule,
             schema: &looked.schema,
             size_bytes: looked.size_bytes,
+            notices: looked.notices.clone(),
             task_count: looked.task_count,
             start: looked.start,
         }
@@ -265,7 +268,8 @@ impl<'a> Course<'a> {
     fn look(&mut self) -> Result<Looked, Error> {
         self.send(self.link.workers[0].id, &ToWorker::Look { job: self.raw.clone() });
         self.wait("the data were opened", |course, _, heard| {
-            let FromWorker::Looked { schema, size_bytes, task_count, greeting, previous, start } = heard
+            let FromWorker::Looked { schema, size_bytes, notices, task_count, greeting, previous, start } =
+                heard
             else {
                 return Ok(None);
             };
@@ -276,7 +280,7 @@ impl<'a> Course<'a> {
             let (servers, workers) = (counted(servers as u64, "server"), counted(workers as u64, "worker"));
             course.progress.say(&format!("{greeting}, {servers}, {workers}"));
             let label_rule = course.algorithm.label_rule(&schema.label_names)?;
-            Ok(Some(Looked { schema, label_rule, size_bytes, task_count, previous, start }))
+            Ok(Some(Looked { schema, label_rule, size_bytes, notices, task_count, previous, start }))
         })
     }
 
@@ -320,10 +324,11 @@ impl<'a> Course<'a> {
     fn train(
         &mut self,
         crews: &[Crew],
+        looked: &Looked,
         layout: &JobLayout,
         model: &algo::Model,
-        resumed: bool,
     ) -> Result<Trained, Error> {
+        let resumed = looked.previous.is_some();
         let all: Vec<(u32, u32)> =
             crews.iter().map(|crew| (crew.tasks.start, crew.tasks.len() as u32)).collect();
         for crew in crews {
@@ -360,7 +365,7 @@ impl<'a> Course<'a> {
                         first_report = None;
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
                         self.standing.epoch_done(reports[0].epoch_count);
-                        let verdict = self.judge(&mut judge, &reports, told_stop)?;
+                        let verdict = self.judge(&mut judge, &reports, told_stop, looked)?;
                         let line = Packed(judge.last().expect("an epoch was judged").clone());
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
                         for crew in crews {
@@ -384,9 +389,16 @@ impl<'a> Course<'a> {
         Ok(Trained { outcome: judge.outcome(step_count), summaries, dictionary })
     }
 
-    fn judge(&mut self, judge: &mut Judge, reports: &[EpochReport], told: bool) -> Result<Verdict, Error> {
+    fn judge(
+        &mut self,
+        judge: &mut Judge,
+        reports: &[EpochReport],
+        told: bool,
+        looked: &Looked,
+    ) -> Result<Verdict, Error> {
         let interrupted = Interrupted { told, raised: self.wants_to_stop() };
-        let decision = judge.decide(reports, interrupted, &self.progress)?;
+        let decided = judge.decide(reports, interrupted, &self.progress);
+        let decision = decided.map_err(|error| self.closing(looked).explained(error.into()))?;
         let servers = self.servers.as_mut().expect("the servers are there before the tasks");
         if decision.keep {
             servers.keep()?;

@@ -191,6 +191,7 @@ impl Orphan<'_> {
             label_rule,
             schema,
             size_bytes: None,
+            notices: Vec::new(),
             task_count: self.training.layout.task_count,
             start: self.training.start,
         };

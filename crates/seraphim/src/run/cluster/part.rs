@@ -147,6 +147,7 @@ impl Part {
         (self.say)(FromWorker::Looked {
             schema: opened.source.schema().clone(),
             size_bytes: opened.source.size_bytes(),
+            notices: opened.notices(),
             task_count,
             greeting: greeting(&job, &opened, task_count),
             previous: previous.map(|model| model.manifest.model),

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use algo::Job;
 use master::JobLink;
-use matrix::{MatrixSpec, Storage};
+use matrix::MatrixSpec;
 use rpc::WireType;
 use rpc::message::{Member, MemberKind};
 use worker::{JobLayout, LaneAddress, can_be_rounded, spread};
 
 use crate::error::Error;
 use crate::job::TrainJob;
+use crate::run::room::check_memory;
 
 /// Partitions a lane has of each matrix: placement can change without cutting.
 const PARTITIONS_A_LANE: u32 = 4;
@@ -37,7 +38,8 @@ pub(super) fn layout(
     }
     let partitions = lanes.len() as u32 * PARTITIONS_A_LANE;
     let matrices = algorithm.matrices(model, job.consistency, partitions, job.seed)?;
-    check_memory(&matrices, memory, &link.servers)?;
+    let holders = format!("the {} servers together", link.servers.len());
+    check_memory(&matrices, memory, &holders, "start more servers, or servers with a higher --memory-limit")?;
     let owners =
         matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lanes.len() as u16)).collect();
     // The vectors of an optimizer behind them must be exact: a line search sees the last digits.
@@ -77,32 +79,4 @@ pub(super) fn crews(workers: &[Member], task_count: u32) -> Vec<Crew> {
         .map(|(member, i)| Crew { worker: member.id, tasks: bound(i)..bound(i + 1) })
         .filter(|crew| !crew.tasks.is_empty())
         .collect()
-}
-
-/// Refuses what cannot fit: dense matrices take all their rows from the start.
-fn check_memory(matrices: &[MatrixSpec], limit: u64, servers: &[Member]) -> Result<(), Error> {
-    let bytes = |spec: &MatrixSpec| {
-        let width = spec.rule.row_width(spec.columns_of_table()) as u128;
-        let size = if spec.element == matrix::ElementType::F32 { 4 } else { 8 };
-        u128::from(spec.key_bound()) * spec.table_count() as u128 * width * size
-    };
-    let dense: Vec<&MatrixSpec> = matrices.iter().filter(|spec| spec.storage == Storage::Dense).collect();
-    let sum: u128 = dense.iter().map(|spec| bytes(spec)).sum();
-    if sum <= u128::from(limit) {
-        return Ok(());
-    }
-    let parts: Vec<String> = dense
-        .iter()
-        .map(|spec| format!("{} {}", spec.name, crate::progress::bytes(bytes(spec) as u64)))
-        .collect();
-    let limit = crate::progress::bytes(limit);
-    Err(Error::Request {
-        what: format!(
-            "the matrices take {} ({}), the {} servers together may hold {limit}",
-            crate::progress::bytes(u64::try_from(sum).unwrap_or(u64::MAX)),
-            parts.join(" + "),
-            servers.len()
-        ),
-        advice: "start more servers, or servers with a higher --memory-limit".into(),
-    })
 }

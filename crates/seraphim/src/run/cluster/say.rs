@@ -128,6 +128,8 @@ pub enum FromWorker {
         schema: Schema,
         /// Bytes of the input.
         size_bytes: Option<u64>,
+        /// How the input was understood.
+        notices: Vec<String>,
         /// Tasks of the job.
         task_count: u32,
         /// For people.

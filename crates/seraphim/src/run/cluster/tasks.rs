@@ -20,8 +20,9 @@ use super::say::{FromWorker, Packed};
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::report::EpochLine;
+use crate::run::closing::explained;
 use crate::run::failure::{Busy, Failures, ReadPosition, Reading};
-use crate::run::input::Shares;
+use crate::run::input::{Opened, Shares};
 use crate::run::share::{Counted, Timed, Watched};
 use crate::run::totals::TaskSummary;
 
@@ -239,7 +240,10 @@ impl Work<'_> {
                     let mut agent = None;
                     let run = || {
                         let agent = agent.insert(self.agent(task, trunks)?);
+                        let Opened { source, needs, .. } = self.plan.opened;
+                        let (share, rule) = (needs.validation_share, needs.label_rule);
                         self.train(agent, &reading, &mut data, validation.as_mut())
+                            .map_err(|error| explained(error, self.plan.job, share, rule, source.schema()))
                     };
                     let ended = std::panic::catch_unwind(AssertUnwindSafe(run));
                     if let Some(noted) = self.coordinator.failures().note(&reading, ended) {

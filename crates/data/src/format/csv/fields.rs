@@ -1,0 +1,113 @@
+//! Walks along the fields of a row.
+
+use crate::LineError;
+use crate::quotes::Quotes;
+use memchr::memchr;
+use std::borrow::Cow;
+
+/// All fields of a row, or where its quotes are wrong.
+pub(super) fn fields_of(row: &[u8], quotes: Quotes) -> Result<Vec<Cow<'_, [u8]>>, LineError> {
+    let mut fields = Fields::new(row, quotes);
+    let mut all = Vec::new();
+    while let Some((_, field)) = fields.next_field()? {
+        all.push(field);
+    }
+    Ok(all)
+}
+
+/// Where a field begins, and its text.
+pub(super) type Field<'a> = (usize, Cow<'a, [u8]>);
+
+/// Walks along a row.
+pub(super) struct Fields<'a> {
+    line: &'a [u8],
+    quotes: Quotes,
+    at: usize,
+    done: bool,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(line: &'a [u8], quotes: Quotes) -> Self {
+        let mut fields = Self { line, quotes, at: 0, done: false };
+        if quotes.delimiter == b' ' {
+            fields.skip_blanks();
+        }
+        fields
+    }
+
+    /// A delimiter of a blank means a run of blanks and tabs.
+    fn skip_blanks(&mut self) {
+        self.at = super::super::skip_blanks(self.line, self.at);
+        self.done = self.at >= self.line.len();
+    }
+
+    /// The next field and where it begins; `None` at the end.
+    #[inline]
+    pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, LineError> {
+        if self.done {
+            return Ok(None);
+        }
+        let start = self.at;
+        let line: &'a [u8] = self.line;
+        let rest = &line[start..];
+        if self.quotes.delimiter == b' ' {
+            let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+            self.at += end;
+            self.skip_blanks();
+            return Ok(Some((start, Cow::Borrowed(&rest[..end]))));
+        }
+        let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
+        if rest.get(blanks) == Some(&b'"') {
+            return self.quoted(start + blanks).map(Some);
+        }
+        let end = memchr(self.quotes.delimiter, rest);
+        self.done = end.is_none();
+        let end = end.unwrap_or(rest.len());
+        self.at += end + 1;
+        Ok(Some((start, Cow::Borrowed(rest[..end].trim_ascii()))))
+    }
+
+    /// A field whose opening quote stands at `start`.
+    fn quoted(&mut self, start: usize) -> Result<Field<'a>, LineError> {
+        let Some(closing) = self.quotes.closing_quote(self.line, start + 1) else {
+            let expected = "a closing quote on the same line (line breaks inside quotes are read when one of the first \
+                            rows of the first file has them)";
+            return Err(LineError::new(start, expected));
+        };
+        let text = self.unescaped(&self.line[start + 1..closing]);
+        let at = closing + 1;
+        let at = at + self.line[at..].iter().take_while(|byte| **byte == b' ').count();
+        match self.line.get(at) {
+            None => self.done = true,
+            Some(byte) if *byte == self.quotes.delimiter => self.at = at + 1,
+            Some(_) if self.line[closing - 1] == b'\\' && !self.quotes.backslash => {
+                let expected = "the delimiter or the end after a closing quote (\\\" is read as a quote when one of the \
+                                first rows of the first file has it)";
+                return Err(LineError::new(at, expected));
+            }
+            Some(_) => return Err(LineError::new(at, "the delimiter or the end after a closing quote")),
+        }
+        Ok((start, text))
+    }
+
+    /// What stands between two quotes, `""` being one quote; with backslashes `\"` and `\\` as well.
+    fn unescaped(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        let escapes = |byte: u8| byte == b'"' || (byte == b'\\' && self.quotes.backslash);
+        if !text.iter().any(|byte| escapes(*byte)) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = Vec::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            let next = text.get(at + 1).copied();
+            let pair = match byte {
+                b'"' => next == Some(b'"'),
+                b'\\' => self.quotes.backslash && matches!(next, Some(b'"' | b'\\')),
+                _ => false,
+            };
+            out.push(if pair { next.unwrap_or(byte) } else { byte });
+            at += if pair { 2 } else { 1 };
+        }
+        Cow::Owned(out)
+    }
+}

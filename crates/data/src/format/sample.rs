@@ -1,0 +1,23 @@
+//! The first lines of a file, by which its format is recognized. One odd line among them does not hide the format: what
+//! is wrong with it is said when it is parsed.
+
+use crate::input::{BYTE_ORDER_MARK, HEAD_BYTES};
+
+/// Lines that are looked at.
+const LINES: usize = 50;
+
+/// The first lines that are complete, not blank and no comment.
+pub(super) fn text_lines(head: &[u8]) -> Vec<&[u8]> {
+    let all = head.len() < HEAD_BYTES;
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let complete = memchr::memrchr(b'\n', text).filter(|_| !all).map_or(text, |last| &text[..last]);
+    let lines = complete.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    lines.filter(|line| !line.is_empty() && line[0] != b'#').take(LINES).collect()
+}
+
+/// Whether the first line and most others, three of four, are of a format.
+pub(super) fn most_lines(head: &[u8], is: impl Fn(&[u8]) -> bool) -> bool {
+    let lines = text_lines(head);
+    let count = lines.iter().filter(|line| is(line)).count();
+    lines.first().is_some_and(|line| is(line)) && 4 * count >= 3 * lines.len()
+}

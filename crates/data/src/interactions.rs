@@ -1,0 +1,297 @@
+//! Interactions: products of the features of two or three groups, each a feature of its own. A group is a namespace (VW), a
+//! field (libffm) or a column (CSV, dense text).
+//!
+//! For groups A and B, a record has for each feature `a` of A and `b` of B the feature with the key
+//! `math::hash::product_key(a, b)` and the value `a * b`; for three groups likewise. A product does not depend on the order of
+//! its factors. Within one group each pair is taken once, and a feature is multiplied by itself only when its value is not 1,
+//! as Vowpal Wabbit does (`-q`, `--cubic`).
+
+use crate::format::dictionary::{Dictionary, NAME_LIMIT};
+use crate::{BatchBuilder, Error, LineError};
+use math::hash::product_key;
+use std::collections::HashMap;
+
+/// Factors of a product.
+const FACTORS: std::ops::RangeInclusive<usize> = 2..=3;
+/// Products of one record.
+const PRODUCT_LIMIT: usize = 1 << 20;
+
+/// Takes `a:b` apart at its colons, and `ab` into its letters.
+pub fn parse_interaction(text: &str) -> Vec<String> {
+    if text.contains(':') {
+        text.split(':').map(str::to_owned).collect()
+    } else {
+        text.chars().map(String::from).collect()
+    }
+}
+
+/// The groups that occur in interactions, and which of them are multiplied.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interactions {
+    /// Names, each once.
+    pub(crate) groups: Vec<String>,
+    /// Positions in `groups`, ascending; each list once.
+    products: Vec<Vec<usize>>,
+}
+
+impl Interactions {
+    /// Checks the number of factors.
+    pub(crate) fn new(interactions: &[Vec<String>]) -> Result<Self, Error> {
+        let mut all = Self::default();
+        for factors in interactions {
+            if !FACTORS.contains(&factors.len()) {
+                let reason = format!(
+                    "'{}' has {} factors; give two or three, as letters (ab) or as names between colons (user:item)",
+                    factors.join(":"),
+                    factors.len()
+                );
+                return Err(Error::BadOption { option: "interactions", reason });
+            }
+            let mut product: Vec<usize> = factors.iter().map(|name| all.group(name)).collect();
+            product.sort_unstable();
+            if !all.products.contains(&product) {
+                all.products.push(product);
+            }
+        }
+        Ok(all)
+    }
+
+    fn group(&mut self, name: &str) -> usize {
+        self.groups.iter().position(|group| group == name).unwrap_or_else(|| {
+            self.groups.push(name.to_owned());
+            self.groups.len() - 1
+        })
+    }
+
+    /// Whether nothing is multiplied.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.products.is_empty()
+    }
+}
+
+/// A feature of the present record that is a factor.
+#[derive(Clone, Copy, Debug)]
+struct Factor {
+    key: u64,
+    value: f32,
+}
+
+/// Is given the factors of a product, each with its position in its group.
+type Each<'a> = dyn FnMut(&[(usize, Factor)]) -> Result<(), LineError> + 'a;
+
+/// Multiplies the features of one record after the other.
+#[derive(Debug)]
+pub(crate) struct Multiplier {
+    interactions: Interactions,
+    /// Of the present record, by group.
+    factors: Vec<Vec<Factor>>,
+    /// Of factors met so far, to name products.
+    names: HashMap<u64, String>,
+    keep_zeros: bool,
+}
+
+impl Multiplier {
+    pub(crate) fn new(interactions: Interactions, keep_zeros: bool) -> Self {
+        let factors = vec![Vec::new(); interactions.groups.len()];
+        Self { interactions, factors, names: HashMap::new(), keep_zeros }
+    }
+
+    /// Whether nothing is multiplied.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.interactions.is_empty()
+    }
+
+    /// Names of the groups.
+    pub(crate) fn groups(&self) -> &[String] {
+        &self.interactions.groups
+    }
+
+    /// Begins a record.
+    pub(crate) fn clear(&mut self) {
+        self.factors.iter_mut().for_each(Vec::clear);
+    }
+
+    /// A feature of a group; `name` is asked for when the key is new.
+    pub(crate) fn add(&mut self, group: usize, key: u64, value: f32, name: impl FnOnce() -> String) {
+        self.factors[group].push(Factor { key, value });
+        if self.names.len() < NAME_LIMIT {
+            self.names.entry(key).or_insert_with(name);
+        }
+    }
+
+    /// Gives all products of the record to `push`, with the group of their first factor.
+    pub(crate) fn multiply(
+        &self,
+        dictionary: &mut Dictionary,
+        mut push: impl FnMut(&str, u64, f32),
+    ) -> Result<(), LineError> {
+        let mut count = 0;
+        for product in &self.interactions.products {
+            let space = &self.interactions.groups[product[0]];
+            let mut chosen = [(0, Factor { key: 0, value: 1.0 }); 3];
+            self.walk(product, 0, &mut chosen, &mut |factors| {
+                count += 1;
+                if count > PRODUCT_LIMIT {
+                    let expected = format!("at most {PRODUCT_LIMIT} interactions a record");
+                    return Err(LineError::found(0, expected, "more of them"));
+                }
+                let exact: f64 = factors.iter().map(|(_, factor)| f64::from(factor.value)).product();
+                let value = exact as f32;
+                if !value.is_finite() {
+                    let expected = "features whose products stay within the range of f32";
+                    return Err(LineError::found(0, expected, format!("{exact}")));
+                }
+                if value != 0.0 || self.keep_zeros {
+                    let mut keys = [0; 3];
+                    let keys = &mut keys[..factors.len()];
+                    keys.iter_mut().zip(factors).for_each(|(key, (_, factor))| *key = factor.key);
+                    let key = product_key(keys);
+                    dictionary.add_named(key, || self.name(factors));
+                    push(space, key, value);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// All choices of one factor from each group of `product`, the first `at` of them made. From equal groups each set
+    /// once, a factor of value 1 not with itself.
+    fn walk(
+        &self,
+        product: &[usize],
+        at: usize,
+        chosen: &mut [(usize, Factor); 3],
+        each: &mut Each<'_>,
+    ) -> Result<(), LineError> {
+        if at == product.len() {
+            return each(&chosen[..at]);
+        }
+        let same = at > 0 && product[at] == product[at - 1];
+        let from = if same { chosen[at - 1].0 } else { 0 };
+        for (position, factor) in self.factors[product[at]].iter().enumerate().skip(from) {
+            if same && position == from && factor.value == 1.0 {
+                continue;
+            }
+            chosen[at] = (position, *factor);
+            self.walk(product, at + 1, chosen, each)?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, factors: &[(usize, Factor)]) -> String {
+        let name =
+            |factor: &Factor| self.names.get(&factor.key).cloned().unwrap_or_else(|| factor.key.to_string());
+        factors.iter().map(|(_, factor)| name(factor)).collect::<Vec<_>>().join("*")
+    }
+}
+
+/// Pushes a record's products as further entries.
+pub(crate) fn push_products(
+    multiplier: &Multiplier,
+    dictionary: &mut Dictionary,
+    out: &mut BatchBuilder,
+) -> Result<(), LineError> {
+    multiplier.multiply(dictionary, |_, key, value| out.push(key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::rows;
+    use crate::options::FormatOptions;
+    use math::hash::named_key;
+
+    fn options(interactions: &[&str]) -> FormatOptions {
+        let interactions = interactions.iter().map(|text| parse_interaction(text)).collect();
+        FormatOptions { interactions, ..FormatOptions::default() }
+    }
+
+    /// The entries of the first record, sorted.
+    fn entries(format: &str, interactions: &[&str], text: &str) -> Vec<(u64, f32)> {
+        let mut entries = rows(format, &options(interactions), text).unwrap().remove(0).entries;
+        entries.sort_by_key(|entry| entry.0);
+        entries
+    }
+
+    fn expected(mut entries: Vec<(u64, f32)>) -> Vec<(u64, f32)> {
+        entries.sort_by_key(|entry| entry.0);
+        entries
+    }
+
+    fn key(space: &str, name: &str) -> u64 {
+        named_key(space.as_bytes(), name.as_bytes())
+    }
+
+    #[test]
+    fn namespaces_are_multiplied_by_first_letter_or_name() {
+        let (rome, red, blue) = (key("user", "Rome"), key("item", "red"), key("item", "blue"));
+        let plain = [(rome, 2.0), (red, 3.0), (blue, 1.0)];
+        let pairs = [(product_key(&[rome, red]), 6.0), (product_key(&[rome, blue]), 2.0)];
+        let line = "1 |user Rome:2 |item red:3 blue";
+        for interactions in [&["ui"][..], &["iu"], &["ui", "iu"], &["user:item"], &["u:item"]] {
+            assert_eq!(
+                entries("vw", interactions, line),
+                expected([&plain[..], &pairs].concat()),
+                "{interactions:?}"
+            );
+        }
+        assert_eq!(entries("vw", &["ux"], line), expected(plain.to_vec()), "no such namespace here");
+        let itself = [(product_key(&[red, red]), 9.0), (product_key(&[red, blue]), 3.0)];
+        assert_eq!(entries("vw", &["ii"], line), expected([&plain[..], &itself].concat()));
+        let cubic = [(product_key(&[rome, red, blue]), 6.0), (product_key(&[rome, red, red]), 18.0)];
+        assert_eq!(entries("vw", &["uii"], line), expected([&plain[..], &cubic].concat()));
+    }
+
+    #[test]
+    fn columns_are_multiplied_by_name() {
+        let rome = key("city", "Rome");
+        let text = "city,size,z,y\nRome,2,0,1\n";
+        let plain = [(rome, 1.0), (1, 2.0)];
+        let pair = [(product_key(&[rome, 1]), 2.0)];
+        for interactions in [
+            &["city:size"][..],
+            &["size:city"],
+            &["0:1"],
+            &["city:size", "city:z"],
+            &["city:size", "city:city"],
+        ] {
+            assert_eq!(
+                entries("csv", interactions, text),
+                expected([&plain[..], &pair].concat()),
+                "{interactions:?}"
+            );
+        }
+        for (interactions, words) in [
+            ("city:sice", "did you mean 'size'"),
+            ("city:y", "no feature"),
+            ("c", "1 factors"),
+            ("abcd", "4 factors"),
+        ] {
+            let error = rows("csv", &options(&[interactions]), text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let error = rows("libsvm", &options(&["ab"]), "1 1:1\n").unwrap_err().to_string();
+        assert!(error.contains("libsvm") && error.contains("interactions"), "{error}");
+    }
+
+    #[test]
+    fn fields_are_multiplied_by_number() {
+        let pair = product_key(&[7, 9]);
+        let row = rows("libffm", &options(&["0:12"]), "1 0:7:2 12:9:3 3:4:1\n").unwrap().remove(0);
+        assert_eq!(row.entries, [(7, 2.0), (9, 3.0), (4, 1.0), (pair, 6.0)]);
+        assert_eq!(row.fields, [0, 12, 3, 0]);
+        let error = rows("libffm", &options(&["ab"]), "1 0:7:2\n").unwrap_err().to_string();
+        assert!(error.contains("'a'") && error.contains("number of a field"), "{error}");
+    }
+
+    #[test]
+    fn products_beyond_the_range_and_too_many_of_them_are_bad_lines() {
+        let error = rows("vw", &options(&["ab"]), "1 |a x:1e30 |b y:1e30\n").unwrap_err().to_string();
+        assert!(error.contains("within the range"), "{error}");
+        let many = (0..1500).fold(String::new(), |text, i| text + &format!(" f{i}"));
+        let error = rows("vw", &options(&["ab"]), &format!("1 |a{many} |b{many}\n")).unwrap_err().to_string();
+        assert!(error.contains("at most 1048576 interactions"), "{error}");
+    }
+}
