@@ -1,12 +1,26 @@
 //! The decision after an epoch: one place for runs in this process and on servers.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use algo::{EarlyStopping, EpochReport, MetricParts, Verdict};
 
+use crate::error::Error;
+use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::report::EpochLine;
+
+/// The error when tasks have not reported an epoch within the limit.
+pub(super) fn missing(reports: &[Option<EpochReport>], wait_limit: Duration) -> Error {
+    let missing = (0u32..).zip(reports).filter(|(_, report)| report.is_none());
+    let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
+    let text = format!(
+        "waited {} s at the end of an epoch for the report of task {}; raise --wait-limit if that is no surprise",
+        wait_limit.as_secs(),
+        missing.join(", ")
+    );
+    Error::Cluster { text, exit: Exit::Internal }
+}
 
 /// Why training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -137,11 +137,6 @@ impl Trainer<'_> {
             if self.running_at_once() == 1 { 1 } else { PARTITIONS_A_TASK * self.running_at_once() };
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let specs = resume::after(specs, start_position);
-        if let Some(memory) = machine::memory_bytes() {
-            let advice = "leave dimensions out, then features take memory when they occur; or give --servers on machines \
-                          with more memory";
-            check_memory(&specs, memory, "this machine", advice)?;
-        }
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
         // Behind those of the model come the optimizer's own, which end with the run.
         ids.truncate(model.matrix_count());
@@ -182,6 +177,11 @@ impl Trainer<'_> {
         specs: &[MatrixSpec],
         previous: Option<&Model>,
     ) -> Result<(Arc<LocalStore>, Vec<MatrixId>), Error> {
+        if let Some(memory) = machine::memory_bytes() {
+            let advice = "leave dimensions out, then features take memory when they occur; or give --servers on machines \
+                          with more memory";
+            check_memory(specs, memory, "this machine", advice)?;
+        }
         let config = LocalConfig { task_count: self.task_count, wait_limit: self.job.wait_limit };
         let mut store = LocalStore::with_functions(config, self.environment.functions.clone());
         let ids = specs.iter().map(|spec| store.create(spec.clone())).collect::<Result<Vec<_>, _>>()?;

@@ -28,7 +28,7 @@ use crate::model::{Manifest, Position};
 use crate::progress::{Progress, counted};
 use crate::report::Timings;
 use crate::run::closing::Closing;
-use crate::run::judge::{End, Interrupted, Judge, Outcome};
+use crate::run::judge::{End, Interrupted, Judge, Outcome, missing};
 use crate::run::resume;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
@@ -382,7 +382,7 @@ impl<'a> Course<'a> {
             if let Some(since) = first_report
                 && since.elapsed() > self.job.wait_limit
             {
-                return Err(self.missing(&reports));
+                return Err(missing(&reports, self.job.wait_limit));
             }
         }
         let summaries = ended.into_iter().flatten().collect();
@@ -407,17 +407,6 @@ impl<'a> Course<'a> {
             servers.restore()?;
         }
         Ok(decision.verdict)
-    }
-
-    fn missing(&self, reports: &[Option<EpochReport>]) -> Error {
-        let missing = (0u32..).zip(reports).filter(|(_, report)| report.is_none());
-        let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
-        let text = format!(
-            "waited {} s at the end of an epoch for the report of task {}; raise --wait-limit if that is no surprise",
-            self.job.wait_limit.as_secs(),
-            missing.join(", ")
-        );
-        Error::Cluster { text, exit: Exit::Internal }
     }
 
     /// What `status` and watchers see.
