@@ -133,8 +133,7 @@ impl Trainer<'_> {
         let facts = closing.facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model));
         let model = model.map_err(|error| closing.explained(error.into()))?;
-        let partitions =
-            if self.running_at_once() == 1 { 1 } else { PARTITIONS_A_TASK * self.running_at_once() };
+        let partitions = self.partition_count();
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let specs = resume::after(specs, start_position);
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
@@ -165,6 +164,12 @@ impl Trainer<'_> {
         timings.total_s = start.elapsed().as_secs_f64();
         let stats = serde_json::to_value(store.stats()).unwrap_or_default();
         Ok(closing.report(totals, stats, outcome, &written.manifest, *timings, notices))
+    }
+
+    /// Partitions of each matrix.
+    fn partition_count(&self) -> u32 {
+        let tasks = self.running_at_once();
+        if tasks == 1 { 1 } else { PARTITIONS_A_TASK * tasks }
     }
 
     /// Tasks that compute at the same time.
