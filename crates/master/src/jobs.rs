@@ -31,6 +31,8 @@ pub(crate) struct Job {
 struct Submission {
     id: SubmissionId,
     digest: u128,
+    /// Bytes of the job as it was submitted.
+    bytes: u64,
 }
 
 /// All jobs that are remembered, by number.
@@ -91,6 +93,12 @@ impl Jobs {
         self.iter().filter(|job| job.status.state == JobState::Running && !job.is_session()).count()
     }
 
+    /// Bytes of the jobs that wait, as they were submitted.
+    fn queued_bytes(&self) -> u64 {
+        let queued = self.iter().filter(|job| job.status.state == JobState::Queued);
+        queued.filter_map(|job| job.submission.as_ref()).map(|submission| submission.bytes).sum()
+    }
+
     /// Bytes of the reports of jobs that have ended.
     pub(crate) fn report_bytes(&self) -> u64 {
         self.iter().filter_map(|job| job.report.as_ref()).map(|report| report.len() as u64).sum()
@@ -146,20 +154,20 @@ impl Job {
     }
 }
 
-/// The same for equal orders, and for no others that a person will ever see.
-fn digest(order: &Order) -> u128 {
+/// The same for equal orders, and for no others that a person will ever see; and the bytes of the order.
+fn digest(order: &Order) -> (u128, u64) {
     let Order { title, spec, servers, workers } = order;
     let mut bytes = spec.to_string().into_bytes();
     for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()] {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
         bytes.extend_from_slice(part);
     }
-    xxh3_128(&bytes)
+    (xxh3_128(&bytes), bytes.len() as u64)
 }
 
 impl MasterState {
     pub(crate) fn on_submit(&mut self, client: ClientId, submission: SubmissionId, order: Order) {
-        let digest = digest(&order);
+        let (digest, bytes) = digest(&order);
         let known = self.jobs.iter().find_map(|job| {
             let known = job.submission.as_ref().filter(|known| known.id == submission)?;
             Some((job.status.id, known.digest == digest))
@@ -179,7 +187,14 @@ impl MasterState {
                 format!("{limit} jobs wait already, the limit (queued_job_limit): cancel one, or come later");
             return self.refuse_client(client, FaultKind::Busy, text);
         }
-        let id = self.jobs.add(order, Some(Submission { id: submission, digest }));
+        let limit = self.settings.queued_limit_bytes;
+        if self.jobs.queued_bytes() + bytes > limit {
+            let text = format!(
+                "the jobs that wait would have more than {limit} bytes, the limit (queued_limit_bytes): come again later"
+            );
+            return self.refuse_client(client, FaultKind::Busy, text);
+        }
+        let id = self.jobs.add(order, Some(Submission { id: submission, digest, bytes }));
         self.answer(client, Answer::Submitted { job: id });
         self.start_what_can();
     }

@@ -16,6 +16,8 @@ pub struct Settings {
     pub running_job_limit: usize,
     /// Most jobs that wait. Default 1000.
     pub queued_job_limit: usize,
+    /// Most bytes of all jobs that wait: they bring modules of functions. Default 64 MiB.
+    pub queued_limit_bytes: u64,
     /// Jobs that have ended and are still shown. Default 100.
     pub ended_job_limit: usize,
     /// Most bytes of all reports of jobs that have ended; the oldest are forgotten first. Default 64 MiB: thirty jobs of 5000
@@ -44,6 +46,7 @@ impl Default for Settings {
             lease: Duration::from_secs(5),
             running_job_limit: 4,
             queued_job_limit: 1000,
+            queued_limit_bytes: 64 << 20,
             ended_job_limit: 100,
             report_limit_bytes: 64 << 20,
             member_limit: 4096,

@@ -13,7 +13,7 @@ use matrix::{
 };
 use rpc::message::{Hello, Mark};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
-use worker::{AheadAgent, JobLayout, LaneAddress, Prefetch, RemoteAgent, Upcoming};
+use worker::{AheadAgent, Cancellation, JobLayout, LaneAddress, Prefetch, RemoteAgent, Trunks, Upcoming};
 
 const W: MatrixId = MatrixId(0);
 /// What a task computes between two calls.
@@ -364,4 +364,38 @@ fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
     let (read, [asked, used, unused]) = blocks(false);
     assert_eq!((read, asked, used), (expected, 6, 1));
     assert_eq!(unused, 5);
+}
+
+#[test]
+fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() {
+    for trunks in [None, Some(Trunks::default())] {
+        let mut layout = a_layout(2);
+        layout.wait_limit = Duration::from_hours(1);
+        let server = start(&mut layout, u32::MAX, b"");
+        let cancellation = Cancellation::default();
+        let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
+        let mut agent = agent.with_cancellation(cancellation.clone());
+        if let Some(trunks) = trunks {
+            agent = agent.with_trunks(trunks);
+        }
+        let (mut out, part) = (vec![0_i64; 2], Part::Rows(Keys::Sorted(&[1])));
+        agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
+        drop(server);
+        let meter = agent.meter();
+        let waits = std::thread::spawn(move || {
+            let first = agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap_err();
+            (first, agent.tick().unwrap_err())
+        });
+        while meter.get().in_flight_count == 0 && !waits.is_finished() {
+            std::thread::yield_now();
+        }
+        cancellation.raise("server-1 is gone");
+        cancellation.raise("only the first reason counts");
+        let stopped = Error::Stopped { reason: "server-1 is gone".into() };
+        assert_eq!(
+            waits.join().unwrap(),
+            (stopped.clone(), stopped),
+            "the call that waits, and every later one"
+        );
+    }
 }

@@ -96,6 +96,17 @@ fn too_many_waiting_jobs_are_refused() {
 }
 
 #[test]
+fn waiting_jobs_of_too_many_bytes_are_refused() {
+    let mut world = World::with(Settings { queued_limit_bytes: 1_000, ..Settings::default() });
+    world.submit("a", 1, 1);
+    world.call(9, ClientWord::Submit { id: SubmissionId([9; 16]), order: order(&"b".repeat(1_000), 1, 1) });
+    let (kind, text) = world.refusal_of(9);
+    assert_eq!(kind, FaultKind::Busy);
+    assert!(text.contains("queued_limit_bytes"), "{text}");
+    world.submit("c", 1, 1);
+}
+
+#[test]
 fn a_submission_that_is_repeated_is_answered_with_the_same_job_at_any_time_of_its_life() {
     let mut world = World::new();
     let job = world.submit("a", 1, 1);
