@@ -1,8 +1,7 @@
 //! What happens at a line that does not follow its grammar.
 
 use crate::{BadLine, Error};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whether a bad line ends the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,45 +19,94 @@ pub enum BadLines {
 /// Bad lines whose text is kept.
 pub const KEPT_MESSAGES: usize = 10;
 
-/// The rule, and how many bad lines all readers of one source have met.
-#[derive(Clone, Debug)]
-pub(crate) struct BadLineLimit {
-    rule: BadLines,
-    met: Arc<AtomicU64>,
+/// The bad lines of many readers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct BadLineTotal {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, with its place; of the first reader that has any.
+    pub first: Option<String>,
 }
 
-impl BadLineLimit {
-    pub(crate) fn new(rule: BadLines) -> Self {
-        Self { rule, met: Arc::default() }
+impl BadLineTotal {
+    /// Adds those of readers that come later.
+    pub fn add(&mut self, later: &Self) {
+        self.count += later.count;
+        if self.first.is_none() {
+            self.first.clone_from(&later.first);
+        }
     }
 }
 
-/// The bad lines of one reader.
+impl BadLines {
+    /// Whether so many bad lines of all tasks are allowed.
+    pub fn check(self, total: &BadLineTotal) -> Result<(), Error> {
+        match self {
+            Self::Skip { limit } if total.count > limit => {
+                let first = total.first.clone().unwrap_or_default();
+                Err(Error::TooManyBadLines { count: total.count, limit, first })
+            }
+            Self::Skip { .. } | Self::Fail => Ok(()),
+        }
+    }
+}
+
+/// The rule of a source, and what its readers have met so far: for each of them, in the order in which they were made.
+#[derive(Clone, Debug)]
+pub(crate) struct BadLineTally {
+    pub(crate) rule: BadLines,
+    readers: Arc<Mutex<Vec<BadLineTotal>>>,
+}
+
+impl BadLineTally {
+    pub(crate) fn new(rule: BadLines) -> Self {
+        Self { rule, readers: Arc::default() }
+    }
+
+    /// Of all readers together. When all have come to their end, it hangs on the data alone.
+    pub(crate) fn total(&self) -> BadLineTotal {
+        let mut total = BadLineTotal::default();
+        self.lock().iter().for_each(|reader| total.add(reader));
+        total
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<BadLineTotal>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bad lines of one reader. Here the limit holds for this reader alone, so that the line at which it ends is always
+/// the same; over all readers of a source it is checked when they have met.
 #[derive(Debug)]
 pub(crate) struct BadLineCounter {
-    limit: BadLineLimit,
+    tally: BadLineTally,
+    /// Place in the tally.
+    reader: usize,
     pub(crate) count: u64,
     pub(crate) first: Vec<String>,
 }
 
 impl BadLineCounter {
-    pub(crate) fn new(limit: BadLineLimit) -> Self {
-        Self { limit, count: 0, first: Vec::new() }
+    pub(crate) fn new(tally: BadLineTally) -> Self {
+        let mut readers = tally.lock();
+        let reader = readers.len();
+        readers.push(BadLineTotal::default());
+        drop(readers);
+        Self { tally, reader, count: 0, first: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, line: BadLine) -> Result<(), Error> {
-        let BadLines::Skip { limit } = self.limit.rule else {
+        if self.tally.rule == BadLines::Fail {
             return Err(Error::BadLine(line));
-        };
-        let met = self.limit.met.fetch_add(1, Ordering::Relaxed) + 1;
+        }
         self.count += 1;
         if self.first.len() < KEPT_MESSAGES {
             self.first.push(line.to_string());
         }
-        if met > limit {
-            return Err(Error::TooManyBadLines { count: met, limit, last: line });
-        }
-        Ok(())
+        let own = BadLineTotal { count: self.count, first: self.first.first().cloned() };
+        let checked = self.tally.rule.check(&own);
+        self.tally.lock()[self.reader] = own;
+        checked
     }
 }
 
@@ -70,36 +118,48 @@ mod tests {
         BadLine { file: "f".into(), line: number, column: 1, expected: "a".into(), found: "b".into() }
     }
 
-    fn counter(limit: &BadLineLimit) -> BadLineCounter {
-        BadLineCounter::new(limit.clone())
+    fn counter(tally: &BadLineTally) -> BadLineCounter {
+        BadLineCounter::new(tally.clone())
     }
 
     #[test]
-    fn the_limit_holds_for_all_readers_together() {
-        let limit = BadLineLimit::new(BadLines::Skip { limit: 2 });
-        let (mut one, mut two) = (counter(&limit), counter(&limit));
-        one.add(line(1)).unwrap();
-        two.add(line(2)).unwrap();
-        let error = one.add(line(3)).unwrap_err().to_string();
-        assert!(error.contains("3 bad lines, 2 allowed"), "{error}");
-        assert_eq!((one.count, two.count), (2, 1));
+    fn the_total_is_of_all_readers_and_its_first_line_that_of_the_first_reader() {
+        let rule = BadLines::Skip { limit: 2 };
+        let tally = BadLineTally::new(rule);
+        let (_none, mut one, mut two) = (counter(&tally), counter(&tally), counter(&tally));
+        two.add(line(9)).unwrap();
+        one.add(line(3)).unwrap();
+        rule.check(&tally.total()).unwrap();
+        two.add(line(10)).unwrap();
+        let error = rule.check(&tally.total()).unwrap_err().to_string();
+        assert!(error.contains("3 bad lines, 2 allowed") && error.contains("the first: f:3:1"), "{error}");
+    }
+
+    #[test]
+    fn totals_add_up_in_their_order() {
+        let total = |count, first: Option<&str>| BadLineTotal { count, first: first.map(str::to_owned) };
+        let mut sum = total(0, None);
+        sum.add(&total(2, Some("a")));
+        sum.add(&total(0, None));
+        sum.add(&total(3, Some("b")));
+        assert_eq!(sum, total(5, Some("a")));
     }
 
     #[test]
     fn the_first_bad_line_fails_by_default() {
-        assert!(
-            matches!(counter(&BadLineLimit::new(BadLines::Fail)).add(line(3)), Err(Error::BadLine(l)) if l.line == 3)
-        );
+        let tally = BadLineTally::new(BadLines::Fail);
+        assert!(matches!(counter(&tally).add(line(3)), Err(Error::BadLine(l)) if l.line == 3));
+        BadLines::Fail.check(&tally.total()).unwrap();
     }
 
     #[test]
-    fn skipped_lines_are_counted_up_to_the_limit() {
-        let mut counter = counter(&BadLineLimit::new(BadLines::Skip { limit: 12 }));
+    fn one_reader_ends_at_the_line_that_is_one_too_many() {
+        let mut counter = counter(&BadLineTally::new(BadLines::Skip { limit: 12 }));
         for number in 0..12 {
             counter.add(line(number)).unwrap();
         }
         assert_eq!((counter.count, counter.first.len()), (12, KEPT_MESSAGES));
         let error = counter.add(line(12)).unwrap_err().to_string();
-        assert!(error.contains("13 bad lines, 12 allowed") && error.contains("f:12:1"), "{error}");
+        assert!(error.contains("13 bad lines, 12 allowed") && error.contains("f:0:1"), "{error}");
     }
 }

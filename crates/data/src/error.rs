@@ -128,14 +128,14 @@ pub enum Error {
     #[error("{0}")]
     BadLine(BadLine),
     /// More bad lines than allowed.
-    #[error("{count} bad lines, {limit} allowed by --bad-lines; the last: {last}")]
+    #[error("{count} bad lines, {limit} allowed by --bad-lines; the first: {first}")]
     TooManyBadLines {
-        /// Bad lines so far, of all tasks.
+        /// Bad lines of all tasks, or so far of one that met too many by itself.
         count: u64,
         /// How many may be skipped.
         limit: u64,
-        /// The line that was one too many.
-        last: BadLine,
+        /// The first of them, with its place.
+        first: String,
     },
     /// A line longer than a buffer may become.
     #[error("{file}: a line of more than {limit_bytes} bytes starts at byte {offset}; is this a text file?")]

@@ -32,7 +32,7 @@ pub mod split;
 mod stoppable;
 pub mod stream;
 
-pub use bad_lines::BadLines;
+pub use bad_lines::{BadLineTotal, BadLines};
 pub use batch::{Batch, BatchBuilder, Carried};
 pub use batch_size::BatchSize;
 pub use epochs::{MemoryStream, Shuffle, TaskData};

@@ -1,6 +1,6 @@
 //! Where records go: label rule, hold-out and bad lines, alike for all formats.
 
-use crate::bad_lines::{BadLineCounter, BadLineLimit};
+use crate::bad_lines::{BadLineCounter, BadLineTally};
 use crate::label::{LabelRule, LabelStats, Labeler};
 use crate::{BadLine, Batch, BatchBuilder, Error};
 use math::random::Stream;
@@ -81,7 +81,7 @@ impl Holdout {
 const HOLDOUT_BATCH_SIZE: usize = 4096;
 
 impl Sink {
-    pub(crate) fn new(rule: LabelRule, bad_lines: BadLineLimit) -> Self {
+    pub(crate) fn new(rule: LabelRule, bad_lines: BadLineTally) -> Self {
         Self {
             main: BatchBuilder::new(),
             holdout: None,

@@ -1,6 +1,6 @@
 //! Inputs: what the user names, how it is opened, and how it is divided among tasks.
 
-use crate::bad_lines::{BadLineLimit, BadLines};
+use crate::bad_lines::{BadLineTally, BadLineTotal, BadLines};
 use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, Plan};
 use crate::input;
 use crate::label::LabelRule;
@@ -40,7 +40,7 @@ pub struct Source {
     carried: Vec<CarriedColumn>,
     label_rule: LabelRule,
     key_limit: Option<u64>,
-    bad_lines: BadLineLimit,
+    bad_lines: BadLineTally,
     notices: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl Source {
             carried,
             label_rule: options.label_rule,
             key_limit: options.key_limit,
-            bad_lines: BadLineLimit::new(config.bad_lines),
+            bad_lines: BadLineTally::new(config.bad_lines),
             notices,
         })
     }
@@ -181,7 +181,19 @@ impl Source {
         divide(&pieces, task_count)
     }
 
-    /// A reader of one task's splits. The limit of bad lines holds for all readers of this source together.
+    /// The bad lines that all readers of this source have met so far.
+    pub fn bad_lines(&self) -> BadLineTotal {
+        self.bad_lines.total()
+    }
+
+    /// Whether that many are allowed. To be asked when all readers have come to their end: the answer is always the same
+    /// then.
+    pub fn check_bad_lines(&self) -> Result<(), Error> {
+        self.bad_lines.rule.check(&self.bad_lines())
+    }
+
+    /// A reader of one task's splits. The limit of bad lines holds for each reader at once, for all of them together in
+    /// [`check_bad_lines`](Self::check_bad_lines).
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);

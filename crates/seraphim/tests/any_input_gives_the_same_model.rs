@@ -1,56 +1,69 @@
-//! Promise: plain or compressed, one file or many, a folder, a pattern or standard input: the same records give the same
-//! model.
+//! Promise: plain or compressed, one file or many, a folder, a pattern or standard input, text or Parquet, features with
+//! numbers or with names: the same records give the same model, in this process and on any servers and workers.
 
+#![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Stdio;
 
-use common::{Folder, clicks, command, succeed};
+use common::parquet_file::{self, Table};
+use common::{Folder, clicks, command, gzip, succeed, train_everywhere};
+use math::random::{Purpose, stream};
 
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
+/// What the features of a model are: weights and names. The rest tells of the input too, which is another each time.
+fn features(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
+    files.retain(|(name, _)| {
+        ["weights.safetensors", "dictionary.tsv"].iter().any(|kept| name.ends_with(kept))
+    });
+    files
 }
 
-fn weights(model: &str) -> Vec<u8> {
-    std::fs::read(format!("{model}/weights.safetensors")).unwrap()
-}
-
-/// The weights of a model that is trained on `data` by one task: then only the records and their order count.
-fn trained(folder: &Folder, data: &[&str]) -> Vec<u8> {
+/// The features of a model that is trained on `data` by one task: then only the records and their order count. By three
+/// tasks the model is the same in every deployment.
+fn trained(folder: &Folder, data: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+    train_everywhere(folder, &[&["lr", "--tasks", "3", "--data"], data].concat());
     let model = folder.path("model");
-    let inputs =
-        [&["train", "lr", "--model", &model, "--overwrite", "--tasks", "1", "--data"], data].concat();
-    succeed(&inputs);
-    weights(&model)
+    let arguments =
+        [&["train", "lr", "--quiet", "--overwrite", "--model", &model, "--tasks", "1", "--data"], data]
+            .concat();
+    succeed(&arguments);
+    features(common::bytes_of(&model))
+}
+
+/// All records, as one file and in a folder of two files, plain and packed.
+fn in_all_ways(folder: &Folder, ending: &str, first: &str, second: &str, header: &str) {
+    let whole = folder.write(&format!("whole.{ending}"), format!("{header}{first}{second}"));
+    let expected = trained(folder, &[&whole]);
+    let packed = folder.write(&format!("whole.{ending}.gz"), gzip(format!("{header}{first}{second}")));
+    assert!(trained(folder, &[&packed]) == expected, "{ending}: gzip");
+    let parts = format!("parts_{ending}");
+    std::fs::create_dir(folder.path(&parts)).unwrap();
+    folder.write(&format!("{parts}/a.{ending}"), format!("{header}{first}"));
+    folder.write(&format!("{parts}/b.{ending}.gz"), gzip(format!("{header}{second}")));
+    folder.write(&format!("{parts}/_SUCCESS"), "");
+    assert!(trained(folder, &[&folder.path(&parts)]) == expected, "{ending}: a folder");
 }
 
 #[test]
 fn files_folders_patterns_and_standard_input() {
     let folder = Folder::new();
     let (first, second) = (clicks(400, 1), clicks(300, 2));
-    let whole = folder.write("whole.libsvm", format!("{first}{second}"));
-    let expected = trained(&folder, &[&whole]);
-    let packed = folder.write("whole.libsvm.gz", gzip(&format!("{first}{second}")));
-    assert!(trained(&folder, &[&packed]) == expected, "gzip");
-    std::fs::create_dir(folder.path("parts")).unwrap();
-    let a = folder.write("parts/a.libsvm", &first);
-    let b = folder.write("parts/b.libsvm.gz", gzip(&second));
-    folder.write("parts/_SUCCESS", "");
+    in_all_ways(&folder, "libsvm", &first, &second, "");
+    let expected = trained(&folder, &[&folder.path("whole.libsvm")]);
+    let (a, b) = (folder.path("parts_libsvm/a.libsvm"), folder.path("parts_libsvm/b.libsvm.gz"));
     assert!(trained(&folder, &[&a, &b]) == expected, "two files");
     assert!(trained(&folder, &[&a, "--data", &b]) == expected, "two flags");
-    assert!(trained(&folder, &[&folder.path("parts")]) == expected, "a folder");
-    assert!(trained(&folder, &[&folder.path("parts/?.libsvm*")]) == expected, "a pattern");
+    assert!(trained(&folder, &[&folder.path("parts_libsvm/?.libsvm*")]) == expected, "a pattern");
     let model = folder.path("piped");
     let arguments = ["train", "lr", "--data", "-", "--model", &model, "--tasks", "1", "--quiet"];
     let mut child = command(&arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(format!("{first}{second}").as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
-    assert!(weights(&model) == expected, "standard input");
+    assert!(features(common::bytes_of(&model)) == expected, "standard input");
 }
 
 #[test]
@@ -60,4 +73,84 @@ fn values_left_out_are_one() {
     let valued = folder.write("valued.libsvm", &text);
     let dummy = folder.write("dummy.libsvm", text.replace(":1 ", " ").replace(":1\n", "\n"));
     assert!(trained(&folder, &[&valued]) == trained(&folder, &[&dummy]));
+}
+
+/// Towns of tables: each stands in so few records that tasks meet names which no other task meets.
+const TOWNS: u64 = 200;
+
+fn table(count: u64, seed: u64) -> Table {
+    let mut random = stream(seed, Purpose::Test, 0, 0);
+    let mut table = Table::default();
+    for _ in 0..count {
+        let (color, town, size) = (random.below(5) as usize, random.below(TOWNS), random.below(8));
+        let chance = [0.1, 0.9, 0.3, 0.7, 0.5][color];
+        table.labels.push(i32::from(random.uniform() < chance));
+        table.colors.push(["red", "green", "blue", "no color", "ros\u{e9}"][color].to_owned());
+        table.towns.push(format!("town {town}"));
+        table.sizes.push(size as f64 / 4.0);
+    }
+    table
+}
+
+fn lines(table: &Table, line: impl Fn(i32, &str, f64, &str) -> String) -> String {
+    let names = table.colors.iter().zip(&table.towns);
+    let records = table.labels.iter().zip(names).zip(&table.sizes);
+    records.map(|((label, (color, town)), size)| line(*label, color, *size, town) + "\n").collect()
+}
+
+fn csv(table: &Table) -> String {
+    lines(table, |label, color, size, town| format!("{label},{color},{size},{town}"))
+}
+
+fn vw(table: &Table) -> String {
+    lines(table, |label, color, size, town| {
+        let (color, town) = (color.replace(' ', "_"), town.replace(' ', "_"));
+        format!("{} |color {color} |town {town} size:{size}", 2 * label - 1)
+    })
+}
+
+fn ffm(table: &Table) -> String {
+    lines(table, |label, color, size, _| format!("{label} 0:{}:1 1:0:{size}", color.len()))
+}
+
+fn dense(table: &Table) -> String {
+    lines(table, |label, color, size, town| format!("{label} {} {size} {}", color.len(), town.len()))
+}
+
+#[test]
+fn names_in_tables() {
+    let folder = Folder::new();
+    let (first, second) = (table(300, 4), table(200, 5));
+    let header = "label,color,size,town\n";
+    in_all_ways(&folder, "csv", &csv(&first), &csv(&second), header);
+    let expected = trained(&folder, &[&folder.path("whole.csv")]);
+    std::fs::create_dir(folder.path("parquet")).unwrap();
+    parquet_file::write(&folder.path("parquet/a.parquet"), &first);
+    parquet_file::write(&folder.path("parquet/b.parquet"), &second);
+    assert!(trained(&folder, &[&folder.path("parquet")]) == expected, "Parquet");
+}
+
+#[test]
+fn names_in_vw_text() {
+    let folder = Folder::new();
+    in_all_ways(&folder, "vw", &vw(&table(300, 6)), &vw(&table(200, 7)), "");
+}
+
+#[test]
+fn fields_and_rows_of_numbers() {
+    let folder = Folder::new();
+    let (first, second) = (table(300, 8), table(200, 9));
+    in_all_ways(&folder, "ffm", &ffm(&first), &ffm(&second), "");
+    in_all_ways(&folder, "dense", &dense(&first), &dense(&second), "");
+}
+
+#[test]
+fn lists_of_numbers_in_parquet() {
+    let folder = Folder::new();
+    let (first, second) = (clicks(400, 10), clicks(300, 11));
+    let text = folder.write("whole.libsvm", format!("{first}{second}"));
+    std::fs::create_dir(folder.path("parquet")).unwrap();
+    parquet_file::write_lists(&folder.path("parquet/a.parquet"), &first);
+    parquet_file::write_lists(&folder.path("parquet/b.parquet"), &second);
+    assert!(trained(&folder, &[&folder.path("parquet")]) == trained(&folder, &[&text]));
 }

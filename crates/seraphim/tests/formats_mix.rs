@@ -1,30 +1,14 @@
 //! Promise: what comes after training may be of another format, as long as its features are known in the same way.
 
+#![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
-use data::parquet_write::{ColumnData, ColumnType, RecordWriter};
-
-use common::{Folder, clicks, fail, number, succeed};
+use common::parquet_file::write_lists;
+use common::{Folder, clicks, fail, number, succeed, train_everywhere};
 
 const DATA: i32 = 3;
-
-/// The records of a libsvm text without values as Parquet: a label and a list of indices.
-fn write_lists(path: &str, text: &str) {
-    let (mut labels, mut lengths, mut indices) = (Vec::new(), Vec::new(), Vec::new());
-    for line in text.lines() {
-        let mut tokens = line.split(' ');
-        labels.push(tokens.next().unwrap().parse::<i8>().unwrap());
-        let before = indices.len();
-        indices.extend(tokens.map(|token| token.strip_suffix(":1").unwrap().parse::<u64>().unwrap()));
-        lengths.push((indices.len() - before) as u32);
-    }
-    let columns = [("label", ColumnType::I8), ("indices", ColumnType::U64List)];
-    let mut writer = RecordWriter::create(path.as_ref(), &columns).unwrap();
-    writer.write(&[ColumnData::I8(&labels), ColumnData::U64List(&lengths, &indices)]).unwrap();
-    writer.finish().unwrap();
-}
 
 #[test]
 fn a_model_of_text_is_validated_and_evaluated_on_parquet() {
@@ -35,8 +19,9 @@ fn a_model_of_text_is_validated_and_evaluated_on_parquet() {
     write_lists(&folder.path("test.parquet"), &text);
     let file = |name: &str| folder.path(name);
     let (model, report) = (folder.path("model"), folder.path("report.json"));
-    let files = ["--data", &file("train.libsvm"), "--validate", &file("test.parquet")];
-    succeed(&[&["train", "lr", "--model", &model, "--report", &report][..], &files].concat());
+    let files = ["lr", "--data", &file("train.libsvm"), "--validate", &file("test.parquet")];
+    train_everywhere(&folder, &[&files[..], &["--tasks", "3"]].concat());
+    succeed(&[&["train", "--model", &model, "--report", &report][..], &files].concat());
     let auc = |name: &str| {
         number(&succeed(&["evaluate", "--model", &model, "--data", &file(name), "--json"]), "/metrics/auc")
     };
@@ -59,7 +44,9 @@ fn columns_are_the_same_in_csv_and_parquet() {
     };
     let (text, binary) = (scores("scores.csv"), scores("scores.parquet"));
     let second = folder.path("second");
-    succeed(&["train", "lr", "--data", &text, "--validate", &binary, "--model", &second]);
+    let files = ["lr", "--data", &text, "--validate", &binary];
+    train_everywhere(&folder, &[&files[..], &["--tasks", "3"]].concat());
+    succeed(&[&["train", "--model", &second][..], &files].concat());
     let evaluate = |data: &str| succeed(&["evaluate", "--model", &second, "--data", data, "--json"]);
     let auc = |data: &str| number(&evaluate(data), "/metrics/auc").to_bits();
     assert_eq!(auc(&text), auc(&binary));

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Folder, clicks, fail, succeed};
+use common::{DEPLOYMENTS, Folder, clicks, fail, succeed, train_everywhere};
 
 const DATA: i32 = 3;
 const IO: i32 = 5;
@@ -19,35 +19,47 @@ fn names(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn the_limit_of_bad_lines_holds_over_all_tasks() {
+fn the_limit_of_bad_lines_holds_over_all_tasks_of_any_deployment() {
+    let folder = Folder::new();
+    let part = |seed| format!("{}1 x\n", clicks(200, seed));
+    let bad = folder.write("bad.libsvm", (0..4).map(part).collect::<String>());
+    let good = folder.write("good.libsvm", clicks(800, 5));
+    let model = folder.path("model");
+    let common = ["lr", "--model", &model, "--tasks", "4"];
+    let epochs = ["--set", "epochs=3"];
+    // In the first epoch, in the scan before it, in validation.
+    let cases: [&[&str]; 3] = [
+        &["--data", &bad],
+        &["--data", &bad, "--set", "class_weights=balanced"],
+        &["--data", &good, "--validate", &bad],
+    ];
+    for case in cases {
+        let arguments = [&common[..], &epochs, case].concat();
+        for deployment in DEPLOYMENTS {
+            let train = [&["train", "--bad-lines", "skip=3"], &arguments[..], deployment].concat();
+            let error = fail(DATA, &train);
+            assert!(error.contains("4 bad lines, 3 allowed"), "{train:?}: {error}");
+            assert!(error.contains(&format!("the first: {bad}:201:")), "{train:?}: {error}");
+            assert_eq!(names(&folder), ["bad.libsvm", "good.libsvm"], "{train:?}");
+        }
+        let model = train_everywhere(&folder, &[&arguments[3..], &["lr", "--bad-lines", "skip=4"]].concat());
+        assert!(!model.is_empty());
+        std::fs::remove_dir_all(folder.path("everywhere")).unwrap();
+    }
+}
+
+#[test]
+fn the_limit_of_bad_lines_holds_over_all_that_is_scored() {
     let folder = Folder::new();
     let part = |seed| format!("{}1 x\n", clicks(200, seed));
     let data = folder.write("a.libsvm", (0..4).map(part).collect::<String>());
     let model = folder.path("model");
-    let train = |limit: &str, more: &[&str]| {
-        let all = ["train", "lr", "--data", &data, "--model", &model, "--tasks", "4", "--bad-lines", limit];
-        [&all[..], more].concat().iter().map(|&text| text.to_owned()).collect::<Vec<String>>()
-    };
-    // In the first epoch, and in the scan before it.
-    for more in [&[][..], &["--set", "class_weights=balanced"]] {
-        let arguments = train("skip=3", more);
-        let error = fail(DATA, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(error.contains("4 bad lines, 3 allowed") && error.contains("a.libsvm:"), "{error}");
-        assert_eq!(names(&folder), ["a.libsvm"]);
-    }
-    let arguments = train("skip=4", &[]);
-    let said = succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(said.contains("skipped 4 bad lines"), "{said}");
-    let score = |command: &[&str], limit: &str| {
-        let all = ["--model", &model, "--data", &data, "--bad-lines", limit];
-        [command, &all].concat().iter().map(|&text| text.to_owned()).collect::<Vec<String>>()
-    };
+    succeed(&["train", "lr", "--data", &data, "--model", &model, "--bad-lines", "skip=4"]);
+    let common = ["--model", &model, "--data", &data, "--bad-lines"];
     for command in [&["evaluate"][..], &["predict", "--output", "-"]] {
-        let arguments = score(command, "skip=3");
-        let error = fail(DATA, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(error.contains("4 bad lines, 3 allowed"), "{error}");
-        let arguments = score(command, "skip=4");
-        succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let error = fail(DATA, &[command, &common, &["skip=3"]].concat());
+        assert!(error.contains("4 bad lines, 3 allowed") && error.contains(":201:"), "{error}");
+        succeed(&[command, &common, &["skip=4"]].concat());
     }
 }
 

@@ -27,7 +27,8 @@ use gauc::GaucParts;
 use loss::LossParts;
 use regression::RegressionParts;
 
-/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
+/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there, nor one
+/// that is beyond all numbers: reports are JSON, which has no text for it.
 pub type Metrics = BTreeMap<&'static str, f64>;
 
 /// A metric that early stopping may watch.
@@ -224,7 +225,7 @@ impl MetricParts {
 }
 
 fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {
-    if let Some(value) = value {
+    if let Some(value) = value.filter(|value| value.is_finite()) {
         out.insert(name, value);
     }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bad_lines::{BadLineLimit, BadLines};
+use crate::bad_lines::{BadLineTally, BadLines};
 use crate::format::RecordReader;
 use crate::keep::Keep;
 use crate::label::LabelRule;
@@ -42,7 +42,7 @@ fn task_data(
 ) -> TaskData {
     let reader = Reader::new(
         Box::new(Numbered { next: 0, count }),
-        Sink::new(LabelRule::Real, BadLineLimit::new(BadLines::Fail)),
+        Sink::new(LabelRule::Real, BadLineTally::new(BadLines::Fail)),
     );
     let keep = keep.map(|mode| KeepConfig {
         mode,

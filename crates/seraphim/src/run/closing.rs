@@ -34,6 +34,7 @@ pub(super) struct Closing<'a> {
 impl Closing<'_> {
     /// What is known before the first step; a scan must have seen records.
     pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
+        totals.check_bad_lines(self.job.input.bad_lines)?;
         if scanned && totals.records == 0 {
             return Err(self.no_records());
         }

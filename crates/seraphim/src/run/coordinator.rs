@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use algo::{Coordinator, EarlyStopping, EpochReport, Flow, Verdict};
 use matrix::{Exported, LocalStore, MatrixId};
 
+use super::input::Opened;
 use super::judge::{Interrupted, Judge, Outcome};
 use super::permits::Permits;
 use crate::interrupt::Interrupt;
@@ -17,6 +18,7 @@ use crate::progress::Progress;
 pub struct LocalCoordinator<'a> {
     store: &'a Arc<LocalStore>,
     matrices: &'a [MatrixId],
+    opened: &'a Opened,
     progress: &'a Progress,
     interrupt: &'a Interrupt,
     permits: Option<Arc<Permits>>,
@@ -39,9 +41,10 @@ struct State {
 
 impl<'a> LocalCoordinator<'a> {
     /// For `task_count` tasks on the matrices of `store`.
-    pub fn new(
+    pub(super) fn new(
         store: &'a Arc<LocalStore>,
         matrices: &'a [MatrixId],
+        opened: &'a Opened,
         task_count: u32,
         stopping: Option<EarlyStopping>,
         progress: &'a Progress,
@@ -60,6 +63,7 @@ impl<'a> LocalCoordinator<'a> {
         Self {
             store,
             matrices,
+            opened,
             progress,
             interrupt,
             permits,
@@ -99,6 +103,10 @@ impl<'a> LocalCoordinator<'a> {
     /// The last task has reported: decides, and does what was decided.
     fn decide(&self, state: &mut State) -> Result<Verdict, algo::Error> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
+        // In the first epoch all tasks have read all that they read.
+        for source in [Some(&self.opened.source), self.opened.validation.as_ref()].into_iter().flatten() {
+            source.check_bad_lines()?;
+        }
         let told = self.told_stop.load(Ordering::SeqCst);
         let interrupt = Interrupted { told, raised: self.interrupt.is_raised() };
         let decision = state.judge.decide(&reports, interrupt, self.progress)?;

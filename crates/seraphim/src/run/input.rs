@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use algo::{DataNeeds, Epochs, Job};
-use data::{Batch, KeepConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
+use data::{BadLineTotal, Batch, KeepConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
 use math::random::{Purpose, stream};
 
 use super::Environment;
@@ -28,6 +28,12 @@ impl Opened {
         let validation = self.validation.iter().flat_map(Source::notices);
         let validation = validation.map(|notice| format!("validation: {notice}"));
         self.source.notices().iter().cloned().chain(validation).collect()
+    }
+
+    /// The bad lines that were met so far: of the training data, of the validation data.
+    pub(super) fn bad_lines(&self) -> [BadLineTotal; 2] {
+        let validation = self.validation.as_ref().map(Source::bad_lines);
+        [self.source.bad_lines(), validation.unwrap_or_default()]
     }
 }
 

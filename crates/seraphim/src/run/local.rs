@@ -211,6 +211,7 @@ impl Trainer<'_> {
         let coordinator = LocalCoordinator::new(
             store,
             ids,
+            plan.opened,
             self.task_count,
             self.algorithm.stopping(),
             self.progress,

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::Scorer;
-use data::{Batch, Part, ReadSummary, Source, Split};
+use data::{BadLines, Batch, Part, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 
 use super::totals::Totals;
@@ -92,7 +92,7 @@ impl Scoring {
                     }
                 });
             }
-            let result = receive(receivers, interrupt, &mut totals, &mut take);
+            let result = receive(receivers, interrupt, input.bad_lines, &mut totals, &mut take);
             stop.store(true, Ordering::Relaxed);
             // Chunks that nobody took yet have a sender here; workers find their receivers closed.
             result
@@ -143,6 +143,7 @@ fn read_chunk<T>(
 fn receive<T>(
     receivers: Vec<Receiver<Piece<T>>>,
     interrupt: &Interrupt,
+    bad_lines: BadLines,
     totals: &mut Totals,
     take: &mut dyn FnMut(T) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -157,6 +158,7 @@ fn receive<T>(
                 Ok(Piece::Failed(error)) => return Err(error),
                 Ok(Piece::Read(summary)) => {
                     totals.add(&summary);
+                    totals.check_bad_lines(bad_lines)?;
                     break;
                 }
                 Err(_) => {

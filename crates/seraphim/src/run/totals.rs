@@ -1,6 +1,6 @@
 //! What all tasks have read, added up in the order of tasks.
 
-use data::{KeptStats, LabelStats, ReadSummary, Rounded, Schema, TaskData};
+use data::{BadLineTotal, BadLines, KeptStats, LabelStats, ReadSummary, Rounded, Schema, TaskData};
 use serde::{Deserialize, Serialize};
 
 use super::share::Timed;
@@ -92,6 +92,12 @@ impl Totals {
                 self.notices.push(notice.clone());
             }
         }
+    }
+
+    /// Whether that many bad lines are allowed.
+    pub fn check_bad_lines(&self, rule: BadLines) -> Result<(), data::Error> {
+        let (count, first) = (self.bad_lines, self.first_bad_lines.first().cloned());
+        rule.check(&BadLineTotal { count, first })
     }
 }
 

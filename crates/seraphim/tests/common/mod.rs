@@ -6,9 +6,13 @@
 pub(crate) mod cluster;
 #[cfg(unix)]
 pub(crate) mod metrics;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet_file;
 #[cfg(unix)]
 pub(crate) mod probe;
+pub(crate) mod skip;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -43,6 +47,29 @@ pub(crate) fn fail(code: i32, arguments: &[&str]) -> String {
     error[at..].to_owned()
 }
 
+/// Where a job runs: in this process, or on so many servers and workers.
+pub(crate) const DEPLOYMENTS: [&[&str]; 4] = [
+    &[],
+    &["--servers", "1", "--workers", "1"],
+    &["--servers", "2", "--workers", "2"],
+    &["--servers", "3", "--workers", "1"],
+];
+
+/// Trains in every deployment, with `arguments` that name neither command nor model: all files of the model, which must
+/// be the same everywhere.
+pub(crate) fn train_everywhere(folder: &Folder, arguments: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
+    let model = folder.path("everywhere");
+    let models = DEPLOYMENTS.map(|deployment| {
+        succeed(&[&["train", "--quiet", "--overwrite", "--model", &model], arguments, deployment].concat());
+        bytes_of(&model)
+    });
+    for (deployment, other) in DEPLOYMENTS.iter().zip(&models) {
+        assert!(*other == models[0], "{arguments:?} {deployment:?}: other bytes than in this process");
+    }
+    let [alone, ..] = models;
+    alone
+}
+
 /// Sparse records of two classes: feature 1..=50, the label is likely 1 when many features below 25 are there.
 pub(crate) fn clicks(records: u64, seed: u64) -> String {
     let mut random = stream(seed, Purpose::Test, 0, 0);
@@ -60,6 +87,13 @@ pub(crate) fn clicks(records: u64, seed: u64) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Bytes as gzip.
+pub(crate) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes.as_ref()).expect("memory can be written");
+    encoder.finish().expect("memory can be written")
 }
 
 /// A folder for one test, with files in it.
@@ -112,7 +146,7 @@ pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SERAPHIM_DATA").map_or(default, PathBuf::from);
     let path = root.join(name);
     if !path.exists() {
-        println!("skipped: {} is not there (SERAPHIM_DATA names its root)", path.display());
+        skip::skip(&format!("{} is not there (SERAPHIM_DATA names its root)", path.display()));
         return None;
     }
     Some(path)

@@ -7,7 +7,7 @@ use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bad_lines::{BadLineLimit, BadLines};
+use crate::bad_lines::{BadLineTally, BadLines};
 use crate::batch::Batch;
 use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
 use crate::reader::Reader;
@@ -94,7 +94,7 @@ impl Case {
         let split = |unit| Split { file: 0, part: Part::Unit(unit), size_bytes: 0 };
         let splits: Vec<Split> = units.into_iter().map(split).collect();
         let records = self.open(None)?.reader(&[Input::file(self.path())?], &splits)?;
-        Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineLimit::new(BadLines::Fail))))
+        Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineTally::new(BadLines::Fail))))
     }
 
     /// All records as one batch.
@@ -201,7 +201,7 @@ fn another_file_is_read_with_the_columns_of_training() {
     let records = plan.reader(&[Input::file(case.path()).expect("a file")], &split).expect("a reader");
     let mut batch = Batch::default();
     let mut reader =
-        Reader::new(records, Sink::new(case.options.label_rule, BadLineLimit::new(BadLines::Fail)));
+        Reader::new(records, Sink::new(case.options.label_rule, BadLineTally::new(BadLines::Fail)));
     reader.next_batch(10, &mut batch).expect("a record");
     assert_eq!(entries(&batch, 0), [(0, 7.0), (1, 1.0), (math::hash::named_key(b"city", b"Rome"), 1.0)]);
 

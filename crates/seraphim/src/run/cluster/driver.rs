@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use worker::JobLayout;
 
 use self::settle::gone;
-use super::place::{Crew, crews, layout};
-use super::say::{FromWorker, Packed, ToWorker};
+use super::place::{Crew, check_bad_lines, crews, layout};
+use super::say::{FromWorker, Packed, ToWorker, in_messages};
 use super::servers::Servers;
 use super::watch::{Standing, Watch};
 use crate::error::Error;
@@ -340,7 +340,7 @@ impl<'a> Course<'a> {
         let mut reports: Vec<Option<EpochReport>> = (0..count).map(|_| None).collect();
         let mut first_report = None;
         let mut ended: Vec<Option<TaskSummary>> = (0..count).map(|_| None).collect();
-        let mut dictionary = BTreeMap::new();
+        let (mut dictionary, mut bad_lines) = (BTreeMap::new(), BTreeMap::new());
         let (mut step_count, mut told_stop) = (0, false);
         while ended.iter().any(Option::is_none) {
             if self.wants_to_stop() && !told_stop {
@@ -357,7 +357,8 @@ impl<'a> Course<'a> {
                     self.progress.step(records, loss_sum);
                     self.standing.step(records, loss_sum);
                 }
-                Some((_, FromWorker::Epoch { report: Packed(report) })) => {
+                Some((worker, FromWorker::Epoch { report: Packed(report), bad_lines: met })) => {
+                    bad_lines.insert(worker, met);
                     first_report.get_or_insert_with(Instant::now);
                     let task = report.task as usize;
                     reports[task] = Some(report);
@@ -365,6 +366,7 @@ impl<'a> Course<'a> {
                         first_report = None;
                         let reports: Vec<_> = reports.iter_mut().filter_map(Option::take).collect();
                         self.standing.epoch_done(reports[0].epoch_count);
+                        check_bad_lines(self.job.input.bad_lines, crews, &bad_lines)?;
                         let verdict = self.judge(&mut judge, &reports, told_stop, looked)?;
                         let line = Packed(judge.last().expect("an epoch was judged").clone());
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
@@ -373,10 +375,8 @@ impl<'a> Course<'a> {
                         }
                     }
                 }
-                Some((_, FromWorker::TaskEnded { task, summary, dictionary: names })) => {
-                    ended[task as usize] = Some(summary.0);
-                    dictionary.extend(names);
-                }
+                Some((_, FromWorker::Names { names })) => dictionary.extend(names),
+                Some((_, FromWorker::TaskEnded { task, summary })) => ended[task as usize] = Some(summary.0),
                 Some(_) | None => {}
             }
             if let Some(since) = first_report
@@ -446,8 +446,9 @@ impl<'a> Course<'a> {
         notices.extend(validation_notices(&trained.summaries, &looked.schema));
         let clock = Instant::now();
         let manifest = Box::new(self.closing(looked).manifest(model, &trained.outcome, &totals));
-        let save = ToWorker::Save { layout: layout.clone(), manifest, dictionary: trained.dictionary };
-        self.send(crews[0].worker, &save);
+        let saver = crews[0].worker;
+        in_messages(trained.dictionary, |names| self.send(saver, &ToWorker::Names { names }));
+        self.send(saver, &ToWorker::Save { layout: layout.clone(), manifest });
         let (manifest, sync_s): (Manifest, f64) = loop {
             if let Some((_, FromWorker::Saved { manifest, sync_s })) = self.hear()? {
                 break (*manifest, sync_s);

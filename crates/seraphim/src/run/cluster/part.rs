@@ -46,6 +46,8 @@ pub(super) struct Part {
     pub(super) opened: Mutex<Option<TrainJob>>,
     pub(super) training: Arc<Mutex<Option<Training>>>,
     pub(super) ordered: Arc<Mutex<Ordered>>,
+    /// Of keys, for the model that is to be written.
+    pub(super) names: Mutex<BTreeMap<u64, String>>,
 }
 
 /// What `Prepare` has left for `Train`.
@@ -91,7 +93,11 @@ impl Part {
                 }
                 self.train(ready, &layout, &model, resumed, busy.take())
             }
-            ToWorker::Save { layout, manifest, dictionary } => {
+            ToWorker::Names { names } => {
+                lock(&self.names).extend(names);
+                Ok(())
+            }
+            ToWorker::Save { layout, manifest } => {
                 let job = self.job()?;
                 let mut servers = self.servers(&layout)?;
                 let rows = (0..manifest.model.matrix_count() as u32)
@@ -101,7 +107,7 @@ impl Part {
                     Some(path) => Model::read(path, false)?.dictionary,
                     None => BTreeMap::new(),
                 };
-                names.extend(dictionary);
+                names.append(&mut lock(&self.names));
                 let written = save(&job, *manifest, &layout.matrices, &rows, names, &self.interrupt)?;
                 *lock(&self.ordered) = Ordered::Done(job.model.clone());
                 let manifest = Box::new(written.manifest);

@@ -1,8 +1,10 @@
 //! Where the parameters of a job lie, and where its tasks run.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use algo::Job;
+use data::{BadLineTotal, BadLines};
 use master::JobLink;
 use matrix::MatrixSpec;
 use rpc::WireType;
@@ -67,6 +69,22 @@ pub(super) fn layout(
 pub(super) struct Crew {
     pub(super) worker: u32,
     pub(super) tasks: Range<u32>,
+}
+
+/// The limit of bad lines holds over all tasks of the job. Of each worker: what its tasks have met, in training and in
+/// validation, when all of them have reported of an epoch.
+pub(super) fn check_bad_lines(
+    rule: BadLines,
+    crews: &[Crew],
+    of_workers: &BTreeMap<u32, [BadLineTotal; 2]>,
+) -> Result<(), data::Error> {
+    for of_what in 0..2 {
+        let mut total = BadLineTotal::default();
+        let in_order = crews.iter().filter_map(|crew| of_workers.get(&crew.worker));
+        in_order.for_each(|totals| total.add(&totals[of_what]));
+        rule.check(&total)?;
+    }
+    Ok(())
 }
 
 /// Tasks of workers, in blocks.

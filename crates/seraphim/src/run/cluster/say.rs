@@ -3,11 +3,15 @@
 //! The driver speaks first: `Look` to one worker, `Prepare` to all, then `Train`; `Verdict` after each epoch; `Save` to
 //! one; `End` to all. Each of them is answered once. A connection that was lost and is back loses nothing that was said
 //! by the master, but a worker that died is not replaced: the job fails and says so.
+//!
+//! They are JSON in which the name of a message stands around its contents (`{"train": {...}}`), so that serde reads the
+//! contents at once. With the name inside (a `tag`), serde first holds them in a type of its own, and there a map whose
+//! keys are numbers cannot be read any more. Numbers that need not be finite travel as [`Packed`].
 
 use std::collections::BTreeMap;
 
 use algo::{EpochReport, Verdict};
-use data::Schema;
+use data::{BadLineTotal, Schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use worker::JobLayout;
@@ -46,9 +50,23 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Packed<T> {
     }
 }
 
+/// Names of keys in one message: some megabytes of text, so that millions of names delay no heartbeat.
+pub const NAMES_A_MESSAGE: usize = 1 << 16;
+
+/// Names in parts that each fit a message.
+pub fn in_messages(mut names: BTreeMap<u64, String>, mut say: impl FnMut(BTreeMap<u64, String>)) {
+    while let Some(next) = names.keys().nth(NAMES_A_MESSAGE).copied() {
+        let rest = names.split_off(&next);
+        say(std::mem::replace(&mut names, rest));
+    }
+    if !names.is_empty() {
+        say(names);
+    }
+}
+
 /// Driver -> worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "do")]
+#[serde(rename_all = "snake_case")]
 pub enum ToWorker {
     /// Opens the data and says what they are. Answered by `Looked`.
     Look {
@@ -102,14 +120,17 @@ pub enum ToWorker {
         /// Where: nothing behind it needs to be read.
         position: Option<ReadPosition>,
     },
+    /// Names of keys for the model that is to be written; as many of these as it takes, then `Save`.
+    Names {
+        /// By key.
+        names: BTreeMap<u64, String>,
+    },
     /// Writes the model. Answered by `Saved`.
     Save {
         /// Where the parameters are.
         layout: JobLayout,
         /// But for matrices and files.
         manifest: Box<Manifest>,
-        /// Names of keys.
-        dictionary: BTreeMap<u64, String>,
     },
     /// The job is over, well or not.
     End {
@@ -120,7 +141,7 @@ pub enum ToWorker {
 
 /// Worker -> driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "did")]
+#[serde(rename_all = "snake_case")]
 pub enum FromWorker {
     /// What the data are.
     Looked {
@@ -166,6 +187,13 @@ pub enum FromWorker {
     Epoch {
         /// What it did.
         report: Packed<EpochReport>,
+        /// What all tasks of this worker have met so far, in training and in validation.
+        bad_lines: [BadLineTotal; 2],
+    },
+    /// Names of keys that a task has met; as many of these as it takes, then its `TaskEnded`.
+    Names {
+        /// By key.
+        names: BTreeMap<u64, String>,
     },
     /// A task has ended.
     TaskEnded {
@@ -173,8 +201,6 @@ pub enum FromWorker {
         task: u32,
         /// What it has read.
         summary: Packed<TaskSummary>,
-        /// Names of keys that it has met.
-        dictionary: BTreeMap<u64, String>,
     },
     /// The model is written.
     Saved {
@@ -199,6 +225,35 @@ pub enum FromWorker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(count: u64) -> BTreeMap<u64, String> {
+        // Keys of named features have their upper bit set: no f64 holds them.
+        (0..count).map(|i| (u64::MAX - i, format!("color=\"{i}\""))).collect()
+    }
+
+    #[test]
+    fn names_of_keys_come_back() {
+        let body = serde_json::to_value(FromWorker::Names { names: names(3) }).unwrap();
+        let back: FromWorker = serde_json::from_value(body).unwrap();
+        assert!(matches!(back, FromWorker::Names { names: back } if back == names(3)));
+        let body = serde_json::to_value(ToWorker::Names { names: names(3) }).unwrap();
+        let back: ToWorker = serde_json::from_value(body).unwrap();
+        assert!(matches!(back, ToWorker::Names { names: back } if back == names(3)));
+    }
+
+    #[test]
+    fn many_names_go_in_parts_that_together_are_all() {
+        for count in [0, 1, NAMES_A_MESSAGE, NAMES_A_MESSAGE + 1, 2 * NAMES_A_MESSAGE] {
+            let (mut parts, mut together) = (Vec::new(), BTreeMap::new());
+            in_messages(names(count as u64), |part| {
+                parts.push(part.len());
+                together.extend(part);
+            });
+            assert!(together == names(count as u64), "{count}");
+            assert_eq!(parts.len(), count.div_ceil(NAMES_A_MESSAGE), "{count}");
+            assert!(parts.iter().all(|&len| len <= NAMES_A_MESSAGE), "{count}: {parts:?}");
+        }
+    }
 
     #[test]
     fn packed_values_come_back_whatever_they_are() {

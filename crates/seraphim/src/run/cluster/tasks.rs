@@ -16,7 +16,7 @@ use worker::{
 
 use super::face::Gauges;
 use super::orphan::Reached;
-use super::say::{FromWorker, Packed};
+use super::say::{FromWorker, Packed, in_messages};
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::report::EpochLine;
@@ -140,9 +140,7 @@ impl RemoteCoordinator {
             (self.say)(FromWorker::Progress { steps, records, loss_sum, bytes });
         }
     }
-}
 
-impl Coordinator for RemoteCoordinator {
     fn progress(&self, task: u32, record_count: u64, loss_sum: f64) -> Flow {
         self.gauges.step(self.job, task, record_count);
         let mut state = self.lock();
@@ -155,12 +153,15 @@ impl Coordinator for RemoteCoordinator {
         if self.is_told_to_stop() { Flow::Stop } else { Flow::Continue }
     }
 
-    fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {
+    /// Tells the driver of the epoch of a task, and waits for what follows from it.
+    fn epoch(&self, report: EpochReport, opened: &Opened) -> Result<Verdict, algo::Error> {
         let (task, epoch) = (report.task, report.epoch);
         let mut state = self.lock();
         self.tell(&mut state, true);
         state.reached.last = Some((epoch, report.epoch_count));
-        (self.say)(FromWorker::Epoch { report: Packed(report) });
+        // Under the lock: what is said last of this worker is of all its tasks.
+        let bad_lines = opened.bad_lines();
+        (self.say)(FromWorker::Epoch { report: Packed(report), bad_lines });
         let deadline = Instant::now() + self.wait_limit;
         loop {
             if let Some(reason) = &state.failure {
@@ -185,6 +186,22 @@ impl Coordinator for RemoteCoordinator {
             }
             state = self.decided.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+/// The coordinator of the tasks that read these data: what it says of an epoch tells their bad lines too.
+struct OfData<'a> {
+    coordinator: &'a RemoteCoordinator,
+    opened: &'a Opened,
+}
+
+impl Coordinator for OfData<'_> {
+    fn progress(&self, task: u32, record_count: u64, loss_sum: f64) -> Flow {
+        self.coordinator.progress(task, record_count, loss_sum)
+    }
+
+    fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {
+        self.coordinator.epoch(report, self.opened)
     }
 }
 
@@ -260,8 +277,9 @@ impl Work<'_> {
                         return;
                     }
                     let summary = Packed(TaskSummary::of(&data.data, validation.as_ref()));
-                    let dictionary = data.data.reader_mut().take_dictionary();
-                    (self.say)(FromWorker::TaskEnded { task, summary, dictionary });
+                    let names = data.data.reader_mut().take_dictionary();
+                    in_messages(names, |names| (self.say)(FromWorker::Names { names }));
+                    (self.say)(FromWorker::TaskEnded { task, summary });
                 });
             }
             drop(begun);
@@ -321,7 +339,8 @@ impl Work<'_> {
         validation: Option<&mut dyn BatchStream>,
     ) -> Result<(), Error> {
         let validation = validation.map(|stream| stream as &mut dyn BatchStream);
-        let (coordinator, model, resumed) = (self.coordinator, self.model, self.resumed);
+        let coordinator = &OfData { coordinator: self.coordinator, opened: self.plan.opened };
+        let (model, resumed) = (self.model, self.resumed);
         self.algorithm.train(TrainTask { agent, data, validation, coordinator, model, resumed })?;
         Ok(())
     }

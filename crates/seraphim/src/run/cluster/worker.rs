@@ -215,6 +215,7 @@ impl Worker {
             opened: Mutex::default(),
             training: Arc::clone(&training),
             ordered: Arc::clone(&ordered),
+            names: Mutex::default(),
         };
         let gauges = self.gauges.clone();
         let thread = std::thread::spawn(move || {
