@@ -9,15 +9,31 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
-use crate::{docs, fuzz, metadata, tidy};
+use crate::skipped::{self, Skipped};
+use crate::{docs, fuzz, metadata, mutants, tidy};
 
 /// How much to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// What every change must pass.
-    Usual,
-    /// Longer fuzzing and the benchmarks in their quick form as well.
-    Slow,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Longer fuzzing, the benchmarks in their quick form, and faults in what was changed as well.
+    slow: bool,
+    /// A test that was skipped is a failure.
+    no_skips: bool,
+}
+
+impl Request {
+    /// From the words after `ci`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Self::default();
+        for word in words {
+            *match *word {
+                "--slow" => &mut request.slow,
+                "--no-skips" => &mut request.no_skips,
+                other => bail!("unknown word {other:?}: ci takes --slow and --no-skips"),
+            } = true;
+        }
+        Ok(request)
+    }
 }
 
 const FUZZ_SECONDS: u64 = 5;
@@ -60,10 +76,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "without parquet", run: without_parquet },
     Step { name: "build", run: build },
-    Step {
-        name: "tests and doctests",
-        run: |root| Cmd::cargo(root, "test --workspace --all-features").run(),
-    },
+    Step { name: "tests and doctests", run: tests },
     Step { name: "examples", run: examples },
     Step { name: "api docs", run: api_docs },
     Step { name: "docs", run: |root| docs::run(root, docs::Pages::Check) },
@@ -73,11 +86,13 @@ const STEPS: &[Step] = &[
 const SLOW_STEPS: &[Step] = &[
     Step { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::Request::all(FUZZ_SECONDS_SLOW)) },
     Step { name: "benchmarks", run: |root| Cmd::cargo(root, "run --release -p benchmarks -- --quick").run() },
+    Step { name: "mutants", run: mutants::run_changed },
 ];
 
 /// Runs all steps and prints how long each took.
-pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
-    let slow = if depth == Depth::Slow { SLOW_STEPS } else { &[] };
+pub(crate) fn run(root: &Path, request: Request) -> Result<()> {
+    let slow = if request.slow { SLOW_STEPS } else { &[] };
+    skipped::clear(root)?;
     let mut times: Vec<(&str, Duration)> = Vec::new();
     for step in STEPS.iter().chain(slow) {
         println!("\n== {}", step.name);
@@ -90,8 +105,9 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
         }
     }
     print_times(&times);
-    println!("ci: all {} steps passed", times.len());
-    Ok(())
+    let skipped = Skipped::read(root)?;
+    println!("ci: all {} steps passed{}", times.len(), skipped.text());
+    if request.no_skips { skipped.refuse() } else { Ok(()) }
 }
 
 fn print_times(times: &[(&str, Duration)]) {
@@ -105,6 +121,11 @@ fn print_times(times: &[(&str, Duration)]) {
 
 fn clippy(root: &Path) -> Result<()> {
     Cmd::cargo(root, "clippy --workspace --all-targets --all-features -- -D warnings").run()
+}
+
+fn tests(root: &Path) -> Result<()> {
+    let skipped = skipped::file(root)?;
+    Cmd::cargo(root, "test --workspace --all-features").env(skipped::VARIABLE, skipped).run()
 }
 
 /// The only optional feature: all must stand without it, as the fuzz targets use it.
@@ -144,4 +165,18 @@ fn examples(root: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_ci_are_read_and_other_words_refused() {
+        let request = |words: &[&str]| Request::parse(words).unwrap();
+        assert_eq!(request(&[]), Request { slow: false, no_skips: false });
+        assert_eq!(request(&["--slow"]), Request { slow: true, no_skips: false });
+        assert_eq!(request(&["--no-skips", "--slow"]), Request { slow: true, no_skips: true });
+        assert!(Request::parse(&["--fast"]).is_err());
+    }
 }

@@ -74,6 +74,14 @@ impl Cmd {
         Ok(())
     }
 
+    /// Runs it with our output streams and returns its exit status; -1 when a signal ended it.
+    pub(crate) fn run_for_code(mut self) -> Result<i32> {
+        let text = self.text();
+        println!("$ {text}");
+        let status = self.inner.status().with_context(|| format!("cannot start: {text}"))?;
+        Ok(status.code().unwrap_or(-1))
+    }
+
     /// Runs it quietly and returns what it wrote to standard output.
     pub(crate) fn output(mut self) -> Result<String> {
         let text = self.text();

@@ -1,4 +1,4 @@
-//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`.
+//! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `mutants`.
 //!
 //! What the project wants kept is a step here; what no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
@@ -8,7 +8,9 @@ mod command;
 mod docs;
 mod fuzz;
 mod metadata;
+mod mutants;
 mod simulate;
+mod skipped;
 mod tidy;
 mod tree;
 
@@ -19,13 +21,17 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci [--slow]                       every check, in order; stops at the first that fails
+  ci [--slow] [--no-skips]          every check, in order; stops at the first that fails. With --no-skips a test that
+                                    something is missing for (data, a target of the compiler) is a failure
   tidy                              crate arrows, licences, sources, file and function lengths, words, links
   docs                              checks the pages made from the code, and runs the code blocks of the pages that are
                                     marked `run`
   docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
+  mutants [CRATE ...] [--sample N] [--seed S]
+                                    puts N faults (default 20, drawn by S) into each crate, one at a time, and looks
+                                    whether its tests notice
 ";
 
 fn main() -> ExitCode {
@@ -43,13 +49,13 @@ fn dispatch(arguments: &[String]) -> Result<()> {
     let root = tree::root();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["ci"] => ci::run(&root, ci::Depth::Usual),
-        ["ci", "--slow"] => ci::run(&root, ci::Depth::Slow),
+        ["ci", rest @ ..] => ci::run(&root, ci::Request::parse(rest)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::run(&root, docs::Pages::Check),
         ["docs", "--bless"] => docs::run(&root, docs::Pages::Bless),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Request::parse(rest)?),
         ["simulate", rest @ ..] => simulate::run(&root, &simulate::Request::parse(rest)?),
+        ["mutants", rest @ ..] => mutants::run(&root, &mutants::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

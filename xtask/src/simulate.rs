@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::command::Cmd;
 
@@ -32,6 +32,7 @@ impl Request {
             let value = words.next().with_context(|| format!("{word} needs a number"))?;
             *field = value.parse().with_context(|| format!("{word} {value:?} is no number"))?;
         }
+        ensure!(request.seeds > 0, "--seeds 0 would try nothing: give 1 or more");
         Ok(request)
     }
 }
@@ -55,5 +56,6 @@ mod tests {
         assert_eq!(request, Request { seeds: 2, start: 7 });
         assert!(Request::parse(&["--seeds"]).is_err());
         assert!(Request::parse(&["--seed", "1"]).is_err());
+        assert!(Request::parse(&["--seeds", "0"]).is_err(), "no seed keeps every promise");
     }
 }

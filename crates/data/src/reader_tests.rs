@@ -324,13 +324,17 @@ fn a_stream_is_recognized_and_read_once_by_the_first_task() {
     }
 }
 
+#[path = "../../seraphim/tests/common/skip.rs"]
+#[allow(clippy::print_stdout, reason = "says that a test is skipped")]
+mod skip;
+
 /// Rows of a real set, its label kind, or `None` when the data is not here.
 fn real(name: &str, format: Option<&str>) -> Option<(usize, LabelKind)> {
     let root = std::env::var("SERAPHIM_DATA")
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned());
     let path = format!("{root}/{name}");
     if !std::path::Path::new(&path).exists() {
-        println!("skipped: {path} is not there");
+        skip::skip(&format!("{path} is not there (SERAPHIM_DATA names its root)"));
         return None;
     }
     let mut config = SourceConfig { inputs: vec![path], ..SourceConfig::default() };

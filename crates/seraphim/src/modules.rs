@@ -14,6 +14,13 @@ pub const OF_JOBS: Option<server::ModulesOf> = Some(table_of);
 #[cfg(not(feature = "wasm"))]
 pub const OF_JOBS: Option<server::ModulesOf> = None;
 
+/// What reads modules where a job is asked for.
+type ReadFiles = fn(&[String]) -> Result<Vec<Bytes>, Error>;
+#[cfg(feature = "wasm")]
+const OF_FILES: Option<ReadFiles> = Some(read);
+#[cfg(not(feature = "wasm"))]
+const OF_FILES: Option<ReadFiles> = None;
+
 /// The modules of a job, as they travel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -22,7 +29,15 @@ pub struct Modules(Vec<Bytes>);
 impl Modules {
     /// Reads files, as a user names them, and checks that they are modules of functions.
     pub fn read(files: &[String]) -> Result<Self, Error> {
-        if files.is_empty() { Ok(Self::default()) } else { read(files).map(Self) }
+        Self::read_by(OF_FILES, files)
+    }
+
+    fn read_by(reader: Option<ReadFiles>, files: &[String]) -> Result<Self, Error> {
+        match reader {
+            _ if files.is_empty() => Ok(Self::default()),
+            None => Err(none_in_this_build()),
+            Some(read) => read(files).map(Self),
+        }
     }
 
     /// Whether there are none.
@@ -42,7 +57,15 @@ impl Modules {
 
     /// The functions of `table`, and theirs.
     pub fn added_to(&self, table: &FunctionTable) -> Result<FunctionTable, Error> {
-        match OF_JOBS {
+        self.added_by(OF_JOBS, table)
+    }
+
+    fn added_by(
+        &self,
+        reader: Option<server::ModulesOf>,
+        table: &FunctionTable,
+    ) -> Result<FunctionTable, Error> {
+        match reader {
             _ if self.is_empty() => Ok(table.clone()),
             None => Err(none_in_this_build()),
             Some(table_of) => table_of(table, &self.0)
@@ -60,11 +83,6 @@ fn read(files: &[String]) -> Result<Vec<Bytes>, Error> {
     Ok(uploads.iter().map(|upload| Bytes(upload.encode())).collect())
 }
 
-#[cfg(not(feature = "wasm"))]
-fn read(_files: &[String]) -> Result<Vec<Bytes>, Error> {
-    Err(none_in_this_build())
-}
-
 fn none_in_this_build() -> Error {
     Error::Request {
         what: "this program was built without WebAssembly modules, so that it takes no --functions".into(),
@@ -79,4 +97,29 @@ fn table_of(table: &FunctionTable, modules: &[Bytes]) -> Result<FunctionTable, S
     let uploads = modules.iter().map(|module| Upload::decode(&module.0)).collect::<Result<Vec<_>, _>>();
     let uploads = uploads.map_err(|fault| format!("a module of the job: {fault}"))?;
     added_to(table, &uploads, &wasm::Limits::default()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_modules_says_so_to_whoever_brings_some() {
+        let builtin = FunctionTable::builtin();
+        let refused = [
+            Modules::read_by(None, &["any.wasm".to_owned()]).map(drop),
+            Modules(vec![Bytes(b"\0asm".to_vec())]).added_by(None, &builtin).map(drop),
+        ];
+        for result in refused {
+            let error = result.unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains("built without WebAssembly modules") && text.contains("--features wasm"),
+                "{text}"
+            );
+            assert_eq!(error.exit(), crate::exit::Exit::Usage);
+        }
+        assert!(Modules::read_by(None, &[]).unwrap().is_empty());
+        Modules::default().added_by(None, &builtin).unwrap();
+    }
 }

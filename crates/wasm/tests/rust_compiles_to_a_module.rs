@@ -4,6 +4,8 @@
 #![allow(clippy::print_stdout, reason = "says that it is skipped")]
 
 mod common;
+#[path = "../../seraphim/tests/common/skip.rs"]
+mod skip;
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +28,7 @@ fn has_target() -> bool {
 #[test]
 fn the_example_in_rust_has_the_bytes_of_the_built_in() {
     if !has_target() {
-        println!("skipped: the target {TARGET} is not installed");
+        skip::skip(&format!("the target {TARGET} is not installed"));
         return;
     }
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm_axpy.wasm");

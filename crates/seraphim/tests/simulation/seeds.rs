@@ -61,7 +61,8 @@ fn run_all<F: Default + Send>(
 fn wanted_seeds() -> Range<u64> {
     let Ok(text) = std::env::var(SEEDS_VARIABLE) else { return SEEDS };
     let bounds = text.split_once("..").and_then(|(start, end)| Some(start.parse().ok()?..end.parse().ok()?));
-    bounds.unwrap_or_else(|| panic!("{SEEDS_VARIABLE} is {text:?}, expected START..END"))
+    let bounds = bounds.filter(|bounds: &Range<u64>| !bounds.is_empty());
+    bounds.unwrap_or_else(|| panic!("{SEEDS_VARIABLE} is {text:?}, expected START..END with START below END"))
 }
 
 /// Runs the wanted seeds, prints those that fail, and fails if one does, or if the usual ones do not reach all.

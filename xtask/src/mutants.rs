@@ -1,0 +1,261 @@
+//! `cargo xtask mutants`: faults are put into the code one at a time, and the tests of the crate must notice.
+//!
+//! `cargo-mutants` makes the faults, in a copy of the tree; it is installed below the target folder when it is not there.
+//! A whole crate takes hours, so a sample is drawn: the same seed draws the same faults as long as the code stays.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::command::{Cmd, answers};
+use crate::metadata;
+
+/// The version that is installed, so that the same faults are made everywhere.
+const VERSION: &str = "27.1.0";
+/// Crates of which a sample is drawn when none is named.
+const CRATES: [&str; 7] = ["matrix", "algo", "data", "server", "worker", "master", "seraphim"];
+/// Faults of a crate, when the request says nothing.
+const SAMPLE: usize = 20;
+/// Share of the faults that compile and must be noticed, in percent.
+const BAR_PERCENT: usize = 90;
+/// What `cargo mutants` answers besides 0 when it has done its work: some were missed, some ran out of time.
+const DONE_CODES: [i32; 3] = [0, 2, 3];
+
+/// Which faults.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    crates: Vec<String>,
+    sample: usize,
+    seed: u64,
+}
+
+impl Request {
+    /// From the words after `mutants`.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Self { crates: Vec::new(), sample: SAMPLE, seed: 0 };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut number = || {
+                let value = words.next().with_context(|| format!("{word} needs a number"))?;
+                value.parse::<u64>().with_context(|| format!("{word} {value:?} is no number"))
+            };
+            match *word {
+                "--sample" => request.sample = number()? as usize,
+                "--seed" => request.seed = number()?,
+                flag if flag.starts_with('-') => {
+                    bail!("unknown flag {flag:?}: mutants takes --sample N and --seed S")
+                }
+                name => request.crates.push(name.to_owned()),
+            }
+        }
+        ensure!(request.sample > 0, "--sample 0 would put in no fault: give 1 or more");
+        Ok(request)
+    }
+}
+
+/// What became of the faults.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    caught: usize,
+    missed: Vec<String>,
+}
+
+impl Outcome {
+    fn add(&mut self, other: Self) {
+        self.caught += other.caught;
+        self.missed.extend(other.missed);
+    }
+
+    /// Faults that compile.
+    fn count(&self) -> usize {
+        self.caught + self.missed.len()
+    }
+
+    fn text(&self) -> String {
+        format!("{} of {} faults were noticed", self.caught, self.count())
+    }
+
+    /// An error when too many were missed.
+    fn check(&self) -> Result<()> {
+        for name in &self.missed {
+            println!("missed: {name}");
+        }
+        println!("mutants: {}", self.text());
+        let enough = self.caught * 100 >= self.count() * BAR_PERCENT;
+        ensure!(enough, "{}, expected {BAR_PERCENT} %: write a test for those that were missed", self.text());
+        Ok(())
+    }
+}
+
+/// Puts the faults of a request in.
+pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+    let tool = tool(root)?;
+    let named = request.crates.iter().map(String::as_str);
+    let crates: Vec<&str> = if request.crates.is_empty() { CRATES.to_vec() } else { named.collect() };
+    let mut all = Outcome::default();
+    for name in crates {
+        let package = ["--package".to_owned(), name.to_owned()];
+        let listed = tool.command(root).args(["--list"]).args(&package).output()?;
+        let chosen = sample(listed.lines(), request.sample, request.seed);
+        ensure!(!chosen.is_empty(), "crate {name:?} has no code to put faults into");
+        let patterns = chosen.iter().map(|fault| format!("--re=^{}$", literal(fault)));
+        let outcome = tool.run(root, package.into_iter().chain(patterns).collect())?;
+        println!("mutants: {name}: {}", outcome.text());
+        all.add(outcome);
+    }
+    all.check()
+}
+
+/// Puts faults into what was changed against `main`.
+pub(crate) fn run_changed(root: &Path) -> Result<()> {
+    let main = ["main", "origin/main"];
+    let Some(main) =
+        main.iter().find(|name| answers("git", &["-C", &root.to_string_lossy(), "rev-parse", name]))
+    else {
+        println!("mutants: there is no branch main to compare with");
+        return Ok(());
+    };
+    let diff = Cmd::new("git", root).args(["diff", "--merge-base", main, "--", "crates/*.rs"]).output()?;
+    if diff.is_empty() {
+        println!("mutants: nothing was changed against {main}");
+        return Ok(());
+    }
+    let tool = tool(root)?;
+    let path = tool.output.join("changed.diff");
+    std::fs::write(&path, diff).with_context(|| format!("cannot write {}", path.display()))?;
+    tool.run(root, vec![format!("--in-diff={}", path.display())])?.check()
+}
+
+/// The program that makes faults.
+struct Tool {
+    program: PathBuf,
+    /// Where it writes what it has done.
+    output: PathBuf,
+}
+
+/// The program, installed when it is not there.
+fn tool(root: &Path) -> Result<Tool> {
+    let target = metadata::target_folder(root)?;
+    let (folder, output) = (target.join("tools"), target.join("mutants"));
+    let program = folder.join("bin/cargo-mutants");
+    let asked = Cmd::new(&program, root).args(["mutants", "--version"]).output();
+    if !asked.is_ok_and(|text| text.trim().ends_with(VERSION)) {
+        let words = format!("install cargo-mutants --locked --version {VERSION} --root");
+        Cmd::cargo(root, &words).args([&folder]).run()?;
+    }
+    std::fs::create_dir_all(&output).with_context(|| format!("cannot make {}", output.display()))?;
+    Ok(Tool { program, output })
+}
+
+impl Tool {
+    fn command(&self, root: &Path) -> Cmd {
+        Cmd::new(&self.program, root).args(["mutants", "--colors=never"])
+    }
+
+    fn run(&self, root: &Path, arguments: Vec<String>) -> Result<Outcome> {
+        let output = self.output.to_string_lossy().into_owned();
+        let command = self.command(root).args(["--no-times", "--output", &output]).args(arguments);
+        let code = command.run_for_code()?;
+        ensure!(
+            DONE_CODES.contains(&code),
+            "cargo mutants ended with {code}: do the tests pass without faults?"
+        );
+        let path = self.output.join("mutants.out/outcomes.json");
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        outcome(&text)
+    }
+}
+
+/// Reads `outcomes.json`. A fault that makes a test run for ever is noticed as well.
+fn outcome(text: &str) -> Result<Outcome> {
+    let value: Value = serde_json::from_str(text).context("outcomes.json is not JSON")?;
+    let list = value["outcomes"].as_array().context("outcomes.json has no outcomes")?;
+    let mut outcome = Outcome::default();
+    for one in list {
+        match one["summary"].as_str() {
+            Some("CaughtMutant" | "Timeout") => outcome.caught += 1,
+            Some("MissedMutant") => {
+                let name = one["scenario"]["Mutant"]["name"].as_str().unwrap_or("a fault without a name");
+                outcome.missed.push(name.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(outcome)
+}
+
+/// So many of the faults, those with the smallest hashes: a fault that is gone or new changes one place of the sample.
+fn sample<'a>(faults: impl Iterator<Item = &'a str>, count: usize, seed: u64) -> Vec<&'a str> {
+    let mut faults: Vec<(u64, &str)> = faults.map(|fault| (hash(seed, fault), fault)).collect();
+    faults.sort_unstable();
+    faults.truncate(count);
+    faults.into_iter().map(|(_, fault)| fault).collect()
+}
+
+/// FNV-1a of the seed and the text, its bits mixed by the finalizer of `SplitMix64`.
+fn hash(seed: u64, text: &str) -> u64 {
+    let bytes = seed.to_le_bytes().into_iter().chain(text.bytes());
+    let sum =
+        bytes.fold(0xcbf29ce484222325, |sum: u64, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100000001b3));
+    let mixed = (sum ^ (sum >> 30)).wrapping_mul(0xbf58476d1ce4e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d049bb133111eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A regular expression for this text alone.
+fn literal(text: &str) -> String {
+    let escape = |c: char| {
+        if c.is_alphanumeric() || " _'\"/:,;<>=!&%@#~".contains(c) { vec![c] } else { vec!['\\', c] }
+    };
+    text.chars().flat_map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_crates_and_a_sample() {
+        let request = Request::parse(&["matrix", "--sample", "5", "--seed", "7", "algo"]).unwrap();
+        let crates = ["matrix", "algo"].map(str::to_owned).to_vec();
+        assert_eq!(request, Request { crates, sample: 5, seed: 7 });
+        assert!(Request::parse(&["--sample"]).is_err());
+        assert!(Request::parse(&["--sample", "0"]).is_err());
+        assert!(Request::parse(&["--count", "3"]).is_err());
+    }
+
+    #[test]
+    fn a_sample_hangs_on_the_seed_and_stays_when_others_go() {
+        let names: Vec<String> = (0..100).map(|i| format!("crates/x.rs:{i}: replace + with -")).collect();
+        let of = |skip: usize, seed| sample(names.iter().skip(skip).map(String::as_str), 10, seed);
+        assert_eq!(of(0, 1), of(0, 1));
+        assert_ne!(of(0, 1), of(0, 2));
+        let stay = of(1, 1).iter().filter(|name| of(0, 1).contains(name)).count();
+        assert!(stay >= 9, "{stay}");
+        assert_eq!(sample(["only"].into_iter(), 10, 1), ["only"]);
+    }
+
+    #[test]
+    fn outcomes_are_counted_without_those_that_do_not_compile() {
+        let text = r#"{"outcomes": [
+            {"scenario": "Baseline", "summary": "Success"},
+            {"scenario": {"Mutant": {"name": "a"}}, "summary": "CaughtMutant"},
+            {"scenario": {"Mutant": {"name": "b"}}, "summary": "MissedMutant"},
+            {"scenario": {"Mutant": {"name": "c"}}, "summary": "Timeout"},
+            {"scenario": {"Mutant": {"name": "d"}}, "summary": "Unviable"}]}"#;
+        let outcome = outcome(text).unwrap();
+        assert_eq!(outcome, Outcome { caught: 2, missed: vec!["b".into()] });
+        assert!(outcome.check().is_err());
+        assert!(Outcome { caught: 9, missed: vec!["b".into()] }.check().is_ok());
+        assert!(Outcome::default().check().is_ok(), "nothing to notice");
+    }
+
+    #[test]
+    fn the_pattern_of_a_text_matches_it_alone() {
+        let text = "crates/a.rs:1:2: replace <impl X for Y<'_>>::f -> (u8, [u8; 2]) with (0, [1; 2])";
+        let expected = "crates/a\\.rs:1:2: replace <impl X for Y<'_>>::f \\-> \\(u8, \\[u8; 2\\]\\) with \\(0, \\[1; 2\\]\\)";
+        assert_eq!(literal(text), expected);
+    }
+}

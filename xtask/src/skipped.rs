@@ -1,0 +1,86 @@
+//! What was not tried because something is missing on this machine: tests say so in a file, ci names them in its last line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::metadata;
+
+/// The variable that names the file to tests; see `crates/seraphim/tests/common/skip.rs`.
+pub(crate) const VARIABLE: &str = "SERAPHIM_SKIPPED";
+
+/// The file: a line for each thing that was skipped, its name, a tab, the reason.
+pub(crate) fn file(root: &Path) -> Result<PathBuf> {
+    Ok(metadata::target_folder(root)?.join("skipped.txt"))
+}
+
+/// Forgets what was skipped earlier.
+pub(crate) fn clear(root: &Path) -> Result<()> {
+    let path = file(root)?;
+    std::fs::create_dir_all(path.parent().unwrap_or(root))?;
+    std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What was skipped.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    /// Names of tests, ascending, each once.
+    tests: Vec<String>,
+    /// Why, each once.
+    reasons: Vec<String>,
+}
+
+impl Skipped {
+    /// Since the file was cleared.
+    pub(crate) fn read(root: &Path) -> Result<Self> {
+        let path = file(root)?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let lines = || text.lines().filter_map(|line| line.split_once('\t'));
+        let mut skipped = Self {
+            tests: lines().map(|(name, _)| name.to_owned()).collect(),
+            reasons: lines().map(|(_, reason)| reason.to_owned()).collect(),
+        };
+        for list in [&mut skipped.tests, &mut skipped.reasons] {
+            list.sort();
+            list.dedup();
+        }
+        skipped
+    }
+
+    /// For the last line of ci; nothing when all was tried.
+    pub(crate) fn text(&self) -> String {
+        match self.tests.len() {
+            0 => String::new(),
+            1 => format!("; SKIPPED: 1 test, {}", self.tests[0]),
+            count => format!("; SKIPPED: {count} tests, {}", self.tests.join(", ")),
+        }
+    }
+
+    /// An error when something was skipped.
+    pub(crate) fn refuse(&self) -> Result<()> {
+        let (tests, reasons) = (self.tests.join(", "), self.reasons.join("; "));
+        ensure!(self.tests.is_empty(), "tests were skipped: {tests}. The reason: {reasons}");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_were_skipped_are_counted_once_and_named() {
+        let skipped = Skipped::parse("b\tno data\na\tno target\nb\tno other data\n");
+        assert_eq!(skipped.text(), "; SKIPPED: 2 tests, a, b");
+        let error = skipped.refuse().unwrap_err().to_string();
+        assert_eq!(error, "tests were skipped: a, b. The reason: no data; no other data; no target");
+        assert_eq!(Skipped::parse("a\tno data\n").text(), "; SKIPPED: 1 test, a");
+        assert_eq!(Skipped::parse("").text(), "");
+        Skipped::parse("").refuse().unwrap();
+    }
+}
