@@ -80,6 +80,15 @@ mod tests {
     }
 
     #[test]
+    fn an_equal_loss_is_no_better_one() {
+        let mut rule = EarlyStopping::new(2);
+        assert!(rule.observe(0, 0.5).improved);
+        assert!(!rule.observe(1, 0.5).improved);
+        assert_eq!(rule.best(), Some((0, 0.5)), "the earliest of equals is kept");
+        assert!(rule.observe(2, 0.5).stop);
+    }
+
+    #[test]
     fn a_loss_that_is_no_number_never_wins() {
         let mut rule = watching("loss", 1);
         assert!(!rule.observe(0, f64::NAN).improved);

@@ -350,6 +350,22 @@ fn an_overflow_is_told_though_a_later_step_would_hide_it() {
     assert!(matches!(refused, FunctionFault::NonFinite { .. }), "{refused}");
 }
 
+/// What a step has left finite in one block says nothing of the next block, which the step has not seen yet.
+#[test]
+fn an_infinite_value_in_a_later_block_is_told_too() {
+    let adding = MatrixSpec { rule: PushRule::Add, ..spec(Consistency::Asp) };
+    let mut agent = store(vec![adding], 1).agent(0);
+    // Of the first partition, which has 10,000 columns: its third block of 4,096.
+    let columns = [9_000];
+    for _ in 0..2 {
+        agent
+            .push(M, Part::Columns { row: 0, keys: Keys::Sorted(&columns) }, Values::F32(&[f32::MAX]))
+            .unwrap();
+    }
+    let refused = fault(push(&mut agent, &Map::Abs, &[0], &[0], &()));
+    assert!(matches!(refused, FunctionFault::NonFinite { row: 0, column: 9_000, .. }), "{refused}");
+}
+
 #[test]
 fn an_overflow_is_told_and_its_partition_stays() {
     let mut agent = agent();

@@ -139,11 +139,39 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The sum as `function::sum` defines it, without parts.
+/// The sum as the first lines of `function::sum` define it, in plain loops over all columns at once.
 fn sum(terms: impl Iterator<Item = f64>) -> f64 {
-    let mut sum = matrix::function::sum::RangeSum::new(0);
-    terms.for_each(|term| sum.add(&[term]));
-    matrix::function::sum::RangeSum::total(&[sum]).unwrap()
+    let mut terms: Vec<f64> = terms.collect();
+    let full_count = terms.len() / 256;
+    terms.resize(terms.len().next_multiple_of(256), 0.0);
+    let leaves: Vec<f64> = terms.chunks(256).map(leaf).collect();
+    let (mut full, last) = leaves.split_at(full_count);
+    let mut total = 0.0;
+    while !full.is_empty() {
+        let (tree, rest) = full.split_at(1 << full.len().ilog2());
+        total += node(tree);
+        full = rest;
+    }
+    last.iter().fold(total, |total, leaf| total + leaf)
+}
+
+/// Sixteen interleaved sums, folded by halves.
+fn leaf(terms: &[f64]) -> f64 {
+    let mut sums: Vec<f64> =
+        (0..16).map(|lane| terms.iter().skip(lane).step_by(16).fold(0.0, |a, b| a + b)).collect();
+    while sums.len() > 1 {
+        let (low, high) = sums.split_at(sums.len() / 2);
+        sums = low.iter().zip(high).map(|(a, b)| a + b).collect();
+    }
+    sums[0]
+}
+
+/// A complete tree of leaves.
+fn node(leaves: &[f64]) -> f64 {
+    match leaves {
+        [leaf] => *leaf,
+        _ => node(&leaves[..leaves.len() / 2]) + node(&leaves[leaves.len() / 2..]),
+    }
 }
 
 fn same<T: Data>(name: &str, answer: &T, expected: &T) {
@@ -179,7 +207,7 @@ fn reductions_agree(all: &mut Three) {
     let gram = all.ask(&Gram, &[1, 0, 3], &());
     assert_eq!(gram.len(), 6);
     same("gram", &gram[Gram::place(1, 0, 3)], &dot);
-    let third = all.ask(&Dot, &[3, 3], &());
+    let third = sum(all.plain[3].iter().map(|x| f64::from(*x) * f64::from(*x)));
     same("gram", &gram[Gram::place(2, 2, 3)], &third);
     same("count", &all.ask(&CountNonZero, &[0], &()), &(x.iter().filter(|x| **x != 0.0).count() as u64));
     let first = |best: fn(f64, f64) -> bool| {
@@ -346,6 +374,30 @@ fn sent_and_fills_agree(all: &mut Three) {
     assert_eq!((all.row(4), all.row(2)), (scaled(0, 2.0), scaled(1, 3.0)), "diagonal");
 }
 
+/// What the random fills of the test below put there: each column draws from a stream of its own.
+fn drawn(row: u32, column: u64) -> f64 {
+    let name = [&b"uniform"[..], b"uniform", b"normal", b"xavier", b"kaiming"][row as usize];
+    let key = math::hash::named_key(name, &row.to_le_bytes());
+    let mut random = math::random::stream(7, math::random::Purpose::Initialize, key, column);
+    match row {
+        0 | 1 => -2.0 + 5.0 * random.uniform(),
+        2 => 1.0 + 0.5 * random.normal(),
+        3 => (6.0f64 / 150.0).sqrt() * (2.0 * random.uniform() - 1.0),
+        _ => (2.0f64 / 100.0).sqrt() * random.normal(),
+    }
+}
+
+#[test]
+fn sums_of_whole_numbers_are_exact_for_any_length() {
+    for columns in [1, 15, 255, 256, 257, 511, 1023, 1024, 1300, 4097] {
+        let plain: Vec<Vec<f32>> = vec![(1..=columns).map(|x| x as f32).collect(); ROWS];
+        let mut all = Three::new(&cuts(columns, &[]), plain);
+        let expected = (columns * (columns + 1) / 2) as f64;
+        assert_eq!(all.ask(&Reduce::Sum, &[0], &()), expected, "{columns} columns");
+        assert_eq!(sum((1..=columns).map(|x| x as f64)), expected, "the reference for {columns} columns");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
@@ -378,6 +430,10 @@ proptest! {
         };
         let rows = fill(&[0]);
         prop_assert_eq!(&rows, &fill(&cuts(columns, &at)));
+        for (row, values) in (0u32..).zip(&rows) {
+            let expected: Vec<f32> = (0..columns as u64).map(|column| drawn(row, column) as f32).collect();
+            prop_assert_eq!(values, &expected, "row {}", row);
+        }
         prop_assert_ne!(&rows[0], &rows[1], "rows differ");
         let moments = |row: &[f32]| {
             let mean = row.iter().map(|x| f64::from(*x)).sum::<f64>() / columns as f64;

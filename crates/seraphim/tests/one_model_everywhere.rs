@@ -4,7 +4,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{Folder, bytes_of, clicks, succeed};
+use common::{DEPLOYMENTS, Folder, bytes_of, clicks, number, succeed, train_everywhere};
 
 /// Every algorithm family that lays its matrices out differently, and what happens between epochs.
 const JOBS: &[(&str, &[&str])] = &[
@@ -129,4 +129,37 @@ fn new_data_are_read_in_their_own_order_and_the_schedule_goes_on() {
     let (same, new) = (on("same", &folder.path("train.libsvm")), on("new", &copy));
     assert_eq!((same["epochs"].as_u64(), new["epochs"].as_u64()), (Some(3), Some(1)));
     assert_eq!(same["clock"], new["clock"], "the schedule follows the steps of all runs");
+}
+
+/// Long steps on few records: the weights fit them better and better, other records worse and worse.
+#[test]
+fn early_stopping_ends_with_the_weights_of_the_best_epoch_everywhere() {
+    // Sums over batches of another size round otherwise, in the last places of a mean of 400 losses.
+    const ROUNDING: f64 = 1e-12;
+    let folder = Folder::new();
+    let (data, other) = (folder.write("a.libsvm", clicks(200, 1)), folder.write("b.libsvm", clicks(400, 2)));
+    let (model, report) = (folder.path("model"), folder.path("report.json"));
+    let settings = ["--set", "optimizer=sgd", "--set", "learning_rate=2", "--set", "batch_size=10"];
+    let stopping = ["--set", "epochs=30", "--set", "early_stopping=3", "--set", "shuffle=none"];
+    let files = ["lr", "--data", &data, "--validate", &other, "--tasks", "3"];
+    let arguments = [&files[..], &settings, &stopping].concat();
+    train_everywhere(&folder, &arguments);
+    for deployment in DEPLOYMENTS {
+        let told = ["train", "--overwrite", "--model", &model, "--report", &report];
+        succeed(&[&told, &arguments[..], deployment].concat());
+        let report = std::fs::read_to_string(&report).expect("it was written");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+        let losses: Vec<f64> = report["epochs"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|epoch| epoch["validation"]["loss"].as_f64().expect("a loss"))
+            .collect();
+        let best = (0..losses.len()).min_by(|a, b| losses[*a].total_cmp(&losses[*b])).expect("an epoch");
+        assert_eq!(report["best_epoch"].as_u64(), Some(best as u64), "{losses:?}");
+        assert_eq!(losses.len(), best + 4, "three worse epochs, then it stops: {losses:?}");
+        let saved = succeed(&["evaluate", "--model", &model, "--data", &other, "--json"]);
+        let saved = number(&saved, "/metrics/loss");
+        assert!((saved - losses[best]).abs() < ROUNDING, "{deployment:?}: {saved} in {losses:?}");
+    }
 }

@@ -10,6 +10,8 @@
 
 mod common;
 
+use std::io::Write as _;
+
 use common::{Folder, clicks, fail, number, real_data, succeed};
 
 #[test]
@@ -43,6 +45,45 @@ fn prediction_hangs_on_no_number_of_tasks() {
     let one = succeed(&["predict", "--model", &model, "--data", &train, "--output", "-", "--tasks", "1"]);
     let three = succeed(&["predict", "--model", &model, "--data", &train, "--output", "-", "--tasks", "3"]);
     assert_eq!(one, three);
+}
+
+/// Files of several chunks, some of which cannot be cut and go to the task with the least to do. The label of a record is
+/// its number.
+#[test]
+fn scores_are_in_the_order_of_the_data_over_many_large_files() {
+    /// Makes a record a kilobyte long, so that few of them fill a chunk of 4 MiB.
+    const PADDING: usize = 1000;
+    let folder = Folder::new();
+    let train = folder.write("train.libsvm", clicks(400, 3));
+    let model = folder.path("model");
+    succeed(&["train", "lr", "--data", &train, "--model", &model]);
+    let padding = "x".repeat(PADDING);
+    let (mut next, mut files) = (0, Vec::new());
+    for (name, records) in
+        [("a.libsvm.gz", 1000), ("b.libsvm", 6000), ("c.libsvm.gz", 9000), ("d.libsvm.gz", 3000)]
+    {
+        let lines = (next..next + records).map(|i| format!("{i} {}:1 # {padding}\n", 1 + i % 50));
+        let text: String = lines.collect();
+        // Stored as it is: the size of the file is that of its text.
+        let content = if name.ends_with("gz") { stored(&text) } else { text.into_bytes() };
+        files.push(folder.write(name, content));
+        next += records;
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    for tasks in ["1", "3"] {
+        let predict = ["predict", "--model", &model, "--output", "-", "--tasks", tasks, "--data"];
+        let scores = succeed(&[&predict[..], &files].concat());
+        let labels = scores.lines().skip(1).map(|line| line.split(',').next().unwrap_or_default());
+        let wrong = labels.clone().zip(0..).find(|(label, i)| label.parse() != Ok(*i));
+        assert_eq!((labels.count(), wrong), (next, None), "{tasks} tasks");
+    }
+}
+
+/// As gzip, not compressed.
+fn stored(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[test]

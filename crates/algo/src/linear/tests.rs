@@ -6,6 +6,7 @@ mod full;
 mod harness;
 mod slow_task;
 mod twin;
+mod weighted;
 
 use std::collections::BTreeMap;
 

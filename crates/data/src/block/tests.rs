@@ -59,8 +59,27 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_error_or_a_batch(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = decode(&bytes, &mut Batch::default());
+    fn any_bytes_are_an_error_or_a_batch(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..400),
+        counts in (0u8..4, 0u8..10, 0u8..10),
+        passed in 0usize..4,
+    ) {
+        // So that what lies behind each check is reached too: magic and version, then widths and counts, then the length.
+        let mut header = Header::of(&example());
+        (header.record_count, header.entry_count, header.column_count) =
+            (counts.0.into(), counts.1.into(), counts.2.into());
+        if passed > 2 {
+            bytes.resize(header.block_bytes(), 7);
+        }
+        let mut good = Vec::new();
+        header.put(&mut good);
+        let kept = [0, 10, HEADER_BYTES, HEADER_BYTES][passed].min(bytes.len());
+        bytes[..kept].copy_from_slice(&good[..kept]);
+        if passed > 0 && bytes.len() >= CHECKED_FROM {
+            let sum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+            bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        }
+        check_decoded(&bytes)?;
     }
 
     /// The checksum made good again: what is left is whether the counts and contents are checked.
@@ -75,18 +94,24 @@ proptest! {
         }
         let sum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
         bytes[4..8].copy_from_slice(&sum.to_le_bytes());
-        let mut batch = Batch::default();
-        if decode(&bytes, &mut batch).is_ok() {
-            prop_assert!(batch.columns.windows(2).all(|w| w[0] < w[1]));
-            prop_assert!(batch.indices.iter().all(|&i| (i as usize) < batch.columns.len()));
-            for r in 0..batch.record_count() {
-                prop_assert!(batch.entries(r).end <= batch.entry_count());
-                prop_assert!(batch.entries(r).start <= batch.entries(r).end);
-            }
-        } else {
-            prop_assert_eq!(batch, Batch::default());
-        }
+        check_decoded(&bytes)?;
     }
+}
+
+/// What comes out is a batch that holds together, or an error and nothing.
+fn check_decoded(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let mut batch = Batch::default();
+    if decode(bytes, &mut batch).is_ok() {
+        prop_assert!(batch.columns.windows(2).all(|w| w[0] < w[1]));
+        prop_assert!(batch.indices.iter().all(|&i| (i as usize) < batch.columns.len()));
+        for r in 0..batch.record_count() {
+            prop_assert!(batch.entries(r).end <= batch.entry_count());
+            prop_assert!(batch.entries(r).start <= batch.entries(r).end);
+        }
+    } else {
+        prop_assert_eq!(batch, Batch::default());
+    }
+    Ok(())
 }
 
 #[test]

@@ -219,6 +219,17 @@ fn a_session_ends_with_its_lease_and_whatever_is_said_renews_it() {
 }
 
 #[test]
+fn a_master_that_stood_still_ends_no_session_whose_host_was_missed_before_and_has_spoken_since() {
+    let (mut world, job) = World::with_session();
+    world.beats_until(Duration::from_secs(9));
+    world.at(Duration::from_millis(9_900));
+    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]), "missed, and back");
+    world.wake_at(Duration::from_secs(30));
+    assert!(world.master.take_orders().is_empty(), "what came while it stood still is read first");
+    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]));
+}
+
+#[test]
 fn closing_is_answered_when_the_memory_is_free_and_may_be_repeated() {
     let (mut world, job) = World::with_session();
     let told = world.say(create(job, 2, spec("w")));

@@ -2,8 +2,8 @@
 //!
 //! The sum of n terms is defined by a tree over the absolute numbers of the columns. A leaf is [`LEAF`] columns, from a
 //! multiple of it on, added in `LANES` interleaved sums that are folded by halves; a column beyond the last counts as 0.
-//! Two leaves, the first of even number, make a node, two such nodes the next, and so on. What is left of an incomplete tree
-//! is added from the left.
+//! Two full leaves, the first of even number, make a node, two such nodes the next, and so on. What is left of an
+//! incomplete tree is added from the left, a last leaf that is not full at the end.
 //!
 //! The part of a partition is what of that tree lies wholly in it, at most two nodes a level, and the bare terms of the
 //! leaves that its ends cut. Joining parts completes leaves and nodes, so that any cut gives the same bytes: the

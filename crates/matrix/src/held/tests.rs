@@ -80,6 +80,67 @@ fn under_bsp_a_pull_sees_the_stamps_below_its_clock() {
     }
 }
 
+/// Single precision tells the orders apart: (1e8 + 1) - 1e8 is 0, (1e8 - 1e8) + 1 is 1.
+#[test]
+fn pushes_of_a_clock_are_added_up_by_task_then_index_whoever_comes_first() {
+    let pushes = [((0, 0), 1e8), ((0, 1), 1.0), ((1, 0), -1e8)];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let spec = MatrixSpec {
+            columns: 1,
+            initializer: Initializer::Zero,
+            ..spec(Consistency::Bsp, Partitioner::Hash { partition_count: 1 }, Storage::Sparse)
+        };
+        let mut held = HeldMatrix::new(spec, &[0]).unwrap();
+        let run = KeyRun { partition: 0, table: 0, keys: &[3] };
+        for ((task, index), value) in order.map(|i| pushes[i]) {
+            let name = PushName { clock: 0, task, index };
+            held.push(run, &mut Found::default(), name, Values::F32(&[value])).unwrap();
+        }
+        assert_eq!(held.export(Clock::MAX).unwrap().values, OwnedValues::F32(vec![0.0]), "{order:?}");
+    }
+}
+
+/// Narrow rows move when their table grows: what was found before points to rows of other keys.
+#[test]
+fn rows_that_were_found_before_others_made_them_move_are_found_again() {
+    for consistency in [Consistency::Asp, Consistency::Bsp] {
+        let spec = MatrixSpec {
+            rows: 1 << 30,
+            columns: 1,
+            initializer: Initializer::Zero,
+            ..spec(consistency, Partitioner::Hash { partition_count: 1 }, Storage::Sparse)
+        };
+        let mut held = HeldMatrix::new(spec, &[0]).unwrap();
+        let (few, more): (Vec<u64>, Vec<u64>) = ((0..10).collect(), (10..2000).collect());
+        let of = |keys| KeyRun { partition: 0, table: 0, keys };
+        let (mut found, mut other) = (Found::default(), Found::default());
+        let values = |keys: &[u64]| keys.iter().map(|key| *key as f32).collect::<Vec<_>>();
+        let mut index = 0;
+        let mut push = |held: &mut HeldMatrix, clock, keys: &[u64], found: &mut Found| {
+            index += 1;
+            let name = PushName { clock, task: 0, index };
+            held.push(of(keys), found, name, Values::F32(&values(keys))).unwrap();
+        };
+        let pull = |held: &mut HeldMatrix, clock, found: &mut Found| {
+            let mut out = OwnedValues::with_capacity(ElementType::F32, few.len());
+            held.pull(of(&few), found, clock, &mut out).unwrap();
+            out
+        };
+        let times = |n: f32| OwnedValues::F32(values(&few).iter().map(|value| n * value).collect());
+        push(&mut held, 0, &few, &mut found);
+        assert_eq!(pull(&mut held, 1, &mut found), times(1.0));
+        // Staged with what is found now, merged after the rows have moved.
+        push(&mut held, 2, &few, &mut found);
+        push(&mut held, 1, &more, &mut other);
+        assert_eq!(pull(&mut held, 3, &mut found), times(2.0), "{consistency:?}: read");
+        push(&mut held, 3, &few, &mut found);
+        let all: Vec<u64> = (0..2000).collect();
+        let expected = all.iter().map(|key| *key as f32 * if *key < 10 { 3.0 } else { 1.0 });
+        let whole = held.export(Clock::MAX).unwrap();
+        assert_eq!(whole.values, OwnedValues::F32(expected.collect()), "{consistency:?}: all rows");
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let spec = spec(Consistency::Asp, Partitioner::Range { partition_count: 4 }, Storage::Dense);

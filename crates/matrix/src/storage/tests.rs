@@ -118,3 +118,33 @@ fn dense_and_sparse_tables_hold_the_same() {
     assert_eq!(sparse.row_count(), 0);
     assert_eq!(read(&dense), read(&sparse), "cleared tables hold first values");
 }
+
+/// The first touch makes of a row what its number in the matrix says; where it lies and who comes first is all the same.
+#[test]
+fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
+    let first = FirstValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
+    let make = Birth { key_offset: 7000, ..birth(PushRule::Add, 2, Initializer::Normal { deviation: 1.0 }) };
+    let mut expected = [0.0f64; 2];
+    first.fill(7005, &mut expected);
+    for mut table in [Table::<f64>::sparse(make), Table::dense(0..10, make)] {
+        let mut pulled = [9.0; 2];
+        table.pull(&[5], &mut [ABSENT], &mut pulled, |i| i);
+        assert_eq!(pulled, expected, "read before anybody has changed it");
+        push(&mut table, &[5], &[0.0, 0.0], &mut [ABSENT]);
+        table.pull(&[5], &mut [ABSENT], &mut pulled, |i| i);
+        assert_eq!(pulled, expected, "changed by nothing");
+    }
+}
+
+/// FTRL keeps no weight but the sum z, from which it follows: z must begin where it gives the first value.
+#[test]
+fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
+    let rule = PushRule::FtrlProximal { alpha: 0.5, beta: 1.0, l1: 0.25, l2: 0.125 };
+    let make = birth(rule, 1, Initializer::Constant { value: -0.75 });
+    for mut table in [Table::<f64>::sparse(make), Table::dense(0..10, make)] {
+        let mut positions = [ABSENT];
+        push(&mut table, &[5], &[0.0], &mut positions);
+        // w, z = -w (beta / alpha + l2) + l1 for w < 0 (McMahan and others, KDD 2013, algorithm 1), n.
+        assert_eq!(table.row(positions[0]), [-0.75, 0.75 * (1.0 / 0.5 + 0.125) + 0.25, 0.0]);
+    }
+}

@@ -2,9 +2,16 @@
 
 use std::path::Path;
 
+use matrix::{
+    Axis, Consistency, ElementType, Exported, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule,
+    Storage,
+};
+
 use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
+use super::write::{Saved, write};
 use super::*;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 
 /// The model of the smallest job there is.
 fn manifest() -> Manifest {
@@ -55,4 +62,65 @@ fn another_version_is_named_with_ours() {
     let error =
         Manifest::from_bytes(other.to_text().as_bytes(), Path::new("model.json")).unwrap_err().to_string();
     assert!(error.contains("version 99") && error.contains(&format!("version {FORMAT_VERSION}")), "{error}");
+}
+
+fn spec(storage: Storage, rows: u64) -> MatrixSpec {
+    MatrixSpec {
+        name: "weights".into(),
+        element: ElementType::F32,
+        rows,
+        columns: 2,
+        axis: Axis::Row,
+        storage,
+        partitioner: Partitioner::Range { partition_count: 1 },
+        initializer: Initializer::Zero,
+        rule: PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 1.0, l2: 0.0 },
+        consistency: Consistency::Bsp,
+        seed: 1,
+    }
+}
+
+/// Rows with these keys and weights, whose slots are never zero.
+fn rows(keys: &[u64], weights: &[f32]) -> Exported {
+    let slot = |first: u64| OwnedValues::F32((first..).take(weights.len()).map(|x| x as f32).collect());
+    let slots = vec![("z".to_owned(), slot(1)), ("n".to_owned(), slot(100))];
+    Exported { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
+}
+
+/// A weight of zero may be left out of the file of weights; what its optimizer knows of it may not.
+#[test]
+fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
+    let all: Vec<u64> = (0..5).collect();
+    let some = [0.5, 0.0, 0.0, 0.0, -1.0, 2.0, 0.0, 0.0, 0.0, 0.0];
+    let cases = [
+        ("sparse, none zero", spec(Storage::Sparse, 1 << 63), rows(&[3, 8, 1 << 40], &[1.0; 6])),
+        ("sparse, some zero", spec(Storage::Sparse, 1 << 63), rows(&[0, 3, 8, 99, 1 << 40], &some)),
+        ("sparse, all zero", spec(Storage::Sparse, 1 << 63), rows(&[3, 8], &[0.0; 4])),
+        ("dense, none zero", spec(Storage::Dense, 5), rows(&all, &[1.0; 10])),
+        ("dense, some zero", spec(Storage::Dense, 5), rows(&all, &some)),
+        (
+            "dense, one zero",
+            spec(Storage::Dense, 5),
+            rows(&all, &[1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, spec, rows) in cases {
+        let path = folder.path().join(name);
+        let saved = [Saved { spec: &spec, rows: &rows }];
+        let names = std::collections::BTreeMap::new();
+        write(&path, false, manifest(), &saved, true, &names, &Interrupt::new()).unwrap();
+        assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");
+        let without = &Model::read(&path, false).unwrap().matrices[0];
+        let OwnedValues::F32(weights) = &rows.values else { panic!("{name}") };
+        for (key, row) in rows.keys.iter().zip(weights.chunks(2)) {
+            let at = without.keys.iter().position(|other| other == key);
+            let read = at.map_or(vec![0.0; 2], |at| match &without.values {
+                OwnedValues::F32(values) => values[2 * at..2 * at + 2].to_vec(),
+                other => panic!("{name}: {other:?}"),
+            });
+            assert_eq!(read, row, "{name}: key {key}");
+        }
+        assert!(without.slots.is_empty(), "{name}");
+    }
 }

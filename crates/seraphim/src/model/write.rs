@@ -405,4 +405,28 @@ mod tests {
         assert_eq!(std::fs::read_to_string(place.join("thesis.txt")).unwrap(), "years of work");
         assert_eq!(std::fs::read_to_string(place.join(WEIGHTS_FILE)).unwrap(), "old");
     }
+
+    #[test]
+    fn a_model_that_cannot_be_replaced_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("place");
+        model_in(&place, "old");
+        // What was made is gone: the new model cannot come to the place.
+        for put in [replace, replace_in_two_steps] {
+            assert!(put(&folder.path().join("made"), &place).is_err());
+            assert_eq!(std::fs::read_to_string(place.join(WEIGHTS_FILE)).unwrap(), "old");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left aside");
+        }
+    }
+
+    /// A device takes all bytes but has no disk: the file system says so when it is asked whether they are there.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_is_written_when_the_disk_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("file")).unwrap();
+        let error =
+            write_file(folder.path(), "file", &Sync::default(), |out| out.write_all(b"text")).unwrap_err();
+        assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
+    }
 }

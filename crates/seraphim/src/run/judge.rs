@@ -229,3 +229,70 @@ fn epoch_text(line: &EpochLine, epoch_count: u64) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use algo::MetricParts;
+
+    use super::*;
+
+    /// The decision about an epoch with this validation loss.
+    fn decide(judge: &mut Judge, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
+        let mut parts = algo::metric::RealParts::default();
+        parts.loss.add(loss, 1.0);
+        let parts = MetricParts::Real(parts);
+        let report = EpochReport {
+            task: 0,
+            epoch,
+            epoch_count,
+            record_count: 1,
+            training: parts.clone(),
+            validation: Some(parts),
+            notice: None,
+        };
+        let interrupted = Interrupted { told: false, raised };
+        judge.decide(&[report], interrupted, &Progress::new(true, None)).unwrap()
+    }
+
+    /// Every epoch of the losses: whether its weights are kept, whether earlier ones are put back, whether it goes on.
+    fn course(patience: u64, epoch_count: u64, losses: &[f64]) -> (Vec<(bool, bool, bool)>, Outcome) {
+        let mut judge = Judge::new(Some(EarlyStopping::new(patience)));
+        let decided = losses
+            .iter()
+            .zip(0..)
+            .map(|(&loss, epoch)| decide(&mut judge, epoch, epoch_count, loss, false))
+            .map(|decision| (decision.keep, decision.restore, decision.verdict == Verdict::Continue))
+            .collect();
+        (decided, judge.outcome(0))
+    }
+
+    #[test]
+    fn at_the_end_the_weights_of_the_best_epoch_are_put_back() {
+        let (decided, outcome) = course(2, 9, &[0.5, 0.4, 0.6, 0.7]);
+        let expected = [(true, false, true), (true, false, true), (false, false, true), (false, true, false)];
+        assert_eq!(decided, expected, "after its patience");
+        assert_eq!((outcome.end, outcome.best_epoch), (End::EarlyStopping, Some(1)));
+        let (decided, outcome) = course(5, 3, &[0.4, 0.5, 0.6]);
+        assert_eq!(
+            decided,
+            [(true, false, true), (false, false, true), (false, true, false)],
+            "after all epochs"
+        );
+        assert_eq!((outcome.end, outcome.best_epoch), (End::Finished, Some(0)));
+        let (decided, _) = course(5, 2, &[0.5, 0.4]);
+        assert_eq!(
+            decided,
+            [(true, false, true), (true, false, false)],
+            "the last is the best: nothing is put back"
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_interrupted_ends_with_its_best_weights_too() {
+        let mut judge = Judge::new(Some(EarlyStopping::new(9)));
+        decide(&mut judge, 0, 9, 0.4, false);
+        let decision = decide(&mut judge, 1, 9, 0.5, true);
+        assert_eq!(decision, Decision { verdict: Verdict::Stop, keep: false, restore: true });
+        assert_eq!(judge.outcome(0).end, End::Interrupted);
+    }
+}

@@ -336,3 +336,31 @@ impl Sink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_scores_the_first_class_is_predicted() {
+        assert_eq!(largest(&[0.25, 0.5, 0.5]), 1);
+        assert_eq!(largest(&[0.5, 0.5, 0.0]), 0);
+        assert_eq!(largest(&[0.1, 0.2, 0.7]), 2);
+    }
+
+    #[test]
+    fn names_are_fields_of_csv_whatever_stands_in_them() {
+        let cases = [
+            ("plain name", "plain name"),
+            ("a,b", "\"a,b\""),
+            ("5\" disk", "\"5\"\" disk\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("two\rlines", "\"two\rlines\""),
+            ("\"", "\"\"\"\""),
+            ("", ""),
+        ];
+        for (name, field) in cases {
+            assert_eq!(quoted(name), field);
+        }
+    }
+}

@@ -97,6 +97,10 @@ fn a_commit_wants_all_chunks_of_its_attempt() {
     assert!(fault(&out).text.contains("chunk 1 of 3 is missing"), "{}", fault(&out).text);
     let out = world.commit(commit(0, 5, 1));
     assert!(fault(&out).text.contains("2 chunks are staged, the commit is for 1"), "{}", fault(&out).text);
+    // As many as are wanted, but not those.
+    let out = world.commit(commit(0, 5, 2));
+    assert!(fault(&out).text.contains("chunk 1 of 2 is missing"), "{}", fault(&out).text);
+    assert_eq!(world.foreign_pull(2), [0.0; 2], "nothing of it counts");
     assert!(fault(&world.commit(commit(0, 9, 1))).text.contains("chunk 0 of 1 is missing"));
     world.stage(staged(0, 5, 1, 1.0));
     assert!(is_done(world.stage(staged(0, 5, 1, 50.0))), "a chunk that is there is dropped");
