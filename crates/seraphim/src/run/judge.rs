@@ -246,6 +246,7 @@ mod tests {
             epoch,
             epoch_count,
             record_count: 1,
+            clock: epoch + 1,
             training: parts.clone(),
             validation: Some(parts),
             notice: None,

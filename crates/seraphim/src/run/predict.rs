@@ -360,7 +360,9 @@ mod tests {
             ("", ""),
         ];
         for (name, field) in cases {
-            assert_eq!(quoted(name), field);
+            let mut out = b"before,".to_vec();
+            quote(&mut out, name.as_bytes());
+            assert_eq!(String::from_utf8(out).unwrap(), format!("before,{field}"));
         }
     }
 }
