@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn an_equal_loss_is_no_better_one() {
-        let mut rule = EarlyStopping::new(2);
+        let mut rule = watching("loss", 2);
         assert!(rule.observe(0, 0.5).improved);
         assert!(!rule.observe(1, 0.5).improved);
         assert_eq!(rule.best(), Some((0, 0.5)), "the earliest of equals is kept");

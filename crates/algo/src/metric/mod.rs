@@ -27,8 +27,7 @@ use gauc::GaucParts;
 use loss::LossParts;
 use regression::RegressionParts;
 
-/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there, nor one
-/// that is beyond all numbers: reports are JSON, which has no text for it.
+/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
 pub type Metrics = BTreeMap<&'static str, f64>;
 
 /// A metric that early stopping may watch.
@@ -225,7 +224,7 @@ impl MetricParts {
 }
 
 fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {
-    if let Some(value) = value.filter(|value| value.is_finite()) {
+    if let Some(value) = value {
         out.insert(name, value);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use algo::metric::Metrics;
 use algo::{EarlyStopping, EpochReport, MetricParts, Verdict};
 
 use crate::error::Error;
@@ -119,13 +120,14 @@ impl Judge {
         if validation.as_ref().is_some_and(|parts| parts.record_count() == 0) {
             return Err(data::Error::NoRecords { files: "the validation data".into() }.into());
         }
+        let finished = validation.as_ref().map(MetricParts::finish);
         let line = EpochLine {
             epoch,
             clock: reports[0].clock,
             records: reports.iter().map(|report| report.record_count).sum(),
             seconds: self.epoch_start.elapsed().as_secs_f64(),
             training: training.as_ref().map(metrics).unwrap_or_default(),
-            validation: validation.as_ref().map(metrics),
+            validation: finished.as_ref().map(named),
             calibration_table: validation.as_ref().map(MetricParts::calibration_table).unwrap_or_default(),
         };
         for notice in training.iter().chain(&validation).flat_map(MetricParts::notices) {
@@ -143,7 +145,7 @@ impl Judge {
         if is_told(epoch, epoch_count) {
             progress.say(&epoch_text(&line, epoch_count));
         }
-        let value = self.watched_value(&line)?;
+        let value = self.watched_value(finished.as_ref())?;
         self.epochs.push(line);
         self.epoch_start = Instant::now();
         let mut keep = false;
@@ -168,8 +170,8 @@ impl Judge {
     }
 
     /// What early stopping judges an epoch by; none when it is off, or the validation was cut short.
-    fn watched_value(&self, line: &EpochLine) -> Result<Option<f64>, algo::Error> {
-        let (Some(rule), Some(metrics)) = (&self.stopping, &line.validation) else { return Ok(None) };
+    fn watched_value(&self, validation: Option<&Metrics>) -> Result<Option<f64>, algo::Error> {
+        let (Some(rule), Some(metrics)) = (&self.stopping, validation) else { return Ok(None) };
         let metric = rule.metric();
         match (metrics.get(metric.name), metric.needs) {
             (Some(value), _) => Ok(Some(*value)),
@@ -199,7 +201,13 @@ fn merged<'p>(mut parts: impl Iterator<Item = &'p MetricParts>) -> Option<Metric
 
 /// Metrics by name.
 pub fn metrics(parts: &MetricParts) -> BTreeMap<String, f64> {
-    parts.finish().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    named(&parts.finish())
+}
+
+/// Without those that are beyond all numbers: reports and models are JSON, which has no text for them.
+fn named(metrics: &Metrics) -> BTreeMap<String, f64> {
+    let finite = metrics.iter().filter(|(_, value)| value.is_finite());
+    finite.map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
 /// Metrics in one line: the loss first, then the others that people look at.
@@ -236,6 +244,10 @@ mod tests {
 
     use super::*;
 
+    fn watching(patience: u64) -> EarlyStopping {
+        EarlyStopping::new(patience, algo::metric::WATCHED[0])
+    }
+
     /// The decision about an epoch with this validation loss.
     fn decide(judge: &mut Judge, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
         let mut parts = algo::metric::RealParts::default();
@@ -257,7 +269,7 @@ mod tests {
 
     /// Every epoch of the losses: whether its weights are kept, whether earlier ones are put back, whether it goes on.
     fn course(patience: u64, epoch_count: u64, losses: &[f64]) -> (Vec<(bool, bool, bool)>, Outcome) {
-        let mut judge = Judge::new(Some(EarlyStopping::new(patience)));
+        let mut judge = Judge::new(Some(watching(patience)));
         let decided = losses
             .iter()
             .zip(0..)
@@ -290,10 +302,31 @@ mod tests {
 
     #[test]
     fn a_run_that_is_interrupted_ends_with_its_best_weights_too() {
-        let mut judge = Judge::new(Some(EarlyStopping::new(9)));
+        let mut judge = Judge::new(Some(watching(9)));
         decide(&mut judge, 0, 9, 0.4, false);
         let decision = decide(&mut judge, 1, 9, 0.5, true);
         assert_eq!(decision, Decision { verdict: Verdict::Stop, keep: false, restore: true });
         assert_eq!(judge.outcome(0).end, End::Interrupted);
+    }
+
+    #[test]
+    fn a_metric_that_is_no_finite_number_is_no_part_of_a_report() {
+        let mut parts = algo::metric::RealParts::default();
+        parts.loss.add(1.0, 1.0);
+        parts.regression.add(1e200, -1e200, 1.0);
+        let metrics = metrics(&MetricParts::Real(parts));
+        assert_eq!(
+            (metrics.get("mae"), metrics.get("rmse")),
+            (Some(&2e200), None),
+            "the square of 2e200 is infinite"
+        );
+    }
+
+    #[test]
+    fn an_infinite_loss_is_no_improvement_and_no_error() {
+        let mut judge = Judge::new(Some(watching(9)));
+        decide(&mut judge, 0, 9, 0.4, false);
+        let decision = decide(&mut judge, 1, 9, f64::INFINITY, false);
+        assert_eq!(decision, Decision { verdict: Verdict::Continue, keep: false, restore: false });
     }
 }
