@@ -103,6 +103,9 @@ fn pushes_of_a_clock_are_added_up_by_task_then_index_whoever_comes_first() {
 /// Narrow rows move when their table grows: what was found before points to rows of other keys.
 #[test]
 fn rows_that_were_found_before_others_made_them_move_are_found_again() {
+    fn of(keys: &[u64]) -> KeyRun<'_> {
+        KeyRun { partition: 0, table: 0, keys }
+    }
     for consistency in [Consistency::Asp, Consistency::Bsp] {
         let spec = MatrixSpec {
             rows: 1 << 30,
@@ -112,7 +115,6 @@ fn rows_that_were_found_before_others_made_them_move_are_found_again() {
         };
         let mut held = HeldMatrix::new(spec, &[0]).unwrap();
         let (few, more): (Vec<u64>, Vec<u64>) = ((0..10).collect(), (10..2000).collect());
-        let of = |keys| KeyRun { partition: 0, table: 0, keys };
         let (mut found, mut other) = (Found::default(), Found::default());
         let values = |keys: &[u64]| keys.iter().map(|key| *key as f32).collect::<Vec<_>>();
         let mut index = 0;
