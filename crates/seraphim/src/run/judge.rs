@@ -264,7 +264,9 @@ mod tests {
             notice: None,
         };
         let interrupted = Interrupted { told: false, raised };
-        judge.decide(&[report], interrupted, &Progress::new(true, None)).unwrap()
+        judge
+            .decide(&[report], interrupted, &Progress::new(true, None, algo::Epochs::Fixed(epoch_count)))
+            .unwrap()
     }
 
     /// Every epoch of the losses: whether its weights are kept, whether earlier ones are put back, whether it goes on.
