@@ -298,3 +298,23 @@ fn columns_that_cannot_be_carried_are_refused() {
         fail(2, &["predict", "--model", &model, "--data", &sparse, "--output", "-", "--keep-columns", "id"]);
     assert!(error.contains("libsvm has no columns") && error.contains("line by line"), "{error}");
 }
+
+#[test]
+#[cfg(feature = "parquet")]
+fn predictions_in_text_and_in_parquet_are_the_same() {
+    let scored = Scored::new("softmax", &["plain", "q\"q", "with, comma"]);
+    let data = scored.write("all.csv", &COLUMNS, true);
+    let output = |name: &str| {
+        let (model, output) = (scored.folder.path("model"), scored.folder.path(name));
+        let arguments = ["predict", "--model", &model, "--data", &data, "--output", &output];
+        succeed(&[&arguments[..], &["--keep-columns", "query,id"]].concat());
+        output
+    };
+    let (text, binary) = (output("scores.csv"), output("scores.parquet"));
+    // Every column but `id` and `query` is the label or a feature of a second model: equal scores say equal columns.
+    let model = scored.folder.path("second");
+    let columns = ["--label", "label", "--skip-columns", "id,query"];
+    succeed(&[&["train", "softmax", "--data", &text, "--model", &model][..], &columns].concat());
+    let predicted = |data: &str| succeed(&["predict", "--model", &model, "--data", data, "--output", "-"]);
+    assert!(predicted(&text) == predicted(&binary));
+}
