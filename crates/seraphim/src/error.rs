@@ -224,11 +224,8 @@ impl Error {
             Self::Conclusion { exit, .. } => *exit,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Cluster { exit, .. } => *exit,
-            Self::Matrix(matrix::Error::Function { .. } | matrix::Error::FunctionAtServer { .. }) => {
-                Exit::Usage
-            }
-            Self::Matrix(matrix::Error::Server { .. } | matrix::Error::Stopped { .. }) => Exit::Io,
-            Self::Matrix(_) | Self::Panic { .. } => Exit::Internal,
+            Self::Matrix(error) => matrix_exit(error),
+            Self::Panic { .. } => Exit::Internal,
         }
     }
 
@@ -328,6 +325,29 @@ fn data_exit(error: &data::Error) -> Exit {
     }
 }
 
+/// What settings, data and other processes can bring about is no fault of the program.
+fn matrix_exit(error: &matrix::Error) -> Exit {
+    use matrix::Error as E;
+    match error {
+        E::Spec { .. } | E::Function { .. } | E::FunctionAtServer { .. } => Exit::Usage,
+        E::NonFinite { .. } | E::KeyOutOfRange { .. } => Exit::Data,
+        E::Import { .. } => Exit::Model,
+        E::Server { .. } | E::Stopped { .. } | E::WaitedTooLong { .. } => Exit::Io,
+        E::NameTaken { .. }
+        | E::NoSuchMatrix { .. }
+        | E::WrongAxis { .. }
+        | E::NoSuchRow { .. }
+        | E::NoSuchPartition { .. }
+        | E::KeyOutOfPartition { .. }
+        | E::ValueCount { .. }
+        | E::KeysNotAscending { .. }
+        | E::ElementType { .. }
+        | E::Task { .. }
+        | E::ReduceLength { .. }
+        | E::Panicked { .. } => Exit::Internal,
+    }
+}
+
 fn algo_exit(error: &algo::Error) -> Exit {
     use algo::Error as E;
     match error {
@@ -350,8 +370,8 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::NoWeight { .. } => Exit::Data,
         E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,
-        E::Matrix(matrix::Error::Server { .. } | matrix::Error::Stopped { .. }) => Exit::Io,
-        E::Coordinator { .. } | E::Matrix(_) => Exit::Internal,
+        E::Coordinator { .. } => Exit::Io,
+        E::Matrix(error) => matrix_exit(error),
         E::Data(error) => data_exit(error),
     }
 }

@@ -3,8 +3,9 @@
 use algo::{Model, Output};
 use data::{LabelKind, LabelRule, LabelStats, Schema};
 
-/// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `real from 0.15 to 5`.
-pub(crate) fn describe(labels: &LabelStats, schema: &Schema) -> String {
+/// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `real from 0.15 to 5`. Labels that `rule` reads as numbers are no classes,
+/// whatever they look like.
+pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) -> String {
     if !schema.label_names.is_empty() {
         return format!("{} named classes: {}", schema.label_names.len(), schema.label_names.join(", "));
     }
@@ -12,6 +13,7 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema) -> String {
     let (low, high) = labels.range().unwrap_or((0.0, 0.0));
     match labels.kind() {
         LabelKind::None => "none".into(),
+        LabelKind::Classes if rule == LabelRule::Real => format!("numbers from {low} to {high}"),
         LabelKind::Constant => format!("all {low}"),
         LabelKind::ZeroOne => format!("0/1, {positive:.1} % positive"),
         LabelKind::MinusPlusOne => format!("-1/1, {positive:.1} % positive"),

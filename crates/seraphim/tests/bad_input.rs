@@ -374,3 +374,75 @@ fn a_validation_file_may_have_more_columns_than_training() {
     let wider = folder.write("b.libsvm", "1 1:1 900:1\n0 30:1 77777777777:1\n");
     succeed(&["train", "lr", "--data", &data, "--validate", &wider, "--model", &folder.path("model")]);
 }
+
+/// Every number of a JSON value, by its pointer.
+fn numbers(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Number(_) => found.push(at.to_owned()),
+        serde_json::Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| numbers(item, &format!("{at}/{i}"), found));
+        }
+        serde_json::Value::Object(members) => {
+            members.iter().for_each(|(name, member)| numbers(member, &format!("{at}/{name}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// A manifest whose checksum is right, whatever it says.
+fn sealed(manifest: &serde_json::Value) -> String {
+    let mut text = serde_json::to_string_pretty(manifest).unwrap();
+    text.truncate(text.trim_end_matches(['\n', '}']).len());
+    let sum = crc32c::crc32c(text.as_bytes());
+    format!("{text},\n  \"crc32c\": \"{sum:08x}\"\n}}\n")
+}
+
+#[test]
+fn a_forged_manifest_never_panics() {
+    let folder = Folder::new();
+    let data = folder.write("a.libsvm", clicks(200, 1));
+    let model = folder.path("model");
+    let settings = ["--set", "dimensions=60", "--set", "standardize=true", "--set", "epochs=1"];
+    succeed(&[&["train", "lr", "--data", &data, "--model", &model][..], &settings].concat());
+    let path = std::path::Path::new(&model);
+    let text = std::fs::read_to_string(path.join("model.json")).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    manifest.as_object_mut().unwrap().remove("crc32c");
+    let mut pointers = Vec::new();
+    numbers(&manifest, "", &mut pointers);
+    assert!(pointers.iter().any(|at| at.ends_with("stored_rows")), "{pointers:?}");
+    let forgeries = [0u64, 1, 1 << 40, 1 << 63, u64::MAX];
+    for at in pointers {
+        for forged in forgeries {
+            let mut other = manifest.clone();
+            *other.pointer_mut(&at).unwrap() = forged.into();
+            folder.write("model/model.json", sealed(&other));
+            for with_slots in [false, true] {
+                let read = std::panic::catch_unwind(|| {
+                    let model = seraphim::model::Model::read(path, with_slots)?;
+                    seraphim::run::score::Scoring::new(&model, 1).map(drop)
+                });
+                assert!(read.is_ok(), "{at} = {forged} panics");
+            }
+        }
+    }
+    folder.write("model/model.json", &text);
+    succeed(&["evaluate", "--model", &model, "--data", &data]);
+}
+
+#[test]
+fn what_a_user_can_bring_about_is_no_fault_of_the_program() {
+    let folder = Folder::new();
+    let model = folder.path("model");
+    let huge = folder.write("huge.libsvm", "1 1:3e38 2:3e38\n0 1:-3e38 2:3e38\n".repeat(8));
+    let data = folder.write("a.libsvm", clicks(100, 1));
+    let lbfgs = ["--set", "optimizer=lbfgs", "--set", "l2=1"];
+    for (data, set) in [(&huge, &lbfgs[..]), (&data, &["--set", "dimensions=1099511627776"])] {
+        for size in [&[][..], &["--servers", "1"]] {
+            let train = ["train", "lr", "--data", data, "--model", &model, "--quiet"];
+            let output = common::seraphim(&[&train[..], set, size].concat());
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(matches!(output.status.code(), Some(0 | USAGE | DATA)), "{set:?} {size:?}: {error}");
+        }
+    }
+}

@@ -10,8 +10,9 @@ use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, Program};
 use crate::function::{Count, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
 use crate::spec::MatrixSpec;
 
-/// How alike a name must be to be suggested.
-const LIKENESS: f64 = 0.7;
+/// A name is suggested when there is a slip (a letter too many, too few, wrong, or swapped) for so many characters at most;
+/// one slip always may be.
+const CHARACTERS_A_SLIP: usize = 3;
 
 /// Functions by name. Every process of a job has the same.
 #[derive(Clone)]
@@ -162,10 +163,12 @@ impl FunctionTable {
 
     fn row(&self, name: &str) -> Result<&Row, FunctionFault> {
         self.rows.get(name).ok_or_else(|| {
-            let likeness = |known: &String| (strsim::jaro_winkler(name, known), known.clone());
-            let nearest = self.rows.keys().map(likeness).max_by(|a, b| a.0.total_cmp(&b.0));
-            let nearest = nearest.filter(|(likeness, _)| *likeness >= LIKENESS).map(|(_, name)| name);
-            FunctionFault::Unknown { nearest }
+            let slips = |known: &String| (strsim::osa_distance(name, known), known.clone());
+            let nearest = self.rows.keys().map(slips).min();
+            let limit = (name.chars().count() / CHARACTERS_A_SLIP).max(1);
+            FunctionFault::Unknown {
+                nearest: nearest.filter(|(slips, _)| *slips <= limit).map(|near| near.1),
+            }
         })
     }
 }

@@ -115,12 +115,26 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
     let file = folder.join(&entry.file);
     let values = owned(take(folder, &entry.file, &entry.name, tensors)?)
         .ok_or_else(|| bad(&file, format!("tensor {:?} must be F32, F64 or I64", entry.name)))?;
+    let spec = &entry.spec;
+    if spec.columns != entry.columns || spec.rows != entry.rows {
+        return Err(bad(
+            &folder.join(manifest::FILE_NAME),
+            format!("matrix {:?} has two shapes", entry.name),
+        ));
+    }
+    spec.check().map_err(|error| bad(&folder.join(manifest::FILE_NAME), error.to_string()))?;
+    // Compared before anything is made of them: nothing tells that the numbers of a manifest fit the file beside it.
+    if entry.columns == 0 || entry.stored_rows.checked_mul(entry.columns) != Some(length(&values) as u64) {
+        let (rows, columns) = (entry.stored_rows, entry.columns);
+        return Err(bad(&file, format!("{rows} rows of {columns} columns but {} values", length(&values))));
+    }
     let keys = match &entry.keys {
         Some(name) => take_keys(folder, &entry.file, name, tensors)?,
         None => (0..entry.stored_rows).collect(),
     };
-    if (keys.len() as u64).checked_mul(entry.columns) != Some(length(&values) as u64) {
-        let what = format!("{} keys of {} columns but {} values", keys.len(), entry.columns, length(&values));
+    if keys.len() as u64 != entry.stored_rows || keys.last().is_some_and(|last| *last >= entry.rows) {
+        let (count, rows) = (keys.len(), entry.rows);
+        let what = format!("{count} keys for {} stored rows, all below {rows} expected", entry.stored_rows);
         return Err(bad(&file, what));
     }
     let weights = Exported { keys, values, slots: Vec::new() };
@@ -158,6 +172,10 @@ fn with_slots(
         let name = format!("{}.{slot}", entry.name);
         let values = owned(take(folder, file, &name, tensors)?);
         let values = values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?;
+        if length(&values) % keys.len().max(1) != 0 {
+            let what = format!("tensor {name:?}: {} values for {} keys", length(&values), keys.len());
+            return Err(bad(&folder.join(file), what));
+        }
         slots.push((slot.clone(), values));
     }
     Ok(Exported { keys, values, slots })

@@ -148,7 +148,7 @@ impl Closing<'_> {
             input: InputReport {
                 records: totals.records,
                 size_bytes: self.size_bytes,
-                labels: crate::labels::describe(&totals.labels, self.schema),
+                labels: crate::labels::describe(&totals.labels, self.schema, self.label_rule),
                 bad_lines: totals.bad_lines,
                 first_bad_lines: totals.first_bad_lines,
                 kept: serde_json::json!(totals.kept),

@@ -119,7 +119,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
         confusion: parts.confusion().map(|confusion| ConfusionMatrix::new(&confusion, classes)),
         calibration_table: parts.calibration_table(),
         records: totals.records,
-        labels: labels::describe(&totals.labels, source.schema()),
+        labels: labels::describe(&totals.labels, source.schema(), model.manifest.model.label_rule()),
         model: job.model.display().to_string(),
         algorithm: model.manifest.algorithm,
         data: job.input.data.clone(),

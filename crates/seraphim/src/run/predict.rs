@@ -207,11 +207,22 @@ fn lines(layout: &Layout<'_>, batch: &Batch, scores: &[f64], width: usize) -> Ve
             if i > 0 {
                 out.push(b',');
             }
-            number(&mut out, format_args!("{score}"));
+            write_score(&mut out, *score);
         }
         out.push(b'\n');
     }
     out
+}
+
+/// The shortest text that is read back as the same number: `6.5e-149`, not 149 zeros.
+fn write_score(out: &mut Vec<u8>, score: f64) {
+    /// Below and from these on, the exponent is shorter than the zeros.
+    const PLAIN: std::ops::Range<f64> = 1e-4..1e16;
+    if score == 0.0 || PLAIN.contains(&score.abs()) {
+        number(out, format_args!("{score}"));
+    } else {
+        number(out, format_args!("{score:e}"));
+    }
 }
 
 fn write_label(out: &mut Vec<u8>, layout: &Layout<'_>, label: f32) {

@@ -50,8 +50,18 @@ impl Scoring {
                 let what = format!("matrix {:?} is missing", spec.name);
                 return Err(Error::BadModel { path: model.path.clone(), what });
             };
-            let id = store.create(spec)?;
-            store.import(id, &model.matrices[position])?;
+            // The numbers of a manifest may be anything: what cannot be is a fault of the model, not of the program.
+            let unfit = |what: String| Error::BadModel { path: model.path.clone(), what };
+            spec.check().map_err(|error| unfit(error.to_string()))?;
+            let bytes = spec.first_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
+            if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
+                let (needed, memory) = (crate::progress::bytes(bytes), crate::progress::bytes(memory));
+                let what = format!("matrix {:?} takes {needed}, this machine has {memory}", spec.name);
+                return Err(unfit(what));
+            }
+            let id = store.create(spec).map_err(|error| unfit(error.to_string()))?;
+            let imported = store.import(id, &model.matrices[position]);
+            imported.map_err(|error| unfit(error.to_string()))?;
         }
         Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
     }

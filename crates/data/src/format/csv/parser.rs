@@ -192,7 +192,7 @@ fn not_a_number(name: &str, at: usize, field: &[u8], is_number: bool) -> LineErr
     let expected = if is_number {
         format!("a finite number within the range of f32 in column '{name}'")
     } else {
-        format!("a number in column '{name}' (set text_columns = {name} if its values are names)")
+        format!("a number in column '{name}' (train with --text-columns {name} if its values are names)")
     };
     LineError::found(at, expected, shown(field))
 }
