@@ -11,6 +11,8 @@ const LENGTH: u64 = 1000;
 const WIDE: usize = 80;
 /// Columns of the percentage and of the spaces around it.
 const PERCENT_COLUMNS: usize = 8;
+/// A row is never longer: a terminal of usual size that becomes narrower has nothing to wrap.
+const MOST_COLUMNS: usize = 80;
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS_FALLBACK: usize = 80;
 
@@ -87,8 +89,8 @@ impl Bar {
 
 /// The width of the bar and as much of the text as fits beside it, with a column to spare.
 fn layout(columns: usize, text: &str) -> (usize, String) {
-    let width = if columns >= WIDE { 30 } else { 8 };
-    let room = columns.saturating_sub(width + PERCENT_COLUMNS + 1);
+    let width = if columns >= WIDE { 20 } else { 8 };
+    let room = columns.min(MOST_COLUMNS).saturating_sub(width + PERCENT_COLUMNS + 1);
     (width, text.chars().take(room).collect())
 }
 
@@ -98,10 +100,10 @@ mod tests {
 
     #[test]
     fn the_bar_fits_into_any_terminal() {
-        let text = "epoch 1 of 60  ETA 12 min 3 s  loss 0.69315  1.23M records  456.7k/s";
+        let text = "epoch 1 of 60  ETA 12 min 3 s  loss 0.69315  456.7k/s  1.23M records";
         for columns in [20, 40, 80, 200] {
             let (width, text) = layout(columns, text);
-            assert!(width + PERCENT_COLUMNS + text.len() < columns, "{columns}: {text:?}");
+            assert!(width + PERCENT_COLUMNS + text.len() < columns.min(MOST_COLUMNS), "{columns}: {text:?}");
             assert!(columns < 40 || text.starts_with("epoch 1 of 60"), "{columns}: {text:?}");
         }
     }

@@ -192,10 +192,10 @@ impl Progress {
         let eta = eta.unwrap_or_else(|| "?".into());
         // What matters most comes first: a narrow terminal shows the beginning.
         let text = format!(
-            "epoch {}{of_all}  ETA {eta}  loss {loss:.5}  {} records  {}/s",
+            "epoch {}{of_all}  ETA {eta}  loss {loss:.5}  {}/s  {} records",
             state.epoch + 1,
-            count(self.records() as f64),
-            count(speed)
+            count(speed),
+            count(self.records() as f64)
         );
         self.show(share.map(|share| share.min(1.0)), &text);
     }

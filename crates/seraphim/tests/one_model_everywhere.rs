@@ -163,3 +163,27 @@ fn early_stopping_ends_with_the_weights_of_the_best_epoch_everywhere() {
         assert!((saved - losses[best]).abs() < ROUNDING, "{deployment:?}: {saved} in {losses:?}");
     }
 }
+
+#[test]
+fn the_number_of_tasks_follows_the_size_of_the_data_alone() {
+    let folder = Folder::new();
+    // Comments are bytes of the input, too: 33 MiB are two tasks.
+    let padding = format!("# {}\n", "-".repeat(1021)).repeat(33 << 10);
+    let data = folder.write("train.libsvm", format!("{}{padding}{}", clicks(300, 1), clicks(300, 2)));
+    let train = |name: &str, how: &[&str]| {
+        let model = folder.path(name);
+        let fixed = ["train", "lr", "--data", &data, "--model", &model, "--quiet", "--set", "epochs=2"];
+        succeed(&[&fixed[..], how].concat());
+        bytes_of(&model)
+    };
+    let one = train("one", &["--threads", "1"]);
+    let manifest = std::fs::read_to_string(folder.path("one/model.json")).expect("the model has a manifest");
+    assert!(manifest.contains("\"tasks\": 2"), "{manifest}");
+    for (name, how) in [
+        ("many", &["--threads", "7"][..]),
+        ("spread", &["--servers", "2", "--workers", "2"]),
+        ("alone", &["--servers", "1", "--workers", "1", "--threads", "3"]),
+    ] {
+        assert!(train(name, how) == one, "{name}: other bytes");
+    }
+}
