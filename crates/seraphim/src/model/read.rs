@@ -172,7 +172,7 @@ fn with_slots(
         let name = format!("{}.{slot}", entry.name);
         let values = owned(take(folder, file, &name, tensors)?);
         let values = values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?;
-        if length(&values) % keys.len().max(1) != 0 {
+        if !length(&values).is_multiple_of(keys.len().max(1)) {
             let what = format!("tensor {name:?}: {} values for {} keys", length(&values), keys.len());
             return Err(bad(&folder.join(file), what));
         }
