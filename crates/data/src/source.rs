@@ -132,11 +132,6 @@ impl Source {
         self.label_rule = rule;
     }
 
-    /// Two classes have two names; numbers that stand for names would mean nothing to the user.
-    pub fn check_label_names(&self) -> Result<(), Error> {
-        check_label_names(&self.files, &self.schema, self.label_rule)
-    }
-
     /// The columns that are carried along with the records, in the order asked for.
     pub fn carried(&self) -> &[CarriedColumn] {
         &self.carried
@@ -240,24 +235,6 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
         None => return Ok(()),
     };
     Err(Error::BadOption { option: "dimensions", reason })
-}
-
-fn check_label_names(files: &[Input], schema: &Schema, rule: LabelRule) -> Result<(), Error> {
-    /// Names that are shown.
-    const SHOWN: usize = 10;
-    let (names, label) = (&schema.label_names, schema.label.as_deref().unwrap_or_default());
-    if names.len() <= 2 || rule != (LabelRule::Binary { positive: None }) {
-        return Ok(());
-    }
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let dots = if names.len() > SHOWN { ", ..." } else { "" };
-    let reason = format!(
-        "column '{label}' of {} has {} names ({shown}{dots}), and this algorithm tells two classes apart; use softmax, or \
-         say with positive_label which of them counts as 1",
-        input::names(files),
-        names.len()
-    );
-    Err(Error::BadLabels { reason })
 }
 
 /// Formats whose features stand in groups that can be multiplied.

@@ -147,8 +147,7 @@ mod tests {
         let mut batch = Batch::default();
         reader.next_batch(100, &mut batch).unwrap();
         let rows = rows_of(&batch);
-        reader.next_batch(100, &mut batch).unwrap();
-        (rows, reader.summary().notices.clone())
+        (rows, source.notices().to_vec())
     }
 
     fn scoring(has_label: bool) -> FormatOptions {

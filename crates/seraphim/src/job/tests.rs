@@ -145,9 +145,10 @@ fn page_row(key: &keys::Key) -> String {
     let value = key.value_name.replace('|', "\\|");
     let flag = format!("--{} {value}", key.flag());
     let commands = match key.commands {
-        [Command::Train] => "train",
-        [Command::Predict] => "predict",
-        _ => "all",
+        [Command::Train, Command::Predict, Command::Evaluate] => "all".to_owned(),
+        some => {
+            some.iter().map(|command| format!("{command:?}").to_lowercase()).collect::<Vec<_>>().join(", ")
+        }
     };
     format!("| `{}` | {commands} | {} |", flag.trim_end(), key.help)
 }

@@ -59,9 +59,6 @@ pub(super) fn open(
     let mut source = source?;
     needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
     source.set_label_rule(needs.label_rule);
-    if like.is_none() {
-        source.check_label_names()?;
-    }
     input.options.label_rule = needs.label_rule;
     let validation = (!job.validate.is_empty()).then(|| {
         let config = input.source_config_of(&job.validate, environment.interrupt);

@@ -235,14 +235,6 @@ fn another_header_in_another_file_is_named_with_its_line() {
 }
 
 #[test]
-fn three_names_of_labels_are_too_many_for_two_classes() {
-    let check = |text: &str| open(text, &binary(), None).unwrap().check_label_names();
-    let error = check("x,y\n1,a\n2,b\n3,c\n").unwrap_err().to_string();
-    assert!(error.contains("3 names (a, b, c)") && error.contains("softmax"), "{error}");
-    assert!(check("x,y\n1,a\n2,b\n").is_ok());
-}
-
-#[test]
 fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
     for task_count in [1, 2, 3] {
         let mut file = tempfile::NamedTempFile::new().unwrap();
