@@ -1,5 +1,6 @@
 //! The peers: their own programs, run by the scripts of `--peers`, each case in its own process.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -44,7 +45,20 @@ impl Peers {
         words.extend(arguments([case, "--data"]));
         words.push(data.into());
         words.extend(arguments(["--threads", &threads]));
-        let mut command = pinned(cores, &self.python, &words);
+        self.run(case, cores, &words)
+    }
+
+    /// Runs a case of `benchmarks/peers/defaults.py` on training and test data: `fit_s`, and the metric of the case.
+    pub(crate) fn defaults(&self, root: &Path, case: &str, [train, test]: [&Path; 2]) -> Result<Value> {
+        let mut words = arguments([root.join("benchmarks/peers/defaults.py")]);
+        words.push(case.into());
+        words.extend([train.into(), test.into()]);
+        self.run(case, Cores::Two, &words)
+    }
+
+    fn run(&self, case: &str, cores: Cores, words: &[OsString]) -> Result<Value> {
+        let threads = cores.count().to_string();
+        let mut command = pinned(cores, &self.python, words);
         for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(name, &threads);
         }

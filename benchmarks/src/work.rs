@@ -2,6 +2,7 @@
 
 mod clicks;
 mod cluster;
+mod defaults;
 mod memory;
 mod micro;
 mod minimum;
@@ -180,6 +181,72 @@ pub(crate) const WORKS: &[Work] = &[
         title: "clicks on two servers and two workers as processes; peer: the same job in one process",
         bars: &[Bar::time_ratio(3.0, 1.5)],
         run: cluster::whole_job,
+    },
+    Work {
+        name: "defaults_a9a",
+        title: "a9a without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::A9A),
+    },
+    Work {
+        name: "defaults_agaricus",
+        title: "agaricus without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::AGARICUS),
+    },
+    Work {
+        name: "defaults_adult_raw",
+        title: "Adult with names and numbers without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::ADULT),
+    },
+    Work {
+        name: "defaults_higgs7k",
+        title: "higgs7k without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::HIGGS),
+    },
+    Work {
+        name: "defaults_criteo_tiny",
+        title: "1,600 records of Criteo without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::CRITEO),
+    },
+    Work {
+        name: "defaults_frappe",
+        title: "Frappe without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::FRAPPE),
+    },
+    Work {
+        name: "defaults_california",
+        title: "California housing without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::CALIFORNIA),
+    },
+    Work {
+        name: "defaults_abalone",
+        title: "abalone without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::ABALONE),
+    },
+    Work {
+        name: "defaults_news20",
+        title: "news20 without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::NEWS20),
+    },
+    Work {
+        name: "defaults_multi5",
+        title: "multi5 without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::MULTI5),
+    },
+    Work {
+        name: "defaults_fashion_mnist",
+        title: "Fashion-MNIST without a setting; peer: scikit-learn without one",
+        bars: defaults::BARS,
+        run: |context| defaults::run(context, &defaults::FASHION),
     },
     Work {
         name: "a9a_lr",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::job::{self, score_all};
-pub use crate::job::{DataFacts, DataNeeds, Epochs, Output, Scorer};
+pub use crate::job::{Choice, DataFacts, DataNeeds, Epochs, Known, Output, Scorer, Settled};
 use crate::linear::{self, Linear};
 use crate::metric::MetricParts;
 use crate::param::{ParamSpec, nearest};
@@ -121,7 +121,7 @@ impl Model {
     /// Zeros of dense formats must be kept as entries.
     pub fn keep_zeros(&self) -> bool {
         match self {
-            Self::Linear(model) => model.standardize.is_some(),
+            Self::Linear(model) => model.standardize == Some(linear::Standardize::Center),
         }
     }
 
@@ -156,14 +156,19 @@ pub fn evaluate(
     score_all(model.scorer().as_mut(), model.metric_parts(), agent, stream)
 }
 
-/// Checked parameters of one algorithm. In order: `data_needs`, open the data, `label_rule`, `model`, `matrices`, create
-/// them in that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread, save the model with the matrices.
+/// Checked parameters of one algorithm. In order: `settle` and a job of what is settled, `data_needs`, open the data,
+/// `label_rule`, `model`, `matrices`, create them in that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread,
+/// save the model with the matrices.
 pub trait Job: Send + Sync {
     /// Name of the algorithm.
     fn algorithm(&self) -> &'static str;
 
     /// Every parameter with its value in force.
     fn settings(&self) -> BTreeMap<&'static str, String>;
+
+    /// Chooses what the settings leave open; with `previous`, training goes on from that model. Data that are surveyed for it
+    /// are opened by the needs of this job as it is.
+    fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error>;
 
     /// What is asked of the data.
     fn data_needs(&self) -> DataNeeds;
@@ -197,6 +202,10 @@ impl Job for Linear {
 
     fn settings(&self) -> BTreeMap<&'static str, String> {
         self.settings()
+    }
+
+    fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
+        self.settle(known, previous.map(|Model::Linear(model)| model))
     }
 
     fn data_needs(&self) -> DataNeeds {

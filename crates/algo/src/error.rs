@@ -221,6 +221,15 @@ pub enum Error {
         /// The sum.
         loss: f64,
     },
+    /// Values whose squares no vector holds.
+    #[error(
+        "the values of a column are too large: their squares add up to {sum:.1e}, and 3.4e38 is the most. Scale the columns \
+         (standardize=true), or divide them by a power of ten"
+    )]
+    LargeValues {
+        /// The sum.
+        sum: f64,
+    },
     /// The one who runs the tasks gave up.
     #[error("{reason}")]
     Coordinator {

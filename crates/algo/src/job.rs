@@ -1,7 +1,9 @@
 //! What passes between a job of any family of algorithms and the one who runs it, in words that name no family. The
 //! families stand on this file, and the table of algorithms stands on the families.
 
-use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle};
+use std::collections::BTreeMap;
+
+use data::{Batch, BatchSize, BatchStream, LabelRule, Shuffle, Survey};
 use matrix::Agent;
 
 use crate::coordinator::Coordinator;
@@ -61,6 +63,40 @@ pub struct DataNeeds {
     pub validation_required: bool,
 }
 
+/// What is known of a job's data when that is chosen which its settings leave open. Nothing of it hangs on a machine, nor on
+/// how many threads, workers or servers there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// The input is a table that has columns of numbers.
+    pub is_table: bool,
+    /// Bytes of the input as it lies on disk; none for a stream.
+    pub size_bytes: Option<u64>,
+    /// Reads see every push before them (`--consistency bsp`).
+    pub is_bsp: bool,
+    /// What the records look like, once they have been scanned for it.
+    pub survey: Option<&'a Survey>,
+    /// Distinct labels, once they have been scanned; 0 when they are not classes.
+    pub class_count: u64,
+}
+
+/// What follows from [`Known`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    /// The data must be surveyed first.
+    Survey,
+    /// All is chosen.
+    Settled(Settled),
+}
+
+/// Settings of which none is open any more.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settled {
+    /// Those that were given, and those that were chosen. A job of these settings trains the same model.
+    pub set: BTreeMap<String, String>,
+    /// What was chosen and why, a sentence each.
+    pub reasons: Vec<String>,
+}
+
 /// What is known of the data when the model is laid out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DataFacts {
@@ -74,6 +110,10 @@ pub struct DataFacts {
     pub dense: bool,
     /// Distinct features of the training data, those of each task added up; 0 when they have not been counted.
     pub feature_count: u64,
+    /// Mean and deviation of the training labels; zeros when they have not been scanned.
+    pub label_mean: f64,
+    /// As `label_mean`.
+    pub label_deviation: f64,
 }
 
 /// What the numbers of a prediction mean.

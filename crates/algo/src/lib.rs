@@ -22,8 +22,8 @@ pub mod param;
 pub mod stopping;
 
 pub use algorithm::{
-    Algorithm, DataFacts, DataNeeds, Epochs, Job, Model, Output, Scorer, TrainTask, algorithm, algorithms,
-    evaluate,
+    Algorithm, Choice, DataFacts, DataNeeds, Epochs, Job, Known, Model, Output, Scorer, Settled, TrainTask,
+    algorithm, algorithms, evaluate,
 };
 pub use coordinator::{Coordinator, EpochReport, Flow, Verdict};
 pub use error::Error;

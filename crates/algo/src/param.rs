@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 
+/// The value that leaves the choice to the program.
+pub const AUTO: &str = "auto";
+
 /// What a value may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
@@ -14,6 +17,15 @@ pub enum ParamKind {
         /// Largest, or the bound.
         high: f64,
         /// The bounds themselves are not allowed: `low` too when it is `above`.
+        open: Bounds,
+    },
+    /// `auto`, or a number as [`Self::Real`].
+    AutoReal {
+        /// Smallest.
+        low: f64,
+        /// Largest, or the bound.
+        high: f64,
+        /// Which bounds do not belong to the range.
         open: Bounds,
     },
     /// A whole number in `low..=high`.
@@ -118,6 +130,9 @@ impl ParamKind {
                     format!("a number in {left}{low}, {high}{right}")
                 }
             }
+            Self::AutoReal { low, high, open } => {
+                format!("auto or {}", Self::Real { low: *low, high: *high, open: *open }.describe())
+            }
             Self::Integer { low, high } => format!("a whole number in [{low}, {high}]"),
             Self::AutoInteger { low, high } => format!("auto or a whole number in [{low}, {high}]"),
             Self::Flag => "true or false".to_owned(),
@@ -137,9 +152,12 @@ impl ParamKind {
                         Bounds::OpenHigh => *low <= x && x < *high,
                     }
             }),
+            Self::AutoReal { low, high, open } => {
+                text == AUTO || Self::Real { low: *low, high: *high, open: *open }.allows(text)
+            }
             Self::Integer { low, high } => text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x)),
             Self::AutoInteger { low, high } => {
-                text == "auto" || text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x))
+                text == AUTO || text.parse::<u64>().is_ok_and(|x| (*low..=*high).contains(&x))
             }
             Self::Flag => text == "true" || text == "false",
             Self::Choice(words) => words.contains(&text),
@@ -178,11 +196,11 @@ impl Checked {
         Ok(checked)
     }
 
-    /// A value that nobody would read is a slip, unless it is the default.
+    /// A value that nobody would read is a slip, unless it is the default, or its reader is yet to be chosen.
     fn refuse_unread(&self) -> Result<(), Error> {
         for spec in self.table {
             let (Some((other, words)), actual) = (spec.only, self.text(spec.name)) else { continue };
-            if actual != spec.default && !words.contains(&self.text(other)) {
+            if actual != spec.default && self.text(other) != AUTO && !words.contains(&self.text(other)) {
                 return Err(Error::Unread {
                     algorithm: self.algorithm,
                     name: spec.name,
@@ -231,9 +249,26 @@ impl Checked {
     /// The whole number `name`, none for `auto`.
     pub fn auto_integer(&self, name: &str) -> Option<u64> {
         match self.text(name) {
-            "auto" => None,
+            AUTO => None,
             text => Some(text.parse().expect("checked by ParamKind::AutoInteger")),
         }
+    }
+
+    /// The number `name`, none for `auto`.
+    pub fn auto_real(&self, name: &str) -> Option<f64> {
+        match self.text(name) {
+            AUTO => None,
+            text => Some(text.parse().expect("checked by ParamKind::AutoReal")),
+        }
+    }
+
+    /// The row of `name`.
+    ///
+    /// # Panics
+    /// When the table has no such row: a slip in this crate.
+    pub fn spec(&self, name: &str) -> &'static ParamSpec {
+        let row = self.table.iter().find(|spec| spec.name == name);
+        row.unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
     }
 
     /// The flag `name`.
@@ -243,11 +278,7 @@ impl Checked {
 
     /// An error about the value of `name`, for checks that the table cannot say.
     pub fn refuse(&self, name: &str, expected: impl Into<String>) -> Error {
-        let spec = self
-            .table
-            .iter()
-            .find(|spec| spec.name == name)
-            .expect("named by this crate, from its own table");
+        let spec = self.spec(name);
         Error::Parameter {
             algorithm: self.algorithm,
             name: spec.name,

@@ -47,6 +47,8 @@ pub struct TaskData {
     seed: u64,
     task: u64,
     batch_size: BatchSize,
+    /// Epoch 0 has the order of the files, also when it reads kept blocks.
+    first_in_order: bool,
     source: Source,
     /// Epochs over these data before this run, which the order of its epochs continues.
     first_epoch: u64,
@@ -88,6 +90,7 @@ impl TaskData {
             seed,
             task,
             batch_size,
+            first_in_order: false,
             source: Source::Idle,
             first_epoch: 0,
             epoch: 0,
@@ -136,6 +139,39 @@ impl TaskData {
         self.read_batch()
     }
 
+    /// Scanned data, before their first epoch, become what they would be if they had been made with these settings:
+    /// batches of `batch_size`, later epochs in the order of `shuffle`, and epoch 0 in the order of the files unless
+    /// `is_scanned`, that is, unless the data would have been scanned with these settings as well.
+    ///
+    /// # Panics
+    /// When an epoch was started.
+    pub fn settle(&mut self, batch_size: BatchSize, shuffle: Shuffle, is_scanned: bool) -> Result<(), Error> {
+        assert!(self.source == Source::Idle, "settle: an epoch was started");
+        (self.shuffle, self.first_in_order) = (shuffle, !is_scanned);
+        if std::mem::replace(&mut self.batch_size, batch_size) == batch_size {
+            return Ok(());
+        }
+        self.scan()?;
+        let Some(mut old) = self.kept.take() else { return Err(self.not_kept()) };
+        let mut kept = KeptBlocks::new(old.config().clone(), self.task);
+        let mut records = Regroup::default();
+        let mut given = 0;
+        for block in 0..old.len() {
+            records.follow(|batch| old.read(block, batch))?;
+            while records.take(batch_size.next(given)) {
+                records.finish(&mut self.batch);
+                given += self.batch.record_count() as u64;
+                kept.add(&self.batch)?;
+            }
+        }
+        if records.finish(&mut self.batch) {
+            kept.add(&self.batch)?;
+        }
+        kept.seal();
+        self.kept = Some(kept);
+        Ok(())
+    }
+
     fn not_kept(&self) -> Error {
         Error::NotKept { epoch: self.epoch, task: self.task }
     }
@@ -170,8 +206,13 @@ impl TaskData {
             (Source::Idle, _) => panic!("next: no epoch was started"),
             (Source::Reader, _) => self.read_batch(),
             (Source::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block(),
+            (Source::Blocks, Shuffle::Records) if self.reads_in_order() => self.next_block(),
             (Source::Blocks, Shuffle::Records) => self.next_mixed(),
         }
+    }
+
+    fn reads_in_order(&self) -> bool {
+        self.first_in_order && self.epoch == 0
     }
 
     fn order_blocks(&mut self) {
@@ -179,7 +220,7 @@ impl TaskData {
         self.order.clear();
         self.order.extend(0..block_count as u32);
         self.random = stream(self.seed, Purpose::Shuffle, self.task, self.epoch);
-        if self.shuffle != Shuffle::None {
+        if self.shuffle != Shuffle::None && !self.reads_in_order() {
             self.random.shuffle(&mut self.order);
         }
         self.taken = 0;

@@ -68,6 +68,11 @@ impl KeptBlocks {
         Self { config, task, places: Vec::new(), disk: None, memory_bytes: 0, scratch: Vec::new() }
     }
 
+    /// Where and how much is kept.
+    pub fn config(&self) -> &KeepConfig {
+        &self.config
+    }
+
     /// Number of blocks.
     pub fn len(&self) -> usize {
         self.places.len()

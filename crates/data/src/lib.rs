@@ -31,6 +31,7 @@ pub mod source;
 pub mod split;
 mod stoppable;
 pub mod stream;
+pub mod survey;
 
 pub use bad_lines::{BadLineTotal, BadLines};
 pub use batch::{Batch, BatchBuilder, Carried};
@@ -52,3 +53,4 @@ pub use source::{FormatOptions, Input, Purpose, Source, SourceConfig, read_bytes
 pub use split::{Part, Split};
 pub use stoppable::StopReading;
 pub use stream::BatchStream;
+pub use survey::Survey;

@@ -4,7 +4,7 @@ use crate::label::LabelRule;
 use crate::schema::Schema;
 
 /// Formats of lines without columns.
-const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
+pub(crate) const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
 
 /// What an input is read for, when it is read like the data of training. It says which columns may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct FormatOptions {
     pub keep_columns: Vec<String>,
     /// Groups of features whose products are features too: namespaces, fields or columns, two or three a product.
     pub interactions: Vec<Vec<String>>,
-    /// Whether zero entries are kept (standardization needs them).
+    /// Whether zero entries are kept: centring needs them. Formats of lines without columns never keep them.
     pub keep_zeros: bool,
     /// Feature numbers must be below it; none: any number.
     pub key_limit: Option<u64>,

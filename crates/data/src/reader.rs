@@ -4,6 +4,7 @@ use crate::format::RecordReader;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
 use crate::sink::{Rounded, Sink};
+use crate::survey::Survey;
 use crate::{Batch, Error};
 use math::random::Stream;
 use std::collections::BTreeMap;
@@ -43,6 +44,9 @@ pub struct ReadSummary {
     /// Distinct keys of the batches handed out, when they are counted and all has been read; else 0.
     #[serde(default)]
     pub feature_count: u64,
+    /// What the batches handed out look like, when they are surveyed.
+    #[serde(default)]
+    pub survey: Option<Box<Survey>>,
 }
 
 impl Reader {
@@ -58,6 +62,11 @@ impl Reader {
     /// From now on distinct keys are counted, for the summary.
     pub fn count_features(&mut self) {
         self.features = Some(KeySet::new());
+    }
+
+    /// From now on records are surveyed, for the summary.
+    pub fn survey(&mut self) {
+        self.summary.survey = Some(Box::default());
     }
 
     /// Fills `out` (whose memory is reused) with up to `record_limit` records; false when no record is left.
@@ -96,6 +105,7 @@ impl Reader {
 
     fn add_features(&mut self, more: bool, out: &Batch) {
         if more {
+            self.summary.survey.iter_mut().for_each(|survey| survey.add(out));
             self.features.iter_mut().for_each(|features| features.insert(&out.columns));
         } else if let Some(mut features) = self.features.take() {
             features.seal();

@@ -53,6 +53,17 @@ impl Regroup {
         Ok(())
     }
 
+    /// A new window of one block, in its order.
+    pub(crate) fn follow<E>(&mut self, read: impl FnOnce(&mut Batch) -> Result<(), E>) -> Result<(), E> {
+        assert!(self.is_window_empty(), "follow: records of the window before would be lost");
+        self.blocks.resize_with(self.blocks.len().max(1), Batch::default);
+        read(&mut self.blocks[0])?;
+        self.next = 0;
+        self.order.clear();
+        self.order.extend((0..self.blocks[0].record_count() as u32).map(|record| (0, record)));
+        Ok(())
+    }
+
     /// Moves records of the window into the open batch until it has `batch_size` of them or the window is empty; says
     /// whether the batch is full.
     pub(crate) fn take(&mut self, batch_size: usize) -> bool {

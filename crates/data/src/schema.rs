@@ -46,6 +46,10 @@ pub struct Schema {
     /// Whether zero entries are kept.
     #[serde(default)]
     pub keep_zeros: bool,
+    /// Whether a missing number is a feature of its own, `COLUMN=missing`, besides counting as the mean where columns are
+    /// centred. Models of before did not have it.
+    #[serde(default)]
+    pub mark_missing: bool,
 }
 
 /// A feature column.

@@ -5,6 +5,7 @@ use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, 
 use crate::input;
 use crate::label::LabelRule;
 use crate::lines::{Grammar, LineReader};
+use crate::options::WITHOUT_COLUMNS;
 use crate::reader::Reader;
 use crate::resolve::resolve;
 use crate::schema::{CarriedColumn, ColumnKind, Schema};
@@ -90,6 +91,7 @@ impl Source {
                 format!("{} has no columns, namespaces or fields to multiply; leave it out", row.name);
             return Err(Error::BadOption { option: "interactions", reason });
         }
+        options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
         let context = FormatContext { files: &files, options: &options, like };
         let (plan, mut schema, carried, notices) = match (row.open)(&context)? {
             Plan::Lines(plan) => {

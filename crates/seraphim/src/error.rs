@@ -368,7 +368,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::UnknownClass { .. }
         | E::UndefinedMetric { .. }
         | E::NoWeight { .. } => Exit::Data,
-        E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } => Exit::Data,
+        E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } | E::LargeValues { .. } => Exit::Data,
         E::ModelMismatch { .. } => Exit::Model,
         E::Coordinator { .. } => Exit::Io,
         E::Matrix(error) => matrix_exit(error),

@@ -17,6 +17,9 @@ pub struct Report {
     pub algorithm: String,
     /// Every parameter with its value in force.
     pub settings: BTreeMap<String, String>,
+    /// What was chosen where the settings were `auto`, and why.
+    #[serde(default)]
+    pub choices: Vec<String>,
     /// Seed.
     pub seed: u64,
     /// As spelled on the command line.

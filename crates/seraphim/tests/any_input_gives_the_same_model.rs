@@ -22,15 +22,16 @@ fn features(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// The same for files and streams: left to the program, a stream is read once, and a file to the minimum.
+const OPTIMIZER: &str = "optimizer=ftrl";
+
 /// The features of a model that is trained on `data` by one task: then only the records and their order count. By three
 /// tasks the model is the same in every deployment.
 fn trained(folder: &Folder, data: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
-    train_everywhere(folder, &[&["lr", "--tasks", "3", "--data"], data].concat());
+    train_everywhere(folder, &[&["lr", "--tasks", "3", "--set", OPTIMIZER, "--data"], data].concat());
     let model = folder.path("model");
-    let arguments =
-        [&["train", "lr", "--quiet", "--overwrite", "--model", &model, "--tasks", "1", "--data"], data]
-            .concat();
-    succeed(&arguments);
+    let fixed = ["train", "lr", "--quiet", "--overwrite", "--model", &model, "--tasks", "1"];
+    succeed(&[&fixed[..], &["--set", OPTIMIZER, "--data"], data].concat());
     features(common::bytes_of(&model))
 }
 
@@ -59,7 +60,8 @@ fn files_folders_patterns_and_standard_input() {
     assert!(trained(&folder, &[&a, "--data", &b]) == expected, "two flags");
     assert!(trained(&folder, &[&folder.path("parts_libsvm/?.libsvm*")]) == expected, "a pattern");
     let model = folder.path("piped");
-    let arguments = ["train", "lr", "--data", "-", "--model", &model, "--tasks", "1", "--quiet"];
+    let fixed = ["train", "lr", "--data", "-", "--model", &model, "--tasks", "1", "--quiet"];
+    let arguments = [&fixed[..], &["--set", OPTIMIZER]].concat();
     let mut child = command(&arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(format!("{first}{second}").as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());

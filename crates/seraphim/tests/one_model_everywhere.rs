@@ -8,6 +8,8 @@ use common::{DEPLOYMENTS, Folder, bytes_of, clicks, number, succeed, train_every
 
 /// Every algorithm family that lays its matrices out differently, and what happens between epochs.
 const JOBS: &[(&str, &[&str])] = &[
+    ("lr", &[]),
+    ("linear", &["--set", "learning_rate=1"]),
     ("lr", &["--set", "epochs=2"]),
     ("lr", &["--set", "optimizer=adam", "--set", "epochs=1", "--consistency", "bsp"]),
     ("lr", &["--set", "epochs=6", "--set", "early_stopping=1", "--set", "validation_share=0.2"]),

@@ -53,6 +53,14 @@ impl Loss {
         }
     }
 
+    /// Labels are numbers.
+    pub fn is_real(self) -> bool {
+        match self {
+            Self::Squared | Self::Huber { .. } => true,
+            Self::Logistic | Self::Hinge | Self::SquaredHinge | Self::Softmax => false,
+        }
+    }
+
     /// Loss and slope of one record with one score.
     ///
     /// # Panics

@@ -30,6 +30,7 @@
 //!
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
+mod auto;
 mod full;
 mod labels;
 pub mod loss;
@@ -48,15 +49,15 @@ use std::collections::BTreeMap;
 use data::{BatchSize, LabelRule, Shuffle};
 use matrix::{Consistency, MatrixSpec};
 
-pub use model::{Model, Standardize};
+pub use model::{LabelScale, Model, Standardize};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
 pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
-use crate::job::{DataFacts, DataNeeds, Epochs, TrainTask};
-use crate::param::Checked;
+use crate::job::{Choice, DataFacts, DataNeeds, Epochs, Known, TrainTask};
+use crate::param::{AUTO, Checked};
 use crate::stopping::EarlyStopping;
 use labels::Labels;
 use loss::Loss;
@@ -67,6 +68,9 @@ pub const CLASS_LIMIT: usize = 4096;
 /// A job of a linear model.
 #[derive(Clone, Debug)]
 pub struct Linear {
+    /// As the user gave them.
+    given: BTreeMap<String, String>,
+    table: &'static [crate::ParamSpec],
     checked: Checked,
     loss: Loss,
     params: Params,
@@ -110,7 +114,7 @@ impl Linear {
         let checked = Checked::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
-        Ok(Self { checked, loss, params })
+        Ok(Self { given: given.clone(), table, checked, loss, params })
     }
 
     /// Whether `record_count` records of one task already decide that there is one epoch only.
@@ -162,9 +166,14 @@ impl Linear {
         })
     }
 
+    /// Chooses what the settings leave open ([`auto`]).
+    pub fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
+        auto::settle(self, known, previous)
+    }
+
     /// What is asked of the data.
     pub fn data_needs(&self) -> DataNeeds {
-        let standardize = self.checked.flag("standardize");
+        let standardize = matches!(self.checked.text("standardize"), "true" | "idf");
         DataNeeds {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
@@ -174,6 +183,7 @@ impl Linear {
             scan: standardize
                 || self.names_labels()
                 || self.loss == Loss::Softmax
+                || self.loss.is_real()
                 || self.params.descent.is_some(),
             count_features: self.params.descent.is_some(),
             epochs: self.params.epochs,
@@ -187,7 +197,7 @@ impl Linear {
                 "records" => Shuffle::Records,
                 _ => Shuffle::Batches,
             },
-            keep_zeros: standardize,
+            keep_zeros: matches!(self.checked.text("standardize"), "true" | AUTO),
             key_limit: self.checked.auto_integer("dimensions"),
             validation_share: self.checked.real("validation_share"),
             validation_required: self.checked.integer("early_stopping") > 0,
@@ -202,7 +212,6 @@ impl Linear {
             LabelRule::Binary { positive } => positive,
             LabelRule::Class | LabelRule::Real => None,
         };
-        let mode = if facts.dense { Standardize::Center } else { Standardize::Scale };
         let mut model = Model {
             algorithm: self.checked.algorithm().to_owned(),
             loss: self.loss,
@@ -210,10 +219,16 @@ impl Linear {
             positive_label: positive,
             class_weights: Vec::new(),
             intercept: self.checked.flag("intercept"),
-            standardize: self.checked.flag("standardize").then_some(mode),
+            standardize: match self.checked.text("standardize") {
+                "true" if facts.dense => Some(Standardize::Center),
+                "true" => Some(Standardize::Scale),
+                "idf" => Some(Standardize::Idf),
+                _ => None,
+            },
             normalize: self.checked.text("normalize") == "l2",
             dimensions: self.checked.auto_integer("dimensions"),
             numbered: self.params.descent.as_ref().map(|_| facts.feature_count),
+            label_scale: self.label_scale(facts),
         };
         if let Some(previous) = previous {
             // New data may lack some classes of the model; a class that the model lacks is an error.
@@ -221,10 +236,19 @@ impl Linear {
                 previous.class_of(class)?;
             }
             model.classes.clone_from(&previous.classes);
+            model.label_scale = previous.label_scale;
             model.check_continues(previous, |label| labels.text(label))?;
         }
         model.class_weights = labels.weights(&self.params, self.loss, &model.classes, positive)?;
         Ok(model)
+    }
+
+    /// Push rules learn numbers of deviation 1 around 0: their steps do not grow with the labels. Optimizers of all records
+    /// begin at the mean and find the scale by themselves.
+    fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
+        let is_spread = facts.label_deviation > 0.0;
+        (self.loss.is_real() && self.params.descent.is_none() && is_spread)
+            .then_some(LabelScale { mean: facts.label_mean, deviation: facts.label_deviation })
     }
 
     /// The matrices, in order of creation.

@@ -27,6 +27,17 @@ pub enum Standardize {
     Center,
     /// `x / deviation`, over all records, an absent entry being 0: sparse formats, which stay sparse.
     Scale,
+    /// `x (1 - log share)`, the share being that of the records with the column: the inverse document frequency of texts.
+    Idf,
+}
+
+/// Between what weights and records add up to and the label: `label = mean + deviation x sum`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabelScale {
+    /// Of the training labels.
+    pub mean: f64,
+    /// Of the training labels, above 0.
+    pub deviation: f64,
 }
 
 /// The facts of a linear model.
@@ -54,6 +65,9 @@ pub struct Model {
     /// Features of the training data, those of each task counted by themselves, when the optimizer numbers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbered: Option<u64>,
+    /// How sums become numbers, when labels were scaled in training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_scale: Option<LabelScale>,
 }
 
 impl Model {

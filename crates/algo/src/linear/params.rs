@@ -9,7 +9,7 @@ use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::Epochs;
 use crate::metric::{WATCHED, Watched};
-use crate::param::Checked;
+use crate::param::{AUTO, Checked};
 
 /// Weights of classes.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ const OWLQN_HISTORY: u64 = 100;
 
 /// From checked text to types; what one row of the table cannot say is checked here.
 pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
-    let (l1, l2) = (checked.real("l1"), checked.real("l2"));
+    let (l1, l2) = (checked.real("l1"), l2(checked));
     let adaptive = !matches!(checked.text("optimizer"), "sgd" | "momentum");
     let descent = descent(checked, loss)?;
     let epochs = match checked.auto_integer("epochs") {
@@ -79,8 +79,8 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
     }
     let clip = checked.real("clip");
     Ok(Params {
-        rule: rule(checked, l1, l2)?,
-        intercept_rule: rule(checked, 0.0, 0.0)?,
+        rule: rule(checked, loss, l1, l2)?,
+        intercept_rule: rule(checked, loss, 0.0, 0.0)?,
         mean_gradient: match checked.text("gradient") {
             "sum" => false,
             "mean" => true,
@@ -103,8 +103,20 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
         positive_label: positive_label(checked, loss)?,
         clip: if clip > 0.0 { clip } else { f64::INFINITY },
         watched: watched(checked, loss)?,
-        learning_rate: checked.real("learning_rate"),
+        learning_rate: learning_rate(checked, loss),
     })
+}
+
+/// Of the squares of weights; without a word none.
+fn l2(checked: &Checked) -> f64 {
+    checked.auto_real("l2").unwrap_or(0.0)
+}
+
+/// Step size. Records of unit length have small entries, and numbers are learnt from labels of deviation 1: both want larger
+/// steps than ones do (news20 with FTRL: accuracy .824 with 1, .78 with .1).
+pub(super) fn learning_rate(checked: &Checked, loss: Loss) -> f64 {
+    let is_small = loss.is_real() || checked.text("normalize") == "l2";
+    checked.auto_real("learning_rate").unwrap_or(if is_small { 1.0 } else { 0.1 })
 }
 
 /// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
@@ -156,18 +168,19 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
         tolerance: checked.real("tolerance"),
         diagonal: checked.text("start") == "diagonal",
         l1,
-        l2: checked.real("l2"),
+        l2: l2(checked),
     }))
 }
 
-fn rule(checked: &Checked, l1: f64, l2: f64) -> Result<PushRule, Error> {
-    let rate = checked.real("learning_rate");
+fn rule(checked: &Checked, loss: Loss, l1: f64, l2: f64) -> Result<PushRule, Error> {
+    let rate = learning_rate(checked, loss);
     let epsilon = checked.real("epsilon");
     let decay = checked.real("decay");
     let schedule = schedule(checked)?;
     Ok(match checked.text("optimizer") {
         "lbfgs" | "owlqn" | "gd" | "svrg" | "admm" => PushRule::Assign,
-        "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
+        // What is left to the data is chosen before a matrix is made.
+        AUTO | "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
         "adagrad" => PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 },
         "sgd" => PushRule::Sgd { rate, schedule, l1, l2 },
         "momentum" => PushRule::Momentum { rate, momentum: checked.real("momentum"), schedule, l1, l2 },

@@ -6,8 +6,9 @@ use data::Batch;
 use matrix::{Keys, Part, Values};
 
 use super::Linear;
-use super::model::Model;
+use super::model::{Model, Standardize};
 use super::params::ClassWeights;
+use super::score::scaled_keys;
 use crate::error::Error;
 use crate::job::TrainTask;
 
@@ -17,16 +18,16 @@ pub(super) fn prepare(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
 ) -> Result<Vec<f64>, Error> {
-    let moments = model.standardize.is_some() && !task.resumed;
+    let moments = model.standardize.filter(|_| !task.resumed);
     let balanced = job.params.class_weights == ClassWeights::Balanced;
-    if !moments && !balanced {
+    if moments.is_none() && !balanced {
         return Ok(model.class_weights.clone());
     }
     let mut seen = Seen { counts: vec![0.0; model.classes.len() + 1], moments: BTreeMap::new() };
     task.data.start_epoch(0)?;
     while let Some(batch) = task.data.next()? {
-        if moments {
-            seen.add_moments(batch);
+        if let Some(mode) = moments {
+            seen.add_moments(mode, batch);
         }
         seen.add_labels(model, batch)?;
     }
@@ -35,7 +36,7 @@ pub(super) fn prepare(
     if record_count == 0.0 {
         return Err(Error::NoRecords);
     }
-    if moments {
+    if moments.is_some() {
         push_moments(model, task, &seen.moments, record_count)?;
     }
     // Every task has come here, so the moments are whole before the first pull.
@@ -67,16 +68,20 @@ impl Seen {
         Ok(())
     }
 
-    fn add_moments(&mut self, batch: &Batch) {
-        let mut sums = vec![[0f64; 3]; batch.columns.len()];
+    fn add_moments(&mut self, mode: Standardize, batch: &Batch) {
+        let keys = scaled_keys(mode, &batch.columns);
+        let mut sums = vec![[0f64; 3]; keys.len()];
         for (i, &index) in batch.indices.iter().enumerate() {
+            if index as usize >= keys.len() {
+                continue;
+            }
             let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
             let sum = &mut sums[index as usize];
             sum[0] += 1.0;
             sum[1] += value;
             sum[2] += value * value;
         }
-        for (key, sum) in batch.columns.iter().zip(sums) {
+        for (key, sum) in keys.iter().zip(sums) {
             let total = self.moments.entry(*key).or_insert([0.0; 3]);
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }

@@ -6,7 +6,7 @@ use math::hash::NAMED_KEY_BIT;
 use matrix::{Agent, Keys, Part, ValuesMut};
 
 use super::loss::{Loss, probabilities, softmax};
-use super::model::{MOMENT_COLUMNS, Model, Standardize};
+use super::model::{LabelScale, MOMENT_COLUMNS, Model, Standardize};
 use super::step::Entries;
 use crate::error::Error;
 use crate::job::Scorer;
@@ -65,6 +65,11 @@ impl Scoring {
         } else {
             entries.forward_classes(&self.weights, &self.wide_bias, &mut scores);
         }
+        if let Some(LabelScale { mean, deviation }) = self.model.label_scale {
+            for score in &mut scores {
+                *score = mean + deviation * *score;
+            }
+        }
         self.scores = scores;
         Ok(())
     }
@@ -87,12 +92,15 @@ impl Scoring {
         self.values.extend_from_slice(&batch.values);
         self.values.resize(batch.entry_count(), 1.0);
         if let (Some(mode), Some(id)) = (model.standardize, model.moments_id()) {
-            resize(&mut self.moments, batch.columns.len() * MOMENT_COLUMNS as usize);
-            let columns = Part::Rows(Keys::Sorted(&batch.columns));
-            agent.pull(id, columns, ValuesMut::F64(&mut self.moments))?;
+            let numbered = scaled_keys(mode, &batch.columns);
+            resize(&mut self.moments, numbered.len() * MOMENT_COLUMNS as usize);
+            if !numbered.is_empty() {
+                agent.pull(id, Part::Rows(Keys::Sorted(numbered)), ValuesMut::F64(&mut self.moments))?;
+            }
             self.scales.clear();
             let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-            self.scales.extend(batch.columns.iter().zip(rows).map(|(&key, row)| scale_of(mode, key, row)));
+            self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
+            self.scales.resize(batch.columns.len(), AS_IT_IS);
             apply_scales(&self.scales, &batch.indices, &mut self.values);
         }
         if model.normalize {
@@ -110,14 +118,29 @@ pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut 
     }
 }
 
-/// Shift and factor of a column. One-hot columns of text stay as they are: 0 and 1 are a scale already.
-pub(super) fn scale_of(mode: Standardize, key: u64, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
-    if key & NAMED_KEY_BIT != 0 || share <= 0.0 {
-        return (0.0, 1.0);
+/// Shift and factor of a column that is not standardized.
+pub(super) const AS_IT_IS: (f64, f64) = (0.0, 1.0);
+
+/// Those of ascending `keys` whose columns are scaled. One-hot columns of names are not, but for their frequency: 0 and 1 are a
+/// scale already.
+pub(super) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
+    match mode {
+        Standardize::Center | Standardize::Scale => {
+            &keys[..keys.partition_point(|key| *key & NAMED_KEY_BIT == 0)]
+        }
+        Standardize::Idf => keys,
+    }
+}
+
+/// Shift and factor of a scaled column.
+pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
+    if share <= 0.0 {
+        return AS_IT_IS;
     }
     let (shift, mean, square) = match mode {
         Standardize::Center => (mean / share, mean / share, square / share),
         Standardize::Scale => (0.0, mean, square),
+        Standardize::Idf => return (0.0, 1.0 - share.ln()),
     };
     let variance = square - mean * mean;
     if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }

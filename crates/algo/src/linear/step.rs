@@ -65,6 +65,16 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// `sums[index_i] += weights[r] * value_i^2`. `weights`: n; `sums`: d.
+    pub fn backward_squares(self, weights: &[f64], sums: &mut [f64]) {
+        for (range, &weight) in self.ranges().zip(weights) {
+            for i in range {
+                let value = self.values.get(i).map_or(1.0, |&value| f64::from(value));
+                sums[self.indices[i] as usize] += weight * value * value;
+            }
+        }
+    }
+
     /// `scores[r, c] = bias[c] + sum_i weights[index_i, c] * value_i`. `weights`: d x k; `bias`: k; `scores`: n x k,
     /// overwritten.
     pub fn forward_classes<W: Copy + Into<f64>>(self, weights: &[W], bias: &[f64], scores: &mut Vec<f64>) {

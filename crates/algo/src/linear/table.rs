@@ -9,6 +9,9 @@ pub const AUTO_RECORD_VISITS: u64 = 250_000;
 pub const AUTO_EPOCHS_LIMIT: u64 = 50;
 
 const POSITIVE: ParamKind = ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
+const AUTO_POSITIVE: ParamKind = ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
+const AUTO_NOT_NEGATIVE: ParamKind =
+    ParamKind::AutoReal { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
 const NOT_NEGATIVE: ParamKind = ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::Closed };
 const SHARE: ParamKind = ParamKind::Real { low: 0.0, high: 1.0, open: Bounds::OpenHigh };
 
@@ -32,30 +35,39 @@ const fn under(schedules: &'static [&'static str], row: ParamSpec) -> ParamSpec 
     row.only("schedule", schedules)
 }
 
-const OPTIMIZERS: &[&str] = &[
-    "ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd", "svrg",
-    "admm",
+pub(super) const OPTIMIZERS: &[&str] = &[
+    "auto", "ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd",
+    "svrg", "admm",
 ];
 /// Those with a step size of their own.
 const RATED: &[&str] = &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "svrg"];
 /// Those that see all records at each step.
-const OF_ALL_RECORDS: &[&str] = &["lbfgs", "owlqn", "gd", "svrg", "admm"];
+pub(super) const OF_ALL_RECORDS: &[&str] = &["lbfgs", "owlqn", "gd", "svrg", "admm"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
 /// How many rows all linear models share.
 const SHARED_COUNT: usize = 36;
 
 /// What a push does to a weight.
-const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
+const fn pushing() -> [ParamSpec; 10] {
     [
         row(
             "optimizer",
             ParamKind::Choice(OPTIMIZERS),
-            "ftrl",
+            "auto",
             "",
-            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg, admm",
+            "Push rule of the weights, ftrl being FTRL-Proximal; or, with all records a step, lbfgs, owlqn (for l1), gd, svrg, admm; auto: by the data and by the settings that are given",
         ),
-        of(RATED, row("learning_rate", POSITIVE, rate, "", "step size; alpha of ftrl")),
+        of(
+            RATED,
+            row(
+                "learning_rate",
+                AUTO_POSITIVE,
+                "auto",
+                "",
+                "step size; alpha of ftrl; auto: 0.1, or 1 for linear, huber and normalize=l2",
+            ),
+        ),
         of(&["ftrl"], row("beta", NOT_NEGATIVE, "1", "", "smooths the first steps")),
         row(
             "l1",
@@ -66,10 +78,10 @@ const fn pushing(rate: &'static str) -> [ParamSpec; 10] {
         ),
         row(
             "l2",
-            NOT_NEGATIVE,
-            "0",
+            AUTO_NOT_NEGATIVE,
+            "auto",
             "",
-            "Weight of 0.5 |w|^2, in the same units; l1 and l2 together are an elastic net",
+            "Weight of 0.5 |w|^2, in the same units; l1 and l2 together are an elastic net; auto: where optimizer=auto takes the minimum 1, or 5 with more sparse columns than records; else 0",
         ),
         of(&["momentum"], row("momentum", SHARE, "0.9", "", "share of the last step that is kept")),
         of(&["adam"], row("beta1", SHARE, "0.9", "", "share of the first moment that is kept")),
@@ -201,7 +213,7 @@ const STEPPING: [ParamSpec; 6] = [
 ];
 
 /// How the data are read.
-const fn reading(standardize: &'static str, shuffle: &'static str) -> [ParamSpec; 7] {
+const fn reading(shuffle: &'static str) -> [ParamSpec; 7] {
     [
         row(
             "epochs",
@@ -227,17 +239,17 @@ const fn reading(standardize: &'static str, shuffle: &'static str) -> [ParamSpec
         row("intercept", ParamKind::Flag, "true", "", "Learn a constant, without l1 and l2"),
         row(
             "standardize",
-            ParamKind::Flag,
-            standardize,
+            ParamKind::Choice(&["auto", "true", "false", "idf"]),
+            "auto",
             "",
-            "Scale columns by their deviation, seen in a scan; dense formats are centred too",
+            "Scale columns by their deviation, seen in a scan; dense formats are centred too; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables and where columns are of very unlike scale, idf for texts",
         ),
         row(
             "normalize",
-            ParamKind::Choice(&["none", "l2"]),
-            "none",
+            ParamKind::Choice(&["auto", "none", "l2"]),
+            "auto",
             "",
-            "l2: scale each record to unit length",
+            "l2: scale each record to unit length; auto: l2 for sparse counts in records of very different length, such as texts",
         ),
         row(
             "dimensions",
@@ -300,16 +312,12 @@ const JUDGING: [ParamSpec; 6] = [
 ///
 /// Regression reads in file order: with growing batches the last steps of a pass are then the large ones, which average
 /// the noise of single records (California RMSE .7238 against .7285 with batches permuted).
-const fn shared(
-    rate: &'static str,
-    standardize: &'static str,
-    shuffle: &'static str,
-) -> [ParamSpec; SHARED_COUNT] {
+const fn shared(shuffle: &'static str) -> [ParamSpec; SHARED_COUNT] {
     let mut all = [JUDGING[0]; SHARED_COUNT];
-    let at = put(&mut all, 0, &pushing(rate));
+    let at = put(&mut all, 0, &pushing());
     let at = put(&mut all, at, &DESCENDING);
     let at = put(&mut all, at, &STEPPING);
-    let at = put(&mut all, at, &reading(standardize, shuffle));
+    let at = put(&mut all, at, &reading(shuffle));
     let end = put(&mut all, at, &JUDGING);
     assert!(end == SHARED_COUNT, "every row is written");
     all
@@ -332,8 +340,8 @@ const fn with(shared: &[ParamSpec; SHARED_COUNT], extra: ParamSpec) -> [ParamSpe
     all
 }
 
-const CLASSIFIER: [ParamSpec; SHARED_COUNT] = shared("0.1", "false", "batches");
-const REGRESSION: [ParamSpec; SHARED_COUNT] = shared("1", "true", "none");
+const CLASSIFIER: [ParamSpec; SHARED_COUNT] = shared("batches");
+const REGRESSION: [ParamSpec; SHARED_COUNT] = shared("none");
 
 /// Table of `lr`.
 pub const LR: &[ParamSpec] = &CLASSIFIER;

@@ -167,6 +167,10 @@ impl<'a> Step<'a> {
         }
         self.weigh(batch)?;
         self.differentiate(batch);
+        if self.gradient.iter().any(|sum| !sum.is_finite()) {
+            // Beyond the range of f32: the servers would refuse it.
+            return Ok(f64::INFINITY);
+        }
         let columns = Part::Rows(Keys::Sorted(&batch.columns));
         agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
         if let Some(id) = self.model.intercept_id() {
@@ -185,6 +189,8 @@ impl<'a> Step<'a> {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
         let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
+        // The loss of scaled labels is that of labels over deviation^2, and a weight moves a label by the deviation.
+        let share = self.model.label_scale.map_or(share, |scale| share / scale.deviation);
         self.weight_sum += weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)?;
         Ok(())
     }

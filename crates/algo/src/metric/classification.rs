@@ -47,6 +47,12 @@ impl BinaryCounts {
         Confusion { cells: cells.into_iter().filter(|(_, weight)| *weight > 0.0).collect() }
     }
 
+    /// Share of records that are 1; none without records.
+    pub fn positive_share(&self) -> Option<f64> {
+        let ones = self.true_positive + self.false_negative;
+        ratio(ones, ones + self.false_positive + self.true_negative)
+    }
+
     /// Share of right decisions; none without records.
     pub fn accuracy(&self) -> Option<f64> {
         let right = self.true_positive + self.true_negative;
@@ -126,6 +132,12 @@ impl ClassCounts {
             assert_eq!(mine.len(), theirs.len(), "merge: counts of different numbers of classes");
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
+    }
+
+    /// Share of the records of each class; none without records.
+    pub fn shares(&self) -> Option<Vec<f64>> {
+        let all = self.is.iter().sum();
+        self.is.iter().map(|is| ratio(*is, all)).collect()
     }
 
     /// Share of right decisions; none without records.

@@ -214,6 +214,24 @@ impl MetricParts {
         }
     }
 
+    /// The mean loss of the best prediction that is the same for all of these records; none without records, and
+    /// for numbers, where R2 says the same. For `svm` that of squares, which is no smaller than that of the plain hinge.
+    pub fn constant_loss(&self) -> Option<f64> {
+        match self {
+            Self::Binary(parts) => {
+                let share = parts.counts.positive_share()?;
+                Some(if parts.probabilities {
+                    entropy(share) + entropy(1.0 - share)
+                } else {
+                    4.0 * share * (1.0 - share)
+                })
+            }
+            Self::Classes(parts) => Some(parts.counts.shares()?.into_iter().map(entropy).sum()),
+            // Told by r2.
+            Self::Real(_) => None,
+        }
+    }
+
     /// What a reader of the metrics should know: limits that were reached.
     pub fn notices(&self) -> Vec<String> {
         match self {
@@ -221,6 +239,11 @@ impl MetricParts {
             Self::Classes(_) | Self::Real(_) => Vec::new(),
         }
     }
+}
+
+/// `-share log share`.
+fn entropy(share: f64) -> f64 {
+    if share > 0.0 { -share * share.ln() } else { 0.0 }
 }
 
 fn put(out: &mut Metrics, name: &'static str, value: Option<f64>) {

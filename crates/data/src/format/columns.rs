@@ -41,6 +41,8 @@ pub(super) struct Columns {
     pub(super) kept: Vec<Kept>,
     /// What the user should know.
     pub(super) notices: Vec<String>,
+    /// Missing numbers are features.
+    pub(super) mark_missing: bool,
 }
 
 /// A file as it presents itself.
@@ -63,6 +65,9 @@ pub(super) struct Kept {
     pub(super) at: usize,
     pub(super) name: String,
 }
+
+/// The value that stands for a missing number in the name of its feature, `COLUMN=missing`.
+pub(super) const MISSING: &[u8] = b"missing";
 
 /// A column by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,6 +276,10 @@ impl Roles {
             named: found.named,
             dialect: found.dialect,
             interactions: Interactions::default(),
+            // With declared numbers of features there is no place for others.
+            mark_missing: context
+                .like
+                .map_or(context.options.key_limit.is_none(), |schema| schema.mark_missing),
             kept: found.kept.clone(),
             notices,
         }
@@ -427,7 +436,8 @@ impl Columns {
             delimiter: Some(self.dialect.quotes.delimiter),
             backslash: self.dialect.quotes.backslash,
             multi_line: self.dialect.multi_line,
-            keep_zeros: options.keep_zeros,
+            keep_zeros: options.keep_zeros && self.roles.iter().any(|role| matches!(role, Role::Numeric(_))),
+            mark_missing: self.mark_missing,
             ..Schema::default()
         }
     }

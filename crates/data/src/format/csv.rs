@@ -11,7 +11,8 @@
 //! - The label is the column asked for; else the one called label, target or y; else the last.
 //! - A column is numeric when most of its first 1,000 values are numbers; otherwise each value is a feature of its own,
 //!   `named_key(column, value)`. `text_columns` makes it so for a column that looks numeric.
-//! - Missing values (the words of pandas, and `?`) have no entry. Text labels become class numbers by sorted name.
+//! - Missing values (the words of pandas, and `?`) have no entry in their column; a missing number is the feature
+//!   `COLUMN=missing`. Text labels become class numbers by sorted name.
 //! - A first column whose name is empty is an index that pandas or R wrote, and is left out.
 //! - Blank lines are skipped. A row with another count of fields is an error, and so is the header in mid-file.
 

@@ -168,6 +168,16 @@ impl RawJob {
         self
     }
 
+    /// This job with all parameters of its algorithm settled.
+    #[must_use]
+    pub fn with_settings(mut self, set: &BTreeMap<String, String>) -> Self {
+        let pairs = set.iter().map(|(name, value)| format!("{name}={value}"));
+        let entry =
+            self.values.entry("set".into()).or_insert_with(|| (Place::Flag("set".into()), Vec::new()));
+        entry.1 = pairs.collect();
+        self
+    }
+
     /// This job where `flags` win. The parameters of `--set` are merged one by one.
     #[must_use]
     pub fn overridden_by(mut self, mut flags: Self) -> Self {

@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The version of the model format that this program writes and reads.
-pub const FORMAT_VERSION: u64 = 1;
+/// The version of the model format that this program writes. Version 2 may have `label_scale`, `idf` and `mark_missing`, without
+/// which a model would predict something else.
+pub const FORMAT_VERSION: u64 = 2;
+/// The oldest version that this program reads.
+const OLDEST_VERSION: u64 = 1;
 /// Name of the manifest in a model directory.
 pub const FILE_NAME: &str = "model.json";
 /// What `format` says.
@@ -216,7 +219,7 @@ fn verify(bytes: &[u8]) -> Result<(), Damage> {
 /// The error of a model of another version.
 fn foreign(value: &serde_json::Value, path: &Path, damage: Option<Damage>) -> Option<Error> {
     let found = value.get("format_version")?.as_u64()?;
-    if found == FORMAT_VERSION || value.get("format")?.as_str()? != FORMAT_NAME {
+    if (OLDEST_VERSION..=FORMAT_VERSION).contains(&found) || value.get("format")?.as_str()? != FORMAT_NAME {
         return None;
     }
     let written_by = value.get("program_version").and_then(|v| v.as_str()).unwrap_or("unknown").to_owned();

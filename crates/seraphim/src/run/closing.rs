@@ -8,6 +8,7 @@ use data::{LabelRule, Schema};
 use matrix::{Exported, MatrixSpec, Partitioner};
 
 use super::judge::{End, Outcome};
+use super::quality;
 use super::totals::Totals;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -29,6 +30,8 @@ pub(super) struct Closing<'a> {
     pub(super) task_count: u32,
     /// Where the run began.
     pub(super) start: Position,
+    /// What was chosen for the user, and why.
+    pub(super) reasons: &'a [String],
 }
 
 impl Closing<'_> {
@@ -45,6 +48,8 @@ impl Closing<'_> {
             label_names: self.schema.label_names.clone(),
             dense: !self.schema.columns.is_empty(),
             feature_count: totals.features,
+            label_mean: totals.labels.mean(),
+            label_deviation: totals.labels.variance().sqrt(),
         })
     }
 
@@ -132,12 +137,14 @@ impl Closing<'_> {
         let trained: u64 = outcome.epochs.iter().map(|line| line.records).sum();
         let mut notices = self.notices.clone();
         notices.extend(totals.all_notices());
+        notices.extend(quality::notices(&outcome, &self.settings()));
         notices.extend(outcome.notices);
         notices.extend(more_notices);
         Report {
             program_version: env!("CARGO_PKG_VERSION").into(),
             algorithm: self.job.algorithm.clone(),
             settings: self.settings(),
+            choices: self.reasons.to_vec(),
             seed: self.job.seed,
             consistency: consistency_name(self.job.consistency),
             tasks: self.task_count,

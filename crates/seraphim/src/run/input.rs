@@ -73,6 +73,13 @@ pub(super) fn open(
     Ok(Opened { validation: validation.transpose()?, source, needs })
 }
 
+impl Opened {
+    /// The same data for the job that `algorithm` is by now, when its open settings have been chosen.
+    pub(super) fn settle(&mut self, algorithm: &dyn Job) {
+        self.needs = DataNeeds { label_rule: self.needs.label_rule, ..algorithm.data_needs() };
+    }
+}
+
 /// How the opened data are handed to the tasks of one process.
 pub(super) struct Shares<'a> {
     pub(super) job: &'a TrainJob,
@@ -83,6 +90,8 @@ pub(super) struct Shares<'a> {
     pub(super) tasks: Range<u32>,
     /// Epochs over these data before this run, which the order of its epochs continues.
     pub(super) first_epoch: u64,
+    /// The data are read through and surveyed, so that the open settings of the job can be chosen.
+    pub(super) is_survey: bool,
 }
 
 impl Shares<'_> {
@@ -92,7 +101,17 @@ impl Shares<'_> {
 
     /// Whether the data must be read before the first step.
     pub(super) fn must_scan(&self) -> bool {
-        self.opened.needs.scan || self.holds_out()
+        self.is_survey || self.opened.needs.scan || self.holds_out()
+    }
+
+    /// What a survey has read, as if it had been opened with the needs that followed from it.
+    pub(super) fn settle(&self, surveyed: &mut [TaskData]) -> Result<(), Error> {
+        let (batch_size, shuffle) = (self.opened.needs.batch_size, self.opened.needs.shuffle);
+        for share in surveyed {
+            share.settle(batch_size, shuffle, self.must_scan())?;
+            share.set_first_epoch(self.first_epoch);
+        }
+        Ok(())
     }
 
     fn here<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
@@ -114,8 +133,11 @@ impl Shares<'_> {
                     let chance = stream(self.job.seed, Purpose::Validation, task, 0);
                     reader.set_holdout(self.opened.needs.validation_share, chance);
                 }
-                if self.opened.needs.count_features {
+                if self.opened.needs.count_features || self.is_survey {
                     reader.count_features();
+                }
+                if self.is_survey {
+                    reader.survey();
                 }
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
                 let mut data = TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);

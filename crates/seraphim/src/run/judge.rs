@@ -58,6 +58,8 @@ pub struct Outcome {
     pub step_count: u64,
     /// What a reader of the metrics should know.
     pub notices: Vec<String>,
+    /// Losses of the best constant prediction for the records of the last epoch: of training, of validation.
+    pub constant_losses: (Option<f64>, Option<f64>),
 }
 
 /// What has been asked of the run by Ctrl-C.
@@ -89,6 +91,7 @@ pub struct Judge {
     epoch_start: Instant,
     end: End,
     notices: Vec<String>,
+    constant_losses: (Option<f64>, Option<f64>),
 }
 
 impl Judge {
@@ -101,6 +104,7 @@ impl Judge {
             epoch_start: Instant::now(),
             end: End::Finished,
             notices: Vec::new(),
+            constant_losses: (None, None),
         }
     }
 
@@ -130,6 +134,8 @@ impl Judge {
             validation: finished.as_ref().map(named),
             calibration_table: validation.as_ref().map(MetricParts::calibration_table).unwrap_or_default(),
         };
+        let constant = |parts: &Option<MetricParts>| parts.as_ref().and_then(MetricParts::constant_loss);
+        self.constant_losses = (constant(&training), constant(&validation));
         for notice in training.iter().chain(&validation).flat_map(MetricParts::notices) {
             if !self.notices.contains(&notice) {
                 self.notices.push(notice);
@@ -188,8 +194,8 @@ impl Judge {
 
     /// What happened, once all tasks have ended.
     pub fn outcome(self, step_count: u64) -> Outcome {
-        let Self { best_epoch, epochs, end, notices, .. } = self;
-        Outcome { epochs, end, best_epoch, step_count, notices }
+        let Self { best_epoch, epochs, end, notices, constant_losses, .. } = self;
+        Outcome { epochs, end, best_epoch, step_count, notices, constant_losses }
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::{Job, TrainTask};
+use algo::{Job, Settled, TrainTask};
 use data::{BatchStream, TaskData};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 use rpc::WireType;
@@ -20,6 +20,7 @@ use super::permits::{Permits, PermittedAgent, with_permit};
 use super::resume;
 use super::room::check_memory;
 use super::scan::scan;
+use super::settle::Chooser;
 use super::share::{Counted, Timed, Watched};
 use super::tasks::{explain, task_count};
 use super::totals::{TaskSummary, Totals, validation_notices};
@@ -45,6 +46,8 @@ struct Trainer<'a> {
     progress: &'a Progress,
     permits: Option<Arc<Permits>>,
     task_count: u32,
+    /// What was chosen for the user, and why.
+    reasons: Vec<String>,
 }
 
 /// Trains a model and writes it.
@@ -56,27 +59,78 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
             advice: "give --servers N and --workers N, or leave it out".into(),
         });
     }
-    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    let asked = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let functions = &job.modules.added_to(environment.functions)?;
     let environment = Environment { functions, ..environment };
     job.check_outputs()?;
     let previous = job.from.as_deref().map(|path| Model::read(path, true)).transpose()?;
     let schema = previous.as_ref().map(|model| &model.manifest.schema);
-    let opened = open(job, algorithm.as_ref(), schema, environment)?;
+    let mut opened = open(job, asked.as_ref(), schema, environment)?;
     let task_count = task_count(job.manner.tasks, &opened.source);
-    let progress = Progress::new(job.manner.quiet, opened.source.size_bytes(), opened.needs.epochs);
+    let progress = &Progress::new(job.manner.quiet, opened.source.size_bytes(), opened.needs.epochs);
     let permits = (job.manner.threads < task_count as usize).then(|| Permits::new(job.manner.threads));
-    let (algorithm, progress) = (algorithm.as_ref(), &progress);
-    let trainer = Trainer { job, environment, algorithm, progress, permits, task_count };
     let mut timings = Timings { open_s: start.elapsed().as_secs_f64(), ..Timings::default() };
     progress.say(&greeting(job, &opened, task_count));
-    let report = trainer.run(&opened, previous, &mut timings, start);
+    let setup =
+        Setup { job, environment, opened: &opened, task_count, progress, permits: permits.as_deref() };
+    let (settled, surveyed) = setup.settle(asked.as_ref(), previous.as_ref(), &mut timings)?;
+    for reason in &settled.reasons {
+        progress.say(reason);
+    }
+    let job = &TrainJob { set: settled.set, ..job.clone() };
+    let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+    let algorithm = algorithm.as_ref();
+    opened.settle(algorithm);
+    let trainer =
+        Trainer { job, environment, algorithm, progress, permits, task_count, reasons: settled.reasons };
+    let report = trainer.run(&opened, surveyed, previous, &mut timings, start);
     progress.clear();
     let report = report?;
     if let Some(path) = &job.report {
         report.write(path)?;
     }
     Ok(report)
+}
+
+/// A run whose settings are not all chosen yet.
+struct Setup<'a> {
+    job: &'a TrainJob,
+    environment: Environment<'a>,
+    opened: &'a Opened,
+    task_count: u32,
+    progress: &'a Progress,
+    permits: Option<&'a Permits>,
+}
+
+impl Setup<'_> {
+    /// Chooses the open settings; with the data, when they had to be surveyed for it.
+    fn settle(
+        &self,
+        asked: &dyn Job,
+        previous: Option<&Model>,
+        timings: &mut Timings,
+    ) -> Result<(Settled, Option<Vec<TaskData>>), Error> {
+        let &Self { job, opened, task_count, .. } = self;
+        let chooser = Chooser {
+            job,
+            algorithm: asked,
+            schema: opened.source.schema(),
+            size_bytes: opened.source.size_bytes(),
+            previous: previous.map(|model| &model.manifest.model),
+        };
+        if let Some(settled) = chooser.choose()? {
+            return Ok((settled, None));
+        }
+        // The order of epochs is settled with the rest.
+        let plan = Shares { job, opened, task_count, tasks: 0..task_count, first_epoch: 0, is_survey: true };
+        let mut shares = plan.training()?;
+        let clock = Instant::now();
+        let interrupt = self.environment.interrupt;
+        scan(&mut shares, 0, self.permits, &Failures::default(), interrupt, self.progress)?;
+        timings.scan_s = clock.elapsed().as_secs_f64();
+        let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
+        Ok((chooser.choose_by(&seen)?, Some(shares)))
+    }
 }
 
 /// What is about to happen, for people.
@@ -98,6 +152,7 @@ impl Trainer<'_> {
     fn run(
         &self,
         opened: &Opened,
+        surveyed: Option<Vec<TaskData>>,
         previous: Option<Model>,
         timings: &mut Timings,
         start: Instant,
@@ -110,6 +165,7 @@ impl Trainer<'_> {
             task_count: self.task_count,
             tasks: 0..self.task_count,
             first_epoch: start_position.epochs,
+            is_survey: false,
         };
         let closing = Closing {
             job: self.job,
@@ -120,15 +176,10 @@ impl Trainer<'_> {
             notices: opened.notices(),
             task_count: self.task_count,
             start: start_position,
+            reasons: &self.reasons,
         };
-        let mut shares = plan.training()?;
-        let clock = Instant::now();
         let scanned = plan.must_scan();
-        if scanned {
-            let (permits, interrupt) = (self.permits.as_deref(), self.environment.interrupt);
-            scan(&mut shares, 0, permits, &Failures::default(), interrupt, self.progress)?;
-            timings.scan_s = clock.elapsed().as_secs_f64();
-        }
+        let shares = self.shares(&plan, surveyed, timings)?;
         let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
         let facts = closing.facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model));
@@ -175,6 +226,27 @@ impl Trainer<'_> {
     /// Tasks that compute at the same time.
     fn running_at_once(&self) -> u32 {
         self.task_count.min(self.job.manner.threads as u32)
+    }
+
+    /// The training data: those that were surveyed, or else opened now and scanned when that must be.
+    fn shares(
+        &self,
+        plan: &Shares<'_>,
+        surveyed: Option<Vec<TaskData>>,
+        timings: &mut Timings,
+    ) -> Result<Vec<TaskData>, Error> {
+        if let Some(mut shares) = surveyed {
+            plan.settle(&mut shares)?;
+            return Ok(shares);
+        }
+        let mut shares = plan.training()?;
+        if plan.must_scan() {
+            let clock = Instant::now();
+            let (permits, interrupt) = (self.permits.as_deref(), self.environment.interrupt);
+            scan(&mut shares, 0, permits, &Failures::default(), interrupt, self.progress)?;
+            timings.scan_s = clock.elapsed().as_secs_f64();
+        }
+        Ok(shares)
     }
 
     fn store(

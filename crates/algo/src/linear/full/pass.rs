@@ -12,7 +12,7 @@ use matrix::{Agent, ElementType, Keys, Part, Values, ValuesMut};
 use super::super::Linear;
 use super::super::loss::Loss;
 use super::super::model::{MOMENT_COLUMNS, Model};
-use super::super::score::{apply_scales, measure, normalize, scale_of};
+use super::super::score::{AS_IT_IS, apply_scales, measure, normalize, scale_of, scaled_keys};
 use super::super::step::Entries;
 use super::super::train::weigh;
 use super::features::Features;
@@ -89,15 +89,16 @@ impl<'a> Share<'a> {
     /// Shifts and factors of standardized columns.
     pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
         let (Some(mode), Some(id)) = (self.model.standardize, self.model.moments_id()) else { return Ok(()) };
-        let keys = self.features.keys();
+        let all = self.features.keys();
+        let keys = scaled_keys(mode, &all);
         let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
         if !keys.is_empty() {
-            agent.pull(id, Part::Rows(Keys::Sorted(&keys)), ValuesMut::F64(&mut moments))?;
+            agent.pull(id, Part::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut moments))?;
         }
-        self.moments = vec![(0.0, 1.0); keys.len()];
+        self.moments = vec![AS_IT_IS; all.len()];
         let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
-        for (rank, (key, row)) in keys.iter().zip(rows).enumerate() {
-            self.moments[self.features.place(rank)] = scale_of(mode, *key, row);
+        for (rank, row) in rows.iter().enumerate() {
+            self.moments[self.features.place(rank)] = scale_of(mode, row);
         }
         Ok(())
     }
@@ -191,14 +192,15 @@ impl<'a> Share<'a> {
             let scratch = &mut self.scratch;
             scratch.sums.clear();
             scratch.sums.resize(batch.columns.len(), 0.0);
-            if !scratch.values.is_empty() {
-                scratch.values.iter_mut().for_each(|value| *value *= *value);
-            }
             let entries = Entries::new(&batch.offsets, &batch.indices, &scratch.values);
-            entries.backward(&scratch.slopes, &mut scratch.sums);
+            entries.backward_squares(&scratch.slopes, &mut scratch.sums);
             for (place, sum) in scratch.places.iter().zip(&scratch.sums) {
                 squares[*place as usize] += sum;
             }
+        }
+        // Their vectors may be of f32.
+        if let Some(&sum) = squares.iter().find(|sum| **sum > f64::from(f32::MAX)) {
+            return Err(Error::LargeValues { sum });
         }
         if self.model.intercept {
             squares.push(total);

@@ -1,6 +1,6 @@
 //! One row to one record.
 
-use super::super::columns::{Columns, Role};
+use super::super::columns::{Columns, MISSING, Role};
 use super::super::dictionary::Dictionary;
 use super::super::missing::is_missing;
 use super::super::{LineParser, Parsed};
@@ -119,15 +119,15 @@ impl Parser {
                         out.push(*key, value);
                     }
                 }
-                _ if is_missing(field) => {}
+                _ if is_missing(field) => {
+                    if self.columns.mark_missing {
+                        self.one(name, MISSING, out);
+                    }
+                }
                 found => return Err(not_a_number(name, at, field, found.is_some())),
             },
             Role::Text if is_missing(field) => {}
-            Role::Text => {
-                let key = named_key(name.as_bytes(), field);
-                self.dictionary.add(key, name.as_bytes(), b'=', field);
-                out.push_one(key);
-            }
+            Role::Text => self.one(name, field, out),
             Role::Label => rest.label = Some(self.label(name, at, field)?),
             Role::Weight => rest.weight = weight(name, at, field)?,
             Role::Group => rest.group = Some(group(name, field)),
@@ -152,6 +152,14 @@ impl Parser {
             }
             Role::Label | Role::Weight | Role::Group | Role::Skip => {}
         }
+    }
+
+    /// The feature of a value of a column.
+    #[inline]
+    fn one(&mut self, name: &str, value: &[u8], out: &mut BatchBuilder) {
+        let key = named_key(name.as_bytes(), value);
+        self.dictionary.add(key, name.as_bytes(), b'=', value);
+        out.push_one(key);
     }
 
     fn label(&self, name: &str, at: usize, field: &[u8]) -> Result<f64, LineError> {

@@ -1,5 +1,6 @@
 //! The course of a job, beside the master: it sees neither records nor parameters.
 
+mod choose;
 mod settle;
 
 use std::collections::BTreeMap;
@@ -98,6 +99,8 @@ struct Course<'a> {
     raw: RawJob,
     job: TrainJob,
     algorithm: Box<dyn Job>,
+    /// What was chosen for the user, and why.
+    reasons: Vec<String>,
     progress: Progress,
     start: Instant,
     timings: Timings,
@@ -142,6 +145,7 @@ impl<'a> Course<'a> {
             link,
             raw,
             algorithm,
+            reasons: Vec::new(),
             progress: Progress::silent(),
             job,
             start,
@@ -159,7 +163,7 @@ impl<'a> Course<'a> {
         self.timings.open_s = self.start.elapsed().as_secs_f64();
         let crews = crews(&self.link.workers, looked.task_count);
         let clock = Instant::now();
-        let (scanned, seen) = self.prepare(&crews, &looked)?;
+        let (scanned, seen) = self.choose_settings(&crews, &looked)?;
         if scanned {
             self.timings.scan_s = clock.elapsed().as_secs_f64();
         }
@@ -196,6 +200,7 @@ impl<'a> Course<'a> {
             notices: looked.notices.clone(),
             task_count: looked.task_count,
             start: looked.start,
+            reasons: &self.reasons,
         }
     }
 
@@ -284,36 +289,6 @@ impl<'a> Course<'a> {
         })
     }
 
-    fn prepare(&mut self, crews: &[Crew], looked: &Looked) -> Result<(bool, Vec<TaskSummary>), Error> {
-        for crew in crews {
-            self.send(
-                crew.worker,
-                &ToWorker::Prepare {
-                    job: self.raw.clone(),
-                    schema: looked.schema.clone(),
-                    task_count: looked.task_count,
-                    first: crew.tasks.start,
-                    count: crew.tasks.len() as u32,
-                    start: looked.start,
-                },
-            );
-        }
-        let mut answers: BTreeMap<u32, Vec<TaskSummary>> = BTreeMap::new();
-        self.wait("the data were read before the first step", |course, worker, heard| match heard {
-            FromWorker::Prepared { scanned, summaries } => {
-                let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
-                answers.insert(first.unwrap_or_default(), summaries.0);
-                let all = answers.len() == crews.len();
-                Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
-            }
-            FromWorker::Progress { bytes, .. } => {
-                course.progress.scanned(bytes);
-                Ok(None)
-            }
-            _ => Ok(None),
-        })
-    }
-
     fn import(&mut self, crews: &[Crew], layout: &JobLayout) -> Result<Vec<String>, Error> {
         self.send(crews[0].worker, &ToWorker::Import { layout: layout.clone() });
         self.wait("the earlier model was brought to the servers", |_, _, heard| {
@@ -333,7 +308,8 @@ impl<'a> Course<'a> {
             crews.iter().map(|crew| (crew.tasks.start, crew.tasks.len() as u32)).collect();
         for crew in crews {
             let (layout, model, crews) = (layout.clone(), model.clone(), all.clone());
-            self.send(crew.worker, &ToWorker::Train { layout, model, resumed, crews });
+            let set = self.job.set.clone();
+            self.send(crew.worker, &ToWorker::Train { set, layout, model, resumed, crews });
         }
         let count = layout.task_count as usize;
         let mut judge = Judge::new(self.algorithm.stopping());

@@ -194,6 +194,7 @@ impl Orphan<'_> {
             notices: Vec::new(),
             task_count: self.training.layout.task_count,
             start: self.training.start,
+            reasons: &[],
         };
         let outcome = Outcome {
             epochs: reached.epochs.clone(),
@@ -201,6 +202,7 @@ impl Orphan<'_> {
             best_epoch: None,
             step_count: clocks.iter().sum(),
             notices: Vec::new(),
+            constant_losses: (None, None),
         };
         let records = reached.epochs.first().map_or(0, |line| line.records);
         let totals = Totals { records, ..Totals::default() };

@@ -59,6 +59,8 @@ pub(super) struct Ready {
     task_count: u32,
     tasks: Range<u32>,
     start: Position,
+    /// The shares were surveyed, before the settings were chosen.
+    is_survey: bool,
     shares: Vec<TaskData>,
 }
 
@@ -77,13 +79,16 @@ impl Part {
     ) -> Result<(), Error> {
         match message {
             ToWorker::Look { job } => self.look(&job),
-            ToWorker::Prepare { job, schema, task_count, first, count, start } => {
-                *ready = Some(self.prepare(&job, &schema, task_count, first..first + count, start)?);
+            ToWorker::Prepare { job, schema, task_count, first, count, start, survey } => {
+                let tasks = first..first + count;
+                *ready = Some(self.prepare(&job, &schema, task_count, tasks, start, survey)?);
                 Ok(())
             }
             ToWorker::Import { layout } => self.import(&layout),
-            ToWorker::Train { layout, model, resumed, crews } => {
-                let Some(ready) = ready.take() else { return Ok(()) };
+            ToWorker::Train { set, layout, model, resumed, crews } => {
+                let Some(mut ready) = ready.take() else { return Ok(()) };
+                ready.raw = ready.raw.with_settings(&set);
+                ready.job.set = set;
                 let crews: Vec<_> = crews.into_iter().map(|(first, count)| first..first + count).collect();
                 if let Some(own) = crews.iter().position(|crew| crew.start == ready.tasks.start) {
                     let (schema, raw) = (ready.opened.source.schema().clone(), ready.raw.clone());
@@ -169,12 +174,14 @@ impl Part {
         task_count: u32,
         tasks: Range<u32>,
         start: Position,
+        is_survey: bool,
     ) -> Result<Ready, Error> {
         let (job, algorithm) = self.check(raw)?;
         let functions = job.modules.added_to(&self.functions)?;
         let opened = open(&job, algorithm.as_ref(), Some(schema), self.environment())?;
         let first_epoch = start.epochs;
-        let plan = Shares { job: &job, opened: &opened, task_count, tasks: tasks.clone(), first_epoch };
+        let plan =
+            Shares { job: &job, opened: &opened, task_count, tasks: tasks.clone(), first_epoch, is_survey };
         let mut shares = plan.training()?;
         let scanned = plan.must_scan();
         if scanned {
@@ -183,7 +190,7 @@ impl Part {
         }
         let summaries = Packed(shares.iter().map(|share| TaskSummary::of(share, None)).collect());
         (self.say)(FromWorker::Prepared { scanned, summaries });
-        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, tasks, start, shares })
+        Ok(Ready { raw: raw.clone(), job, functions, opened, task_count, tasks, start, is_survey, shares })
     }
 
     fn import(&self, layout: &worker::JobLayout) -> Result<(), Error> {
@@ -207,11 +214,16 @@ impl Part {
         resumed: bool,
         begun: Option<Busy>,
     ) -> Result<(), Error> {
-        let Ready { job, functions, opened, task_count, tasks, start, shares, .. } = ready;
+        let Ready { job, functions, mut opened, task_count, tasks, start, is_survey, mut shares, .. } = ready;
         let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
+        opened.settle(algorithm.as_ref());
         let first_epoch = start.epochs;
+        let plan = Shares { job: &job, opened: &opened, task_count, tasks, first_epoch, is_survey: false };
+        if is_survey {
+            plan.settle(&mut shares)?;
+        }
         let work = Work {
-            plan: Shares { job: &job, opened: &opened, task_count, tasks, first_epoch },
+            plan,
             algorithm: algorithm.as_ref(),
             layout,
             token: &self.token,

@@ -87,6 +87,8 @@ pub enum ToWorker {
         count: u32,
         /// Where training begins.
         start: Position,
+        /// The data are surveyed, so that the open settings of the job can be chosen.
+        survey: bool,
     },
     /// Brings the earlier model to the servers. Answered by `Imported`.
     Import {
@@ -95,6 +97,8 @@ pub enum ToWorker {
     },
     /// Runs its tasks. Answered by `TaskEnded` for each, or `Failed`.
     Train {
+        /// All parameters of the algorithm, none open any more.
+        set: BTreeMap<String, String>,
         /// Where the parameters are.
         layout: JobLayout,
         /// What is learned.

@@ -1,0 +1,125 @@
+//! What `auto` stands for, on facts of data that no name tells.
+
+use data::{Batch, Survey};
+use math::random::{Purpose, stream};
+
+use super::harness::{Record, build, job};
+use crate::algorithm::{Choice, Known, Settled};
+
+const TABLE: Known<'static> =
+    Known { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };
+const NUMBERED: Known<'static> = Known { is_table: false, ..TABLE };
+
+fn settled(name: &str, settings: &str, known: &Known<'_>) -> Settled {
+    match job(name, settings).unwrap().settle(known, None).unwrap() {
+        Choice::Settled(settled) => settled,
+        Choice::Survey => panic!("{name} {settings} asks for a survey"),
+    }
+}
+
+/// The settings of `names`, in one line.
+fn chosen(name: &str, settings: &str, known: &Known<'_>, names: &[&str]) -> String {
+    let set = settled(name, settings, known).set;
+    let texts: Vec<&str> = names.iter().map(|name| set.get(*name).map_or("-", String::as_str)).collect();
+    texts.join(" ")
+}
+
+fn survey(batches: &[Batch]) -> Survey {
+    let mut survey = Survey::default();
+    for batch in batches {
+        survey.add(batch);
+    }
+    survey
+}
+
+/// Records of `entries(random)` entries among `columns` columns; values from `value`.
+fn sparse(records: u64, columns: u64, entries: impl Fn(u64) -> u64, value: impl Fn(u64) -> f32) -> Survey {
+    let mut random = stream(3, Purpose::Test, 0, 0);
+    let records: Vec<Record> = (0..records)
+        .map(|record| {
+            let mut keys: Vec<u64> = (0..entries(record)).map(|_| random.below(columns)).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            (1.0, keys.into_iter().map(|key| (key, value(key))).collect())
+        })
+        .collect();
+    survey(&build(&records, 500))
+}
+
+const NAMES: &[&str] = &["optimizer", "l2", "standardize", "normalize"];
+
+#[test]
+fn the_data_decide_what_no_setting_says() {
+    let table = sparse(2000, 10, |_| 40, |key| 10f32.powi(key as i32));
+    let one_hot = sparse(5000, 300, |_| 14, |_| 1.0);
+    let wide = sparse(2000, 1 << 40, |_| 20, |_| 1.0);
+    let clicks = sparse(30_000, 1 << 40, |_| 40, |_| 1.0);
+    let texts = sparse(2000, 5000, |record| 5 + record % 300, |key| 1.0 + (key % 5) as f32);
+    let cases = [
+        ("lr", TABLE, &table, "lbfgs 1 true none"),
+        ("linear", TABLE, &table, "lbfgs 1 true none"),
+        ("svm", TABLE, &table, "ftrl 0 true none"),
+        ("lr", NUMBERED, &table, "lbfgs 1 true none"),
+        ("lr", NUMBERED, &one_hot, "lbfgs 1 false none"),
+        ("lr", NUMBERED, &wide, "lbfgs 5 false none"),
+        ("lr", NUMBERED, &clicks, "ftrl 0 false none"),
+        ("softmax", NUMBERED, &texts, "ftrl 0 idf l2"),
+    ];
+    for (name, known, survey, expected) in cases {
+        let known = Known { survey: Some(survey), ..known };
+        assert_eq!(chosen(name, "", &known, NAMES), expected, "{name} {known:?}");
+    }
+}
+
+#[test]
+fn data_that_are_not_read_twice_are_read_once() {
+    for known in [
+        Known { size_bytes: None, ..NUMBERED },
+        Known { size_bytes: Some(1 << 40), ..NUMBERED },
+        Known { is_bsp: false, ..NUMBERED },
+    ] {
+        assert_eq!(chosen("lr", "", &known, NAMES), "ftrl 0 false none", "{known:?}");
+    }
+    let choice = job("lr", "").unwrap().settle(&NUMBERED, None).unwrap();
+    assert_eq!(choice, Choice::Survey, "all else is surveyed");
+}
+
+#[test]
+fn a_setting_decides_for_the_optimizer_that_reads_it() {
+    for (settings, optimizer) in [
+        ("learning_rate=0.1", "ftrl"),
+        ("epochs=3", "ftrl"),
+        ("beta=2", "ftrl"),
+        ("momentum=0.9", "momentum"),
+        ("beta1=0.8", "adam"),
+        ("schedule=exponential", "adagrad"),
+        ("max_iterations=5", "lbfgs"),
+        ("history=5 l1=1", "owlqn"),
+        ("rho=0.1", "admm"),
+        ("optimizer=sgd", "sgd"),
+        ("optimizer=lbfgs", "lbfgs"),
+    ] {
+        assert_eq!(chosen("lr", settings, &NUMBERED, &["optimizer"]), optimizer, "{settings}");
+    }
+    for settings in ["learning_rate=0.1 max_iterations=5", "epochs=3 history=4"] {
+        let error = job("lr", settings).unwrap().settle(&NUMBERED, None).unwrap_err().to_string();
+        assert!(error.contains("no optimizer reads all of them"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_given_is_kept_and_what_is_settled_is_settled() {
+    let survey = sparse(2000, 10, |_| 40, |key| 10f32.powi(key as i32));
+    let known = Known { survey: Some(&survey), ..TABLE };
+    let given = "l2=3 standardize=false normalize=l2 tolerance=1e-3";
+    let first = settled("lr", given, &known);
+    assert_eq!(chosen("lr", given, &known, NAMES), "lbfgs 3 false l2");
+    let again: Vec<String> = first.set.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    let second = settled("lr", &again.join(" "), &known);
+    assert_eq!((second.set, second.reasons), (first.set, Vec::new()), "nothing is left to choose");
+    assert!(
+        first.reasons.iter().any(|reason| reason.starts_with("optimizer=lbfgs: ")),
+        "{:?}",
+        first.reasons
+    );
+}

@@ -1,0 +1,218 @@
+//! What the records of an input look like, as far as defaults hang on it: how many records, columns and entries, how large
+//! values are, how long records are. Gathered while the data are scanned; the parts of tasks merge.
+
+use std::collections::BTreeMap;
+
+use math::hash::{NAMED_KEY_BIT, mix64};
+
+use crate::batch::Batch;
+
+/// Numbered columns whose scale is followed one by one; data with more of them are wide, and scales do not matter there.
+const COLUMN_LIMIT: usize = 4096;
+/// Hashes that a [`Sketch`] keeps: its estimate is then off by about 3 %.
+const SKETCH_SIZE: usize = 1024;
+
+/// What the training records look like. Merges in any order to the same, but for the last bits of the sums.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Survey {
+    /// Records.
+    pub record_count: u64,
+    /// Entries of all records.
+    pub entry_count: u64,
+    /// Entries whose value is below 0.
+    pub negative_count: u64,
+    /// Entries whose value is 1.
+    pub one_count: u64,
+    /// Of the Euclidean lengths of records: sum, sum of squares.
+    length_sums: [f64; 2],
+    columns: Sketch,
+    /// Of numbered columns: entries, sum of squares. Empty above [`COLUMN_LIMIT`].
+    scales: BTreeMap<u64, [f64; 2]>,
+    too_many_columns: bool,
+}
+
+impl Survey {
+    /// Adds the records of a batch.
+    pub fn add(&mut self, batch: &Batch) {
+        self.record_count += batch.record_count() as u64;
+        self.entry_count += batch.entry_count() as u64;
+        if batch.values.is_empty() {
+            self.one_count += batch.entry_count() as u64;
+        }
+        for &value in &batch.values {
+            self.negative_count += u64::from(value < 0.0);
+            self.one_count += u64::from(value == 1.0);
+        }
+        for record in 0..batch.record_count() {
+            let entries = batch.entries(record);
+            let square: f64 = match batch.values.get(entries.clone()) {
+                Some(values) => values.iter().map(|&value| f64::from(value) * f64::from(value)).sum(),
+                None => entries.len() as f64,
+            };
+            self.length_sums[0] += square.sqrt();
+            self.length_sums[1] += square;
+        }
+        self.columns.add(&batch.columns);
+        self.add_scales(batch);
+    }
+
+    fn add_scales(&mut self, batch: &Batch) {
+        if self.too_many_columns {
+            return;
+        }
+        let mut sums = vec![[0f64; 2]; batch.columns.len()];
+        for (i, &index) in batch.indices.iter().enumerate() {
+            let value = batch.values.get(i).map_or(1.0, |&value| f64::from(value));
+            let sum = &mut sums[index as usize];
+            sum[0] += 1.0;
+            sum[1] += value * value;
+        }
+        for (&key, sum) in batch.columns.iter().zip(sums).filter(|(key, _)| **key & NAMED_KEY_BIT == 0) {
+            let total = self.scales.entry(key).or_default();
+            total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
+        }
+        self.forget_scales_when_too_many();
+    }
+
+    fn forget_scales_when_too_many(&mut self) {
+        self.too_many_columns |= self.scales.len() > COLUMN_LIMIT;
+        if self.too_many_columns {
+            self.scales.clear();
+        }
+    }
+
+    /// Adds what another task saw.
+    pub fn merge(&mut self, other: &Self) {
+        self.record_count += other.record_count;
+        self.entry_count += other.entry_count;
+        self.negative_count += other.negative_count;
+        self.one_count += other.one_count;
+        self.length_sums.iter_mut().zip(other.length_sums).for_each(|(sum, other)| *sum += other);
+        self.columns.merge(&other.columns);
+        self.too_many_columns |= other.too_many_columns;
+        for (&key, sum) in &other.scales {
+            let total = self.scales.entry(key).or_default();
+            total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
+        }
+        self.forget_scales_when_too_many();
+    }
+
+    /// Distinct columns: exact up to a thousand, then an estimate that is off by some 3 %. The same however the records are
+    /// divided among tasks.
+    pub fn column_count(&self) -> u64 {
+        self.columns.count()
+    }
+
+    /// Entries over records x columns, in `[0, 1]`.
+    pub fn density(&self) -> f64 {
+        let cells = self.record_count as f64 * self.column_count() as f64;
+        if cells > 0.0 { (self.entry_count as f64 / cells).min(1.0) } else { 0.0 }
+    }
+
+    /// The largest root mean square of the entries of a numbered column over the smallest; 1 without columns, none when
+    /// there are too many to follow. Columns of zeros are left out.
+    pub fn scale_ratio(&self) -> Option<f64> {
+        if self.too_many_columns {
+            return None;
+        }
+        let squares = self.scales.values().map(|[count, square]| square / count).filter(|mean| *mean > 0.0);
+        let (low, high) = squares.fold((f64::INFINITY, 0f64), |(low, high), x| (low.min(x), high.max(x)));
+        Some(if high > 0.0 { (high / low).sqrt() } else { 1.0 })
+    }
+
+    /// Deviation of the lengths of records over their mean.
+    pub fn length_spread(&self) -> f64 {
+        let count = self.record_count.max(1) as f64;
+        let mean = self.length_sums[0] / count;
+        let variance = (self.length_sums[1] / count - mean * mean).max(0.0);
+        if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+    }
+}
+
+/// The smallest hashes of the keys that were met: how many keys there are follows from how small these are (Bar-Yossef et al.,
+/// "Counting distinct elements in a data stream", RANDOM 2002, algorithm 1).
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Sketch {
+    /// Ascending, distinct, at most [`SKETCH_SIZE`].
+    hashes: Vec<u64>,
+}
+
+impl Sketch {
+    fn add(&mut self, keys: &[u64]) {
+        let hashes: Vec<u64> =
+            keys.iter().map(|key| mix64(*key)).filter(|hash| self.is_small(*hash)).collect();
+        self.take(hashes);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.take(other.hashes.clone());
+    }
+
+    fn is_small(&self, hash: u64) -> bool {
+        self.hashes.len() < SKETCH_SIZE || self.hashes.last().is_some_and(|last| hash < *last)
+    }
+
+    fn take(&mut self, mut hashes: Vec<u64>) {
+        if hashes.is_empty() {
+            return;
+        }
+        self.hashes.append(&mut hashes);
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
+        self.hashes.truncate(SKETCH_SIZE);
+    }
+
+    fn count(&self) -> u64 {
+        match self.hashes.last() {
+            Some(&last) if self.hashes.len() == SKETCH_SIZE => {
+                let share = (last as f64 + 1.0) / 2f64.powi(64);
+                ((SKETCH_SIZE - 1) as f64 / share).round() as u64
+            }
+            _ => self.hashes.len() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BatchBuilder;
+
+    fn batch(records: &[&[(u64, f32)]]) -> Batch {
+        let (mut builder, mut batch) = (BatchBuilder::new(), Batch::default());
+        for record in records {
+            record.iter().for_each(|&(key, value)| builder.push(key, value));
+            builder.end_record(0.0, 1.0, None);
+        }
+        builder.finish(&mut batch);
+        batch
+    }
+
+    #[test]
+    fn scales_and_lengths_are_those_of_the_entries() {
+        let mut survey = Survey::default();
+        survey.add(&batch(&[&[(0, 3.0), (1, 400.0)], &[(0, -3.0)]]));
+        survey.add(&batch(&[&[(7 | NAMED_KEY_BIT, 1.0), (2, 1.0)]]));
+        assert_eq!((survey.record_count, survey.entry_count, survey.column_count()), (3, 5, 4));
+        assert_eq!((survey.negative_count, survey.one_count), (1, 2));
+        assert_eq!(survey.scale_ratio(), Some(400.0));
+        assert!(survey.length_spread() > 1.0);
+        assert!((survey.density() - 5.0 / 12.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn columns_are_counted_alike_however_records_are_divided() {
+        /// Four deviations of an estimate from 1,024 hashes.
+        const TOLERANCE: f64 = 4.0 / 32.0;
+        let keys: Vec<(u64, f32)> = (0..50_000).map(|key| (key * 3, 1.0)).collect();
+        let (mut one, mut left, mut right) = (Survey::default(), Survey::default(), Survey::default());
+        for (i, record) in keys.chunks(10).enumerate() {
+            one.add(&batch(&[record]));
+            if i % 3 == 0 { left.add(&batch(&[record])) } else { right.add(&batch(&[record])) }
+        }
+        left.merge(&right);
+        assert_eq!(one.column_count(), left.column_count());
+        assert!((one.column_count() as f64 / 50_000.0 - 1.0).abs() < TOLERANCE, "{}", one.column_count());
+        assert_eq!((one.scale_ratio(), left.scale_ratio()), (None, None), "too many to follow");
+    }
+}
