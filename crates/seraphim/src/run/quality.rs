@@ -122,6 +122,7 @@ mod tests {
             seconds: 1.0,
             training: metrics(loss),
             validation: validation.get(epoch).map(metrics),
+            calibration_table: Vec::new(),
         };
         Outcome {
             epochs: training.iter().enumerate().map(line).collect(),
