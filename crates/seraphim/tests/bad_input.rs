@@ -348,7 +348,7 @@ fn wrong_parameters_say_the_range_and_the_nearest_name() {
         error.contains("interactions is a key of the job") && error.contains("--interactions ab"),
         "{error}"
     );
-    let error = train(&["--set", "rho=2"]);
+    let error = train(&["--set", "optimizer=ftrl", "--set", "rho=2"]);
     assert!(error.contains("rho=2 means nothing with optimizer=ftrl, only with admm"), "{error}");
     assert!(train(&["--consistency", "ssp"]).contains("ssp:N"));
     assert!(train(&["--seeed", "1"]).contains("--seed"));

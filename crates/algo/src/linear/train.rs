@@ -4,7 +4,8 @@ use data::Batch;
 use matrix::{Keys, Part, Values};
 
 use super::Linear;
-use super::model::Model;
+use super::loss::Loss;
+use super::model::{LabelScale, Model};
 use super::prepare::prepare;
 use super::score::{LinearScorer, Scoring, measure};
 use super::step::scale;
@@ -189,8 +190,13 @@ impl<'a> Step<'a> {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
         let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
-        // The loss of scaled labels is that of labels over deviation^2, and a weight moves a label by the deviation.
-        let share = self.model.label_scale.map_or(share, |scale| share / scale.deviation);
+        // The loss of scaled labels is that of labels over deviation^2, and a weight moves a label by the deviation. Slopes of
+        // Huber's loss end at delta, in units of the label.
+        let unit = |scale: LabelScale| match self.model.loss {
+            Loss::Huber { delta } => scale.deviation.min(delta),
+            _ => scale.deviation,
+        };
+        let share = self.model.label_scale.map_or(share, |scale| share / unit(scale));
         self.weight_sum += weigh(self.model, batch, &self.class_weights, share, &mut self.slopes)?;
         Ok(())
     }
