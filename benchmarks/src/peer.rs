@@ -70,6 +70,17 @@ impl Peers {
         };
         serde_json::from_str(line).with_context(|| format!("peer {case} printed {line:?}"))
     }
+
+    /// Writes a Parquet file anew, as pyarrow does when it is told nothing.
+    pub(crate) fn rewrite_parquet(&self, from: &Path, to: &Path) -> Result<()> {
+        let code =
+            "import sys, pyarrow.parquet as pq; pq.write_table(pq.read_table(sys.argv[1]), sys.argv[2])";
+        let status = Command::new(&self.python).args(["-c", code]).args([from, to]).status()?;
+        if !status.success() {
+            bail!("pyarrow: {status} while it rewrote {}", from.display());
+        }
+        Ok(())
+    }
 }
 
 fn imports(python: &Path) -> bool {

@@ -55,8 +55,14 @@ pub(crate) const WORKS: &[Work] = &[
     Work {
         name: "clicks_parquet",
         title: "the same as Parquet; peer: our own time from text",
-        bars: &[Bar::time_ratio(1.0, 0.5)],
+        bars: &[Bar::time_ratio(1.3, 1.0)],
         run: clicks::parquet,
+    },
+    Work {
+        name: "clicks_pyarrow",
+        title: "the same as pyarrow writes it (dictionaries, snappy); peer: our own time from text",
+        bars: &[Bar::time_ratio(1.3, 1.0)],
+        run: clicks::pyarrow,
     },
     Work {
         name: "clicks_50m",

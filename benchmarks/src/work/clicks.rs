@@ -71,9 +71,21 @@ pub(super) fn three_passes(context: &Context) -> Result<Figures> {
 
 pub(super) fn parquet(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
+    against_text(context, &folder, &folder.join("train.parquet"))
+}
+
+pub(super) fn pyarrow(context: &Context) -> Result<Figures> {
+    let folder = context.clicks(10)?;
+    let rewritten = context.place("pyarrow.parquet");
+    let peers = context.peers().context("pyarrow, which is among the peers, is not there")?;
+    peers.rewrite_parquet(&folder.join("train.parquet"), &rewritten)?;
+    against_text(context, &folder, &rewritten)
+}
+
+fn against_text(context: &Context, folder: &Path, parquet: &Path) -> Result<Figures> {
     let model = context.place("model_parquet");
-    let [ours, text] = ["train.parquet", "train.libsvm"]
-        .map(|file| train("lr", &folder.join(file), &model, 2, ONE_PASS, &[]));
+    let [ours, text] =
+        [parquet, &folder.join("train.libsvm")].map(|file| train("lr", file, &model, 2, ONE_PASS, &[]));
     let race = Race::run(
         context.options.rounds,
         || Ok(context.seraphim(Cores::Two, &ours)?.into()),

@@ -23,6 +23,8 @@ pub struct Input {
     place: Place,
     compression: Compression,
     size_bytes: Option<u64>,
+    /// Columns that the names of its folders give.
+    partition: Vec<(String, String)>,
 }
 
 #[derive(Clone)]
@@ -71,7 +73,13 @@ impl Input {
         }
         let magic = read_up_to(&mut file, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
         let compression = Self::compression(&name, &magic)?;
-        Ok(Self { name, place: Place::File(path), compression, size_bytes: Some(metadata.len()) })
+        Ok(Self {
+            name,
+            place: Place::File(path),
+            compression,
+            size_bytes: Some(metadata.len()),
+            partition: Vec::new(),
+        })
     }
 
     /// Bytes in memory, under a name for messages.
@@ -79,7 +87,7 @@ impl Input {
         let (name, bytes) = (name.into(), bytes.into());
         let compression = Self::compression(&name, &bytes)?;
         let size_bytes = Some(bytes.len() as u64);
-        Ok(Self { name, place: Place::Memory(bytes), compression, size_bytes })
+        Ok(Self { name, place: Place::Memory(bytes), compression, size_bytes, partition: Vec::new() })
     }
 
     /// Standard input: its first bytes are read now, the rest once.
@@ -95,7 +103,25 @@ impl Input {
         let mut stream = ByteStream::new(&name, Box::new(Cursor::new(magic).chain(raw)), compression)?;
         let head = read_head(&mut stream)?;
         let rest = Arc::new(Mutex::new(Some(stream)));
-        Ok(Self { name, place: Place::Stream { head, rest }, compression, size_bytes: None })
+        Ok(Self {
+            name,
+            place: Place::Stream { head, rest },
+            compression,
+            size_bytes: None,
+            partition: Vec::new(),
+        })
+    }
+
+    /// The same file, in folders whose names give it these columns and values.
+    #[must_use]
+    pub fn with_partition(mut self, partition: Vec<(String, String)>) -> Self {
+        self.partition = partition;
+        self
+    }
+
+    /// Columns that the names of its folders give (`day=1/`), from the outer folder to the inner one.
+    pub fn partition(&self) -> &[(String, String)] {
+        &self.partition
     }
 
     /// How its bytes are packed, by the first of them; an error when that is not read.

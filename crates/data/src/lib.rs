@@ -1,5 +1,7 @@
 //! Files to splits, splits to records, records to batches.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 pub mod bad_lines;
 pub mod batch;
 pub mod batch_size;

@@ -266,7 +266,7 @@ fn held_out_records_and_the_others_are_all_records() {
 fn empty_files_and_blank_lines_have_no_records() {
     for content in [&b""[..], b"\n \r\n\t\n", b"# nothing\n"] {
         let source = over(&[content], &config()).unwrap();
-        assert_eq!(labels(&source, 3, 10).unwrap().0, []);
+        assert!(labels(&source, 3, 10).unwrap().0.is_empty());
     }
     assert!(matches!(over(&[b"", b" \n"], &SourceConfig::default()), Err(Error::NoRecords { .. })));
 }
@@ -368,4 +368,13 @@ fn real_sets_are_read() {
         assert!(count > 100, "{name}: {count}");
         assert_eq!(seen, kind, "{name}");
     }
+}
+
+#[test]
+fn columns_of_folders_are_told_where_they_are_left_out() {
+    let file = Input::memory("a", &b"1 3:1\n"[..]).unwrap();
+    let file = file.with_partition(vec![("day".to_owned(), "1".to_owned())]);
+    let source = Source::over(vec![file], &config(), None, &FormatTable::builtin()).unwrap();
+    let notices = source.notices().join("\n");
+    assert!(notices.contains("(day)") && notices.contains("left out"), "{notices}");
 }

@@ -21,7 +21,7 @@ pub(crate) fn resolve(inputs: &[String], stop: &StopReading) -> Result<Vec<Input
         } else if path.is_dir() {
             extend(&mut files, folder(path)?, input, path)?;
         } else if path.exists() {
-            files.push(Input::file(path)?);
+            files.push(file(path)?);
         } else if input.contains(PATTERN) {
             extend(&mut files, pattern(input)?, input, &folder_of(input))?;
         } else {
@@ -53,9 +53,13 @@ fn extend(files: &mut Vec<Input>, paths: Vec<PathBuf>, input: &str, folder: &Pat
         return Err(nothing(input, folder));
     }
     for path in paths {
-        files.push(Input::file(path)?);
+        files.push(file(&path)?);
     }
     Ok(())
+}
+
+fn file(path: &Path) -> Result<Input, Error> {
+    Ok(Input::file(path)?.with_partition(partition(path)))
 }
 
 fn nothing(input: &str, folder: &Path) -> Error {
@@ -72,7 +76,8 @@ fn folder_of(input: &str) -> PathBuf {
     }
 }
 
-/// The files of a folder, sorted; not those whose name begins with `.` or `_` (markers of Hadoop and Spark).
+/// The files of a folder, sorted; not those whose name begins with `.` or `_` (markers of Hadoop and Spark). Of the folders in
+/// it, those named `column=value` are gone into (partitions of Hive and Spark).
 fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::io("list", path.display().to_string(), source);
     let mut files = Vec::new();
@@ -83,10 +88,39 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
         });
         if !hidden && file.is_file() {
             files.push(file);
+        } else if !hidden && partition_column(&file).is_some() && file.is_dir() {
+            files.extend(folder(&file)?);
         }
     }
     files.sort();
     Ok(files)
+}
+
+/// The column and the value that the name of a folder gives to the files in it.
+fn partition_column(folder: &Path) -> Option<(String, String)> {
+    let (name, value) = folder.file_name()?.to_str()?.split_once('=')?;
+    (!name.is_empty()).then(|| (unescaped(name), unescaped(value)))
+}
+
+/// Text in which `%2F` stands for `/`.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = behind.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        let byte = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = &behind[if byte.is_some() { 2 } else { 0 }..];
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The columns that the folders of a file give it, from the outer one to the inner one.
+fn partition(file: &Path) -> Vec<(String, String)> {
+    let folders = file.parent().into_iter().flat_map(Path::ancestors);
+    let mut columns: Vec<_> = folders.map_while(partition_column).collect();
+    columns.reverse();
+    columns
 }
 
 fn pattern(input: &str) -> Result<Vec<PathBuf>, Error> {
@@ -135,6 +169,24 @@ mod tests {
     fn a_folder_gives_its_files_sorted_without_markers() {
         let folder = filled_folder();
         assert_eq!(names(&resolved(&folder, "").unwrap()), ["a.libsvm", "b.libsvm", "c.txt"]);
+    }
+
+    #[test]
+    fn folders_named_by_a_column_give_it_to_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["day=1/part=a%2Fb/x.csv", "day=2/part=c/y.csv", "other/z.csv"] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "1\n").unwrap();
+        }
+        let column = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let files = resolved(&folder, "").unwrap();
+        assert_eq!(names(&files), ["x.csv", "y.csv"]);
+        assert_eq!(files[0].partition(), [column("day", "1"), column("part", "a/b")]);
+        let files = resolved(&folder, "day=*/part=c/*.csv").unwrap();
+        assert_eq!(files[0].partition(), [column("day", "2"), column("part", "c")]);
+        let files = resolved(&folder, "day=2/part=c/y.csv").unwrap();
+        assert_eq!(files[0].partition(), [column("day", "2"), column("part", "c")]);
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Source {
         }
         options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
         let context = FormatContext { files: &files, options: &options, like };
-        let (plan, mut schema, carried, notices) = match (row.open)(&context)? {
+        let (plan, mut schema, carried, mut notices) = match (row.open)(&context)? {
             Plan::Lines(plan) => {
                 let (schema, carried, notices) = (plan.schema(), plan.carried(), plan.notices());
                 (OpenPlan::Lines(plan), schema, carried, notices)
@@ -103,6 +103,9 @@ impl Source {
                 (OpenPlan::Blocks(plan), schema, carried, notices)
             }
         };
+        if let (OpenPlan::Lines(_), Some(notice)) = (&plan, columns_left_out(&files)) {
+            notices.push(notice);
+        }
         if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
             return Err(Error::BadOption { option: "keep_columns", reason: without_columns(row.name) });
         }
@@ -204,6 +207,16 @@ impl Source {
             OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
         })
     }
+}
+
+/// What the user is told of columns that folders are named by, where they are not read.
+fn columns_left_out(files: &[Input]) -> Option<String> {
+    let columns = files.iter().map(Input::partition).find(|columns| !columns.is_empty())?;
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    Some(format!(
+        "columns that folders are named by ({}) are read with Parquet only, and are left out here",
+        names.join(", ")
+    ))
 }
 
 fn without_columns(format: &str) -> String {

@@ -32,6 +32,22 @@ fn a_model_of_text_is_validated_and_evaluated_on_parquet() {
 }
 
 #[test]
+fn a_model_of_parquet_has_the_bytes_of_the_same_text() {
+    let folder = Folder::new();
+    let text = clicks(3000, 1);
+    let mut inputs = vec![folder.write("train.libsvm", &text)];
+    inputs.push(folder.path("train.parquet"));
+    write_lists(&inputs[1], &text);
+    let models = inputs.iter().enumerate().map(|(number, data)| {
+        let model = folder.path(&format!("model{number}"));
+        succeed(&["train", "lr", "--data", data, "--tasks", "1", "--model", &model]);
+        std::fs::read(std::path::Path::new(&model).join("weights.safetensors")).unwrap()
+    });
+    let models: Vec<Vec<u8>> = models.collect();
+    assert!(models[0] == models[1], "the models differ");
+}
+
+#[test]
 fn columns_are_the_same_in_csv_and_parquet() {
     let folder = Folder::new();
     let data = folder.write("a.libsvm", clicks(300, 1));

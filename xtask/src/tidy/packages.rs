@@ -17,6 +17,7 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Packages that may stand in several versions, with the reason. Remove a row when it is no longer needed.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("base64", "tonic is a generation behind parquet, which reads with it what Arrow wrote of its types"),
     ("cpufeatures", "sha2 (wasmtime) is a generation behind chacha20 (proptest), which is for tests only"),
     ("embedded-io", "postcard names two generations of its readers for small devices"),
     ("foldhash", "petgraph (prost-build) is a generation behind wasmtime; build time only"),

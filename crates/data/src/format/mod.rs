@@ -20,7 +20,7 @@ mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod places;
-mod roles;
+pub(crate) mod roles;
 mod sample;
 mod vw;
 

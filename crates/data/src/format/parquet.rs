@@ -1,47 +1,44 @@
-//! Parquet: a table of columns, or lists of feature numbers.
+//! Parquet, read through Arrow record batches; what columns may be is said in [`crate::arrow`].
 //!
-//! | layout | feature columns | keys |
-//! |---|---|---|
-//! | table | integers, floats, booleans; strings (one feature a value) | numbers: position among the feature columns; strings: `named_key(column, value)` |
-//! | lists | one list of integers (`indices`), maybe one list of numbers of the same lengths (`values`, else all 1) | as written, below 2^63 |
+//! The label is the column named by the option, else `label`, `target` or `y`, else the last one. What can be read on its own,
+//! and so goes to a task whole, is a row group. Columns that pandas wrote as its index are left out. Folders named
+//! `column=value` give each of their files a column.
 //!
-//! A file with a list of integers has the lists layout. When there are several such lists, those named `indices` and
-//! `values` are taken. The label is the column named by the option, else `label`, `target` or `y`, else the last one. A
-//! null or a NaN among the features is a missing value: no entry. What can be read on its own, and so goes to a task
-//! whole, is a row group.
+//! A file is not trusted: `file` and `guard` check the metadata, `pages` every page, and what the library still panics at is
+//! an error with the row group.
 
-mod checked;
-mod column;
-mod fault;
+mod codec;
+mod delta;
+mod file;
 mod guard;
-mod layout;
-mod list_column;
-mod list_features;
-mod lists;
+mod page_header;
 mod pages;
+mod partition;
 mod reader;
-mod runs;
+mod thrift;
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use arrow_schema::{DataType, Field, Fields, Schema as ArrowSchema};
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
 
 use super::{BlockPlan, FormatContext, FormatRow, Plan, RecordReader};
+use crate::arrow::{LabelScan, Layout, Table, layout};
 use crate::error::Error;
 use crate::input::Input;
 use crate::options::FormatOptions;
-use crate::schema::Schema;
+use crate::schema::{CarriedColumn, CarriedKind, Schema};
 use crate::split::Split;
-use layout::Layout;
 
 /// The row of the table of formats.
 pub(super) const ROW: FormatRow = FormatRow {
     name: "parquet",
-    title: "Parquet: a table of numbers and strings, or lists of indices and values",
+    title: "Parquet: a table of numbers and strings, lists of indices and values, or vectors",
     extensions: &["parquet", "pq"],
-    recognize: |head| head.starts_with(b"PAR1"),
+    recognize: |head| head.starts_with(b"PAR1") || head.starts_with(b"PARE"),
     open,
 };
 
@@ -49,6 +46,10 @@ pub(super) const ROW: FormatRow = FormatRow {
 struct FilePlan {
     name: String,
     metadata: ParquetMetaData,
+    /// As which Arrow types the columns of the file itself are read, in its order.
+    read_as: Fields,
+    /// What its folders add.
+    partition: Arc<[Field]>,
     layout: Layout,
 }
 
@@ -62,57 +63,103 @@ struct Shared {
 struct ParquetPlan(Arc<Shared>);
 
 fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+    let partition: Arc<[Field]> = partition::fields(context.files)?.into();
     let mut files = Vec::with_capacity(context.files.len());
     let mut schema: Option<Schema> = context.like.cloned();
     for input in context.files {
-        let metadata = read_metadata(input)?;
-        let (layout, own) = layout::of_file(input.name(), &metadata, context.options, schema.as_ref())?;
+        let (bytes, size_bytes) = file::Bytewise::open(input)?;
+        let metadata = file::read_metadata(input, &bytes, size_bytes)?;
+        let read_as = fields(input, &metadata)?;
+        let own = read_as.iter().enumerate().map(|(column, field)| {
+            let nullable = field.is_nullable() && may_have_nulls(&metadata, column);
+            Arc::new(field.as_ref().clone().with_nullable(nullable))
+        });
+        let all: Vec<_> = own.chain(partition.iter().cloned().map(Arc::new)).collect();
+        let table = Table {
+            name: input.name(),
+            schema: &ArrowSchema::new(all),
+            row_numbers: &pandas_index(&metadata),
+        };
+        let (layout, own) = layout(&table, context.options, schema.as_ref())?;
         schema.get_or_insert(own);
-        files.push(FilePlan { name: input.name().to_owned(), metadata, layout });
+        let (name, partition) = (input.name().to_owned(), Arc::clone(&partition));
+        files.push(FilePlan { name, metadata, read_as, partition, layout });
     }
     let mut schema = schema.unwrap_or_default();
-    let guess = context.like.is_none().then(|| layout::notice_of_label(context.options, &schema));
-    let notices = guess.flatten().into_iter().collect();
+    let mut notices: Vec<String> = Vec::new();
+    for notice in files.iter().flat_map(|file| &file.layout.notices) {
+        if !notices.contains(notice) {
+            notices.push(notice.clone());
+        }
+    }
     if context.like.is_none() {
-        schema.label_names = label_names(context.files, &files)?;
+        schema.label_names = label_names(context.files, &files, context.options, &schema)?;
     }
     Ok(Plan::Blocks(Box::new(ParquetPlan(Arc::new(Shared { files, schema, notices })))))
 }
 
 /// Sorted distinct values of a label column of strings; empty when labels are numbers.
-fn label_names(inputs: &[Input], files: &[FilePlan]) -> Result<Vec<String>, Error> {
-    let mut names = std::collections::BTreeSet::new();
+fn label_names(
+    inputs: &[Input],
+    files: &[FilePlan],
+    options: &FormatOptions,
+    schema: &Schema,
+) -> Result<Vec<String>, Error> {
+    let (Some(first), Some(label)) = (inputs.first(), &schema.label) else { return Ok(Vec::new()) };
+    let mut scan = LabelScan::default();
     for (input, file) in inputs.iter().zip(files) {
-        reader::collect_label_names(input, file, &mut names)?;
+        reader::scan_labels(input, file, &mut scan)?;
     }
-    Ok(names.into_iter().collect())
+    scan.finish(first.name(), label, options.label_rule, options.text_columns.contains(label))
 }
 
-fn read_metadata(input: &Input) -> Result<ParquetMetaData, Error> {
-    let file = open_file(input)?;
-    let size_bytes = file.metadata().map_err(|source| Error::io("look at", input.name(), source))?.len();
-    let metadata = guard::guarded(|| {
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
-        guard::check(&metadata, size_bytes).map(|()| metadata)
-    });
-    metadata.map_err(|reason| {
+/// The columns of a file as Arrow types. Strings are views of the pages, so that a long one that stands in many records
+/// is in memory once.
+fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
+    let schema = metadata.file_metadata().schema_descr();
+    // What Arrow itself wrote about its types is left unread: the types of the file say enough.
+    let own = guard::guarded(|| parquet_to_arrow_schema(schema, None));
+    let own = own.map_err(|reason| {
         bad_file(
             input.name(),
-            format!("not a complete Parquet file ({reason}); was it cut short while written?"),
+            format!("its columns cannot be read ({reason}); convert them to numbers or strings"),
         )
-    })
+    })?;
+    let view = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
+        _ => Arc::clone(field),
+    };
+    Ok(own.fields().iter().map(view).collect())
 }
 
-fn open_file(input: &Input) -> Result<File, Error> {
-    let path: &Path = input.path().ok_or_else(|| Error::BadOption {
-        option: "format",
-        reason: format!("Parquet is read from its end, so {} must be a file", input.name()),
-    })?;
-    File::open(path).map_err(|source| Error::io("open", input.name(), source))
+/// Whether a column of the top level has a null, as far as its statistics say.
+fn may_have_nulls(metadata: &ParquetMetaData, root: usize) -> bool {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut leaves = (0..schema.num_columns()).filter(|leaf| schema.get_column_root_idx(*leaf) == root);
+    let Some(leaf) = leaves.next() else { return true };
+    let has_none = |group: &RowGroupMetaData| {
+        group.column(leaf).statistics().and_then(Statistics::null_count_opt) == Some(0)
+    };
+    !metadata.row_groups().iter().all(has_none)
+}
+
+/// The names of the columns in which pandas keeps the index of a table.
+fn pandas_index(metadata: &ParquetMetaData) -> Vec<String> {
+    let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
+    let written = pairs.iter().find(|pair| pair.key == "pandas").and_then(|pair| pair.value.as_deref());
+    let parsed = written.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let names = parsed.as_ref().and_then(|value| value["index_columns"].as_array());
+    // An index that is a range has no column, and is described in place of a name.
+    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 fn bad_file(file: &str, reason: impl Into<String>) -> Error {
     Error::BadFile { file: file.to_owned(), record: None, reason: reason.into() }
+}
+
+fn fault(reason: impl Into<String>) -> ParquetError {
+    ParquetError::General(reason.into())
 }
 
 impl BlockPlan for ParquetPlan {
@@ -122,6 +169,19 @@ impl BlockPlan for ParquetPlan {
 
     fn schema(&self) -> Schema {
         self.0.schema.clone()
+    }
+
+    fn carried(&self) -> Vec<CarriedColumn> {
+        let mut files = self.0.files.iter().map(|file| &file.layout.carried);
+        let mut carried = files.next().cloned().unwrap_or_default();
+        for other in files {
+            for (column, other) in carried.iter_mut().zip(other) {
+                if column.kind != other.kind {
+                    column.kind = CarriedKind::Text;
+                }
+            }
+        }
+        carried
     }
 
     fn units(&self, file: usize) -> Vec<u64> {

@@ -3,15 +3,15 @@
 use crate::Error;
 
 /// Names of columns that are the label when nobody says so, in any case of letters.
-pub(super) const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
+pub(crate) const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
 
 /// Whether a column of this name is the label when nobody says so.
-pub(super) fn is_label_name(name: &str) -> bool {
+pub(crate) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|label| name.eq_ignore_ascii_case(label))
 }
 
 /// The column that is called like a label; `None` when no column is. `is_taken` says which columns have another role.
-pub(super) fn label_by_name(
+pub(crate) fn label_by_name(
     file: &str,
     names: &[&str],
     is_taken: impl Fn(usize) -> bool,
@@ -36,12 +36,12 @@ pub(super) fn label_by_name(
 }
 
 /// What the user is told of a label that was chosen by its name or by its place.
-pub(super) fn label_notice(name: &str, how: &str) -> String {
+pub(crate) fn label_notice(name: &str, how: &str) -> String {
     format!("label: column '{name}', {how}")
 }
 
 /// An error when a column has two of these roles; each is the setting that gave it, with the column's position.
-pub(super) fn refuse_two_roles(
+pub(crate) fn refuse_two_roles(
     file: &str,
     names: &[&str],
     roles: &[(&'static str, usize)],

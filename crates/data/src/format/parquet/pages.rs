@@ -1,308 +1,363 @@
-//! Lists of one column of one row group, straight from its pages.
+//! The pages of one column of one row group, for the Arrow reader of the library.
 //!
-//! A general reader writes a repetition level, a definition level and a value for every entry, and gathers lists from
-//! them. But nearly all levels say "goes on" and "is there": here only the beginnings of lists and the entries that are
-//! not there are noted, and values go from the page to the items at once.
+//! The library believes what headers say of sizes and counts, and makes room for it. Here each number is compared with the
+//! bytes that are there, or with a limit, before a page is handed on; checksums are verified where they are present.
 
-use parquet::basic::{Encoding, Type as Physical};
-use parquet::column::page::{Page, PageReader};
-use parquet::errors::ParquetError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, Type as Physical};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use super::layout::has_optional_element;
-use super::lists::Lists;
-use super::runs::Runs;
+use super::codec::decompress;
+use super::delta::expanded_size;
+use super::fault;
+use super::file::Bytewise;
+use super::guard::place;
+use super::page_header::{PageHeader, PageKind};
 
-/// The most entries of the lists that are read at once: more is a damaged file, not data.
-const LEVEL_LIMIT: usize = 1 << 27;
+/// Bytes that are read at a time, unless a page is larger.
+const READ_BYTES: usize = 256 << 10;
 
-/// A value of fixed size, little-endian where it is written plainly.
-pub(super) trait Fixed: Copy + Default {
-    /// Adds `item` of each value in `bytes`, whose size is a multiple of [`Self::SIZE`].
-    fn extend<U>(bytes: &[u8], item: impl Fn(Self) -> U, out: &mut Vec<U>);
-    const SIZE: usize = size_of::<Self>();
-    /// In half the bytes, when that is exact: a dictionary that fits the cache is looked up faster.
-    fn halved(self) -> Option<u32>;
-    /// The value that was halved.
-    fn whole(half: u32) -> Self;
+/// The most bytes of a page header: its statistics hold two values.
+const HEADER_LIMIT: usize = 1 << 20;
+
+/// The most bytes of a page; writers end a page at 1 MB, some at 100 MB.
+const PAGE_LIMIT: usize = 256 << 20;
+
+/// What entries of lists, and strings with their prefixes, may take in memory for one batch.
+const BATCH_LIMIT: u64 = 256 << 20;
+
+/// Bytes of memory for an entry of a list: two levels, a value, and what it becomes.
+const ENTRY_BYTES: u64 = 16;
+
+/// The least that the pages open at once may take, over all columns.
+const OPEN_LIMIT: u64 = 512 << 20;
+
+/// How many times the bytes of a row group its open pages may take where that is more than [`OPEN_LIMIT`].
+const OPEN_RATIO: u64 = 8;
+
+/// What the columns of a row group take together.
+pub(super) struct Budget {
+    /// Bytes of open pages, and their limit.
+    open: AtomicU64,
+    open_limit: u64,
+    /// Bytes that the pages of this batch become beyond their own.
+    batch: AtomicU64,
 }
 
-macro_rules! fixed {
-    ($($type:ty: $halved:expr, $whole:expr;)*) => {$(
-        impl Fixed for $type {
-            #[inline]
-            fn halved(self) -> Option<u32> {
-                $halved(self)
-            }
-
-            #[inline]
-            fn whole(half: u32) -> Self {
-                $whole(half)
-            }
-
-            fn extend<U>(bytes: &[u8], item: impl Fn(Self) -> U, out: &mut Vec<U>) {
-                out.extend(bytes.as_chunks().0.iter().map(|bytes| item(Self::from_le_bytes(*bytes))));
-            }
-        }
-    )*};
-}
-fixed! {
-    i32: |_| None, |_| 0;
-    i64: |value| u32::try_from(value).ok(), i64::from;
-    f32: |_| None, |_| 0.0;
-    f64: |_| None, |_| 0.0;
-}
-
-/// The values that positions name.
-enum Dictionary<T> {
-    Whole(Vec<T>),
-    Halved(Vec<u32>),
-}
-
-impl<T: Fixed> Dictionary<T> {
-    /// The values in `bytes`.
-    fn new(bytes: &[u8]) -> Self {
-        let mut whole = Vec::with_capacity(bytes.len() / T::SIZE);
-        T::extend(bytes, |value| value, &mut whole);
-        let halved: Option<Vec<u32>> = whole.iter().map(|value| value.halved()).collect();
-        halved.map_or(Self::Whole(whole), Self::Halved)
-    }
-}
-
-/// A column of lists.
-pub(super) struct ListPages<T> {
-    pages: Box<dyn PageReader>,
-    /// Definition level of a value that is there, and of a null in a list.
-    present: u32,
-    null: Option<u32>,
-    dictionary: Dictionary<T>,
-    page: Option<Cursor>,
-    /// Levels of no value: position and level.
-    holes: Vec<(usize, u32)>,
-}
-
-/// A place in a page.
-struct Cursor {
-    page: Page,
-    /// Levels that are still to come.
-    left: usize,
-    repetitions: Runs,
-    definitions: Runs,
-    values: Values,
-}
-
-enum Values {
-    /// Where the next one begins.
-    Plain(usize),
-    Numbers(Runs),
-}
-
-fn fault(reason: impl Into<String>) -> ParquetError {
-    ParquetError::General(reason.into())
-}
-
-/// Whether the lists of a column can be read from its pages: usual values in usual encodings.
-pub(super) fn is_usual(column: &ColumnChunkMetaData) -> bool {
-    use Encoding::{PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
-    let descriptor = column.column_descr();
-    let numbers = [Physical::INT32, Physical::INT64, Physical::FLOAT, Physical::DOUBLE];
-    numbers.contains(&descriptor.physical_type())
-        && descriptor.max_rep_level() == 1
-        && matches!(descriptor.max_def_level(), 1..=3)
-        && column.encodings().all(|one| matches!(one, PLAIN | PLAIN_DICTIONARY | RLE | RLE_DICTIONARY))
-}
-
-impl<T: Fixed> ListPages<T> {
-    /// A column that [`is_usual`].
-    pub(super) fn new(pages: Box<dyn PageReader>, column: &ColumnChunkMetaData) -> Self {
-        let descriptor = column.column_descr();
-        let present = descriptor.max_def_level() as u32;
-        let null = has_optional_element(descriptor).then(|| present - 1);
-        Self {
-            pages,
-            present,
-            null,
-            dictionary: Dictionary::Whole(Vec::new()),
-            page: None,
-            holes: Vec::new(),
-        }
+impl Budget {
+    /// For a row group of `size_bytes` in the file.
+    pub(super) fn new(size_bytes: u64) -> Self {
+        let open_limit = OPEN_LIMIT.max(size_bytes.saturating_mul(OPEN_RATIO));
+        Self { open: AtomicU64::new(0), open_limit, batch: AtomicU64::new(0) }
     }
 
-    /// The next `count` lists.
-    pub(super) fn lists<U: Clone>(
-        &mut self,
-        count: usize,
-        out: &mut Lists<U>,
-        item: impl Fn(T) -> U + Copy,
-    ) -> Result<(), ParquetError> {
-        out.clear();
-        self.holes.clear();
-        let mut levels = 0;
-        while self.page.as_ref().is_some_and(|page| page.left > 0) || self.next_page()? {
-            let Some(page) = &mut self.page else { break };
-            let (bytes, limit) = (page.page.buffer().as_ref(), count - out.offsets.len());
-            let (passed, is_next) =
-                page.repetitions.zeros(bytes, page.left, limit, levels, &mut out.offsets)?;
-            if passed > 0 && out.offsets.first() != Some(&0) {
-                return Err(fault("a row group begins within a list"));
-            }
-            if levels + passed > LEVEL_LIMIT {
-                return Err(fault(format!("{count} lists of more than {LEVEL_LIMIT} entries")));
-            }
-            page.left -= passed;
-            let mut at = 0;
-            while at < passed {
-                let there = page.definitions.same(bytes, self.present, passed - at)?;
-                page.values.take(bytes, there, &self.dictionary, item, &mut out.items)?;
-                at += there;
-                if at < passed {
-                    let level = page.definitions.one(bytes)?;
-                    if level > self.present {
-                        return Err(fault(format!("a definition level of {level}")));
-                    }
-                    self.holes.push((levels + at, level));
-                    at += 1;
-                }
-            }
-            levels += passed;
-            if is_next {
-                break;
-            }
+    /// Begins the next batch: what the last one took is free again.
+    pub(super) fn start_batch(&self) {
+        self.batch.store(0, Ordering::Relaxed);
+    }
+
+    fn open(&self, size: u64) -> Result<()> {
+        let open = self.open.fetch_add(size, Ordering::Relaxed) + size;
+        if open > self.open_limit {
+            let limit = self.open_limit;
+            return Err(fault(format!("pages of {open} bytes open at once, which is more than {limit}")));
         }
-        let missing = count - out.offsets.len();
-        if missing > 0 {
-            return Err(ParquetError::EOF(format!("a column ends {missing} records before its row group")));
-        }
-        self.leave_out_holes(out);
-        out.offsets.push(out.items.len());
         Ok(())
     }
 
-    /// From positions of levels to positions of items.
-    fn leave_out_holes<U>(&self, out: &mut Lists<U>) {
-        let mut holes = self.holes.iter().peekable();
-        if holes.peek().is_none() {
-            return;
-        }
-        let mut before = 0;
-        for r in 0..out.offsets.len() {
-            let end = out.offsets.get(r + 1).copied().unwrap_or(usize::MAX);
-            out.offsets[r] -= before;
-            let mut has_null = false;
-            while let Some((_, level)) = holes.next_if(|(position, _)| *position < end) {
-                before += 1;
-                has_null |= Some(*level) == self.null;
-            }
-            if has_null {
-                out.null_records.push(r);
-            }
-        }
+    fn close(&self, size: u64) {
+        self.open.fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Goes to the next page of lists; false when there is none.
-    fn next_page(&mut self) -> Result<bool, ParquetError> {
-        self.page = None;
-        while let Some(page) = self.pages.get_next_page()? {
-            match &page {
-                Page::DictionaryPage { buf, num_values, encoding, .. } => {
-                    if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
-                        return Err(fault(format!("a dictionary encoded as {encoding}")));
-                    }
-                    let size = (*num_values as usize).saturating_mul(T::SIZE);
-                    let bytes =
-                        buf.get(..size).ok_or_else(|| fault("a dictionary ends before its values"))?;
-                    self.dictionary = Dictionary::new(bytes);
-                }
-                Page::DataPage { .. } | Page::DataPageV2 { .. } => {
-                    self.page = Some(Cursor::open(page, self.present)?);
-                    return Ok(true);
-                }
-            }
+    /// Takes room for a page; the first of a batch may be as large as all of it.
+    fn claim(&self, size: u64) -> Result<()> {
+        let before = self.batch.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > BATCH_LIMIT {
+            let what = "a record, or a page, whose lists or strings take";
+            return Err(fault(format!(
+                "{what} {size} bytes after {before}, which is more than {BATCH_LIMIT}"
+            )));
         }
-        Ok(false)
+        Ok(())
     }
 }
 
-impl Cursor {
-    fn open(page: Page, present: u32) -> Result<Self, ParquetError> {
-        let bytes = page.buffer().as_ref();
-        let (repetitions, definitions) = match &page {
-            Page::DataPage { def_level_encoding, rep_level_encoding, .. } => {
-                for encoding in [def_level_encoding, rep_level_encoding] {
-                    if *encoding != Encoding::RLE {
-                        return Err(fault(format!("levels encoded as {encoding}")));
-                    }
-                }
-                let repetitions = measured(bytes, 0)?;
-                (repetitions, measured(bytes, repetitions.1)?)
-            }
-            Page::DataPageV2 { rep_levels_byte_len, def_levels_byte_len, .. } => {
-                let middle = *rep_levels_byte_len as usize;
-                ((0, middle), (middle, middle.saturating_add(*def_levels_byte_len as usize)))
-            }
-            Page::DictionaryPage { .. } => return Err(fault("a dictionary where lists are")),
+/// What the reader needs to know of a column.
+struct Shape {
+    physical: Physical,
+    /// Least bytes of a value that is written plainly.
+    value_bytes: usize,
+    has_repetitions: bool,
+    has_definitions: bool,
+    codec: Compression,
+}
+
+/// Pages, one after another.
+pub(super) struct Pages {
+    file: Bytewise,
+    /// What of the chunk is not read yet, and what is read and not used yet.
+    at: u64,
+    end: u64,
+    ahead: Bytes,
+    /// Values that are still to come: some writers leave bytes behind the last page.
+    values_left: u64,
+    next: Option<PageHeader>,
+    shape: Shape,
+    budget: Arc<Budget>,
+    /// Bytes of the dictionary and of the page that were handed on last.
+    dictionary_size: u64,
+    page_size: u64,
+}
+
+impl Pages {
+    /// Of a column chunk whose place in the file was compared with the size of the file.
+    pub(super) fn new(file: Bytewise, column: &ColumnChunkMetaData, budget: Arc<Budget>) -> Self {
+        let descriptor = column.column_descr();
+        let value_bytes = match descriptor.physical_type() {
+            Physical::BOOLEAN => 1,
+            // A string has its length before it.
+            Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
+            Physical::INT64 | Physical::DOUBLE => 8,
+            Physical::INT96 => 12,
+            Physical::FIXED_LEN_BYTE_ARRAY => descriptor.type_length().max(1) as usize,
         };
-        let start = definitions.1;
-        if start > bytes.len() {
-            return Err(fault("a page ends within its levels"));
-        }
-        let values = match page.encoding() {
-            Encoding::PLAIN => Values::Plain(start),
-            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
-                // A page of empty lists may have no width.
-                let width = bytes.get(start).copied().unwrap_or_default();
-                if width > 32 {
-                    return Err(fault(format!("positions of {width} bits in a dictionary")));
-                }
-                Values::Numbers(Runs::new(u32::from(width), (start + 1).min(bytes.len()), bytes.len()))
-            }
-            other => {
-                return Err(fault(format!("values encoded as {other}, which the file does not announce")));
-            }
+        let shape = Shape {
+            physical: descriptor.physical_type(),
+            value_bytes,
+            has_repetitions: descriptor.max_rep_level() > 0,
+            has_definitions: descriptor.max_def_level() > 0,
+            codec: column.compression(),
         };
-        let width = u32::BITS - present.leading_zeros();
-        let (repetitions, definitions) =
-            (Runs::new(1, repetitions.0, repetitions.1), Runs::new(width, definitions.0, definitions.1));
-        let left = page.num_values() as usize;
-        Ok(Self { page, left, repetitions, definitions, values })
+        let (at, size) = place(column).expect("the metadata were checked");
+        Self {
+            file,
+            at,
+            end: at + size,
+            ahead: Bytes::new(),
+            values_left: column.num_values() as u64,
+            next: None,
+            shape,
+            budget,
+            dictionary_size: 0,
+            page_size: 0,
+        }
     }
-}
 
-/// Where levels lie whose size stands in the four bytes at `at`.
-fn measured(bytes: &[u8], at: usize) -> Result<(usize, usize), ParquetError> {
-    let size = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
-    let start = at + 4;
-    let end = size.map(|size| start.saturating_add(u32::from_le_bytes(*size) as usize));
-    end.filter(|end| *end <= bytes.len())
-        .map(|end| (start, end))
-        .ok_or_else(|| fault("a page ends within its levels"))
-}
+    /// Has at least `count` bytes ahead, if the chunk does.
+    fn look(&mut self, count: usize) -> Result<()> {
+        let missing = count.saturating_sub(self.ahead.len());
+        if missing == 0 || self.at == self.end {
+            return Ok(());
+        }
+        let size = missing.max(READ_BYTES).min(usize::try_from(self.end - self.at).unwrap_or(usize::MAX));
+        let mut bytes = vec![0; self.ahead.len() + size];
+        let (old, new) = bytes.split_at_mut(self.ahead.len());
+        old.copy_from_slice(&self.ahead);
+        self.file.read_at(self.at, new)?;
+        self.at += size as u64;
+        self.ahead = bytes.into();
+        Ok(())
+    }
 
-impl Values {
-    /// Adds `item` of the next `count` values.
-    #[inline]
-    fn take<T: Fixed, U: Clone>(
-        &mut self,
-        bytes: &[u8],
-        count: usize,
-        dictionary: &Dictionary<T>,
-        item: impl Fn(T) -> U,
-        out: &mut Vec<U>,
-    ) -> Result<(), ParquetError> {
-        match self {
-            Self::Plain(at) => {
-                let end = at.saturating_add(count.saturating_mul(T::SIZE));
-                let values = bytes.get(*at..end).ok_or_else(|| fault("a page ends before its values"))?;
-                T::extend(values, item, out);
-                *at = end;
-                Ok(())
-            }
-            Self::Numbers(numbers) => match dictionary {
-                Dictionary::Whole(values) => numbers.look_up(bytes, count, values, item, out),
-                Dictionary::Halved(halves) => {
-                    numbers.look_up(bytes, count, halves, |half| item(T::whole(half)), out)
+    /// The header of the next page that is read; `None` at the end.
+    fn peek(&mut self) -> Result<Option<&PageHeader>> {
+        while self.next.is_none() {
+            let mut wanted = 1 << 10;
+            let header = loop {
+                self.look(wanted)?;
+                if self.ahead.is_empty() || self.values_left == 0 {
+                    return Ok(None);
                 }
+                match PageHeader::parse(&self.ahead)? {
+                    Some(header) => break header,
+                    None if self.at < self.end && self.ahead.len() < HEADER_LIMIT => {
+                        wanted = (self.ahead.len() * 2).min(HEADER_LIMIT);
+                    }
+                    None => return Err(fault("a page header that does not end")),
+                }
+            };
+            let left = (self.end - self.at) + self.ahead.len() as u64;
+            if (header.header_size + header.compressed_size) as u64 > left {
+                return Err(fault(format!(
+                    "a page of {} bytes, of which {left} are there",
+                    header.compressed_size
+                )));
+            }
+            if header.uncompressed_size > PAGE_LIMIT {
+                let size = header.uncompressed_size;
+                return Err(fault(format!("a page of {size} bytes, which is more than {PAGE_LIMIT}")));
+            }
+            if header.kind == PageKind::Other {
+                self.take(&header)?;
+            } else {
+                self.next = Some(header);
+            }
+        }
+        Ok(self.next.as_ref())
+    }
+
+    /// The page behind its header, as it lies in the file.
+    fn take(&mut self, header: &PageHeader) -> Result<Bytes> {
+        self.look(header.header_size + header.compressed_size)?;
+        drop(self.ahead.split_to(header.header_size));
+        Ok(self.ahead.split_to(header.compressed_size))
+    }
+
+    fn page(&mut self, header: &PageHeader) -> Result<Page> {
+        let bytes = self.take(header)?;
+        if header.checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
+            return Err(fault("a page whose checksum is not that of its bytes"));
+        }
+        let size = header.uncompressed_size as u64;
+        let open =
+            if header.kind == PageKind::Dictionary { &mut self.dictionary_size } else { &mut self.page_size };
+        self.budget.close(std::mem::replace(open, size));
+        self.budget.open(size)?;
+        let buf = self.decompressed(header, bytes)?;
+        self.check(header, &buf)?;
+        let (num_values, encoding) = (header.num_values, header.encoding()?);
+        Ok(match header.kind {
+            PageKind::Dictionary => Page::DictionaryPage { buf, num_values, encoding, is_sorted: false },
+            PageKind::DataV2 => Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding,
+                num_nulls: header.num_nulls,
+                num_rows: header.num_rows,
+                def_levels_byte_len: header.definition_size,
+                rep_levels_byte_len: header.repetition_size,
+                is_compressed: false,
+                statistics: None,
             },
+            PageKind::Data | PageKind::Other => Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                def_level_encoding: header.definition_encoding()?,
+                rep_level_encoding: header.repetition_encoding()?,
+                statistics: None,
+            },
+        })
+    }
+
+    fn decompressed(&self, header: &PageHeader, bytes: Bytes) -> Result<Bytes> {
+        let (codec, size) = (self.shape.codec, header.uncompressed_size);
+        // The levels of a page v2 are not compressed.
+        let levels = match header.kind {
+            PageKind::DataV2 => header.definition_size as usize + header.repetition_size as usize,
+            PageKind::Data | PageKind::Dictionary | PageKind::Other => 0,
+        };
+        if levels > size.min(bytes.len()) {
+            return Err(fault(format!("levels of {levels} bytes in a page of {}", bytes.len())));
         }
+        if codec == Compression::UNCOMPRESSED || header.is_uncompressed {
+            if bytes.len() != size {
+                return Err(fault(format!("a page of {} bytes, though its header says {size}", bytes.len())));
+            }
+            return Ok(bytes);
+        }
+        let mut out = bytes[..levels].to_vec();
+        decompress(codec, &bytes[levels..], size - levels, &mut out)?;
+        Ok(out.into())
+    }
+
+    /// Whether the counts of a page can be true.
+    fn check(&self, header: &PageHeader, bytes: &[u8]) -> Result<()> {
+        let count = header.num_values;
+        if header.kind == PageKind::Dictionary {
+            if count as usize > bytes.len() / self.shape.value_bytes {
+                return Err(fault(format!("a dictionary of {count} values in {} bytes", bytes.len())));
+            }
+            return Ok(());
+        }
+        if u64::from(count) > self.values_left {
+            let left = self.values_left;
+            return Err(fault(format!("a page of {count} values in a column that has {left} more")));
+        }
+        if header.num_nulls > count || header.num_rows > count {
+            let (nulls, rows) = (header.num_nulls, header.num_rows);
+            return Err(fault(format!("a page of {count} values, {nulls} nulls, {rows} records")));
+        }
+        if self.shape.has_repetitions {
+            self.budget.claim(u64::from(count) * ENTRY_BYTES)?;
+        }
+        let has_prefixes = match header.encoding()? {
+            Encoding::DELTA_BYTE_ARRAY => true,
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => false,
+            _ => return Ok(()),
+        };
+        if !matches!(self.shape.physical, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) {
+            return Err(fault(format!("values of {} encoded as strings", self.shape.physical)));
+        }
+        let values = values_of(header, bytes, [self.shape.has_repetitions, self.shape.has_definitions]);
+        let values = values.ok_or_else(|| fault("a page that ends within its levels"))?;
+        let size = expanded_size(values, count, has_prefixes)?;
+        if has_prefixes {
+            return self.budget.claim(size);
+        }
+        if size > values.len() as u64 {
+            return Err(fault(format!("strings of {size} bytes in a page of {}", values.len())));
+        }
+        Ok(())
+    }
+}
+
+/// What stands behind the levels of a page.
+fn values_of<'a>(header: &PageHeader, bytes: &'a [u8], levels: [bool; 2]) -> Option<&'a [u8]> {
+    if header.kind == PageKind::DataV2 {
+        return bytes.get(header.definition_size as usize + header.repetition_size as usize..);
+    }
+    let behind = |bytes: &'a [u8]| {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        rest.get(u32::from_le_bytes(*length) as usize..)
+    };
+    levels.into_iter().filter(|has| *has).try_fold(bytes, |rest, _| behind(rest))
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.budget.close(self.dictionary_size + self.page_size);
+    }
+}
+
+impl Iterator for Pages {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        self.peek()?;
+        let Some(header) = self.next.take() else {
+            return match self.values_left {
+                0 => Ok(None),
+                left => Err(ParquetError::EOF(format!("a column ends {left} values early"))),
+            };
+        };
+        let page = self.page(&header)?;
+        if header.kind != PageKind::Dictionary {
+            self.values_left -= u64::from(header.num_values);
+        }
+        Ok(Some(page))
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        Ok(self.peek()?.map(|header| PageMetadata {
+            num_rows: (header.kind == PageKind::DataV2).then_some(header.num_rows as usize),
+            num_levels: Some(header.num_values as usize),
+            is_dict: header.kind == PageKind::Dictionary,
+        }))
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.get_next_page().map(drop)
     }
 }

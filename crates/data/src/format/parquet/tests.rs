@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
@@ -8,13 +9,26 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bad_lines::{BadLineTally, BadLines};
+use crate::LabelRule;
 use crate::batch::Batch;
 use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
 use crate::reader::Reader;
 use crate::sink::Sink;
 use crate::split::Part;
 
+mod damage;
 mod lists;
+mod pyarrow;
+mod roles;
+
+/// Files that others wrote, which fuzzing begins with too.
+fn corpus_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parquet")
+}
+
+fn corpus(name: &str) -> Vec<u8> {
+    std::fs::read(corpus_folder().join(name)).expect("a file of the corpus")
+}
 
 /// One column of one row group: values, definition levels, repetition levels.
 enum Raw {
@@ -75,7 +89,15 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder"), options: FormatOptions::default() }
+        let options = FormatOptions { label_rule: LabelRule::Class, ..FormatOptions::default() };
+        Self { folder: tempfile::tempdir().expect("a folder"), options }
+    }
+
+    /// Of a file of these bytes.
+    fn of(bytes: &[u8]) -> Self {
+        let case = Self::new();
+        std::fs::write(case.path(), bytes).expect("room for a small file");
+        case
     }
 
     fn path(&self) -> PathBuf {
@@ -311,12 +333,25 @@ fn a_column_that_is_not_there_is_an_error_that_names_the_nearest() {
 
 #[test]
 fn a_type_that_cannot_be_a_feature_is_an_error_that_says_what_to_do() {
-    let case = Case::new();
-    let message = "message m { required int64 seen (TIMESTAMP(MILLIS,true)); required int32 label; }";
-    let columns = [Raw::I64(vec![1], vec![], vec![]), Raw::I32(vec![1], vec![], vec![])];
-    write(&case.path(), message, 1, &columns);
-    let text = case.error();
-    assert!(text.contains("'seen' is a timestamp") && text.contains("skip_columns"), "{text}");
+    let cases = [
+        ("required group seen { required int64 a; }", "'seen' is a struct"),
+        (
+            "required group seen (LIST) { repeated group list { required binary a (UTF8); } }",
+            "'seen' is a list of something",
+        ),
+    ];
+    for (column, expected) in cases {
+        let case = Case::new();
+        let message = format!("message m {{ {column} required int32 label; }}");
+        let value = if column.contains("LIST") {
+            Raw::Text(vec!["x"], vec![1], vec![0])
+        } else {
+            Raw::I64(vec![1], vec![], vec![])
+        };
+        write(&case.path(), &message, 1, &[value, Raw::I32(vec![1], vec![], vec![])]);
+        let text = case.error();
+        assert!(text.contains(expected) && text.contains("skip_columns"), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Lists, however they are written.
 
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
@@ -13,7 +13,8 @@ fn way() -> impl Strategy<Value = WriterProperties> {
     let encoding = prop_oneof![3 => Just(Encoding::PLAIN), 1 => Just(Encoding::DELTA_BINARY_PACKED)];
     (version, any::<bool>(), encoding, 1usize..40, any::<bool>()).prop_map(
         |(version, dictionary, encoding, page, compressed)| {
-            let compression = if compressed { Compression::SNAPPY } else { Compression::UNCOMPRESSED };
+            let compression =
+                if compressed { Compression::ZSTD(ZstdLevel::default()) } else { Compression::UNCOMPRESSED };
             WriterProperties::builder()
                 .set_writer_version(version)
                 .set_dictionary_enabled(dictionary)

@@ -1,0 +1,56 @@
+//! Labels that are strings: numbers, or names of classes.
+
+use std::collections::BTreeSet;
+
+use arrow_array::ArrayRef;
+
+use super::column::Texts;
+use crate::Error;
+use crate::label::{CLASS_LIMIT, LabelRule};
+use crate::number::whole_double;
+
+/// Looks through a label column of strings.
+#[derive(Default)]
+pub(crate) struct LabelScan {
+    /// Distinct values; not all of them once they are too many.
+    names: BTreeSet<String>,
+    has_other_than_numbers: bool,
+}
+
+impl LabelScan {
+    /// Looks at some of the column.
+    pub(crate) fn add(&mut self, column: &ArrayRef) {
+        let texts = Texts::of(column);
+        for text in (0..column.len()).filter_map(|r| texts.get(r)) {
+            self.has_other_than_numbers |= whole_double(text).is_none();
+            let name = String::from_utf8_lossy(text);
+            if self.names.len() <= CLASS_LIMIT && !self.names.contains(name.as_ref()) {
+                self.names.insert(name.into_owned());
+            }
+        }
+    }
+
+    /// Sorted names of the classes; none when all labels are numbers, unless they are said to be names.
+    pub(crate) fn finish(
+        self,
+        file: &str,
+        column: &str,
+        rule: LabelRule,
+        said_to_be_names: bool,
+    ) -> Result<Vec<String>, Error> {
+        if !self.has_other_than_numbers && !said_to_be_names {
+            return Ok(Vec::new());
+        }
+        let reason = if rule == LabelRule::Real {
+            format!(
+                "column '{column}' of {file} holds names, and numbers are needed; choose another label column, or an \
+                 algorithm for classes"
+            )
+        } else if self.names.len() > CLASS_LIMIT {
+            format!("column '{column}' has more than {CLASS_LIMIT} different names; is it the label?")
+        } else {
+            return Ok(self.names.into_iter().collect());
+        };
+        Err(Error::BadOption { option: "label", reason })
+    }
+}

@@ -1,0 +1,448 @@
+//! Which column is the label, which are features.
+
+use std::collections::BTreeSet;
+
+use super::kind::Kind;
+use crate::error::{Error, nearest};
+use crate::format::roles::{is_label_name, label_by_name, label_notice, refuse_two_roles};
+use crate::options::{FormatOptions, Purpose};
+use crate::schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
+
+/// A table whose columns are given roles.
+pub(crate) struct Table<'a> {
+    /// What messages call it.
+    pub(crate) name: &'a str,
+    /// Its columns.
+    pub(crate) schema: &'a arrow_schema::Schema,
+    /// Columns that number the rows: they are left out unless they are asked for.
+    pub(crate) row_numbers: &'a [String],
+}
+
+/// Where the parts of a record lie: numbers of columns.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Layout {
+    pub(crate) label: Option<usize>,
+    /// Whether the label is a string.
+    pub(crate) label_is_text: bool,
+    pub(crate) weight: Option<usize>,
+    /// With its name.
+    pub(crate) group: Option<(usize, String)>,
+    pub(crate) features: Features,
+    /// Columns that are carried along, in the order asked for, which is that of their texts in a record.
+    pub(crate) kept: Vec<usize>,
+    pub(crate) carried: Vec<CarriedColumn>,
+    /// What the user should know.
+    pub(crate) notices: Vec<String>,
+}
+
+/// Where the entries of a record come from.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Features {
+    Table(Vec<Feature>),
+    Lists {
+        indices: usize,
+        values: Option<usize>,
+    },
+    /// One column of pairs or vectors.
+    Column(usize),
+}
+
+/// One feature column of a table.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Feature {
+    pub(super) column: usize,
+    pub(super) name: String,
+    /// Position among the feature columns.
+    pub(super) key: u64,
+    pub(super) kind: ColumnKind,
+}
+
+impl Layout {
+    /// The columns that are read, ascending.
+    pub(crate) fn fields(&self) -> Vec<usize> {
+        let group = self.group.as_ref().map(|(number, _)| *number);
+        let mut fields: Vec<usize> = [self.label, self.weight, group].into_iter().flatten().collect();
+        match &self.features {
+            Features::Table(table) => fields.extend(table.iter().map(|feature| feature.column)),
+            Features::Lists { indices, values } => fields.extend([*indices].into_iter().chain(*values)),
+            Features::Column(column) => fields.push(*column),
+        }
+        fields.extend(&self.kept);
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    /// The column whose lists are the entries of a record, if there is one.
+    pub(crate) fn list(&self) -> Option<usize> {
+        match self.features {
+            Features::Table(_) => None,
+            Features::Lists { indices: column, .. } | Features::Column(column) => Some(column),
+        }
+    }
+}
+
+struct Leaf {
+    name: String,
+    kind: Kind,
+    /// What its values are when they are carried along.
+    carried: CarriedKind,
+}
+
+impl Leaf {
+    fn new(field: &arrow_schema::Field) -> Self {
+        let (name, kind) = (field.name().clone(), Kind::of(field.data_type()));
+        // An unsigned integer may be too large for 64 bits with a sign; a null has no integer.
+        let is_integer = field.data_type().is_signed_integer() || {
+            field.data_type().is_unsigned_integer() && field.data_type().primitive_width() < Some(8)
+        };
+        let carried = match kind {
+            Kind::Number if is_integer && !field.is_nullable() => CarriedKind::Integer,
+            Kind::Number if !is_integer && field.data_type().is_floating() => CarriedKind::Real,
+            _ => CarriedKind::Text,
+        };
+        Self { name, kind, carried }
+    }
+}
+
+/// The columns of a table, while roles are given out.
+struct Columns<'a> {
+    file: &'a str,
+    leaves: Vec<Leaf>,
+    row_numbers: &'a [String],
+    options: &'a FormatOptions,
+}
+
+/// The layout of a table, and its schema. With `like`, the features are those of that schema.
+pub(crate) fn layout(
+    table: &Table<'_>,
+    options: &FormatOptions,
+    like: Option<&Schema>,
+) -> Result<(Layout, Schema), Error> {
+    let leaves = table.schema.fields().iter().map(|field| Leaf::new(field)).collect();
+    Columns { file: table.name, leaves, row_numbers: table.row_numbers, options }.layout(like)
+}
+
+impl Columns<'_> {
+    fn layout(&self, like: Option<&Schema>) -> Result<(Layout, Schema), Error> {
+        let mut notices = Vec::new();
+        let weight = self.asked_or_trained(
+            self.options.weight.as_ref(),
+            like.and_then(|schema| schema.weight.as_ref()),
+            &mut notices,
+        )?;
+        let group = self.asked_or_trained(
+            self.options.group.as_ref(),
+            like.and_then(|schema| schema.group.as_ref()),
+            &mut notices,
+        )?;
+        let kept = self.kept()?;
+        if let Some(weight) = weight.filter(|&weight| self.leaves[weight].kind != Kind::Number) {
+            return Err(self.wrong_type(weight, "a weight is a number"));
+        }
+        if let Some(group) = group.filter(|&group| !self.is_value(group)) {
+            return Err(self.wrong_type(group, "a group is a number or a string"));
+        }
+        let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).collect();
+        for name in &self.options.skip_columns {
+            // A column of training that is to be skipped may be absent here.
+            match self.find(name) {
+                Ok(column) => drop(taken.insert(column)),
+                Err(_) if like.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        taken.extend((0..self.leaves.len()).filter(|&column| self.is_no_feature_of(like, &kept, column)));
+        let row_numbers = self.row_numbers_to_skip(&taken, like);
+        for &column in &row_numbers {
+            let name = &self.leaves[column].name;
+            notices.push(format!(
+                "column '{name}' is an index that pandas wrote with the data, and is left out"
+            ));
+        }
+        taken.extend(row_numbers);
+        let label = self.label(&taken, like)?;
+        self.refuse_two_roles(label, weight, group)?;
+        if let Some(name) = label.map(|label| &self.leaves[label].name)
+            && like.is_none()
+            && self.options.has_label
+            && self.options.label.is_none()
+        {
+            notices.push(label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }));
+        }
+        taken.extend(label);
+        let features = self.features(&taken, like)?;
+        let name = |column: Option<usize>| column.map(|column| self.leaves[column].name.clone());
+        let schema = Schema {
+            columns: match &features {
+                Features::Table(table) => {
+                    table.iter().map(|f| Column { name: f.name.clone(), kind: f.kind }).collect()
+                }
+                Features::Lists { .. } | Features::Column(_) => Vec::new(),
+            },
+            order: self.leaves.iter().map(|leaf| leaf.name.clone()).collect(),
+            label: name(label),
+            weight: name(weight),
+            group: name(group),
+            skip_columns: self.options.skip_columns.clone(),
+            named: true,
+            keep_zeros: self.options.keep_zeros,
+            ..Schema::default()
+        };
+        // Predicting without labels leaves the label column, if it is there, unread.
+        let label = label.filter(|_| self.options.has_label);
+        let label_is_text = label.is_some_and(|label| self.leaves[label].kind == Kind::Text);
+        let group = group.map(|group| (group, self.leaves[group].name.clone()));
+        let carried = kept.iter().enumerate().map(|(slot, &column)| {
+            let leaf = &self.leaves[column];
+            CarriedColumn { name: leaf.name.clone(), slot, kind: leaf.carried }
+        });
+        let carried = carried.collect();
+        Ok((Layout { label, label_is_text, weight, group, features, kept, carried, notices }, schema))
+    }
+
+    fn is_value(&self, column: usize) -> bool {
+        matches!(self.leaves[column].kind, Kind::Number | Kind::Text)
+    }
+
+    /// Columns that number the rows, and that nobody asks for.
+    fn row_numbers_to_skip(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Vec<usize> {
+        let of_training = |name: &str| {
+            like.is_some_and(|schema| {
+                schema.label.as_deref() == Some(name)
+                    || schema.columns.iter().any(|column| column.name == name)
+            })
+        };
+        let label = self.options.label.as_ref().and_then(|label| self.find(label).ok());
+        (0..self.leaves.len())
+            .filter(|column| {
+                let name = &self.leaves[*column].name;
+                self.row_numbers.contains(name)
+                    && !taken.contains(column)
+                    && label != Some(*column)
+                    && !of_training(name)
+            })
+            .collect()
+    }
+
+    /// An error when a setting gives a column a second role.
+    fn refuse_two_roles(
+        &self,
+        label: Option<usize>,
+        weight: Option<usize>,
+        group: Option<usize>,
+    ) -> Result<(), Error> {
+        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        let skipped = self.options.skip_columns.iter().filter_map(|name| self.find(name).ok());
+        let label = label.filter(|_| self.options.has_label);
+        let roles = [("label", label), ("weight", weight), ("group", group)];
+        let roles = roles.into_iter().filter_map(|(role, column)| Some((role, column?)));
+        let roles: Vec<_> = roles.chain(skipped.map(|column| ("skip_columns", column))).collect();
+        refuse_two_roles(self.file, &names, &roles)
+    }
+
+    /// A column by name, else by its 0-based number.
+    fn find(&self, name: &str) -> Result<usize, Error> {
+        let by_name = self.leaves.iter().position(|leaf| leaf.name == name);
+        let by_number = || name.parse().ok().filter(|number| *number < self.leaves.len());
+        by_name.or_else(by_number).ok_or_else(|| {
+            let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+            Error::UnknownColumn {
+                file: self.file.to_owned(),
+                column: name.to_owned(),
+                nearest: nearest(name, names.iter().copied()),
+                known: names.join(", "),
+            }
+        })
+    }
+
+    /// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
+    fn asked_or_trained(
+        &self,
+        asked: Option<&String>,
+        trained: Option<&String>,
+        notices: &mut Vec<String>,
+    ) -> Result<Option<usize>, Error> {
+        let (None, Some(trained), Purpose::Evaluation) = (asked, trained, self.options.purpose) else {
+            return asked.map(|name| self.find(name)).transpose();
+        };
+        let at = self.leaves.iter().position(|leaf| leaf.name == *trained);
+        if at.is_none() {
+            notices.push(format!(
+                "{} has no column '{trained}', which training took for weights or groups: every record counts the same",
+                self.file
+            ));
+        }
+        Ok(at)
+    }
+
+    /// The columns to carry into the predictions, in the order asked for.
+    fn kept(&self) -> Result<Vec<usize>, Error> {
+        let mut kept = Vec::new();
+        for asked in &self.options.keep_columns {
+            let column = self.find(asked)?;
+            if !self.is_value(column) {
+                return Err(self.wrong_type(column, "a column that is carried along is a number or a string"));
+            }
+            if kept.contains(&column) {
+                let reason = format!("column '{asked}' is asked for twice");
+                return Err(Error::BadOption { option: "keep_columns", reason });
+            }
+            kept.push(column);
+        }
+        Ok(kept)
+    }
+
+    /// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
+    fn is_no_feature_of(&self, like: Option<&Schema>, kept: &[usize], column: usize) -> bool {
+        let name = &self.leaves[column].name;
+        like.is_some_and(|schema| {
+            let is = |role: &Option<String>| role.as_ref() == Some(name);
+            let known = schema.columns.iter().any(|column| column.name == *name);
+            !known
+                && !is(&schema.label)
+                && (is(&schema.weight) || is(&schema.group) || kept.contains(&column))
+        })
+    }
+
+    fn label(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Result<Option<usize>, Error> {
+        let of_training = || like.and_then(|schema| schema.label.as_ref());
+        if let Some(name) = self.options.label.as_ref().or_else(of_training) {
+            return match self.find(name) {
+                Err(_) if !self.options.has_label => Ok(None),
+                found => found.and_then(|column| self.check_label(column)).map(Some),
+            };
+        }
+        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        if let Some(column) = label_by_name(self.file, &names, |column| taken.contains(&column))? {
+            return self.check_label(column).map(Some);
+        }
+        if !self.options.has_label {
+            return Ok(None);
+        }
+        let last = (0..self.leaves.len()).rev().find(|i| self.is_value(*i) && !taken.contains(i));
+        last.map_or_else(|| self.find("label"), Ok).map(Some)
+    }
+
+    /// `column`, if it is one value a record.
+    fn check_label(&self, column: usize) -> Result<usize, Error> {
+        if self.is_value(column) {
+            return Ok(column);
+        }
+        Err(self.wrong_type(column, "a label is a number or a string"))
+    }
+
+    fn wrong_type(&self, column: usize, expected: &str) -> Error {
+        let Leaf { name, kind, .. } = &self.leaves[column];
+        let reason = format!(
+            "column '{name}' is {}; {expected}; convert it to numbers or strings, or leave it out (skip_columns)",
+            kind.words()
+        );
+        Error::BadFile { file: self.file.to_owned(), record: None, reason }
+    }
+
+    fn features(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Result<Features, Error> {
+        let free: Vec<usize> = (0..self.leaves.len()).filter(|i| !taken.contains(i)).collect();
+        let features = match self.list(&free, &[Kind::IntegerList], "indices")? {
+            Some(indices) => {
+                let floats = self.list(&free, &[Kind::FloatList], "values")?;
+                let named = free.iter().copied().find(|&i| i != indices && self.leaves[i].name == "values");
+                let values = floats.or(named.filter(|&i| self.leaves[i].kind == Kind::IntegerList));
+                Features::Lists { indices, values }
+            }
+            None => match self.list(&free, &[Kind::FloatList, Kind::PairList, Kind::Vector], "features")? {
+                Some(column) => Features::Column(column),
+                None => return self.table(&free, like),
+            },
+        };
+        let (list, values) = match &features {
+            Features::Lists { indices, values } => (*indices, *values),
+            Features::Column(column) => (*column, None),
+            Features::Table(_) => unreachable!("tables are left above"),
+        };
+        if let Some(column) = like.and_then(|schema| schema.columns.first()) {
+            return Err(self.differs(format!(
+                "column '{}' of training is not there, {} is",
+                column.name,
+                self.leaves[list].kind.words()
+            )));
+        }
+        match free.iter().find(|&&i| i != list && Some(i) != values) {
+            Some(&other) => {
+                let expected = format!(
+                    "a file with {} ('{}') has no other features: name it as weight or group",
+                    self.leaves[list].kind.words(),
+                    self.leaves[list].name
+                );
+                Err(self.wrong_type(other, &expected))
+            }
+            None => Ok(features),
+        }
+    }
+
+    /// The only column of these kinds, or the one of this name.
+    fn list(&self, free: &[usize], kinds: &[Kind], name: &str) -> Result<Option<usize>, Error> {
+        let lists: Vec<usize> =
+            free.iter().copied().filter(|&i| kinds.contains(&self.leaves[i].kind)).collect();
+        let named = lists.iter().copied().find(|&i| self.leaves[i].name == name);
+        match lists[..] {
+            [] => Ok(None),
+            [only] => Ok(Some(only)),
+            [first, ..] => named.map(Some).ok_or_else(|| {
+                self.wrong_type(first, &format!("of several such columns one must be named '{name}'"))
+            }),
+        }
+    }
+
+    fn table(&self, free: &[usize], like: Option<&Schema>) -> Result<Features, Error> {
+        let columns: Vec<(usize, Option<ColumnKind>)> = match like {
+            None => free.iter().map(|&column| (column, None)).collect(),
+            Some(schema) => self.same_columns(free, schema)?,
+        };
+        let mut table = Vec::with_capacity(columns.len());
+        for ((column, kind), key) in columns.into_iter().zip(0..) {
+            let kind = self.feature_kind(column, kind)?;
+            table.push(Feature { column, name: self.leaves[column].name.clone(), key, kind });
+        }
+        Ok(Features::Table(table))
+    }
+
+    fn feature_kind(&self, column: usize, like: Option<ColumnKind>) -> Result<ColumnKind, Error> {
+        let name = &self.leaves[column].name;
+        let declared_text = self.options.text_columns.contains(name);
+        match (&self.leaves[column].kind, like) {
+            (Kind::Text, Some(ColumnKind::Numeric)) => {
+                Err(self.differs(format!("column '{name}' is a string here and was a number in training")))
+            }
+            (Kind::Text, _) | (Kind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
+            (Kind::Number, None) if declared_text => Ok(ColumnKind::Text),
+            (Kind::Number, _) => Ok(ColumnKind::Numeric),
+            _ => Err(self.wrong_type(column, "a feature is a number or a string")),
+        }
+    }
+
+    /// The columns of `schema` in its order; all of them must be there, and no others.
+    fn same_columns(
+        &self,
+        free: &[usize],
+        schema: &Schema,
+    ) -> Result<Vec<(usize, Option<ColumnKind>)>, Error> {
+        let mut columns = Vec::with_capacity(schema.columns.len());
+        for known in &schema.columns {
+            let here = free.iter().copied().find(|&i| self.leaves[i].name == known.name);
+            let column = here.ok_or_else(|| self.differs(format!("column '{}' is not there", known.name)))?;
+            columns.push((column, Some(known.kind)));
+        }
+        match free.iter().find(|&&i| columns.iter().all(|(column, _)| *column != i)) {
+            Some(&extra) => Err(self.differs(format!(
+                "column '{}' was not there; leave it out (skip_columns)",
+                self.leaves[extra].name
+            ))),
+            None => Ok(columns),
+        }
+    }
+
+    fn differs(&self, difference: String) -> Error {
+        Error::SchemaDiffers { file: self.file.to_owned(), difference }
+    }
+}

@@ -1,0 +1,324 @@
+//! Features that stand in lists: indices with or without values, pairs, dense vectors, vectors of Spark ML.
+
+use std::ops::{BitOr, Range};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{self, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+use super::column::numbers;
+use super::kind::pair;
+use super::{Fault, finite};
+use crate::batch::BatchBuilder;
+
+/// Keys are below this.
+const KEY_END: u64 = 1 << 63;
+
+/// The lists of a record batch. Without keys they are dense vectors.
+#[derive(Default)]
+pub(super) struct Sparse {
+    keys: Option<Lists<Keys>>,
+    values: Option<Lists<ScalarBuffer<f32>>>,
+    /// Of vectors of Spark ML: which records have one, and of which type.
+    vectors: Option<Vectors>,
+}
+
+struct Vectors {
+    column: usize,
+    nulls: Option<NullBuffer>,
+    /// 0 sparse, 1 dense.
+    types: Vec<f64>,
+}
+
+/// Lists of a column: where that of each record lies in the items.
+struct Lists<I> {
+    /// Number of the column, for messages.
+    column: usize,
+    ranges: Vec<Range<usize>>,
+    items: I,
+    /// Which items are null, when one is.
+    nulls: Option<NullBuffer>,
+}
+
+/// Keys in as many bytes as the column has for them. A negative one is its two's complement.
+enum Keys {
+    Short(ScalarBuffer<u32>, Sign),
+    Long(ScalarBuffer<u64>, Sign),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Signed,
+    Unsigned,
+}
+
+/// A key as it stands in lists.
+trait Key: Copy + Into<u64> + Default + BitOr<Output = Self> {
+    /// The first that is negative where keys have a sign.
+    const NEGATIVE: u64;
+    fn extend(builder: &mut BatchBuilder, keys: &[Self]);
+    /// As a number with a sign.
+    fn signed(self) -> i64;
+}
+
+impl Key for u32 {
+    const NEGATIVE: u64 = 1 << 31;
+
+    #[inline]
+    fn extend(builder: &mut BatchBuilder, keys: &[Self]) {
+        builder.extend_short_ones(keys);
+    }
+
+    fn signed(self) -> i64 {
+        i64::from(self as i32)
+    }
+}
+
+impl Key for u64 {
+    const NEGATIVE: u64 = 1 << 63;
+
+    #[inline]
+    fn extend(builder: &mut BatchBuilder, keys: &[Self]) {
+        builder.extend_ones(keys);
+    }
+
+    fn signed(self) -> i64 {
+        self as i64
+    }
+}
+
+impl Sparse {
+    /// Of a column of indices, maybe with one of values; each with its number.
+    pub(super) fn lists(indices: (usize, &ArrayRef), values: Option<(usize, &ArrayRef)>) -> Self {
+        let lists = |(column, array): (usize, &ArrayRef)| {
+            let (ranges, items) = ranges(array);
+            (column, ranges, items)
+        };
+        Self {
+            keys: Some(keys(lists(indices))),
+            values: values.map(|one| values_of(lists(one))),
+            vectors: None,
+        }
+    }
+
+    /// Of a column that has all: dense vectors, pairs, or vectors of Spark ML.
+    pub(super) fn column(column: usize, array: &ArrayRef) -> Self {
+        if let DataType::Struct(_) = array.data_type() {
+            return Self::vectors(column, array.as_struct());
+        }
+        let (ranges, items) = ranges(array);
+        let fields = match array.data_type() {
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => pair(item),
+            DataType::Map(entries, _) => pair(entries),
+            _ => None,
+        };
+        let Some((index, value)) = fields else {
+            return Self { values: Some(values_of((column, ranges, items))), ..Self::default() };
+        };
+        let pairs = items.as_struct();
+        let field = |number: usize| {
+            let (field, nulls) = (pairs.column(number), pairs.nulls());
+            let nulls = NullBuffer::union(field.logical_nulls().as_ref(), nulls);
+            (field, nulls)
+        };
+        let ((indices, index_nulls), (numbers, value_nulls)) = (field(index), field(value));
+        let mut keys = keys((column, ranges.clone(), indices.clone()));
+        let mut values = values_of((column, ranges, numbers.clone()));
+        (keys.nulls, values.nulls) = (index_nulls, value_nulls);
+        Self { keys: Some(keys), values: Some(values), vectors: None }
+    }
+
+    fn vectors(column: usize, array: &StructArray) -> Self {
+        let field = |name: &str| array.column_by_name(name).expect("the kind of the column was checked");
+        let mut types = Vec::new();
+        numbers(field("type"), &mut types);
+        let sparse = Self::lists((column, field("indices")), Some((column, field("values"))));
+        Self { vectors: Some(Vectors { column, nulls: array.nulls().cloned(), types }), ..sparse }
+    }
+
+    /// The entries of record `r`.
+    #[inline]
+    pub(super) fn push(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
+        let is_dense = match &self.vectors {
+            None => self.keys.is_none(),
+            Some(vectors) => match vectors.is_dense(r)? {
+                Some(is_dense) => is_dense,
+                None => return Ok(()),
+            },
+        };
+        match (&self.keys, &self.values) {
+            (_, Some(values)) if is_dense => values.push_dense(r, keep_zeros, builder),
+            (Some(keys), values) => {
+                let (range, nulls) = (keys.range(r)?, values.as_ref());
+                match &keys.items {
+                    Keys::Short(items, sign) => {
+                        push(keys.column, &items[range], *sign, nulls, r, keep_zeros, builder)
+                    }
+                    Keys::Long(items, sign) => {
+                        push(keys.column, &items[range], *sign, nulls, r, keep_zeros, builder)
+                    }
+                }
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl Vectors {
+    /// Whether the vector of record `r` is dense; `None` when there is none.
+    fn is_dense(&self, r: usize) -> Result<Option<bool>, Fault> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(r)) {
+            return Ok(None);
+        }
+        match self.types[r] {
+            0.0 => Ok(Some(false)),
+            1.0 => Ok(Some(true)),
+            other => {
+                let expected = "a vector of type 0 (sparse) or 1 (dense)".to_owned();
+                Err((self.column, expected, format!("type {other}")))
+            }
+        }
+    }
+}
+
+#[inline]
+fn push<K: Key>(
+    column: usize,
+    keys: &[K],
+    sign: Sign,
+    values: Option<&Lists<ScalarBuffer<f32>>>,
+    r: usize,
+    keep_zeros: bool,
+    builder: &mut BatchBuilder,
+) -> Result<(), Fault> {
+    match values {
+        None => K::extend(builder, keys),
+        Some(values) => {
+            let numbers = &values.items[values.range(r)?];
+            if numbers.len() != keys.len() {
+                let expected = format!("{} values, one for each index", keys.len());
+                return Err((values.column, expected, format!("{} values", numbers.len())));
+            }
+            for (&key, &value) in keys.iter().zip(numbers) {
+                if value != 0.0 || keep_zeros {
+                    builder.push(key.into(), finite(value, f64::from(value), values.column)?);
+                }
+            }
+        }
+    }
+    let end = if sign == Sign::Signed { K::NEGATIVE } else { KEY_END };
+    // No key is larger than all bits of all keys together.
+    if keys.iter().fold(K::default(), |bits, &key| bits | key).into() >= end
+        && let Some(&key) = keys.iter().find(|&&key| key.into() >= end)
+    {
+        let written = if sign == Sign::Signed { key.signed().to_string() } else { key.into().to_string() };
+        return Err((column, "an index from 0 to 2^63 - 1".to_owned(), written));
+    }
+    match builder.duplicate_key() {
+        Some(key) => Err((column, "each index once in a record".to_owned(), format!("{key} twice"))),
+        None => Ok(()),
+    }
+}
+
+impl<I> Lists<I> {
+    /// Where the list of record `r` lies, which has no null.
+    #[inline]
+    fn range(&self, r: usize) -> Result<Range<usize>, Fault> {
+        let range = self.ranges[r].clone();
+        if let Some(nulls) = &self.nulls
+            && nulls.slice(range.start, range.len()).null_count() > 0
+        {
+            return Err((self.column, "a list without null".to_owned(), "null".to_owned()));
+        }
+        Ok(range)
+    }
+}
+
+impl Lists<ScalarBuffer<f32>> {
+    /// A value that is null or NaN is missing.
+    fn push_dense(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
+        let range = self.ranges[r].clone();
+        for (key, at) in (0..).zip(range) {
+            let value = self.items[at];
+            let is_missing = value.is_nan() || self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(at));
+            if !is_missing && (value != 0.0 || keep_zeros) {
+                builder.push(key, finite(value, f64::from(value), self.column)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the list of each record lies, and the items. A null is an empty list.
+fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
+    fn by_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<Range<usize>> {
+        offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize()).collect()
+    }
+    let (mut ranges, items): (_, ArrayRef) = match array.data_type() {
+        DataType::LargeList(_) => {
+            let lists = array.as_list::<i64>();
+            (by_offsets(lists.value_offsets()), lists.values().clone())
+        }
+        DataType::FixedSizeList(_, size) => {
+            let (lists, size) = (array.as_fixed_size_list(), *size as usize);
+            ((0..lists.len()).map(|r| r * size..(r + 1) * size).collect(), lists.values().clone())
+        }
+        DataType::Map(..) => {
+            let maps = array.as_map();
+            (by_offsets(maps.value_offsets()), std::sync::Arc::new(maps.entries().clone()))
+        }
+        _ => {
+            let lists = array.as_list::<i32>();
+            (by_offsets(lists.value_offsets()), lists.values().clone())
+        }
+    };
+    if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        ranges.iter_mut().zip(nulls).filter(|(_, valid)| !valid).for_each(|(range, _)| *range = 0..0);
+    }
+    (ranges, items)
+}
+
+type Parts = (usize, Vec<Range<usize>>, ArrayRef);
+
+fn keys((column, ranges, array): Parts) -> Lists<Keys> {
+    use Sign::{Signed, Unsigned};
+    fn wide<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array) -> ScalarBuffer<u32> {
+        array.as_primitive::<T>().values().iter().map(|&value| value.into() as u32).collect()
+    }
+    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let items = match array.data_type() {
+        DataType::Int8 => Keys::Short(wide::<types::Int8Type>(&array), Signed),
+        DataType::Int16 => Keys::Short(wide::<types::Int16Type>(&array), Signed),
+        DataType::UInt8 => Keys::Short(wide::<types::UInt8Type>(&array), Unsigned),
+        DataType::UInt16 => Keys::Short(wide::<types::UInt16Type>(&array), Unsigned),
+        DataType::Int32 => {
+            let values = array.as_primitive::<types::Int32Type>().values();
+            Keys::Short(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
+        }
+        DataType::UInt32 => Keys::Short(array.as_primitive::<types::UInt32Type>().values().clone(), Unsigned),
+        DataType::UInt64 => Keys::Long(array.as_primitive::<types::UInt64Type>().values().clone(), Unsigned),
+        _ => {
+            let values = array.as_primitive::<types::Int64Type>().values();
+            Keys::Long(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
+        }
+    };
+    Lists { column, ranges, items, nulls }
+}
+
+fn values_of((column, ranges, array): Parts) -> Lists<ScalarBuffer<f32>> {
+    let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let items = match array.data_type() {
+        DataType::Float32 => array.as_primitive::<types::Float32Type>().values().clone(),
+        DataType::Float64 => {
+            array.as_primitive::<types::Float64Type>().values().iter().map(|&value| value as f32).collect()
+        }
+        _ => {
+            let mut values = Vec::new();
+            numbers(&array, &mut values);
+            values.into_iter().map(|value| value as f32).collect()
+        }
+    };
+    Lists { column, ranges, items, nulls }
+}

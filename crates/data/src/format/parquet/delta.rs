@@ -1,0 +1,169 @@
+//! Strings in the encodings `DELTA_LENGTH_BYTE_ARRAY` and `DELTA_BYTE_ARRAY`, whose lengths are packed as differences.
+//!
+//! ```text
+//! packed = varint(values of a block) varint(miniblocks of a block) varint(number of values) zigzag(first value) { block }
+//! block  = zigzag(least difference) byte(width of each miniblock) { miniblock }
+//! page   = packed(lengths) bytes                                      DELTA_LENGTH_BYTE_ARRAY
+//! page   = packed(lengths of prefixes) packed(lengths of the rest) bytes     DELTA_BYTE_ARRAY
+//! ```
+//! The library makes room for as many lengths as such a header says. Lengths may take next to no bytes, so the bytes alone do
+//! not say how many there can be: the number must also be one that the page has values for.
+
+use parquet::errors::ParquetError;
+
+use super::fault;
+
+/// The most values of a block: writers use 128.
+const BLOCK_LIMIT: u64 = 1 << 12;
+
+/// The most strings of a page; pages have some ten thousand.
+const COUNT_LIMIT: u64 = 1 << 24;
+
+/// The bytes that the strings of a page take once prefixes are written out.
+pub(super) fn expanded_size(bytes: &[u8], num_values: u32, has_prefixes: bool) -> Result<u64, ParquetError> {
+    let mut rest = bytes;
+    let mut counts = Vec::new();
+    let mut size = 0u64;
+    for _ in 0..=u8::from(has_prefixes) {
+        let (count, sum) = lengths(&mut rest, num_values)?;
+        counts.push(count);
+        size = size.saturating_add(sum);
+    }
+    if counts.iter().any(|count| *count != counts[0]) {
+        return Err(fault(format!("{} prefixes of {} strings", counts[0], counts[1])));
+    }
+    Ok(size)
+}
+
+/// Passes over packed lengths: how many they are, and their sum.
+fn lengths(rest: &mut &[u8], num_values: u32) -> Result<(u64, u64), ParquetError> {
+    let (block, miniblocks, count) = (varint(rest)?, varint(rest)?, varint(rest)?);
+    let mut value = zigzag(rest)?;
+    let wrong = |what: String| fault(format!("packed lengths of {what}"));
+    if block == 0 || block > BLOCK_LIMIT || block % 128 != 0 {
+        return Err(wrong(format!("{block} values a block")));
+    }
+    if miniblocks == 0 || block % miniblocks != 0 || (block / miniblocks) % 32 != 0 {
+        return Err(wrong(format!("{miniblocks} miniblocks in a block of {block}")));
+    }
+    if count > u64::from(num_values).min(COUNT_LIMIT) {
+        return Err(wrong(format!("{count} strings in a page of {num_values} values")));
+    }
+    let per_miniblock = (block / miniblocks) as usize;
+    let mut left = count;
+    let mut sum = 0u64;
+    let mut add = |value: i64| {
+        let length = u64::try_from(value).ok().filter(|length| i32::try_from(*length).is_ok());
+        sum = sum.saturating_add(length.ok_or_else(|| wrong(format!("{value} bytes")))?);
+        Ok::<_, ParquetError>(())
+    };
+    if left > 0 {
+        add(value)?;
+        left -= 1;
+    }
+    while left > 0 {
+        let least = zigzag(rest)?;
+        let widths = take(rest, miniblocks as usize)?;
+        for &width in widths {
+            if left == 0 {
+                break;
+            }
+            if width > 32 {
+                return Err(wrong(format!("{width} bits")));
+            }
+            let packed = take(rest, per_miniblock * usize::from(width) / 8)?;
+            for at in 0..left.min(per_miniblock as u64) as usize {
+                let difference = bits(packed, at * usize::from(width), width) as i64;
+                // The library wraps at 32 bits.
+                value = i64::from(value.wrapping_add(least).wrapping_add(difference) as i32);
+                add(value)?;
+                left -= 1;
+            }
+        }
+    }
+    Ok((count, sum))
+}
+
+/// `width` bits from bit `start` on, the low ones first; up to 32.
+fn bits(bytes: &[u8], start: usize, width: u8) -> u64 {
+    let mut word = [0; 8];
+    let rest = bytes.get(start / 8..).unwrap_or_default();
+    let count = rest.len().min(8);
+    word[..count].copy_from_slice(&rest[..count]);
+    (u64::from_le_bytes(word) >> (start % 8)) & ((1 << width) - 1)
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], ParquetError> {
+    let (taken, behind) = rest.split_at_checked(count).ok_or_else(ended)?;
+    *rest = behind;
+    Ok(taken)
+}
+
+fn varint(rest: &mut &[u8]) -> Result<u64, ParquetError> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take(rest, 1)?[0];
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(fault("a packed number of more than 64 bits"))
+}
+
+fn zigzag(rest: &mut &[u8]) -> Result<i64, ParquetError> {
+    let value = varint(rest)?;
+    Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+}
+
+fn ended() -> ParquetError {
+    fault("a page ends within its packed lengths")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lengths 2, 3, 4: differences of 1.
+    const LENGTHS: [u8; 10] = [0x80, 1, 4, 3, 4, 2, 0, 0, 0, 0];
+
+    #[test]
+    fn the_size_of_strings_is_the_sum_of_their_lengths_and_prefixes() {
+        assert_eq!(expanded_size(&[&LENGTHS[..], b"aabbbcccc"].concat(), 3, false).unwrap(), 9);
+        assert_eq!(expanded_size(&[LENGTHS, LENGTHS].concat(), 3, true).unwrap(), 18);
+        // Differences 0, 1, 2 of two bits each on top of the least, -1: lengths 5, 4, 4, 5.
+        let mut packed = vec![0x80, 1, 4, 4, 10, 1, 2, 0, 0, 0, 0b10_01_00];
+        packed.extend([0; 7]);
+        assert_eq!(expanded_size(&packed, 4, false).unwrap(), 5 + 4 + 4 + 5);
+    }
+
+    #[test]
+    fn no_more_strings_than_the_page_has_values() {
+        let text = expanded_size(&LENGTHS, 2, false).unwrap_err().to_string();
+        assert!(text.contains("3 strings in a page of 2 values"), "{text}");
+        let many = [0x80, 1, 4, 0xff, 0xff, 0xff, 0xff, 0x07, 4];
+        assert!(expanded_size(&many, i32::MAX as u32, false).is_err());
+    }
+
+    #[test]
+    fn the_second_header_is_checked_as_the_first() {
+        // The number of 2^48 - 1 strings, which would take 2^50 bytes.
+        let second = [0x80, 1, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 4];
+        let text = expanded_size(&[&LENGTHS[..], &second].concat(), 3, true).unwrap_err().to_string();
+        assert!(text.contains("281474976710655 strings") || text.contains("strings in a page"), "{text}");
+        let fewer = [0x80, 1, 4, 1, 4];
+        let text = expanded_size(&[&LENGTHS[..], &fewer].concat(), 3, true).unwrap_err().to_string();
+        assert!(text.contains("3 prefixes of 1 strings"), "{text}");
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused() {
+        let negative = [0x80, 1, 4, 1, 1];
+        let wide = [0x80, 1, 4, 3, 4, 2, 33, 0, 0, 0];
+        let block = [0x80, 0x80, 0x80, 0x80, 1, 4, 3, 4];
+        let miniblocks = [0x80, 1, 3, 3, 4];
+        for bytes in [&negative[..], &wide, &block, &miniblocks, &LENGTHS[..9], &[0x80]] {
+            assert!(expanded_size(bytes, 3, false).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The header before each page.
+//!
+//! ```text
+//! PageHeader = 1 type, 2 uncompressed size, 3 compressed size, 4 CRC-32, 5 data page, 7 dictionary page, 8 data page v2
+//! ```
+//! It is read here, and not by the library, because sizes must be compared with the bytes that are there before anything is
+//! made of them.
+
+use parquet::basic::Encoding;
+use parquet::errors::ParquetError;
+
+use super::fault;
+use super::thrift::{Cursor, FALSE, Stop};
+
+/// What stands before a page. Sizes are in bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PageHeader {
+    pub(super) uncompressed_size: usize,
+    pub(super) compressed_size: usize,
+    /// CRC-32 of the page as it lies in the file.
+    pub(super) checksum: Option<u32>,
+    /// Of the header itself.
+    pub(super) header_size: usize,
+    pub(super) kind: PageKind,
+    /// Values, nulls included.
+    pub(super) num_values: u32,
+    encoding: i64,
+    definition_encoding: i64,
+    repetition_encoding: i64,
+    pub(super) num_nulls: u32,
+    pub(super) num_rows: u32,
+    pub(super) definition_size: u32,
+    pub(super) repetition_size: u32,
+    pub(super) is_uncompressed: bool,
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PageKind {
+    /// Nothing that is read: an index.
+    #[default]
+    Other,
+    Data,
+    DataV2,
+    Dictionary,
+}
+
+impl PageHeader {
+    /// The header at the start of `bytes`; `None` when more bytes are needed.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, ParquetError> {
+        let mut cursor = Cursor::new(bytes);
+        let mut header = Self::default();
+        match header.read(&mut cursor) {
+            Ok(()) => {}
+            Err(Stop::Ended) => return Ok(None),
+            Err(Stop::Bad(reason)) => return Err(fault(format!("a page header with {reason}"))),
+        }
+        header.header_size = cursor.at();
+        Ok(Some(header))
+    }
+
+    pub(super) fn encoding(&self) -> Result<Encoding, ParquetError> {
+        encoding(self.encoding)
+    }
+
+    pub(super) fn definition_encoding(&self) -> Result<Encoding, ParquetError> {
+        encoding(self.definition_encoding)
+    }
+
+    pub(super) fn repetition_encoding(&self) -> Result<Encoding, ParquetError> {
+        encoding(self.repetition_encoding)
+    }
+
+    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+        let (mut page_type, mut part) = (None, PageKind::Other);
+        cursor.fields(|cursor, number, kind| {
+            match number {
+                1 => page_type = Some(cursor.integer(kind)?),
+                2 => self.uncompressed_size = size(cursor.integer(kind)?)? as usize,
+                3 => self.compressed_size = size(cursor.integer(kind)?)? as usize,
+                4 => self.checksum = Some(cursor.integer(kind)? as u32),
+                5 => (part, ()) = (PageKind::Data, self.data(cursor, kind)?),
+                7 => (part, ()) = (PageKind::Dictionary, self.dictionary(cursor, kind)?),
+                8 => (part, ()) = (PageKind::DataV2, self.data_v2(cursor, kind)?),
+                _ => cursor.skip(kind, 0)?,
+            }
+            Ok(())
+        })?;
+        self.kind = match page_type {
+            Some(0) => PageKind::Data,
+            Some(2) => PageKind::Dictionary,
+            Some(3) => PageKind::DataV2,
+            Some(_) => PageKind::Other,
+            None => return Err(Stop::Bad("no type".to_owned())),
+        };
+        if self.kind != PageKind::Other && self.kind != part {
+            return Err(Stop::Bad(format!("a type of {page_type:?} and without what belongs to it")));
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+        cursor.structure(kind, |cursor, number, kind| {
+            match number {
+                1 => self.num_values = size(cursor.integer(kind)?)?,
+                2 => self.encoding = cursor.integer(kind)?,
+                3 => self.definition_encoding = cursor.integer(kind)?,
+                4 => self.repetition_encoding = cursor.integer(kind)?,
+                _ => cursor.skip(kind, 0)?,
+            }
+            Ok(())
+        })
+    }
+
+    fn dictionary(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+        cursor.structure(kind, |cursor, number, kind| {
+            match number {
+                1 => self.num_values = size(cursor.integer(kind)?)?,
+                2 => self.encoding = cursor.integer(kind)?,
+                _ => cursor.skip(kind, 0)?,
+            }
+            Ok(())
+        })
+    }
+
+    fn data_v2(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+        cursor.structure(kind, |cursor, number, kind| {
+            match number {
+                1 => self.num_values = size(cursor.integer(kind)?)?,
+                2 => self.num_nulls = size(cursor.integer(kind)?)?,
+                3 => self.num_rows = size(cursor.integer(kind)?)?,
+                4 => self.encoding = cursor.integer(kind)?,
+                5 => self.definition_size = size(cursor.integer(kind)?)?,
+                6 => self.repetition_size = size(cursor.integer(kind)?)?,
+                7 => self.is_uncompressed = kind == FALSE,
+                _ => cursor.skip(kind, 0)?,
+            }
+            Ok(())
+        })
+    }
+}
+
+fn size(number: i64) -> Result<u32, Stop> {
+    i32::try_from(number)
+        .ok()
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| Stop::Bad(format!("a size of {number}")))
+}
+
+fn encoding(number: i64) -> Result<Encoding, ParquetError> {
+    Ok(match number {
+        0 => Encoding::PLAIN,
+        2 => Encoding::PLAIN_DICTIONARY,
+        3 => Encoding::RLE,
+        #[expect(deprecated, reason = "old files have levels in it")]
+        4 => Encoding::BIT_PACKED,
+        5 => Encoding::DELTA_BINARY_PACKED,
+        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        7 => Encoding::DELTA_BYTE_ARRAY,
+        8 => Encoding::RLE_DICTIONARY,
+        9 => Encoding::BYTE_STREAM_SPLIT,
+        other => return Err(fault(format!("an encoding of number {other}, which is not known"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A data page of 3 values, plain, 12 bytes, with statistics that are passed over.
+    const HEADER: [u8; 25] = [
+        0x15, 0, 0x15, 24, 0x15, 24, 0x15, 2, 0x1c, 0x15, 6, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 1, b'x',
+        0x11, 0, 0, 0,
+    ];
+
+    #[test]
+    fn a_header_is_read_and_its_end_is_known() {
+        let bytes = [&HEADER[..], b"the page"].concat();
+        let header = PageHeader::parse(&bytes).unwrap().unwrap();
+        assert_eq!((header.kind, header.num_values, header.checksum), (PageKind::Data, 3, Some(1)));
+        assert_eq!((header.uncompressed_size, header.compressed_size), (12, 12));
+        assert_eq!(header.header_size, HEADER.len());
+        assert_eq!(header.encoding().unwrap(), Encoding::PLAIN);
+        assert_eq!(header.definition_encoding().unwrap(), Encoding::RLE);
+    }
+
+    #[test]
+    fn a_header_that_goes_on_behind_the_bytes_is_none_yet() {
+        for end in 0..HEADER.len() {
+            assert!(PageHeader::parse(&HEADER[..end]).unwrap().is_none(), "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn what_no_header_can_say_is_refused() {
+        let negative = [0x15, 0, 0x15, 1];
+        let without_part = [0x15, 0, 0x15, 24, 0x15, 24, 0];
+        let deep = [[0xcc; 60], [0; 60]].concat();
+        let list_without_end = [0x99, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        for bytes in [&negative[..], &without_part, &deep, &[0x1f]] {
+            assert!(PageHeader::parse(bytes).is_err(), "{bytes:?}");
+        }
+        assert!(PageHeader::parse(&list_without_end).unwrap().is_none());
+    }
+}

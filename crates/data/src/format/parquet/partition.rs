@@ -1,0 +1,52 @@
+//! Columns that are not in a file but in the names of its folders: `day=1/part-0.parquet`.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, StringArray, new_null_array};
+use arrow_schema::{DataType, Field};
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::number::whole_double;
+
+/// What Hive and Spark write for null.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The partition columns of all files: numbers, if all values are.
+pub(super) fn fields(inputs: &[Input]) -> Result<Vec<Field>, Error> {
+    let names = |input: &Input| input.partition().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let Some(first) = inputs.first() else { return Ok(Vec::new()) };
+    let expected = names(first);
+    if let Some(other) = inputs.iter().find(|input| names(input) != expected) {
+        let difference = format!(
+            "its folders give the columns ({}), those of {} give ({})",
+            names(other).join(", "),
+            first.name(),
+            expected.join(", ")
+        );
+        return Err(Error::SchemaDiffers { file: other.name().to_owned(), difference });
+    }
+    let is_number = |column: usize| {
+        inputs.iter().all(|input| {
+            value(&input.partition()[column].1).is_none_or(|value| whole_double(value.as_bytes()).is_some())
+        })
+    };
+    let kind = |column| if is_number(column) { DataType::Float64 } else { DataType::Utf8 };
+    Ok(expected.iter().enumerate().map(|(column, name)| Field::new(name, kind(column), true)).collect())
+}
+
+fn value(written: &str) -> Option<&str> {
+    (written != NULL && !written.is_empty()).then_some(written)
+}
+
+/// The column of a file, `count` times its one value.
+pub(super) fn column(written: &str, kind: &DataType, count: usize) -> ArrayRef {
+    match (value(written), kind) {
+        (None, kind) => new_null_array(kind, count),
+        (Some(value), DataType::Float64) => {
+            let number = whole_double(value.as_bytes()).unwrap_or(f64::NAN);
+            Arc::new(Float64Array::from(vec![number; count]))
+        }
+        (Some(value), _) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(value, count))),
+    }
+}

@@ -1,0 +1,154 @@
+//! Labels that are strings, and columns from folders.
+
+use super::{Case, FormatContext, FormatOptions, Input, LabelRule, Plan, Raw, Schema, entries, open, write};
+use crate::bad_lines::{BadLineTally, BadLines};
+use crate::reader::Reader;
+use crate::schema::CarriedKind;
+use crate::sink::Sink;
+use crate::split::{Part, Split};
+use crate::{Batch, ColumnKind, Purpose};
+
+const WORDS: &str = "message m { required int32 x; required binary y (UTF8); }";
+
+fn with_labels(labels: [&'static str; 3]) -> Case {
+    let case = Case::new();
+    write(
+        &case.path(),
+        WORDS,
+        1,
+        &[Raw::I32(vec![1, 2, 3], vec![], vec![]), Raw::Text(labels.to_vec(), vec![], vec![])],
+    );
+    case
+}
+
+#[test]
+fn labels_that_are_numbers_written_as_strings_are_these_numbers() {
+    for rule in [LabelRule::Real, LabelRule::Class] {
+        let mut case = with_labels(["10", "2", "3"]);
+        case.options.label_rule = rule;
+        assert!(case.open(None).unwrap().schema().label_names.is_empty());
+        assert_eq!(case.read().unwrap().labels, [10.0, 2.0, 3.0]);
+    }
+}
+
+#[test]
+fn names_are_refused_where_labels_are_real_numbers() {
+    let mut case = with_labels(["10", "2", "many"]);
+    case.options.label_rule = LabelRule::Real;
+    let text = case.error();
+    assert!(text.contains("column 'y'") && text.contains("holds names, and numbers are needed"), "{text}");
+    case.options.label_rule = LabelRule::Class;
+    assert_eq!(case.open(None).unwrap().schema().label_names, ["10", "2", "many"]);
+    case.options.text_columns = vec!["y".to_owned()];
+    let mut case = with_labels(["10", "2", "3"]);
+    (case.options.text_columns, case.options.label_rule) = (vec!["y".to_owned()], LabelRule::Class);
+    assert_eq!(case.open(None).unwrap().schema().label_names, ["10", "2", "3"]);
+}
+
+#[test]
+fn an_unsigned_index_is_told_without_a_sign() {
+    let message = "message m { required int32 label; \
+                   required group indices (LIST) { repeated group list { required int64 element (UINT_64); } } }";
+    let case = Case::new();
+    let indices = Raw::I64(vec![1, -1], vec![1, 1], vec![0, 0]);
+    write(&case.path(), message, 1, &[Raw::I32(vec![1, 0], vec![], vec![]), indices]);
+    let text = case.error();
+    assert!(text.contains(":2:2:") && text.contains("found 18446744073709551615"), "{text}");
+}
+
+/// One record a file, in folders that give columns.
+fn partitioned(folders: &[&str]) -> (tempfile::TempDir, Vec<Input>) {
+    let root = tempfile::tempdir().unwrap();
+    let message = "message m { required int32 x; required int32 label; }";
+    for (x, folder) in (1..).zip(folders) {
+        let folder = root.path().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let columns = [Raw::I32(vec![x], vec![], vec![]), Raw::I32(vec![x % 2], vec![], vec![])];
+        write(&folder.join("part-0.parquet"), message, 1, &columns);
+    }
+    let inputs = crate::resolve::resolve(&[root.path().to_str().unwrap().to_owned()]).unwrap();
+    (root, inputs)
+}
+
+fn read_all(
+    inputs: &[Input],
+    options: &FormatOptions,
+    like: Option<&Schema>,
+) -> Result<(Batch, Schema), crate::Error> {
+    let Plan::Blocks(plan) = open(&FormatContext { files: inputs, options, like })? else {
+        panic!("Parquet has no lines")
+    };
+    let splits: Vec<Split> =
+        (0..inputs.len()).map(|file| Split { file, part: Part::Unit(0), size_bytes: 0 }).collect();
+    let sink = Sink::new(options.label_rule, BadLineTally::new(BadLines::Fail));
+    let mut batch = Batch::default();
+    Reader::new(plan.reader(inputs, &splits)?, sink).next_batch(100, &mut batch)?;
+    Ok((batch, plan.schema()))
+}
+
+#[test]
+fn folders_named_by_a_column_are_a_column() {
+    let (_root, inputs) =
+        partitioned(&["day=1/city=Oslo", "day=2/city=Rome", "day=3/city=__HIVE_DEFAULT_PARTITION__"]);
+    let (batch, schema) = read_all(&inputs, &FormatOptions::default(), None).unwrap();
+    let columns: Vec<_> = schema.columns.iter().map(|column| (column.name.as_str(), column.kind)).collect();
+    assert_eq!(
+        columns,
+        [("x", ColumnKind::Numeric), ("day", ColumnKind::Numeric), ("city", ColumnKind::Text)]
+    );
+    let city = |name: &[u8]| math::hash::named_key(b"city", name);
+    assert_eq!(entries(&batch, 0), [(0, 1.0), (1, 1.0), (city(b"Oslo"), 1.0)]);
+    assert_eq!(entries(&batch, 1), [(0, 2.0), (1, 2.0), (city(b"Rome"), 1.0)]);
+    assert_eq!(entries(&batch, 2), [(0, 3.0), (1, 3.0)]);
+    let (again, _) = read_all(&inputs[1..], &FormatOptions::default(), Some(&schema)).unwrap();
+    assert_eq!(entries(&again, 0), entries(&batch, 1));
+    let options = FormatOptions { label: Some("day".to_owned()), ..FormatOptions::default() };
+    assert_eq!(read_all(&inputs, &options, None).unwrap().0.labels, [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn folders_that_give_unlike_columns_are_refused() {
+    let (_root, inputs) = partitioned(&["day=1", "hour=2"]);
+    let text = read_all(&inputs, &FormatOptions::default(), None).unwrap_err().to_string();
+    assert!(text.contains("hour") && text.contains("day"), "{text}");
+}
+
+#[test]
+fn columns_are_carried_along_with_their_types() {
+    let case = Case::of(&super::corpus("types_zstd"));
+    let inputs = [Input::file(case.path()).unwrap()];
+    let names = ["string", "u64", "label", "f64"].map(str::to_owned).to_vec();
+    let options = FormatOptions { keep_columns: names, ..case.options };
+    let Plan::Blocks(plan) = open(&FormatContext { files: &inputs, options: &options, like: None }).unwrap()
+    else {
+        panic!("Parquet has no lines")
+    };
+    let kinds: Vec<CarriedKind> = plan.carried().iter().map(|column| column.kind).collect();
+    let expected = [CarriedKind::Text, CarriedKind::Text, CarriedKind::Integer, CarriedKind::Real];
+    assert_eq!(kinds, expected, "a column with a null, or above 2^63, is text");
+    let (batch, _) = read_all(&inputs, &options, None).unwrap();
+    let carried: Vec<&[u8]> = (0..8).map(|at| batch.carried.get(at)).collect();
+    let expected: [&[u8]; 8] = [b"word 1", b"101", b"1", b"1.5", b"word 0", b"102", b"0", b"2.5"];
+    assert_eq!(carried, expected);
+    assert_eq!(batch.carried.get(13), b"", "a null");
+}
+
+#[test]
+fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
+    let case = Case::new();
+    super::write_table(&case.path(), 1);
+    let inputs = [Input::file(case.path()).unwrap()];
+    let training = FormatOptions { weight: Some("age".to_owned()), ..FormatOptions::default() };
+    let plan = open(&FormatContext { files: &inputs, options: &training, like: None });
+    let Ok(Plan::Blocks(plan)) = plan else { panic!("Parquet has no lines") };
+    let (schema, mut absent) = (plan.schema(), plan.schema());
+    absent.weight = Some("w".to_owned());
+    let read = |purpose, schema: &Schema| {
+        let options = FormatOptions { purpose, ..case.options.clone() };
+        read_all(&inputs, &options, Some(schema)).map(|(batch, _)| batch.weights)
+    };
+    let error = read(Purpose::Prediction, &absent).unwrap_err().to_string();
+    assert!(error.contains("'age' was not there"), "it is no weight then: {error}");
+    assert!(read(Purpose::Prediction, &schema).unwrap().is_empty());
+    assert!(read(Purpose::Evaluation, &schema).is_err(), "the second record has no weight");
+}
