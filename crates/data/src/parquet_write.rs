@@ -70,8 +70,9 @@ pub struct RecordWriter {
     written: u64,
 }
 
-/// Everything is compressed with zstd but lists of keys, which are written plainly: keys of click data hardly repeat within a row group,
-/// and reading them back takes .27 s for 40 million, against .41 s with a dictionary and .43 s with zstd (of text: .36 s).
+/// Everything is compressed with zstd but lists of keys, which are written plainly: keys of click data hardly repeat
+/// within a row group, and reading them back takes .19 s of a processor for 12 million, against .24 s with a dictionary and snappy or zstd
+/// (of text: .20 s).
 fn properties(columns: &[(&str, ColumnType)]) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let mut properties = WriterProperties::builder().set_compression(zstd).set_max_row_group_row_count(None);
