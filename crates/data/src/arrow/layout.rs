@@ -163,13 +163,7 @@ impl Columns<'_> {
         taken.extend(row_numbers);
         let label = self.label(&taken, like)?;
         self.refuse_two_roles(label, weight, group)?;
-        if let Some(name) = label.map(|label| &self.leaves[label].name)
-            && like.is_none()
-            && self.options.has_label
-            && self.options.label.is_none()
-        {
-            notices.push(label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }));
-        }
+        notices.extend(label.filter(|_| like.is_none()).and_then(|label| self.notice_of_label(label)));
         taken.extend(label);
         let features = self.features(&taken, like)?;
         let name = |column: Option<usize>| column.map(|column| self.leaves[column].name.clone());
@@ -223,6 +217,13 @@ impl Columns<'_> {
                     && !of_training(name)
             })
             .collect()
+    }
+
+    /// What the user is told of a label that nobody asked for.
+    fn notice_of_label(&self, label: usize) -> Option<String> {
+        let name = &self.leaves[label].name;
+        let is_guess = self.options.has_label && self.options.label.is_none();
+        is_guess.then(|| label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
     }
 
     /// An error when a setting gives a column a second role.

@@ -8,8 +8,8 @@ use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bad_lines::{BadLineTally, BadLines};
 use crate::LabelRule;
+use crate::bad_lines::{BadLineTally, BadLines};
 use crate::batch::Batch;
 use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
 use crate::reader::Reader;

@@ -66,8 +66,11 @@ fn partitioned(folders: &[&str]) -> (tempfile::TempDir, Vec<Input>) {
         let columns = [Raw::I32(vec![x], vec![], vec![]), Raw::I32(vec![x % 2], vec![], vec![])];
         write(&folder.join("part-0.parquet"), message, 1, &columns);
     }
-    let inputs =
-        crate::resolve::resolve(&[root.path().to_str().unwrap().to_owned()], &Default::default()).unwrap();
+    let inputs = crate::resolve::resolve(
+        &[root.path().to_str().unwrap().to_owned()],
+        &crate::stoppable::StopReading::default(),
+    )
+    .unwrap();
     (root, inputs)
 }
 
