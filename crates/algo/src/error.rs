@@ -78,7 +78,7 @@ pub enum Error {
         label: f32,
     },
     /// The label column holds one name only.
-    #[error("all training labels are '{name}': a classifier needs two classes; check the label column")]
+    #[error("all records have the label '{name}', and a classifier needs two; check the label column")]
     OneName {
         /// The name.
         name: String,

@@ -1,5 +1,5 @@
 //! Interactions: products of the features of two or three groups, each a feature of its own. A group is a namespace (VW), a
-//! field (libffm) or a column (CSV, dense text).
+//! field (libffm) or a column (CSV, dense text, Parquet).
 //!
 //! For groups A and B, a record has for each feature `a` of A and `b` of B the feature with the key
 //! `math::hash::product_key(a, b)` and the value `a * b`; for three groups likewise. A product does not depend on the order of
@@ -26,7 +26,7 @@ pub fn parse_interaction(text: &str) -> Vec<String> {
 }
 
 /// The groups that occur in interactions, and which of them are multiplied.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interactions {
     /// Names, each once.
     pub(crate) groups: Vec<String>,

@@ -253,7 +253,7 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
 }
 
 /// Formats whose features stand in groups that can be multiplied.
-const WITH_GROUPS: [&str; 4] = ["csv", "dense", "vw", "libffm"];
+const WITH_GROUPS: [&str; 5] = ["csv", "dense", "vw", "libffm", "parquet"];
 
 /// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
 const NUMBERED: [&str; 3] = ["libsvm", "libffm", "parquet"];

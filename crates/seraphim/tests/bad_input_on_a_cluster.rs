@@ -83,6 +83,8 @@ fn a_job_larger_than_the_memory_of_its_servers_is_refused_with_the_sum_before_tr
             "1",
             "--set",
             dimensions,
+            "--set",
+            "optimizer=ftrl",
         ];
         cluster.submit(&fixed).end()
     };

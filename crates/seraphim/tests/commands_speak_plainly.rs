@@ -64,7 +64,8 @@ fn early_stopping_needs_something_to_validate_on() {
 #[test]
 fn training_goes_on_with_another_rule_from_the_weights_alone() {
     let folder = Folder::new();
-    let (data, model) = trained(&folder);
+    let (data, model) = (folder.write("a.libsvm", clicks(300, 1)), folder.path("model"));
+    succeed(&["train", "lr", "--data", &data, "--model", &model, "--set", "optimizer=ftrl"]);
     let on = |name: &str, set: &str| {
         let next = folder.path(name);
         succeed(&["train", "lr", "--data", &data, "--from", &model, "--model", &next, "--set", set])

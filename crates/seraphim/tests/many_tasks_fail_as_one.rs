@@ -155,7 +155,8 @@ fn validation_data_without_records_are_an_error() {
     let empty = folder.write("b.libsvm", "\n# nothing\n");
     let model = folder.path("model");
     let train = ["train", "lr", "--data", &data, "--validate", &empty, "--model", &model, "--tasks", "3"];
-    assert!(fail(DATA, &train).contains("no records in the validation data"));
+    let error = fail(DATA, &train);
+    assert!(error.contains("no records in") && error.contains("b.libsvm"), "{error}");
     assert_eq!(names(&folder), ["a.libsvm", "b.libsvm"]);
 }
 

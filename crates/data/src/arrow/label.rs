@@ -6,8 +6,16 @@ use arrow_array::ArrayRef;
 
 use super::column::Texts;
 use crate::Error;
+use crate::format::roles::{is_label_name, refuse_guess};
 use crate::label::{CLASS_LIMIT, LabelRule};
 use crate::number::whole_double;
+
+/// An error when the label was guessed and is none of classes, by its first values.
+pub(crate) fn check_guess(file: &str, column: &str, first: &ArrayRef) -> Result<(), Error> {
+    let texts = Texts::of(first);
+    let values = (0..first.len()).filter_map(|r| texts.get(r)).collect();
+    refuse_guess(file, column, is_label_name(column), &values, first.len())
+}
 
 /// Looks through a label column of strings.
 #[derive(Default)]

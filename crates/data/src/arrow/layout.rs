@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::kind::Kind;
 use crate::error::{Error, nearest};
 use crate::format::roles::{is_label_name, label_by_name, label_notice, refuse_two_roles};
+use crate::interactions::Interactions;
 use crate::options::{FormatOptions, Purpose};
-use crate::schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
+use crate::schema::{CarriedColumn, CarriedKind, ColumnKind, Schema};
 
 /// A table whose columns are given roles.
 pub(crate) struct Table<'a> {
@@ -28,6 +29,7 @@ pub(crate) struct Layout {
     /// With its name.
     pub(crate) group: Option<(usize, String)>,
     pub(crate) features: Features,
+    pub(crate) interactions: Interactions,
     /// Columns that are carried along, in the order asked for, which is that of their texts in a record.
     pub(crate) kept: Vec<usize>,
     pub(crate) carried: Vec<CarriedColumn>,
@@ -55,6 +57,8 @@ pub(crate) struct Feature {
     /// Position among the feature columns.
     pub(super) key: u64,
     pub(super) kind: ColumnKind,
+    /// Among the groups of the interactions.
+    pub(super) group: Option<usize>,
 }
 
 impl Layout {
@@ -82,8 +86,8 @@ impl Layout {
     }
 }
 
-struct Leaf {
-    name: String,
+pub(super) struct Leaf {
+    pub(super) name: String,
     kind: Kind,
     /// What its values are when they are carried along.
     carried: CarriedKind,
@@ -106,11 +110,11 @@ impl Leaf {
 }
 
 /// The columns of a table, while roles are given out.
-struct Columns<'a> {
-    file: &'a str,
-    leaves: Vec<Leaf>,
+pub(super) struct Columns<'a> {
+    pub(super) file: &'a str,
+    pub(super) leaves: Vec<Leaf>,
     row_numbers: &'a [String],
-    options: &'a FormatOptions,
+    pub(super) options: &'a FormatOptions,
 }
 
 /// The layout of a table, and its schema. With `like`, the features are those of that schema.
@@ -165,24 +169,9 @@ impl Columns<'_> {
         self.refuse_two_roles(label, weight, group)?;
         notices.extend(label.filter(|_| like.is_none()).and_then(|label| self.notice_of_label(label)));
         taken.extend(label);
-        let features = self.features(&taken, like)?;
-        let name = |column: Option<usize>| column.map(|column| self.leaves[column].name.clone());
-        let schema = Schema {
-            columns: match &features {
-                Features::Table(table) => {
-                    table.iter().map(|f| Column { name: f.name.clone(), kind: f.kind }).collect()
-                }
-                Features::Lists { .. } | Features::Column(_) => Vec::new(),
-            },
-            order: self.leaves.iter().map(|leaf| leaf.name.clone()).collect(),
-            label: name(label),
-            weight: name(weight),
-            group: name(group),
-            skip_columns: self.options.skip_columns.clone(),
-            named: true,
-            keep_zeros: self.options.keep_zeros,
-            ..Schema::default()
-        };
+        let mut features = self.features(&taken, like)?;
+        let interactions = self.interactions(&mut features, like)?;
+        let schema = self.schema(&features, [label, weight, group], like);
         // Predicting without labels leaves the label column, if it is there, unread.
         let label = label.filter(|_| self.options.has_label);
         let label_is_text = label.is_some_and(|label| self.leaves[label].kind == Kind::Text);
@@ -192,7 +181,9 @@ impl Columns<'_> {
             CarriedColumn { name: leaf.name.clone(), slot, kind: leaf.carried }
         });
         let carried = carried.collect();
-        Ok((Layout { label, label_is_text, weight, group, features, kept, carried, notices }, schema))
+        let layout =
+            Layout { label, label_is_text, weight, group, features, interactions, kept, carried, notices };
+        Ok((layout, schema))
     }
 
     fn is_value(&self, column: usize) -> bool {
@@ -243,7 +234,7 @@ impl Columns<'_> {
     }
 
     /// A column by name, else by its 0-based number.
-    fn find(&self, name: &str) -> Result<usize, Error> {
+    pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
         let by_name = self.leaves.iter().position(|leaf| leaf.name == name);
         let by_number = || name.parse().ok().filter(|number| *number < self.leaves.len());
         by_name.or_else(by_number).ok_or_else(|| {
@@ -403,7 +394,7 @@ impl Columns<'_> {
         let mut table = Vec::with_capacity(columns.len());
         for ((column, kind), key) in columns.into_iter().zip(0..) {
             let kind = self.feature_kind(column, kind)?;
-            table.push(Feature { column, name: self.leaves[column].name.clone(), key, kind });
+            table.push(Feature { column, name: self.leaves[column].name.clone(), key, kind, group: None });
         }
         Ok(Features::Table(table))
     }

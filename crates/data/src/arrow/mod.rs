@@ -2,7 +2,7 @@
 //!
 //! [`layout`] decides from the schema what each column is for, [`Records`] turns batch after batch into records. Numbers are
 //! taken as `f64`: dates and times as seconds (of a timestamp: since 1970, in UTC), decimals as the number they write.
-//! A null is a missing value.
+//! A null is a missing value; in a table, a missing number is besides a feature of its own, as in CSV.
 //!
 //! | layout | feature columns | keys |
 //! |---|---|---|
@@ -18,8 +18,9 @@ mod label;
 mod layout;
 mod records;
 mod sparse;
+mod table;
 
-pub(crate) use label::LabelScan;
+pub(crate) use label::{LabelScan, check_guess};
 pub(crate) use layout::{Layout, Table, layout};
 pub(crate) use records::Records;
 

@@ -6,11 +6,13 @@ use arrow_array::ArrayRef;
 use math::hash::{NAMED_KEY_BIT, named_key};
 
 use super::column::{Texts, numbers};
-use super::layout::{Features, Layout};
+use super::layout::{Feature, Features, Layout};
 use super::sparse::Sparse;
 use super::{Fault, finite};
+use crate::batch::BatchBuilder;
 use crate::error::nearest;
-use crate::format::dictionary::Dictionary;
+use crate::format::dictionary::{Dictionary, MISSING};
+use crate::interactions::{Multiplier, push_products};
 use crate::number::whole_double;
 use crate::schema::{ColumnKind, Schema};
 use crate::sink::Sink;
@@ -26,7 +28,12 @@ pub(crate) struct Records {
     kept: Vec<Texts>,
     label_names: Vec<String>,
     keep_zeros: bool,
+    mark_missing: bool,
     dictionary: Dictionary,
+    /// Made with the first batch.
+    multiplier: Option<Multiplier>,
+    /// The first number of the present record that is kept with fewer digits, with its column.
+    rounded: Option<(usize, f64)>,
 }
 
 enum Label {
@@ -41,10 +48,19 @@ enum FeatureColumns {
     Sparse(Box<Sparse>),
 }
 
-/// A feature column of a table: its key, or its name when each value is a key of its own.
-enum FeatureColumn {
-    Number { key: u64, column: usize, values: Vec<f64> },
-    Text { name: String, texts: Texts },
+/// A feature column of a table.
+struct FeatureColumn {
+    name: String,
+    column: usize,
+    /// Among the groups of the interactions.
+    group: Option<usize>,
+    values: Values,
+}
+
+/// Numbers with their key, or strings, each of which has a key of its own.
+enum Values {
+    Numbers(u64, Vec<f64>),
+    Texts(Texts),
 }
 
 impl Records {
@@ -58,7 +74,10 @@ impl Records {
             kept: Vec::new(),
             label_names: schema.label_names.clone(),
             keep_zeros: schema.keep_zeros,
+            mark_missing: schema.mark_missing,
             dictionary: Dictionary::default(),
+            multiplier: None,
+            rounded: None,
         }
     }
 
@@ -82,23 +101,18 @@ impl Records {
         self.weight = layout.weight.map(|number| (number, all_numbers(column(number))));
         self.group = layout.group.as_ref().map(|(number, name)| (name.clone(), Texts::of(column(*number))));
         self.kept = layout.kept.iter().map(|number| Texts::of(column(*number))).collect();
+        let feature_column = |feature: &Feature| FeatureColumn {
+            name: feature.name.clone(),
+            column: feature.column,
+            group: feature.group,
+            values: match feature.kind {
+                ColumnKind::Numeric => Values::Numbers(feature.key, all_numbers(column(feature.column))),
+                ColumnKind::Text => Values::Texts(Texts::of(column(feature.column))),
+            },
+        };
+        self.multiplier.get_or_insert_with(|| Multiplier::new(layout.interactions.clone(), self.keep_zeros));
         self.features = match &layout.features {
-            Features::Table(table) => FeatureColumns::Table(
-                table
-                    .iter()
-                    .map(|feature| match feature.kind {
-                        ColumnKind::Numeric => FeatureColumn::Number {
-                            key: feature.key,
-                            column: feature.column,
-                            values: all_numbers(column(feature.column)),
-                        },
-                        ColumnKind::Text => FeatureColumn::Text {
-                            name: feature.name.clone(),
-                            texts: Texts::of(column(feature.column)),
-                        },
-                    })
-                    .collect(),
-            ),
+            Features::Table(table) => FeatureColumns::Table(table.iter().map(feature_column).collect()),
             Features::Lists { indices, values } => FeatureColumns::Sparse(Box::new(Sparse::lists(
                 (*indices, column(*indices)),
                 values.map(|values| (values, column(values))),
@@ -116,10 +130,9 @@ impl Records {
         let weight = self.weight(r)?;
         let group =
             self.group.as_ref().map(|(name, texts)| group_key(name, texts.get(r).unwrap_or_default()));
-        let (keep_zeros, dictionary) = (self.keep_zeros, &mut self.dictionary);
         let pushed = match &self.features {
-            FeatureColumns::Table(table) => push_table(table, r, keep_zeros, sink, dictionary),
-            FeatureColumns::Sparse(sparse) => sparse.push(r, keep_zeros, sink.builder()),
+            FeatureColumns::Table(_) => self.push_table(r, sink.builder()),
+            FeatureColumns::Sparse(sparse) => sparse.push(r, self.keep_zeros, sink.builder()),
         };
         if let Err(fault) = pushed {
             sink.abandon();
@@ -133,6 +146,16 @@ impl Records {
             .map_err(|expected| (column, expected, label.unwrap_or_default().to_string()))
     }
 
+    /// The first number of the last record that is kept with fewer digits, if one is; with its column.
+    pub(crate) fn take_rounded(&mut self) -> Option<(usize, f64)> {
+        self.rounded.take()
+    }
+
+    /// The label's column.
+    pub(crate) fn label_column(&self) -> Option<usize> {
+        self.label.as_ref().map(|(number, _)| *number)
+    }
+
     /// Names of hashed keys met since the last call.
     pub(crate) fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
         self.dictionary.take()
@@ -141,6 +164,53 @@ impl Records {
     /// What the user should know.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.dictionary.notices()
+    }
+
+    fn push_table(&mut self, r: usize, builder: &mut BatchBuilder) -> Result<(), Fault> {
+        let FeatureColumns::Table(table) = &self.features else { return Ok(()) };
+        let mut multiplier = self.multiplier.as_mut().filter(|multiplier| !multiplier.is_idle());
+        if let Some(multiplier) = &mut multiplier {
+            multiplier.clear();
+        }
+        for FeatureColumn { name, column, group, values } in table {
+            let (key, value, text) = match values {
+                Values::Numbers(key, values) => {
+                    let value = values[r];
+                    if value.is_nan() {
+                        if self.mark_missing {
+                            builder.push_one(text_key(name, MISSING, &mut self.dictionary));
+                        }
+                        continue;
+                    }
+                    if value == 0.0 && !self.keep_zeros {
+                        continue;
+                    }
+                    let single = finite(value as f32, value, *column)?;
+                    if loses_digits(value, single) && self.rounded.is_none() {
+                        self.rounded = Some((*column, value));
+                    }
+                    builder.push(*key, single);
+                    (*key, single, None)
+                }
+                Values::Texts(texts) => {
+                    let Some(text) = texts.get(r) else { continue };
+                    let key = text_key(name, text, &mut self.dictionary);
+                    builder.push_one(key);
+                    (key, 1.0, Some(text))
+                }
+            };
+            if let (Some(multiplier), Some(group)) = (&mut multiplier, group) {
+                multiplier.add(*group, key, value, || match text {
+                    Some(text) => format!("{name}={}", String::from_utf8_lossy(text)),
+                    None => name.clone(),
+                });
+            }
+        }
+        match multiplier {
+            Some(multiplier) => push_products(multiplier, &mut self.dictionary, builder)
+                .map_err(|error| (0, error.expected.into_owned(), error.found)),
+            None => Ok(()),
+        }
     }
 
     fn label(&self, r: usize) -> Result<Option<f64>, Fault> {
@@ -195,31 +265,14 @@ fn group_key(column: &str, text: &[u8]) -> u64 {
     number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
 }
 
-fn push_table(
-    table: &[FeatureColumn],
-    r: usize,
-    keep_zeros: bool,
-    sink: &mut Sink,
-    dictionary: &mut Dictionary,
-) -> Result<(), Fault> {
-    let builder = sink.builder();
-    for feature in table {
-        match feature {
-            FeatureColumn::Number { key, column, values } => {
-                let value = values[r];
-                if value.is_nan() || (value == 0.0 && !keep_zeros) {
-                    continue;
-                }
-                builder.push(*key, finite(value as f32, value, *column)?);
-            }
-            FeatureColumn::Text { name, texts } => {
-                if let Some(value) = texts.get(r) {
-                    let key = named_key(name.as_bytes(), value);
-                    dictionary.add(key, name.as_bytes(), b'=', value);
-                    builder.push_one(key);
-                }
-            }
-        }
-    }
-    Ok(())
+/// Whether `value` is a whole number whose last digits are lost.
+fn loses_digits(value: f64, single: f32) -> bool {
+    value.fract() == 0.0 && f64::from(single) != value
+}
+
+/// The key of a value of a column.
+fn text_key(name: &str, value: &[u8], dictionary: &mut Dictionary) -> u64 {
+    let key = named_key(name.as_bytes(), value);
+    dictionary.add(key, name.as_bytes(), b'=', value);
+    key
 }

@@ -66,9 +66,6 @@ pub(super) struct Kept {
     pub(super) name: String,
 }
 
-/// The value that stands for a missing number in the name of its feature, `COLUMN=missing`.
-pub(super) const MISSING: &[u8] = b"missing";
-
 /// A column by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fallback {

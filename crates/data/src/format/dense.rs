@@ -81,6 +81,11 @@ fn count_fields(line: &[u8], delimiter: u8) -> usize {
 mod tests {
     use crate::format::testing::{Row, bad, check, options, rows};
 
+    /// The mark of a missing number of a column.
+    fn missing(column: &[u8]) -> (u64, f32) {
+        (math::hash::named_key(column, b"missing"), 1.0)
+    }
+
     fn row(label: f64, entries: &[(u64, f32)]) -> Row {
         Row::new(Some(label), entries)
     }
@@ -93,8 +98,8 @@ mod tests {
             &[
                 ("1 0.5 2", row(1.0, &[(0, 0.5), (1, 2.0)])),
                 ("  1   0.5\t2 ", row(1.0, &[(0, 0.5), (1, 2.0)])),
-                ("-1,0.5,,NA,3", row(-1.0, &[(0, 0.5), (3, 3.0)])),
-                ("0\t0.5\t\t?\t3", row(0.0, &[(0, 0.5), (3, 3.0)])),
+                ("-1,0.5,,NA,3", row(-1.0, &[(0, 0.5), missing(b"2"), missing(b"3"), (3, 3.0)])),
+                ("0\t0.5\t\t?\t3", row(0.0, &[(0, 0.5), missing(b"2"), missing(b"3"), (3, 3.0)])),
                 ("1 0 7", row(1.0, &[(1, 7.0)])),
             ],
         );

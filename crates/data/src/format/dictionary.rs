@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 /// Names that are kept by one parser; about 100 bytes each.
 pub const NAME_LIMIT: usize = 4 << 20;
 
+/// The value that stands for a missing number in the name of its feature, `COLUMN=missing`.
+pub(crate) const MISSING: &[u8] = b"missing";
+
 /// Collects each name once, up to [`NAME_LIMIT`].
 #[derive(Debug, Default)]
 pub struct Dictionary {

@@ -35,8 +35,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         })
     });
     let fields = fields.collect::<Result<Vec<u32>, Error>>()?;
-    let (has_label, keep_zeros) = (options.has_label, options.keep_zeros);
-    Ok(Plan::Lines(Box::new(Libffm { has_label, keep_zeros, interactions, fields })))
+    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields })))
 }
 
 /// Whether the first lines look like libffm.
@@ -56,7 +55,6 @@ fn is_entry(token: &[u8]) -> bool {
 
 struct Libffm {
     has_label: bool,
-    keep_zeros: bool,
     interactions: Interactions,
     /// Of the groups of the interactions.
     fields: Vec<u32>,
@@ -64,24 +62,22 @@ struct Libffm {
 
 impl LinePlan for Libffm {
     fn schema(&self) -> Schema {
-        Schema { keep_zeros: self.keep_zeros, ..Schema::default() }
+        Schema::default()
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
         Box::new(Parser {
             has_label: self.has_label,
-            keep_zeros: self.keep_zeros,
             pairs: Vec::new(),
             fields: self.fields.clone(),
             dictionary: Dictionary::default(),
-            multiplier: Multiplier::new(self.interactions.clone(), self.keep_zeros),
+            multiplier: Multiplier::new(self.interactions.clone(), false),
         })
     }
 }
 
 struct Parser {
     has_label: bool,
-    keep_zeros: bool,
     /// Field and index of each entry of the present record.
     pairs: Vec<(u32, u64)>,
     /// Of the groups of the interactions.
@@ -159,7 +155,7 @@ impl Parser {
             None | Some(b' ' | b'\t' | b'#') => (1.0, end),
             Some(_) => return Err(LineError::new(end, "':' or a blank after the index")),
         };
-        if value != 0.0 || self.keep_zeros {
+        if value != 0.0 {
             out.push_with_field(field, key, value);
             self.pairs.push((field, key));
             if let Some(group) = self.fields.iter().position(|known| *known == field) {

@@ -29,11 +29,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
             });
         }
     };
-    Ok(Plan::Lines(Box::new(Libsvm {
-        has_label: options.has_label,
-        keep_zeros: options.keep_zeros,
-        use_qid,
-    })))
+    Ok(Plan::Lines(Box::new(Libsvm { has_label: options.has_label, use_qid })))
 }
 
 /// Whether the first lines look like libsvm.
@@ -54,23 +50,17 @@ fn is_entry(token: &[u8]) -> bool {
 
 struct Libsvm {
     has_label: bool,
-    keep_zeros: bool,
     use_qid: bool,
 }
 
 impl LinePlan for Libsvm {
     fn schema(&self) -> Schema {
-        Schema {
-            group: self.use_qid.then(|| "qid".to_owned()),
-            keep_zeros: self.keep_zeros,
-            ..Schema::default()
-        }
+        Schema { group: self.use_qid.then(|| "qid".to_owned()), ..Schema::default() }
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
         Box::new(Parser {
             has_label: self.has_label,
-            keep_zeros: self.keep_zeros,
             use_qid: self.use_qid,
             qid_ignored: false,
             keys: NO_KEYS,
@@ -80,7 +70,6 @@ impl LinePlan for Libsvm {
 
 struct Parser {
     has_label: bool,
-    keep_zeros: bool,
     use_qid: bool,
     qid_ignored: bool,
     keys: Keys,
@@ -145,7 +134,7 @@ impl Parser {
             }
             ascending &= key >= floor;
             floor = key + 1;
-            at = self.value(line, key, end, out)?;
+            at = Self::value(line, key, end, out)?;
         }
         if !ascending {
             super::refuse_duplicates(line, out)?;
@@ -155,7 +144,7 @@ impl Parser {
 
     /// Pushes the entry whose index ends at `end`; where the entry ends.
     #[inline]
-    fn value(&self, line: &[u8], key: u64, end: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
+    fn value(line: &[u8], key: u64, end: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
         match line.get(end..) {
             Some([b':', b'1', b' ', ..] | [b':', b'1']) => {
                 out.push_one(key);
@@ -169,7 +158,7 @@ impl Parser {
                 let start = end + 1;
                 let (value, end) = super::value(line, start)?;
                 out.note_rounding(&line[start..end], start, value);
-                if value != 0.0 || self.keep_zeros {
+                if value != 0.0 {
                     out.push(key, value);
                 }
                 Ok(end)
@@ -278,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_kept_on_request() {
+    fn zeros_are_left_out_whatever_is_asked() {
         let mut options = options();
         options.keep_zeros = true;
-        assert_eq!(rows("libsvm", &options, "1 3:0 5:2").unwrap()[0], row(1.0, &[(3, 0.0), (5, 2.0)]));
+        assert_eq!(rows("libsvm", &options, "1 3:0 5:2").unwrap()[0], row(1.0, &[(5, 2.0)]));
     }
 }

@@ -26,9 +26,10 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::{BlockPlan, FormatContext, FormatRow, Plan, RecordReader};
-use crate::arrow::{LabelScan, Layout, Table, layout};
+use crate::arrow::{LabelScan, Layout, Table, check_guess, layout};
 use crate::error::Error;
 use crate::input::Input;
+use crate::label::LabelRule;
 use crate::options::FormatOptions;
 use crate::schema::{CarriedColumn, CarriedKind, Schema};
 use crate::split::Split;
@@ -93,9 +94,24 @@ fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         }
     }
     if context.like.is_none() {
+        check_label(context, &files, schema.label.as_deref())?;
         schema.label_names = label_names(context.files, &files, context.options, &schema)?;
     }
     Ok(Plan::Blocks(Box::new(ParquetPlan(Arc::new(Shared { files, schema, notices })))))
+}
+
+/// An error when the label was guessed and is none of classes.
+fn check_label(context: &FormatContext<'_>, files: &[FilePlan], name: Option<&str>) -> Result<(), Error> {
+    let options = context.options;
+    let (Some(input), Some(file)) = (context.files.first(), files.first()) else { return Ok(()) };
+    let (Some(label), Some(name)) = (file.layout.label, name) else { return Ok(()) };
+    if options.label.is_some() || options.label_rule == LabelRule::Real {
+        return Ok(());
+    }
+    match reader::first_labels(input, file, label)? {
+        Some(first) => check_guess(&file.name, name, &first),
+        None => Ok(()),
+    }
 }
 
 /// Sorted distinct values of a label column of strings; empty when labels are numbers.

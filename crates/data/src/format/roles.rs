@@ -1,6 +1,9 @@
 //! What columns are for: which one is the label when nobody says so, and that no column has two roles.
 
+use std::collections::BTreeSet;
+
 use crate::Error;
+use crate::number::whole_double;
 
 /// Names of columns that are the label when nobody says so, in any case of letters.
 pub(crate) const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
@@ -32,6 +35,35 @@ pub(crate) fn label_by_name(
             format!("columns {} of {file} may each be the label; say which one with --label", quoted(several))
         }
     };
+    Err(Error::BadOption { option: "label", reason })
+}
+
+/// Different values among the first rows from which on a column is no label of classes, when nobody called it the label.
+const MANY_VALUES: usize = 100;
+
+/// An error when a column that nobody called the label has more values than classes have. `values`: those of its first
+/// `row_count` rows, without missing ones.
+pub(crate) fn refuse_guess(
+    file: &str,
+    name: &str,
+    by_name: bool,
+    values: &BTreeSet<&[u8]>,
+    row_count: usize,
+) -> Result<(), Error> {
+    let fraction = |value: &&&[u8]| whole_double(value).is_some_and(|number| number.fract() != 0.0);
+    let real = values.iter().find(fraction).filter(|_| values.len() > 2);
+    if real.is_none() && (by_name || values.len() <= MANY_VALUES) {
+        return Ok(());
+    }
+    let example = real
+        .or_else(|| values.first())
+        .map_or(String::new(), |value| format!(", such as '{}'", String::from_utf8_lossy(value)));
+    let reason = format!(
+        "column '{name}' of {file}, which was taken for the label {}, has {} different values in the first {row_count} \
+         rows{example}; name the column of the classes with --label, or take linear for numbers",
+        if by_name { "by its name" } else { "because it is the last" },
+        values.len(),
+    );
     Err(Error::BadOption { option: "label", reason })
 }
 

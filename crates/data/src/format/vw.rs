@@ -40,9 +40,8 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
             }
         }
     }
-    let (has_label, keep_zeros) = (options.has_label, options.keep_zeros);
     let interactions = Interactions::new(&options.interactions)?;
-    Ok(Plan::Lines(Box::new(Vw { has_label, keep_zeros, leave_out_unlabelled, interactions })))
+    Ok(Plan::Lines(Box::new(Vw { has_label: options.has_label, leave_out_unlabelled, interactions })))
 }
 
 /// What the lines of a file say of its format.
@@ -122,7 +121,6 @@ fn is_labelled(line: &[u8]) -> bool {
 
 struct Vw {
     has_label: bool,
-    keep_zeros: bool,
     /// Some of the first lines have a label: those that have none are left out.
     leave_out_unlabelled: bool,
     interactions: Interactions,
@@ -130,25 +128,23 @@ struct Vw {
 
 impl LinePlan for Vw {
     fn schema(&self) -> Schema {
-        Schema { keep_zeros: self.keep_zeros, ..Schema::default() }
+        Schema::default()
     }
 
     fn parser(&self) -> Box<dyn LineParser> {
         Box::new(Parser {
             has_label: self.has_label,
-            keep_zeros: self.keep_zeros,
             leave_out_unlabelled: self.leave_out_unlabelled,
             base_ignored: false,
             tag_ignored: false,
             dictionary: Dictionary::default(),
-            multiplier: Multiplier::new(self.interactions.clone(), self.keep_zeros),
+            multiplier: Multiplier::new(self.interactions.clone(), false),
         })
     }
 }
 
 struct Parser {
     has_label: bool,
-    keep_zeros: bool,
     leave_out_unlabelled: bool,
     base_ignored: bool,
     tag_ignored: bool,
@@ -284,7 +280,7 @@ impl Parser {
             } else {
                 name
             };
-            if value != 0.0 || self.keep_zeros {
+            if value != 0.0 {
                 let key = named_key(space, name);
                 self.dictionary.add(key, space, b'^', name);
                 out.push(key, value);
@@ -413,13 +409,9 @@ mod tests {
 
     #[test]
     fn names_are_kept_and_what_is_ignored_is_said() {
-        let mut parser = Vw {
-            has_label: true,
-            keep_zeros: false,
-            leave_out_unlabelled: false,
-            interactions: Interactions::default(),
-        }
-        .parser();
+        let mut parser =
+            Vw { has_label: true, leave_out_unlabelled: false, interactions: Interactions::default() }
+                .parser();
         parser.parse(b"1 1 0 'x |city Rome", &mut BatchBuilder::new()).unwrap();
         assert_eq!(
             parser.take_dictionary(),

@@ -34,6 +34,18 @@ pub(super) struct Closing<'a> {
     pub(super) reasons: &'a [String],
 }
 
+/// The error of a share for validation that leaves nothing to train on.
+pub(super) fn all_held_out(validation_share: f64) -> Error {
+    held_out(validation_share, "all", "take a smaller share, or give --validate FILES")
+}
+
+fn held_out(validation_share: f64, how_many: &str, advice: &str) -> Error {
+    Error::Conclusion {
+        what: format!("validation_share={validation_share} holds out {how_many} of the records; {advice}"),
+        exit: Exit::Usage,
+    }
+}
+
 impl Closing<'_> {
     /// What is known before the first step; a scan must have seen records.
     pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
@@ -185,19 +197,13 @@ pub(super) fn explained(
     label_rule: LabelRule,
     schema: &Schema,
 ) -> Error {
-    let held_out = |how_many: &str, advice: &str| Error::Conclusion {
-        what: format!("validation_share={validation_share} holds out {how_many} of the records; {advice}"),
-        exit: Exit::Usage,
-    };
     let shared = job.validate.is_empty() && validation_share > 0.0;
     match error {
-        Error::Algo(algo::Error::NoRecords) if shared => {
-            held_out("all", "take a smaller share, or give --validate FILES")
-        }
+        Error::Algo(algo::Error::NoRecords) if shared => all_held_out(validation_share),
         Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
         // Of the validation data: the training data have a line each.
         Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if shared => {
-            held_out("none", "take a larger share, or give --validate FILES")
+            held_out(validation_share, "none", "take a larger share, or give --validate FILES")
         }
         Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) => {
             Error::NoRecords { inputs: job.validate.clone() }

@@ -5,7 +5,8 @@ use algo::{Choice, Job, Known, Settled};
 use data::{ColumnKind, Schema, Survey};
 use matrix::Consistency;
 
-use super::totals::TaskSummary;
+use super::closing::all_held_out;
+use super::totals::{TaskSummary, Totals};
 use crate::error::Error;
 use crate::job::TrainJob;
 
@@ -32,10 +33,13 @@ impl Chooser<'_> {
     pub(super) fn choose_by(self, tasks: &[TaskSummary]) -> Result<Settled, Error> {
         let mut survey = Survey::default();
         tasks.iter().filter_map(|task| task.training.survey.as_ref()).for_each(|part| survey.merge(part));
-        let labels = super::totals::Totals::of(tasks).labels;
-        let class_count = labels.classes().map_or(0, |classes| classes.len() as u64);
+        let totals = Totals::of(tasks);
+        let class_count = totals.labels.classes().map_or(0, |classes| classes.len() as u64);
         if survey.record_count == 0 {
-            return Err(Error::NoRecords { inputs: self.job.input.data.clone() });
+            return Err(match totals.records {
+                0 => Error::NoRecords { inputs: self.job.input.data.clone() },
+                _ => all_held_out(self.algorithm.data_needs().validation_share),
+            });
         }
         match self.ask(Some(&survey), class_count)? {
             Choice::Settled(settled) => Ok(settled),

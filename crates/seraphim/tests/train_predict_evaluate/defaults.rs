@@ -41,7 +41,7 @@ fn what_is_chosen_is_said_and_saved_and_trains_the_same_bytes() {
     ];
     for (i, (algorithm, data, flags, optimizer)) in cases.into_iter().enumerate() {
         let (auto, given) = (folder.path(&format!("auto{i}")), folder.path(&format!("given{i}")));
-        let report = folder.path("report.json");
+        let report = folder.path(&format!("report{i}.json"));
         let words = ["train", algorithm, "--data", data, "--model", &auto, "--report", &report];
         let output = seraphim(&[&words[..], flags].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -252,7 +252,7 @@ fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
     world.lane = lane.with_functions(functions);
     let good = FunctionCall::pull(&Reduce::Sum, &[0], &());
     let cases = [
-        (FunctionCall { name: "sun".into(), ..good.clone() }, "did you mean \"sum\"?"),
+        (FunctionCall { name: "summ".into(), ..good.clone() }, "did you mean \"sum\"?"),
         (FunctionCall { version: 2, ..good.clone() }, "version 2 is asked for, version 1 is registered"),
         (FunctionCall { from: vec![2], ..good.clone() }, "row 2, expected below the 2 rows"),
         (FunctionCall { argument: vec![1], ..good.clone() }, "1 bytes too many"),

@@ -96,12 +96,13 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
         ("max_iterations=5", "lbfgs"),
         ("history=5 l1=1", "owlqn"),
         ("rho=0.1", "admm"),
+        ("learning_rate=0.1 max_iterations=5", "svrg"),
         ("optimizer=sgd", "sgd"),
         ("optimizer=lbfgs", "lbfgs"),
     ] {
         assert_eq!(chosen("lr", settings, &NUMBERED, &["optimizer"]), optimizer, "{settings}");
     }
-    for settings in ["learning_rate=0.1 max_iterations=5", "epochs=3 history=4"] {
+    for settings in ["beta=2 max_iterations=5", "epochs=3 history=4"] {
         let error = job("lr", settings).unwrap().settle(&NUMBERED, None).unwrap_err().to_string();
         assert!(error.contains("no optimizer reads all of them"), "{error}");
     }

@@ -93,7 +93,7 @@ fn one_word_for_a_missing_value_leaves_a_column_numeric() {
     for word in ["None", "n/a", "#N/A", "<NA>", "-nan", "1.#IND", "NULL", ""] {
         let source = open(&format!("a,y\n1,1\n{word},0\n2.5,1\n"), &options(), None).unwrap();
         assert_eq!(source.schema().columns[0].kind, ColumnKind::Numeric, "{word}");
-        assert_eq!(read(&source).unwrap()[1].entries, [], "{word}");
+        assert_eq!(read(&source).unwrap()[1].entries, [(key("a", "missing"), 1.0)], "{word}");
         assert_eq!(source.notices().len(), 1, "the label alone: {:?}", source.notices());
     }
 }
@@ -112,7 +112,7 @@ fn the_kind_of_a_column_is_that_of_most_values_and_a_mixture_is_told() {
         source.notices()
     );
     let error = read_to_error(&source);
-    assert!(error.contains("t.csv:4:1") && error.contains("text_columns = code"), "{error}");
+    assert!(error.contains("t.csv:4:1") && error.contains("--text-columns code"), "{error}");
 }
 
 #[test]

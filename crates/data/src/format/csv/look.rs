@@ -5,7 +5,7 @@ use super::super::FormatContext;
 use super::super::columns::{Columns, Fallback, Found, Kinds, is_number};
 use super::super::missing::is_missing;
 use super::super::places::is_header_like;
-use super::super::roles::is_label_name;
+use super::super::roles::{is_label_name, refuse_guess};
 use super::fields::fields_of;
 use super::sample::Sample;
 use crate::label::CLASS_LIMIT;
@@ -13,9 +13,6 @@ use crate::number::whole_double;
 use crate::{BadLine, Error, LabelRule, LineError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-
-/// Different values among the first rows from which on a column is no label of classes, when nobody called it the label.
-const MANY_VALUES: usize = 100;
 
 /// Names, kinds and header of the input.
 pub(super) fn look(context: &FormatContext<'_>, sample: &Sample) -> Result<(Found, Option<Vec<u8>>), Error> {
@@ -131,33 +128,12 @@ pub(super) fn has_text_labels(
         return Err(Error::BadOption { option: "label", reason });
     }
     if options.label.is_none() && options.label_rule != LabelRule::Real {
-        refuse_guess(file, sample, found, label, name)?;
+        let rows: Vec<_> = sample.rows_from(usize::from(found.named)).collect();
+        let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !is_missing(field));
+        let values = fields.map(AsRef::as_ref).collect();
+        refuse_guess(file, name, found.named && is_label_name(name), &values, rows.len())?;
     }
     Ok(text)
-}
-
-/// An error when a column that nobody called the label has more values than classes have.
-fn refuse_guess(file: &str, sample: &Sample, found: &Found, label: usize, name: &str) -> Result<(), Error> {
-    let rows: Vec<_> = sample.rows_from(usize::from(found.named)).collect();
-    let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !is_missing(field));
-    let values: BTreeSet<&[u8]> = fields.map(AsRef::as_ref).collect();
-    let fraction = |value: &&&[u8]| whole_double(value).is_some_and(|number| number.fract() != 0.0);
-    let real = values.iter().find(fraction).filter(|_| values.len() > 2);
-    let by_name = found.named && is_label_name(name);
-    if real.is_none() && (by_name || values.len() <= MANY_VALUES) {
-        return Ok(());
-    }
-    let example = real
-        .or_else(|| values.first())
-        .map_or(String::new(), |value| format!(", such as '{}'", String::from_utf8_lossy(value)));
-    let reason = format!(
-        "column '{name}' of {file}, which was taken for the label {}, has {} different values in the first {} rows{example}; \
-         name the column of the classes with --label, or take linear for numbers",
-        if by_name { "by its name" } else { "because it is the last" },
-        values.len(),
-        rows.len()
-    );
-    Err(Error::BadOption { option: "label", reason })
 }
 
 /// The names in the label column of all files, sorted.

@@ -1,7 +1,7 @@
 //! One row to one record.
 
-use super::super::columns::{Columns, MISSING, Role};
-use super::super::dictionary::Dictionary;
+use super::super::columns::{Columns, Role};
+use super::super::dictionary::{Dictionary, MISSING};
 use super::super::missing::is_missing;
 use super::super::{LineParser, Parsed};
 use super::fields::Fields;

@@ -99,9 +99,17 @@ impl RecordReader for ParquetReader {
                 let row = group.first_row + (group.decoded - group.waiting) as u64;
                 let result = self.records.push(group.batch_count - group.waiting, sink);
                 group.waiting -= 1;
+                let feature = self.records.take_rounded();
                 if let Err((column, expected, found)) = result {
                     let file = self.shared.files[group.file].name.clone();
                     sink.bad(BadLine { file, line: row + 1, column: column as u64 + 1, expected, found })?;
+                } else if feature.is_some() || sink.rounded_label().is_some() {
+                    let label = self.records.label_column().zip(sink.rounded_label());
+                    let file = &self.shared.files[group.file].name;
+                    let text = |(column, value): (usize, f64)| {
+                        format!("{value} at {file}:{}:{} becomes {}", row + 1, column + 1, value as f32)
+                    };
+                    sink.note_rounded(feature.map(text), label.map(text));
                 }
             }
         }
@@ -239,6 +247,16 @@ impl RowGroupReader for Columns<'_> {
     fn get_row_iter(&self, _: Option<Type>) -> Result<RowIter<'_>, ParquetError> {
         Err(ParquetError::NYI("rows one by one".to_owned()))
     }
+}
+
+/// The labels of the first records of a file; none when it has no records.
+pub(super) fn first_labels(input: &Input, file: &FilePlan, label: usize) -> Result<Option<ArrayRef>, Error> {
+    if file.metadata.num_row_groups() == 0 {
+        return Ok(None);
+    }
+    let mut batches = Batches::open(input, file, 0, &[label], CHUNK_RECORDS)?;
+    let first = batches.next().map_err(|reason| damaged(file, 0, &reason))?;
+    Ok(first.and_then(|(columns, _)| columns.into_iter().next()))
 }
 
 /// Looks through the labels of a file, if they are strings.

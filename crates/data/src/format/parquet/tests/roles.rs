@@ -156,3 +156,53 @@ fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
     assert!(read(Purpose::Prediction, &schema).unwrap().is_empty());
     assert!(read(Purpose::Evaluation, &schema).is_err(), "the second record has no weight");
 }
+
+/// A table of numbers, `x`, `z` and `label`.
+fn numbers(x: Vec<f64>, z: Vec<i64>, label: Vec<f64>) -> Case {
+    let case = Case::new();
+    let message = "message m { required double x; required int64 z; required double label; }";
+    let columns = [Raw::F64(x, vec![], vec![]), Raw::I64(z, vec![], vec![]), Raw::F64(label, vec![], vec![])];
+    write(&case.path(), message, 1, &columns);
+    case
+}
+
+#[test]
+fn a_guess_that_is_no_label_of_classes_is_refused() {
+    let prices: Vec<f64> = (0..200).map(|row| f64::from(row) + 0.5).collect();
+    let mut case = numbers(prices.clone(), vec![1; 200], prices);
+    case.options.label_rule = LabelRule::Real;
+    assert!(case.open(None).is_ok(), "any number is a label of a regression");
+    case.options.label_rule = LabelRule::Class;
+    let text = case.error();
+    assert!(text.contains("200 different values") && text.contains("--label"), "{text}");
+    case.options.label = Some("z".to_owned());
+    assert!(case.open(None).is_ok());
+}
+
+#[test]
+fn columns_are_multiplied_by_name_or_number() {
+    let product = |keys: &[u64]| math::hash::product_key(keys);
+    for asked in [["x", "z"], ["0", "1"], ["z", "x"]] {
+        let mut case = numbers(vec![2.0, 0.0], vec![3, 5], vec![1.0, 0.0]);
+        case.options.interactions = vec![asked.map(str::to_owned).to_vec()];
+        let batch = case.read().unwrap();
+        assert_eq!(entries(&batch, 0), [(0, 2.0), (1, 3.0), (product(&[0, 1]), 6.0)], "{asked:?}");
+        assert_eq!(entries(&batch, 1), [(1, 5.0)], "a product with zero is none");
+    }
+    let mut case = numbers(vec![2.0], vec![3], vec![1.0]);
+    case.options.interactions = vec![vec!["x".to_owned(), "label".to_owned()]];
+    assert!(case.error().contains("'label'") && case.error().contains("no feature"), "{}", case.error());
+}
+
+#[test]
+fn the_first_numbers_that_lose_digits_are_told_with_their_place() {
+    let mut case = numbers(vec![1.5, 16_777_217.0], vec![1 << 24, 1 << 25], vec![16_777_217.0, 2.0]);
+    case.options.label_rule = LabelRule::Real;
+    let mut reader = case.reader(0..1).unwrap();
+    reader.next_batch(10, &mut Batch::default()).unwrap();
+    let rounded = &reader.summary().rounded;
+    let feature = rounded.feature.as_deref().unwrap();
+    assert!(feature.ends_with(":2:1 becomes 16777216") && feature.starts_with("16777217 at "), "{feature}");
+    let label = rounded.label.as_deref().unwrap();
+    assert!(label.ends_with(":1:3 becomes 16777216"), "{label}");
+}

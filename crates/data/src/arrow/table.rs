@@ -1,0 +1,83 @@
+//! What a layout makes of a table's columns besides their roles: its schema, and which of them are multiplied.
+
+use super::layout::{Columns, Features};
+use crate::error::Error;
+use crate::interactions::Interactions;
+use crate::schema::{Column, ColumnKind, Schema};
+
+impl Columns<'_> {
+    /// What is kept with the model. `roles`: the columns of label, weight and group.
+    pub(super) fn schema(
+        &self,
+        features: &Features,
+        roles: [Option<usize>; 3],
+        like: Option<&Schema>,
+    ) -> Schema {
+        let columns: Vec<Column> = match features {
+            Features::Table(table) => {
+                table.iter().map(|f| Column { name: f.name.clone(), kind: f.kind }).collect()
+            }
+            Features::Lists { .. } | Features::Column(_) => Vec::new(),
+        };
+        let has_numbers = columns.iter().any(|column| column.kind == ColumnKind::Numeric);
+        // With declared numbers of features there is no place for those of missing numbers.
+        let marks = like.map_or(self.options.key_limit.is_none(), |schema| schema.mark_missing);
+        let [label, weight, group] =
+            roles.map(|column| column.map(|column| self.leaves[column].name.clone()));
+        Schema {
+            columns,
+            order: self.leaves.iter().map(|leaf| leaf.name.clone()).collect(),
+            label,
+            weight,
+            group,
+            skip_columns: self.options.skip_columns.clone(),
+            named: true,
+            keep_zeros: self.options.keep_zeros && has_numbers,
+            mark_missing: has_numbers && marks,
+            ..Schema::default()
+        }
+    }
+
+    /// Finds the columns that are multiplied, by name or by number in the order of training.
+    pub(super) fn interactions(
+        &self,
+        features: &mut Features,
+        like: Option<&Schema>,
+    ) -> Result<Interactions, Error> {
+        let asked = &self.options.interactions;
+        let bad = |reason: String| Error::BadOption { option: "interactions", reason };
+        let table = match features {
+            Features::Table(table) => table,
+            _ if asked.is_empty() => return Ok(Interactions::default()),
+            _ => {
+                return Err(bad(format!(
+                    "{} has no columns to multiply, its features are in a list; leave it out",
+                    self.file
+                )));
+            }
+        };
+        let mut named = Vec::new();
+        for factors in asked {
+            let mut columns = Vec::new();
+            for factor in factors {
+                let of_training = like.filter(|schema| !schema.columns.iter().any(|c| c.name == *factor));
+                let at = factor.parse::<usize>().ok();
+                let name = of_training.and_then(|schema| schema.order.get(at?)).unwrap_or(factor);
+                let column = self.find(name)?;
+                let feature = table.iter().find(|feature| feature.column == column).ok_or_else(|| {
+                    bad(format!(
+                        "column '{name}' of {} is no feature: it is the label, a weight or a group, or left out",
+                        self.file
+                    ))
+                })?;
+                columns.push(feature.name.clone());
+            }
+            named.push(columns);
+        }
+        let interactions = Interactions::new(&named)?;
+        for feature in table {
+            feature.group = interactions.groups.iter().position(|group| *group == feature.name);
+        }
+        Ok(interactions)
+    }
+}
