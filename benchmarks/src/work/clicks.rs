@@ -172,7 +172,7 @@ pub(super) fn predict(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let (model, scores) = (context.place("model_predict"), context.place("scores.csv"));
     context.seraphim(Cores::Two, &train("lr", &folder.join("train.libsvm"), &model, 2, ONE_PASS, &[]))?;
-    let mut words = arguments(["predict", "--quiet", "--model"]);
+    let mut words = arguments(["predict", "--quiet", "--overwrite", "--model"]);
     words.extend([model.into(), "--data".into(), folder.join("test.libsvm").into()]);
     words.extend(["--output".into(), scores.into()]);
     let race = Race::run(

@@ -1,4 +1,4 @@
-//! Progress: a bar on a terminal ([`crate::bar`]), plain lines otherwise, nothing with `--quiet`. All of it goes to standard
+//! Progress: a bar on a terminal (`bar`), plain lines otherwise, nothing with `--quiet`. All of it goes to standard
 //! error.
 
 use std::io::{IsTerminal, Write};

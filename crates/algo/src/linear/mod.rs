@@ -166,7 +166,7 @@ impl Linear {
         })
     }
 
-    /// Chooses what the settings leave open ([`auto`]).
+    /// Chooses what the settings leave open (`auto`).
     pub fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
         auto::settle(self, known, previous)
     }

@@ -26,7 +26,12 @@ pub(super) fn notices(outcome: &Outcome, settings: &BTreeMap<String, String>) ->
             Some(metrics) => ("validation", metrics, outcome.constant_losses.1),
             None => ("training", &saved.training, outcome.constant_losses.0),
         };
-        notices.extend(worse_than_constant(name, metrics, constant, settings));
+        let has_learned_training = saved.validation.is_some() && {
+            let loss = saved.training.get("loss").copied();
+            loss.zip(outcome.constant_losses.0).is_some_and(|(loss, constant)| loss < constant)
+        };
+        let advice = if has_learned_training { advice_for_overfitting(settings) } else { advice(settings) };
+        notices.extend(worse_than_constant(name, metrics, constant, &advice));
     }
     notices.extend(rising_training(&outcome.epochs, settings));
     if outcome.best_epoch.is_none() {
@@ -39,9 +44,8 @@ fn worse_than_constant(
     name: &str,
     metrics: &BTreeMap<String, f64>,
     constant: Option<f64>,
-    settings: &BTreeMap<String, String>,
+    advice: &str,
 ) -> Option<String> {
-    let advice = advice(settings);
     if let Some(r2) = metrics.get("r2").filter(|r2| **r2 < 0.0) {
         return Some(format!(
             "the {name} r2 is {r2:.3}: to predict the mean for all records would be better. {advice}"
@@ -50,23 +54,38 @@ fn worse_than_constant(
     let (loss, constant) = (*metrics.get("loss")?, constant?);
     (loss > constant * (1.0 + MARGIN)).then(|| {
         format!(
-            "the {name} loss is {loss:.4}, and that of the same prediction for all records is {constant:.4}: the model has \
-             learned nothing. {advice}"
+            "the {name} loss is {loss:.4}, and that of the same prediction for all records is {constant:.4}, which would be \
+             better. {advice}"
         )
     })
+}
+
+/// What most likely helps a model that fits its training records, and no others.
+fn advice_for_overfitting(settings: &BTreeMap<String, String>) -> String {
+    let fewer = if descends(settings) { "optimizer=ftrl epochs=1" } else { "fewer epochs" };
+    let l2 = settings.get("l2").map_or("", String::as_str);
+    format!(
+        "The model fits the training records and not these: a larger l2 (now {l2}) most likely helps, or {fewer}, or more data"
+    )
 }
 
 /// What most likely helps a model that has learned nothing.
 fn advice(settings: &BTreeMap<String, String>) -> String {
     let text = |name: &str| settings.get(name).map_or("", String::as_str);
     if text("standardize") == "false" && text("normalize") != "l2" {
-        return "Scaling the columns most likely helps: standardize=true".into();
+        return "The model has learned nothing; scaling the columns most likely helps: standardize=true"
+            .into();
     }
     match settings.get("learning_rate") {
         Some(rate) if !descends(settings) => {
-            format!("A lower learning_rate (now {rate}) most likely helps, or optimizer=auto")
+            format!(
+                "The model has learned nothing; a lower learning_rate (now {rate}) most likely helps, or optimizer=auto"
+            )
         }
-        _ => format!("A larger l2 (now {}) may help, if the columns say anything of the label", text("l2")),
+        _ => format!(
+            "The model has learned nothing; a larger l2 (now {}) may help, if the columns say anything of the label",
+            text("l2")
+        ),
     }
 }
 
@@ -152,6 +171,9 @@ mod tests {
         assert!(notices(&outcome(&[0.3], &[], 0.55), &scaled).is_empty());
         let weighted = settings(&[("optimizer", "lbfgs"), ("class_weights", "balanced")]);
         assert!(notices(&outcome(&[0.6], &[], 0.55), &weighted).is_empty());
+        let minimum = settings(&[("optimizer", "lbfgs"), ("standardize", "false"), ("l2", "1")]);
+        let text = notices(&outcome(&[0.2], &[0.6], 0.55), &minimum).join("\n");
+        assert!(text.contains("larger l2 (now 1)") && !text.contains("learned nothing"), "{text}");
     }
 
     #[test]
