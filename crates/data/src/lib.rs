@@ -52,7 +52,7 @@ pub use resolve::input_paths;
 pub use schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
 pub use sink::Rounded;
 pub use source::{FormatOptions, Input, Purpose, Source, SourceConfig, read_bytes};
-pub use split::{Part, Split};
+pub use split::{Part, Split, Unit};
 pub use stoppable::StopReading;
 pub use stream::BatchStream;
 pub use survey::Survey;

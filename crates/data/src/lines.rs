@@ -243,7 +243,7 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<Cursor, 
     let (range, whole) = match &split.part {
         Part::Bytes(range) => (range.clone(), false),
         Part::Whole => (0..u64::MAX, true),
-        Part::Unit(_) => unreachable!("lines are split by bytes"),
+        Part::Records { .. } => unreachable!("lines are split by bytes"),
     };
     // One byte earlier, to see whether a line begins exactly at the start.
     let base = range.start.saturating_sub(1);

@@ -17,8 +17,8 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::Error;
 
-/// Records of a row group: what one task reads at a time.
-const ROW_GROUP_RECORDS: usize = 50_000;
+/// Records of a row group, but for the last one, which may have fewer.
+pub(crate) const ROW_GROUP_RECORDS: usize = 50_000;
 
 /// What a column holds; one value, or one list, a record. No value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

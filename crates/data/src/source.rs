@@ -10,7 +10,7 @@ use crate::reader::Reader;
 use crate::resolve::resolve;
 use crate::schema::{CarriedColumn, ColumnKind, Schema};
 use crate::sink::Sink;
-use crate::split::{Part, Piece, Split, divide};
+use crate::split::{Piece, Split, divide};
 use crate::stoppable::StopReading;
 use crate::{Batch, Error};
 use std::sync::Arc;
@@ -167,18 +167,28 @@ impl Source {
             match &self.plan {
                 OpenPlan::Lines(plan) => pieces.push(match input.splittable_bytes() {
                     Some(bytes) if plan.quotes().is_none() => Piece::Bytes { file, bytes },
-                    _ => Piece::Fixed { file, part: Part::Whole, bytes: input.size_bytes().unwrap_or(0) },
+                    _ => Piece::Whole { file, bytes: input.size_bytes().unwrap_or(0) },
                 }),
-                OpenPlan::Blocks(plan) => pieces.extend(
-                    plan.units(file).into_iter().enumerate().map(|(unit, bytes)| Piece::Fixed {
-                        file,
-                        part: Part::Unit(unit),
-                        bytes,
-                    }),
-                ),
+                OpenPlan::Blocks(plan) => {
+                    let units = plan.units(file).into_iter().enumerate();
+                    pieces.extend(units.map(|(number, unit)| Piece::Unit { file, number, unit }));
+                }
             }
         }
         divide(&pieces, task_count)
+    }
+
+    /// The whole input in pieces that can be read on their own at no more than the cost of reading it once, in its order:
+    /// `count` of them at least, where it can be cut so often.
+    pub fn chunks(&self, count: usize) -> Vec<Split> {
+        // From the middle of a unit nothing can be read without decoding what comes before.
+        let count = match &self.plan {
+            OpenPlan::Lines(_) => count,
+            OpenPlan::Blocks(_) => 1,
+        };
+        let mut chunks: Vec<Split> = self.splits(count).into_iter().flatten().collect();
+        chunks.sort_by_key(|split| (split.file, split.part.start()));
+        chunks
     }
 
     /// The bad lines that all readers of this source have met so far.

@@ -1,8 +1,9 @@
 //! Splits: which part of the input each task reads.
 //!
 //! All plain files together are one run of `S` bytes; task `t` of `T` takes bytes `[t*S/T, (t+1)*S/T)`. A record belongs
-//! to the split in which its first byte lies. What cannot be cut (compressed files, row groups) goes whole, largest
-//! first, to the task with the least so far.
+//! to the split in which its first byte lies. Units of a format in blocks (row groups of Parquet) are one run in the same
+//! way, and are cut between records, at quarters. What cannot be cut (compressed files) goes whole, largest first, to the
+//! task with the least so far.
 
 use std::ops::Range;
 
@@ -24,17 +25,48 @@ pub enum Part {
     Bytes(Range<u64>),
     /// All of it, front to back.
     Whole,
-    /// One unit of a format in blocks (a row group of Parquet).
-    Unit(usize),
+    /// These records of one unit of a format in blocks (a row group of Parquet), numbered from 0 in the unit.
+    Records {
+        /// Number of the unit in the file.
+        unit: usize,
+        /// Which of its records.
+        records: Range<u64>,
+    },
 }
+
+impl Part {
+    /// Parts of one file come in the order of this.
+    pub(crate) fn start(&self) -> (usize, u64) {
+        match self {
+            Self::Bytes(range) => (0, range.start),
+            Self::Whole => (0, 0),
+            Self::Records { unit, records } => (*unit, records.start),
+        }
+    }
+}
+
+/// A unit of a format in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Its bytes in the file.
+    pub size_bytes: u64,
+    /// Its records.
+    pub record_count: u64,
+}
+
+/// Where a unit may be cut, in parts of it. Whoever reads from the middle of a unit has to decode what comes before: with
+/// four tasks on one unit that is half as much again as the unit for each task, and it does not grow with more tasks.
+const CUTS: u128 = 4;
 
 /// What there is to divide.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     /// A file that can be cut at any byte.
     Bytes { file: usize, bytes: u64 },
-    /// Something that stays together.
-    Fixed { file: usize, part: Part, bytes: u64 },
+    /// A unit of a format in blocks, by its number in the file.
+    Unit { file: usize, number: usize, unit: Unit },
+    /// A file that stays together.
+    Whole { file: usize, bytes: u64 },
 }
 
 /// The splits of each task, each task's in the order of the pieces.
@@ -43,7 +75,8 @@ pub(crate) fn divide(pieces: &[Piece], task_count: usize) -> Vec<Vec<Split>> {
     let mut tasks: Vec<Vec<(usize, Split)>> = vec![Vec::new(); task_count];
     let mut loads = vec![0u64; task_count];
     cut_bytes(pieces, &mut tasks, &mut loads);
-    spread_fixed(pieces, &mut tasks, &mut loads);
+    cut_units(pieces, &mut tasks);
+    spread_whole(pieces, &mut tasks, &mut loads);
     for task in &mut tasks {
         task.sort_by_key(|(piece, _)| *piece);
     }
@@ -53,7 +86,7 @@ pub(crate) fn divide(pieces: &[Piece], task_count: usize) -> Vec<Vec<Split>> {
 fn cut_bytes(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
     let sizes = pieces.iter().map(|piece| match piece {
         Piece::Bytes { bytes, .. } => *bytes,
-        Piece::Fixed { .. } => 0,
+        Piece::Unit { .. } | Piece::Whole { .. } => 0,
     });
     let total: u64 = sizes.sum();
     let count = tasks.len() as u128;
@@ -74,17 +107,44 @@ fn cut_bytes(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u
     }
 }
 
-fn spread_fixed(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
-    let mut fixed: Vec<(usize, &Piece)> = pieces.iter().enumerate().collect();
-    fixed.sort_by_key(|(_, piece)| match piece {
-        Piece::Fixed { bytes, .. } => std::cmp::Reverse(*bytes),
-        Piece::Bytes { .. } => std::cmp::Reverse(0),
-    });
-    for (position, piece) in fixed {
-        let Piece::Fixed { file, part, bytes } = piece else { continue };
+fn cut_units(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>]) {
+    // Sizes are what a file says of itself: a unit of no bytes may have records all the same.
+    let size = |unit: &Unit| u128::from(unit.size_bytes).max(1);
+    let total: u128 =
+        pieces.iter().map(|piece| if let Piece::Unit { unit, .. } = piece { size(unit) } else { 0 }).sum();
+    let count = tasks.len() as u128;
+    let mut before = 0;
+    for (position, piece) in pieces.iter().enumerate() {
+        let Piece::Unit { file, number, unit } = piece else { continue };
+        let size = size(unit);
+        let cut = |task: usize, amount: u64| {
+            let inside = (total * task as u128 / count).clamp(before, before + size) - before;
+            let quarters = (2 * inside * CUTS + size) / (2 * size);
+            (u128::from(amount) * quarters / CUTS) as u64
+        };
+        for (task, splits) in tasks.iter_mut().enumerate() {
+            let records = cut(task, unit.record_count)..cut(task + 1, unit.record_count);
+            if !records.is_empty() {
+                let size_bytes = cut(task + 1, unit.size_bytes) - cut(task, unit.size_bytes);
+                let part = Part::Records { unit: *number, records };
+                splits.push((position, Split { file: *file, part, size_bytes }));
+            }
+        }
+        before += size;
+    }
+}
+
+fn spread_whole(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
+    let whole = |(position, piece): (usize, &Piece)| match piece {
+        Piece::Whole { file, bytes } => Some((position, *file, *bytes)),
+        Piece::Bytes { .. } | Piece::Unit { .. } => None,
+    };
+    let mut files: Vec<(usize, usize, u64)> = pieces.iter().enumerate().filter_map(whole).collect();
+    files.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
+    for (position, file, size_bytes) in files {
         let task = (0..tasks.len()).min_by_key(|task| loads[*task]).expect("there is a task");
-        tasks[task].push((position, Split { file: *file, part: part.clone(), size_bytes: *bytes }));
-        loads[task] += bytes;
+        tasks[task].push((position, Split { file, part: Part::Whole, size_bytes }));
+        loads[task] += size_bytes;
     }
 }
 
@@ -92,8 +152,57 @@ fn spread_fixed(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut
 mod tests {
     use super::*;
 
-    fn fixed(file: usize, bytes: u64) -> Piece {
-        Piece::Fixed { file, part: Part::Whole, bytes }
+    fn whole(file: usize, bytes: u64) -> Piece {
+        Piece::Whole { file, bytes }
+    }
+
+    /// The records of each task: (file, unit, first, one past the last).
+    fn records(units: &[(usize, usize, u64, u64)], task_count: usize) -> Vec<Vec<(usize, usize, u64, u64)>> {
+        let piece = |(file, number, size_bytes, record_count): &(usize, usize, u64, u64)| Piece::Unit {
+            file: *file,
+            number: *number,
+            unit: Unit { size_bytes: *size_bytes, record_count: *record_count },
+        };
+        let tasks = divide(&units.iter().map(piece).collect::<Vec<_>>(), task_count);
+        let record = |split: Split| match split.part {
+            Part::Records { unit, records } => (split.file, unit, records.start, records.end),
+            part => panic!("{part:?} of a format in blocks"),
+        };
+        tasks.into_iter().map(|task| task.into_iter().map(record).collect()).collect()
+    }
+
+    #[test]
+    fn a_unit_is_cut_at_quarters() {
+        assert_eq!(records(&[(0, 0, 100, 10)], 2), [[(0, 0, 0, 5)], [(0, 0, 5, 10)]]);
+        assert_eq!(records(&[(0, 0, 100, 10)], 3), [[(0, 0, 0, 2)], [(0, 0, 2, 7)], [(0, 0, 7, 10)]]);
+        let eight: Vec<usize> = records(&[(0, 0, 100, 10)], 8).iter().map(Vec::len).collect();
+        assert_eq!(eight.iter().sum::<usize>(), 4);
+    }
+
+    #[test]
+    fn units_of_all_files_are_one_run() {
+        let units = [(0, 0, 10, 4), (0, 1, 10, 4), (1, 0, 20, 8)];
+        assert_eq!(records(&units, 2), [vec![(0, 0, 0, 4), (0, 1, 0, 4)], vec![(1, 0, 0, 8)]]);
+        let three = records(&units, 3);
+        assert_eq!(
+            three,
+            [vec![(0, 0, 0, 4), (0, 1, 0, 1)], vec![(0, 1, 1, 4), (1, 0, 0, 2)], vec![(1, 0, 2, 8)]]
+        );
+    }
+
+    #[test]
+    fn each_record_of_units_of_any_size_goes_to_one_task() {
+        let units =
+            [(0, 0, 0, 3), (0, 1, u64::MAX, 7), (1, 0, 5, 0), (2, 0, u64::MAX, u64::MAX), (2, 1, 1, 1)];
+        for task_count in 1..9 {
+            let mut next: Vec<u64> = vec![0; units.len()];
+            for (file, number, first, end) in records(&units, task_count).into_iter().flatten() {
+                let unit = units.iter().position(|unit| (unit.0, unit.1) == (file, number)).expect("a unit");
+                assert_eq!((next[unit], first < end), (first, true), "{task_count} tasks");
+                next[unit] = end;
+            }
+            assert_eq!(next, units.map(|unit| unit.3), "{task_count} tasks");
+        }
     }
 
     #[test]
@@ -109,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_stays_together_is_spread_by_size_in_file_order() {
-        let splits = divide(&[fixed(0, 3), fixed(1, 5), fixed(2, 3), fixed(3, 1)], 2);
+        let splits = divide(&[whole(0, 3), whole(1, 5), whole(2, 3), whole(3, 1)], 2);
         let files: Vec<Vec<usize>> =
             splits.into_iter().map(|t| t.into_iter().map(|s| s.file).collect()).collect();
         assert_eq!(files, [vec![1, 3], vec![0, 2]]);
@@ -117,7 +226,7 @@ mod tests {
 
     #[test]
     fn one_input_of_unknown_size_goes_to_the_first_task() {
-        let splits = divide(&[fixed(0, 0)], 3);
+        let splits = divide(&[whole(0, 0)], 3);
         assert_eq!(splits.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
     }
 }

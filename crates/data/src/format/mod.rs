@@ -37,7 +37,7 @@ use crate::options::FormatOptions;
 use crate::quotes::Quotes;
 use crate::schema::{CarriedColumn, Schema};
 use crate::sink::Sink;
-use crate::split::Split;
+use crate::split::{Split, Unit};
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;
 
@@ -112,9 +112,10 @@ pub trait BlockPlan: Send + Sync {
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The units of a file that can be read on their own: the size of each in bytes.
-    fn units(&self, file: usize) -> Vec<u64>;
-    /// A reader of these units (all parts are `Part::Unit`), in this order. `files` are the inputs of the context.
+    /// The units of a file, each of which can be read without the others.
+    fn units(&self, file: usize) -> Vec<Unit>;
+    /// A reader of records of these units (all parts are `Part::Records`), in this order. `files` are the inputs of the
+    /// context.
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error>;
 }
 

@@ -1,8 +1,10 @@
 //! Parquet, read through Arrow record batches; what columns may be is said in [`crate::arrow`].
 //!
-//! The label is the column named by the option, else `label`, `target` or `y`, else the last one. What can be read on its own,
-//! and so goes to a task whole, is a row group. Columns that pandas wrote as its index are left out. Folders named
-//! `column=value` give each of their files a column.
+//! The label is the column named by the option, else `label`, `target` or `y`, else the last one. Columns that pandas wrote
+//! as its index are left out. Folders named `column=value` give each of their files a column.
+//!
+//! What can be read on its own is a row group: a task that begins in the middle of one decodes the records before its own,
+//! and lets them go.
 //!
 //! A file is not trusted: `file` and `guard` check the metadata, `pages` every page, and what the library still panics at is
 //! an error with the row group.
@@ -32,7 +34,7 @@ use crate::input::Input;
 use crate::label::LabelRule;
 use crate::options::FormatOptions;
 use crate::schema::{CarriedColumn, CarriedKind, Schema};
-use crate::split::Split;
+use crate::split::{Split, Unit};
 
 /// The row of the table of formats.
 pub(super) const ROW: FormatRow = FormatRow {
@@ -200,8 +202,12 @@ impl BlockPlan for ParquetPlan {
         carried
     }
 
-    fn units(&self, file: usize) -> Vec<u64> {
-        self.0.files[file].metadata.row_groups().iter().map(|group| group.compressed_size() as u64).collect()
+    fn units(&self, file: usize) -> Vec<Unit> {
+        let unit = |group: &RowGroupMetaData| Unit {
+            size_bytes: group.compressed_size() as u64,
+            record_count: group.num_rows() as u64,
+        };
+        self.0.files[file].metadata.row_groups().iter().map(unit).collect()
     }
 
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error> {

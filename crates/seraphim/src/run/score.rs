@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::Scorer;
-use data::{BadLines, Batch, Part, ReadSummary, Source, Split};
+use data::{BadLines, Batch, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 
 use super::totals::Totals;
@@ -75,7 +75,8 @@ impl Scoring {
         work: impl Fn(&mut dyn Scorer, &mut dyn Agent, &Batch) -> Result<T, Error> + Sync,
         mut take: impl FnMut(T) -> Result<(), Error>,
     ) -> Result<Totals, Error> {
-        let chunks = chunks(source);
+        let count = source.size_bytes().map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
+        let chunks = source.chunks(count as usize);
         let (senders, receivers): (Vec<_>, Vec<_>) = chunks
             .iter()
             .map(|_| sync_channel::<Piece<T>>(WAITING_PIECES))
@@ -181,20 +182,4 @@ fn receive<T>(
         }
     }
     Ok(())
-}
-
-/// The input in pieces that can be read on their own, in its order.
-fn chunks(source: &Source) -> Vec<Split> {
-    let count = source.size_bytes().map_or(1, |bytes| bytes.div_ceil(CHUNK_BYTES)).clamp(1, CHUNK_LIMIT);
-    let mut chunks: Vec<Split> = source.splits(count as usize).into_iter().flatten().collect();
-    chunks.sort_by_key(|split| (split.file, position(&split.part)));
-    chunks
-}
-
-fn position(part: &Part) -> u64 {
-    match part {
-        Part::Bytes(range) => range.start,
-        Part::Whole => 0,
-        Part::Unit(unit) => *unit as u64,
-    }
 }

@@ -1,6 +1,7 @@
 //! Row groups to records.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
@@ -42,18 +43,20 @@ pub(super) struct ParquetReader {
     records: Records,
 }
 
-/// The row group that is being read.
+/// The row group that is being read. Records are numbered from 0 in it.
 struct RowGroup {
     file: usize,
     unit: usize,
     /// Number of its first record in the file.
     first_row: u64,
     row_count: usize,
-    /// Records decoded so far, those of the last batch, and how many of these are not taken yet.
-    decoded: usize,
-    batch_count: usize,
-    waiting: usize,
+    /// The records that were asked for and are not taken yet.
+    asked: Range<usize>,
+    /// Those of the batch that was decoded last.
+    decoded: Range<usize>,
+    /// Bytes of the file that stand for the records asked for, and which records these were.
     size_bytes: u64,
+    all_asked: Range<usize>,
     batches: Batches,
 }
 
@@ -77,11 +80,8 @@ impl ParquetReader {
                 self.group = None;
                 return Ok(false);
             };
-            let Part::Unit(unit) = split.part else {
-                panic!("splits of a format of blocks are units, not {:?}", split.part);
-            };
-            let file = &self.shared.files[split.file];
-            self.group = Some(RowGroup::open(&self.inputs[split.file], file, split.file, unit)?);
+            let (input, file) = (&self.inputs[split.file], &self.shared.files[split.file]);
+            self.group = Some(RowGroup::open(input, file, &split)?);
         }
     }
 }
@@ -94,11 +94,11 @@ impl RecordReader for ParquetReader {
                 return Ok(false);
             }
             let Some(group) = &mut self.group else { return Ok(false) };
-            while group.waiting > 0 && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
+            while group.has_record() && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
             {
-                let row = group.first_row + (group.decoded - group.waiting) as u64;
-                let result = self.records.push(group.batch_count - group.waiting, sink);
-                group.waiting -= 1;
+                let row = group.first_row + group.asked.start as u64;
+                let result = self.records.push(group.asked.start - group.decoded.start, sink);
+                group.asked.start += 1;
                 let feature = self.records.take_rounded();
                 if let Err((column, expected, found)) = result {
                     let file = self.shared.files[group.file].name.clone();
@@ -285,51 +285,67 @@ fn record_limit(file: &FilePlan, unit: usize) -> usize {
 }
 
 impl RowGroup {
-    fn open(input: &Input, file: &FilePlan, number: usize, unit: usize) -> Result<Self, Error> {
+    fn open(input: &Input, file: &FilePlan, split: &Split) -> Result<Self, Error> {
+        let Part::Records { unit, records } = &split.part else {
+            panic!("splits of a format in blocks are records of units, not {:?}", split.part);
+        };
         let groups = file.metadata.row_groups();
+        let asked = records.start as usize..records.end as usize;
         Ok(Self {
-            file: number,
-            unit,
-            first_row: groups[..unit].iter().map(|group| group.num_rows() as u64).sum(),
-            row_count: groups[unit].num_rows() as usize,
-            decoded: 0,
-            batch_count: 0,
-            waiting: 0,
-            size_bytes: groups[unit].compressed_size() as u64,
-            batches: Batches::open(input, file, unit, &file.layout.fields(), record_limit(file, unit))?,
+            file: split.file,
+            unit: *unit,
+            first_row: groups[..*unit].iter().map(|group| group.num_rows() as u64).sum(),
+            row_count: groups[*unit].num_rows() as usize,
+            asked: asked.clone(),
+            decoded: 0..0,
+            size_bytes: split.size_bytes,
+            all_asked: asked,
+            batches: Batches::open(input, file, *unit, &file.layout.fields(), record_limit(file, *unit))?,
         })
     }
 
-    /// Decodes the next batch when no record waits; false at the end of the row group.
+    /// Whether the next record asked for is decoded.
+    fn has_record(&self) -> bool {
+        self.asked.start < self.asked.end.min(self.decoded.end)
+    }
+
+    /// Decodes batches until a record is there that was asked for; false at the end of them. Whoever reads the last record
+    /// of the row group reads to its end, and finds what is too much or missing there.
     fn fill(
         &mut self,
         layout: &Layout,
         records: &mut Records,
         sink: &mut Sink,
     ) -> Result<bool, ParquetError> {
-        if self.waiting > 0 {
-            return Ok(true);
-        }
-        let Some((columns, count)) = self.batches.next()? else {
-            let missing = self.row_count - self.decoded;
-            if missing > 0 {
-                return Err(ParquetError::EOF(format!("its columns end {missing} records early")));
+        while !self.has_record() {
+            if self.asked.is_empty() && self.asked.end < self.row_count {
+                return Ok(false);
             }
-            return Ok(false);
-        };
-        if count == 0 || count > self.row_count - self.decoded {
-            return Err(super::fault(format!(
-                "{count} records after {} of {}",
-                self.decoded, self.row_count
-            )));
+            let Some((columns, count)) = self.batches.next()? else {
+                let missing = self.row_count - self.decoded.end;
+                if missing > 0 {
+                    return Err(ParquetError::EOF(format!("its columns end {missing} records early")));
+                }
+                return Ok(false);
+            };
+            if count == 0 || count > self.row_count - self.decoded.end {
+                let (before, all) = (self.decoded.end, self.row_count);
+                return Err(super::fault(format!("{count} records after {before} of {all}")));
+            }
+            let bytes = self.bytes_until(self.decoded.end);
+            self.decoded = self.decoded.end..self.decoded.end + count;
+            sink.add_bytes(self.bytes_until(self.decoded.end) - bytes);
+            if self.has_record() {
+                records.load(layout, &columns);
+            }
         }
-        records.load(layout, &columns);
-        let bytes_until =
-            |rows: usize| (self.size_bytes as u128 * rows as u128 / self.row_count as u128) as u64;
-        sink.add_bytes(bytes_until(self.decoded + count) - bytes_until(self.decoded));
-        self.decoded += count;
-        self.batch_count = count;
-        self.waiting = count;
         Ok(true)
+    }
+
+    /// Of the bytes of the records asked for, those of the ones before this record.
+    fn bytes_until(&self, record: usize) -> u64 {
+        let asked = &self.all_asked;
+        let before = record.clamp(asked.start, asked.end) - asked.start;
+        (u128::from(self.size_bytes) * before as u128 / asked.len().max(1) as u128) as u64
     }
 }

@@ -16,6 +16,7 @@ use crate::reader::Reader;
 use crate::sink::Sink;
 use crate::split::Part;
 
+mod cuts;
 mod damage;
 mod lists;
 mod pyarrow;
@@ -113,9 +114,14 @@ impl Case {
     }
 
     fn reader(&self, units: impl IntoIterator<Item = usize>) -> Result<Reader, Error> {
-        let split = |unit| Split { file: 0, part: Part::Unit(unit), size_bytes: 0 };
+        let plan = self.open(None)?;
+        let all = plan.units(0);
+        let split = |unit: usize| {
+            let records = 0..all[unit].record_count;
+            Split { file: 0, part: Part::Records { unit, records }, size_bytes: all[unit].size_bytes }
+        };
         let splits: Vec<Split> = units.into_iter().map(split).collect();
-        let records = self.open(None)?.reader(&[Input::file(self.path())?], &splits)?;
+        let records = plan.reader(&[Input::file(self.path())?], &splits)?;
         Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineTally::new(BadLines::Fail))))
     }
 
@@ -222,7 +228,7 @@ fn another_file_is_read_with_the_columns_of_training() {
     ];
     write(&case.path(), other, 1, &columns);
     case.options.has_label = false;
-    let split = [Split { file: 0, part: Part::Unit(0), size_bytes: 0 }];
+    let split = [Split { file: 0, part: Part::Records { unit: 0, records: 0..1 }, size_bytes: 0 }];
     let plan = case.open(Some(&schema)).expect("the columns of training");
     let records = plan.reader(&[Input::file(case.path()).expect("a file")], &split).expect("a reader");
     let mut batch = Batch::default();
@@ -418,22 +424,6 @@ proptest! {
             }
         }
         prop_assert_eq!(seen, records);
-    }
-}
-
-#[test]
-fn row_groups_are_units_and_each_record_is_read_once() {
-    let case = Case::new();
-    write_table(&case.path(), 3);
-    let units = case.open(None).expect("a good file").units(0);
-    assert_eq!(units.len(), 3);
-    let mut batch = Batch::default();
-    for (unit, &bytes) in units.iter().enumerate() {
-        let mut reader = case.reader([unit]).expect("a reader");
-        assert!(reader.next_batch(100, &mut batch).expect("good records"));
-        assert_eq!(batch.record_count(), 3);
-        assert_eq!(reader.summary().bytes_read, bytes);
-        assert!(!reader.next_batch(100, &mut batch).expect("the end"));
     }
 }
 

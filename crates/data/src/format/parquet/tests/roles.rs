@@ -82,8 +82,12 @@ fn read_all(
     let Plan::Blocks(plan) = open(&FormatContext { files: inputs, options, like })? else {
         panic!("Parquet has no lines")
     };
-    let splits: Vec<Split> =
-        (0..inputs.len()).map(|file| Split { file, part: Part::Unit(0), size_bytes: 0 }).collect();
+    let whole = |file: usize| {
+        let unit = plan.units(file)[0];
+        let part = Part::Records { unit: 0, records: 0..unit.record_count };
+        Split { file, part, size_bytes: unit.size_bytes }
+    };
+    let splits: Vec<Split> = (0..inputs.len()).map(whole).collect();
     let sink = Sink::new(options.label_rule, BadLineTally::new(BadLines::Fail));
     let mut batch = Batch::default();
     Reader::new(plan.reader(inputs, &splits)?, sink).next_batch(100, &mut batch)?;
