@@ -29,7 +29,7 @@ usage: cargo xtask COMMAND
   docs --bless                      writes the pages made from the code
   fuzz [--seconds N] [TARGET ...]   fuzzes each target for N seconds (default 5), from its kept corpus
   simulate [--seeds N] [--start S]  runs the simulation of all members over N seeds (default 1000) from S (default 0) on
-  mutants [CRATE ...] [--sample N] [--seed S]
+  mutants [CRATE ...] [--sample N] [--seed S] [--in-place]
                                     puts N faults (default 20, drawn by S) into each crate, one at a time, and looks
                                     whether its tests notice
 ";

@@ -1,6 +1,7 @@
 //! `cargo xtask mutants`: faults are put into the code one at a time, and the tests of the crate must notice.
 //!
-//! `cargo-mutants` makes the faults, in a copy of the tree; it is installed below the target folder when it is not there.
+//! `cargo-mutants` makes the faults, in a copy of the tree, or in the tree itself with `--in-place`, which saves a build
+//! and allows nobody to edit it meanwhile. It is installed below the target folder when it is not there.
 //! A whole crate takes hours, so a sample is drawn: the same seed draws the same faults as long as the code stays.
 
 use std::path::{Path, PathBuf};
@@ -28,12 +29,13 @@ pub(crate) struct Request {
     crates: Vec<String>,
     sample: usize,
     seed: u64,
+    in_place: bool,
 }
 
 impl Request {
     /// From the words after `mutants`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
-        let mut request = Self { crates: Vec::new(), sample: SAMPLE, seed: 0 };
+        let mut request = Self { crates: Vec::new(), sample: SAMPLE, seed: 0, in_place: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut number = || {
@@ -43,8 +45,9 @@ impl Request {
             match *word {
                 "--sample" => request.sample = number()? as usize,
                 "--seed" => request.seed = number()?,
+                "--in-place" => request.in_place = true,
                 flag if flag.starts_with('-') => {
-                    bail!("unknown flag {flag:?}: mutants takes --sample N and --seed S")
+                    bail!("unknown flag {flag:?}: mutants takes --sample N, --seed S and --in-place")
                 }
                 name => request.crates.push(name.to_owned()),
             }
@@ -100,7 +103,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         let chosen = sample(listed.lines(), request.sample, request.seed);
         ensure!(!chosen.is_empty(), "crate {name:?} has no code to put faults into");
         let patterns = chosen.iter().map(|fault| format!("--re=^{}$", literal(fault)));
-        let outcome = tool.run(root, package.into_iter().chain(patterns).collect())?;
+        let place = request.in_place.then(|| "--in-place".to_owned());
+        let outcome = tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?;
         println!("mutants: {name}: {}", outcome.text());
         all.add(outcome);
     }
@@ -220,7 +224,8 @@ mod tests {
     fn a_request_names_crates_and_a_sample() {
         let request = Request::parse(&["matrix", "--sample", "5", "--seed", "7", "algo"]).unwrap();
         let crates = ["matrix", "algo"].map(str::to_owned).to_vec();
-        assert_eq!(request, Request { crates, sample: 5, seed: 7 });
+        assert_eq!(request, Request { crates, sample: 5, seed: 7, in_place: false });
+        assert!(Request::parse(&["--in-place"]).unwrap().in_place);
         assert!(Request::parse(&["--sample"]).is_err());
         assert!(Request::parse(&["--sample", "0"]).is_err());
         assert!(Request::parse(&["--count", "3"]).is_err());
