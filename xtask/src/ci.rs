@@ -85,6 +85,13 @@ const STEPS: &[Step] = &[
 
 const SLOW_STEPS: &[Step] = &[
     Step { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::Request::all(FUZZ_SECONDS_SLOW)) },
+    Step {
+        name: "mutants of Parquet files",
+        run: |root| {
+            let words = "test -p data --all-features --lib mutants_of_files";
+            Cmd::cargo(root, words).env("PARQUET_MUTANTS", "100000").run()
+        },
+    },
     Step { name: "benchmarks", run: |root| Cmd::cargo(root, "run --release -p benchmarks -- --quick").run() },
     Step { name: "mutants", run: mutants::run_changed },
 ];
