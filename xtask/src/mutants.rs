@@ -57,26 +57,33 @@ impl Request {
     }
 }
 
-/// What became of the faults.
+/// What became of the faults that compile, by their names.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
-    caught: usize,
+    caught: Vec<String>,
     missed: Vec<String>,
 }
 
 impl Outcome {
     fn add(&mut self, other: Self) {
-        self.caught += other.caught;
+        self.caught.extend(other.caught);
         self.missed.extend(other.missed);
     }
 
-    /// Faults that compile.
+    /// Those that were chosen: `cargo mutants` puts in faults that leave out a field whatever it is asked for.
+    fn among(mut self, chosen: &[&str]) -> Self {
+        for names in [&mut self.caught, &mut self.missed] {
+            names.retain(|name| chosen.contains(&name.as_str()));
+        }
+        self
+    }
+
     fn count(&self) -> usize {
-        self.caught + self.missed.len()
+        self.caught.len() + self.missed.len()
     }
 
     fn text(&self) -> String {
-        format!("{} of {} faults were noticed", self.caught, self.count())
+        format!("{} of {} faults were noticed", self.caught.len(), self.count())
     }
 
     /// An error when too many were missed.
@@ -85,7 +92,7 @@ impl Outcome {
             println!("missed: {name}");
         }
         println!("mutants: {}", self.text());
-        let enough = self.caught * 100 >= self.count() * BAR_PERCENT;
+        let enough = self.caught.len() * 100 >= self.count() * BAR_PERCENT;
         ensure!(enough, "{}, expected {BAR_PERCENT} %: write a test for those that were missed", self.text());
         Ok(())
     }
@@ -104,7 +111,8 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         ensure!(!chosen.is_empty(), "crate {name:?} has no code to put faults into");
         let patterns = chosen.iter().map(|fault| format!("--re=^{}$", literal(fault)));
         let place = request.in_place.then(|| "--in-place".to_owned());
-        let outcome = tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?;
+        let outcome =
+            tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?.among(&chosen);
         println!("mutants: {name}: {}", outcome.text());
         all.add(outcome);
     }
@@ -178,14 +186,12 @@ fn outcome(text: &str) -> Result<Outcome> {
     let list = value["outcomes"].as_array().context("outcomes.json has no outcomes")?;
     let mut outcome = Outcome::default();
     for one in list {
-        match one["summary"].as_str() {
-            Some("CaughtMutant" | "Timeout") => outcome.caught += 1,
-            Some("MissedMutant") => {
-                let name = one["scenario"]["Mutant"]["name"].as_str().unwrap_or("a fault without a name");
-                outcome.missed.push(name.to_owned());
-            }
-            _ => {}
-        }
+        let names = match one["summary"].as_str() {
+            Some("CaughtMutant" | "Timeout") => &mut outcome.caught,
+            Some("MissedMutant") => &mut outcome.missed,
+            _ => continue,
+        };
+        names.push(one["scenario"]["Mutant"]["name"].as_str().unwrap_or("a fault without a name").to_owned());
     }
     Ok(outcome)
 }
@@ -251,9 +257,12 @@ mod tests {
             {"scenario": {"Mutant": {"name": "c"}}, "summary": "Timeout"},
             {"scenario": {"Mutant": {"name": "d"}}, "summary": "Unviable"}]}"#;
         let outcome = outcome(text).unwrap();
-        assert_eq!(outcome, Outcome { caught: 2, missed: vec!["b".into()] });
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(outcome, Outcome { caught: names(&["a", "c"]), missed: names(&["b"]) });
         assert!(outcome.check().is_err());
-        assert!(Outcome { caught: 9, missed: vec!["b".into()] }.check().is_ok());
+        let chosen = outcome.among(&["c", "d"]);
+        assert_eq!(chosen, Outcome { caught: names(&["c"]), missed: Vec::new() });
+        assert!(Outcome { caught: names(&["a"; 9]), missed: names(&["b"]) }.check().is_ok());
         assert!(Outcome::default().check().is_ok(), "nothing to notice");
     }
 

@@ -77,6 +77,17 @@ pub enum Error {
         /// Their label.
         label: f32,
     },
+    /// A positive label that has more digits than labels keep.
+    #[error(
+        "positive_label={label}: numbers of labels are kept in single precision, in which those from {limit} on are not told \
+         apart; give the classes smaller numbers, or names"
+    )]
+    LargeLabel {
+        /// As given.
+        label: String,
+        /// The first such number.
+        limit: u64,
+    },
     /// The label column holds one name only.
     #[error("all records have the label '{name}', and a classifier needs two; check the label column")]
     OneName {

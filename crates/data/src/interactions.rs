@@ -7,6 +7,7 @@
 //! as Vowpal Wabbit does (`-q`, `--cubic`).
 
 use crate::format::dictionary::{Dictionary, NAME_LIMIT};
+use crate::format::{FormatContext, text_lines};
 use crate::{BatchBuilder, Error, LineError};
 use math::hash::product_key;
 use std::collections::HashMap;
@@ -66,6 +67,24 @@ impl Interactions {
     /// Whether nothing is multiplied.
     pub(crate) fn is_empty(&self) -> bool {
         self.products.is_empty()
+    }
+
+    /// What the user is told of groups of which the first lines of an input have no feature.
+    pub(crate) fn notice_of_unmet(
+        &self,
+        context: &FormatContext<'_>,
+        is_met: impl Fn(&str, &[u8]) -> bool,
+    ) -> Result<Option<String>, Error> {
+        let mut unmet: Vec<&str> = self.groups.iter().map(String::as_str).collect();
+        for file in context.files.iter().take_while(|_| context.like.is_none()) {
+            let head = file.head()?;
+            let lines = text_lines(&head.bytes);
+            unmet.retain(|group| !lines.iter().any(|line| is_met(group, line)));
+        }
+        let names = unmet.iter().map(|group| format!("'{group}'")).collect::<Vec<_>>().join(", ");
+        let tells = !unmet.is_empty() && context.like.is_none();
+        Ok(tells
+            .then(|| format!("interactions: the first lines have no feature of {names}; is the name right?")))
     }
 }
 

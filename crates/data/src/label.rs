@@ -211,9 +211,6 @@ pub(crate) struct Labeler {
     pub(crate) rounded: Option<f64>,
 }
 
-/// Fractions that are looked at for digits that f32 does not hold: each is written and read again.
-const CHECKED_FRACTIONS: u64 = 4096;
-
 impl Labeler {
     pub(crate) fn new(rule: LabelRule) -> Self {
         Self { rule, stats: LabelStats::default(), rounded: None }
@@ -254,11 +251,10 @@ impl Labeler {
         Ok(out)
     }
 
-    /// A label that is written with more digits than f32 holds: as text, it does not come back.
+    /// A large label that does not come back when it is written as f32: others that differ may become the same number.
     #[cold]
     fn note_rounding(&mut self, label: f64, out: f32) {
-        let is_looked_at = label.abs() > EXACT || self.stats.count < CHECKED_FRACTIONS;
-        if is_looked_at && out.to_string().parse() != Ok(label) {
+        if label.abs() > EXACT && out.to_string().parse() != Ok(label) {
             self.rounded = Some(label);
         }
     }
@@ -332,9 +328,13 @@ mod tests {
 
     #[test]
     fn the_first_label_that_does_not_come_back_from_f32_is_noted() {
-        for (label, rounded) in
-            [(0.1, false), (4.526, false), (16_777_217.0, true), (2.345_678_901_234, true)]
-        {
+        for (label, rounded) in [
+            (0.1, false),
+            (4.526, false),
+            (16_777_217.0, true),
+            (2.345_678_901_234, false),
+            (1.7e9 + 0.5, true),
+        ] {
             let mut labeler = Labeler::new(LabelRule::Real);
             labeler.apply(label).unwrap();
             assert_eq!(labeler.rounded, rounded.then_some(label), "{label}");

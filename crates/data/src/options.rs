@@ -88,9 +88,6 @@ impl FormatOptions {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
         }
-        if !schema.columns.is_empty() && self.purpose == Purpose::Training {
-            self.header = self.header.or(Some(schema.named));
-        }
         if self.skip_columns.is_empty() {
             self.skip_columns.clone_from(&schema.skip_columns);
         }

@@ -173,7 +173,13 @@ fn the_first_values_that_lose_digits_are_told_with_their_place() {
             Some("-16777217 at file0:2:15 becomes -16777216"),
             None,
         ),
-        ("vw", b"1.23456789 |n a:16777216 b:1e30\n", None, Some("1.23456789 at file0:1:1 becomes 1.2345679")),
+        (
+            "vw",
+            b"1700000001 |n a:16777216 b:1e30\n",
+            None,
+            Some("1700000001 at file0:1:1 becomes 1700000000"),
+        ),
+        ("vw", b"1.23456789 |n a:1\n", None, None),
         ("libsvm", b"0.1 1:0.3 3:33554432 4:12345678.5\n", None, None),
     ] {
         let config = SourceConfig { format: Some(format.into()), ..config() };

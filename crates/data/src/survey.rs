@@ -17,14 +17,22 @@ const SKETCH_SIZE: usize = 1024;
 pub struct Survey {
     /// Records.
     pub record_count: u64,
+    /// Records without an entry.
+    pub empty_count: u64,
     /// Entries of all records.
     pub entry_count: u64,
     /// Entries whose value is below 0.
     pub negative_count: u64,
     /// Entries whose value is 1.
     pub one_count: u64,
+    /// Entries whose value is a whole number.
+    pub whole_count: u64,
+    /// Sum of the labels.
+    pub label_sum: f64,
     /// Of the Euclidean lengths of records: sum, sum of squares.
     length_sums: [f64; 2],
+    /// Sum over records of the square of how many entries they have.
+    entry_count_squares: u64,
     columns: Sketch,
     /// Of numbered columns: entries, sum of squares. Empty above [`COLUMN_LIMIT`].
     scales: BTreeMap<u64, [f64; 2]>,
@@ -36,12 +44,15 @@ impl Survey {
     pub fn add(&mut self, batch: &Batch) {
         self.record_count += batch.record_count() as u64;
         self.entry_count += batch.entry_count() as u64;
+        self.label_sum += batch.labels.iter().map(|&label| f64::from(label)).sum::<f64>();
         if batch.values.is_empty() {
             self.one_count += batch.entry_count() as u64;
+            self.whole_count += batch.entry_count() as u64;
         }
         for &value in &batch.values {
             self.negative_count += u64::from(value < 0.0);
             self.one_count += u64::from(value == 1.0);
+            self.whole_count += u64::from(value.fract() == 0.0);
         }
         for record in 0..batch.record_count() {
             let entries = batch.entries(record);
@@ -49,6 +60,8 @@ impl Survey {
                 Some(values) => values.iter().map(|&value| f64::from(value) * f64::from(value)).sum(),
                 None => entries.len() as f64,
             };
+            self.empty_count += u64::from(entries.is_empty());
+            self.entry_count_squares += (entries.len() as u64).pow(2);
             self.length_sums[0] += square.sqrt();
             self.length_sums[1] += square;
         }
@@ -84,9 +97,13 @@ impl Survey {
     /// Adds what another task saw.
     pub fn merge(&mut self, other: &Self) {
         self.record_count += other.record_count;
+        self.empty_count += other.empty_count;
         self.entry_count += other.entry_count;
         self.negative_count += other.negative_count;
         self.one_count += other.one_count;
+        self.whole_count += other.whole_count;
+        self.label_sum += other.label_sum;
+        self.entry_count_squares += other.entry_count_squares;
         self.length_sums.iter_mut().zip(other.length_sums).for_each(|(sum, other)| *sum += other);
         self.columns.merge(&other.columns);
         self.too_many_columns |= other.too_many_columns;
@@ -120,11 +137,26 @@ impl Survey {
         Some(if high > 0.0 { (high / low).sqrt() } else { 1.0 })
     }
 
-    /// Deviation of the lengths of records over their mean.
+    /// Root mean square of all entries; 0 without entries.
+    pub fn entry_scale(&self) -> f64 {
+        (self.length_sums[1] / self.entry_count.max(1) as f64).sqrt()
+    }
+
+    /// Deviation of the Euclidean lengths of records over their mean, records without entries left out.
     pub fn length_spread(&self) -> f64 {
-        let count = self.record_count.max(1) as f64;
-        let mean = self.length_sums[0] / count;
-        let variance = (self.length_sums[1] / count - mean * mean).max(0.0);
+        self.spread(self.length_sums)
+    }
+
+    /// Deviation of the numbers of entries of records over their mean, records without entries left out.
+    pub fn entry_count_spread(&self) -> f64 {
+        self.spread([self.entry_count as f64, self.entry_count_squares as f64])
+    }
+
+    /// Deviation over mean, of the records that have entries, from the sum and the sum of squares over them.
+    fn spread(&self, [sum, squares]: [f64; 2]) -> f64 {
+        let count = (self.record_count - self.empty_count).max(1) as f64;
+        let mean = sum / count;
+        let variance = (squares / count - mean * mean).max(0.0);
         if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
     }
 }
@@ -197,6 +229,9 @@ mod tests {
         assert_eq!((survey.negative_count, survey.one_count), (1, 2));
         assert_eq!(survey.scale_ratio(), Some(400.0));
         assert!(survey.length_spread() > 1.0);
+        assert_eq!((survey.whole_count, survey.label_sum), (5, 0.0));
+        assert!((survey.entry_count_spread() - 8f64.sqrt() / 5.0 / 2.0).abs() < 1e-12);
+        assert!((survey.entry_scale() - ((9.0 + 160_000.0 + 9.0 + 2.0) / 5.0f64).sqrt()).abs() < 1e-9);
         assert!((survey.density() - 5.0 / 12.0).abs() < 1e-12);
     }
 

@@ -113,7 +113,9 @@ impl Desk {
     }
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
-        let JobStart { job, title, spec, servers, workers, is_session } = start;
+        let JobStart { job, title, spec, servers, mut workers, is_session } = start;
+        // Which worker has which tasks does not hang on who joined first.
+        workers.sort_by(|a, b| a.name.cmp(&b.name));
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
         let port = self.port.clone();
@@ -194,5 +196,63 @@ impl Service for Desk {
 
     fn metrics(&self, out: &mut Metrics) {
         self.state.metrics(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use control::{Answer, Clerk, Order, SubmissionId};
+    use serde_json::{Value, json};
+    use tokio::sync::{oneshot, watch};
+
+    use super::*;
+    use crate::Settings;
+    use crate::runner::Finished;
+
+    /// Runs nothing.
+    struct Nobody;
+
+    impl Runner for Nobody {
+        fn run(&self, _link: JobLink) -> Result<Finished, String> {
+            Err("nobody runs jobs here".into())
+        }
+    }
+
+    fn desk_with(settings: Settings) -> Desk {
+        let bell = Arc::new(Bell::default());
+        let said = Port::new(Arc::clone(&bell));
+        let ending = Ending { is_wanted: Arc::new(AtomicBool::new(false)), sockets: Stop::new() };
+        Desk::new(MasterState::new(settings, 77), Arc::new(Nobody), said, bell, ending)
+    }
+
+    fn call(desk: &mut Desk, client: ClientId, word: ClientWord, reply: Reply) {
+        desk.port.hear(Call { client, word, reply }).unwrap();
+        desk.on_time(Duration::ZERO, &mut Vec::new());
+    }
+
+    /// The one answer to a call.
+    fn ask(desk: &mut Desk, client: ClientId, word: ClientWord) -> Given {
+        let (reply, mut answered) = oneshot::channel();
+        call(desk, client, word, Reply::Once(reply));
+        answered.try_recv().unwrap()
+    }
+
+    #[test]
+    fn a_watcher_that_does_not_listen_any_more_gives_its_place_to_another_at_the_next_news() {
+        let mut desk = desk_with(Settings { watcher_limit: 1, ..Settings::default() });
+        let order = Order { title: "a".into(), spec: Value::Null, servers: 0, workers: 1 };
+        let submitted = ask(&mut desk, 1, ClientWord::Submit { id: SubmissionId([1; 16]), order });
+        let Ok(Answer::Submitted { job }) = submitted else { panic!("{submitted:?}") };
+        let (reply, latest) = watch::channel(None);
+        call(&mut desk, 2, ClientWord::Watch { job }, Reply::Latest(reply));
+        assert!(matches!(&*latest.borrow(), Some(Ok(Answer::News(_)))));
+        let refused = ask(&mut desk, 3, ClientWord::Watch { job }).unwrap_err();
+        assert_eq!(refused.kind, FaultKind::Busy);
+        // Its last word is lost when too many wait.
+        drop(latest);
+        desk.state.set_progress(job, json!("something new"));
+        desk.on_time(Duration::ZERO, &mut Vec::new());
+        let heard = ask(&mut desk, 3, ClientWord::Watch { job });
+        assert!(matches!(heard, Ok(Answer::News(_))), "{heard:?}");
     }
 }

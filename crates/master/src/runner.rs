@@ -25,8 +25,7 @@ pub trait Runner: Send + Sync {
     }
 
     /// Whether a job can be what it says, before it is taken; the error is told to whoever submits it.
-    fn check(&self, order: &Order) -> Result<(), String> {
-        let _ = order;
+    fn check(&self, _order: &Order) -> Result<(), String> {
         Ok(())
     }
 }
@@ -57,7 +56,7 @@ pub struct JobLink {
     pub spec: Value,
     /// As many as were asked for, by number.
     pub servers: Vec<Member>,
-    /// As many as were asked for, by number.
+    /// As many as were asked for, by name.
     pub workers: Vec<Member>,
     /// Raised with the first [`Event::Gone`], for a runner that waits for something else.
     pub member_is_gone: Stop,
@@ -117,7 +116,7 @@ pub struct JobStart {
     pub spec: Value,
     /// As many as were asked for, by number.
     pub servers: Vec<Member>,
-    /// As many as were asked for, by number.
+    /// As many as were asked for, by name.
     pub workers: Vec<Member>,
     /// It is a session of the parameter service.
     pub is_session: bool,

@@ -1,5 +1,7 @@
 //! Each sentence of the control conversation as a test of the pure state machine: no socket, no thread, time as a number.
 
+#[cfg(feature = "broken")]
+mod broken;
 mod jobs;
 mod members;
 mod sessions;

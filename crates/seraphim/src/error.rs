@@ -357,6 +357,7 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::Conflict { .. }
         | E::Unread { .. }
         | E::ManyNames { .. }
+        | E::LargeLabel { .. }
         | E::UnknownLabel { .. }
         | E::TwiceNamed { .. }
         | E::UncountableLabels { .. }

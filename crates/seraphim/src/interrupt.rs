@@ -27,7 +27,12 @@ struct Work {
     saved: Vec<PathBuf>,
     /// What the first Ctrl-C says, and ends the process with.
     farewell: Option<String>,
+    /// What the first Ctrl-C says when the process goes on until it can stop.
+    stopping: Option<&'static str>,
 }
+
+/// What the first Ctrl-C says where nothing else was chosen.
+const STOPPING: &str = "stopping at the next step; once more ends at once, without saving";
 
 impl Interrupt {
     /// A flag that nobody raises by itself: for tests and embedding.
@@ -47,7 +52,8 @@ impl Interrupt {
             if raised.raised.swap(true, Ordering::SeqCst) {
                 raised.end_now();
             }
-            say("stopping at the next step; once more ends at once, without saving");
+            let stopping = raised.work().stopping.unwrap_or(STOPPING);
+            say(stopping);
         };
         // The only failure is a second handler in one process; then the first one is the one that counts.
         let _ = ctrlc::set_handler(handler);
@@ -67,6 +73,23 @@ impl Interrupt {
     /// From now on the first Ctrl-C says this and ends the process: what it waits for is the work of others, and goes on.
     pub fn end_with(&self, farewell: String) {
         self.work().farewell = Some(farewell);
+    }
+
+    /// From now on the first Ctrl-C says this.
+    pub fn say_on_stop(&self, text: &'static str) {
+        self.work().stopping = Some(text);
+    }
+
+    /// Ends this process when standard input ends: the process that started it holds the other end.
+    pub fn end_with_parent(&self) {
+        let own = self.clone();
+        std::thread::spawn(move || {
+            // Nothing is ever written there; an error is an end as well.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let work = own.work();
+            work.unfinished.iter().for_each(|path| remove(path));
+            std::process::exit(Exit::Interrupted as i32);
+        });
     }
 
     /// What ends a wait for standard input: the same flag.

@@ -20,8 +20,14 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) ->
         LabelKind::Classes => {
             format!("{} classes ({low} to {high})", labels.classes().map_or(0, |classes| classes.len()))
         }
-        LabelKind::Real => format!("real from {low} to {high}"),
+        LabelKind::Real => format!("real from {} to {}", number(low), number(high)),
     }
+}
+
+/// Very large and very small numbers as powers of ten.
+fn number(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
+    if is_plain { value.to_string() } else { format!("{value:e}") }
 }
 
 /// A label as the user writes it: the name of its number where labels have names.

@@ -118,6 +118,10 @@ impl Outputs {
             let what = format!("{flag} {shown} would replace {}, which is read", input.display());
             return Err(Error::Request { what, advice: format!("choose another {flag}") });
         }
+        if let Some((_, model)) = self.models.iter().find(|(model, _)| identity.is_same(model)) {
+            let what = format!("{flag} {shown} is the folder of the model {}", model.display());
+            return Err(Error::Request { what, advice: format!("choose another {flag}") });
+        }
         if let Some(model) = self.model_around(&identity, path) {
             let what = format!("{flag} {shown} lies inside the model {}", model.display());
             return Err(Error::Request { what, advice: format!("choose another {flag}") });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use matrix::{FunctionCall, HeldMatrix, Initializer, MatrixSpec, Partitioner, PushName, Storage};
+use matrix::{FunctionCall, HeldMatrix, MatrixSpec, Partitioner, PushName, Storage};
 use rpc::message::{
     AddMatrix, DropMatrix, FaultKind, JobId, Pull, PullFunction, Push, PushFunction, Role, TryFunction,
 };
@@ -228,7 +228,6 @@ fn nothing(of: &MatrixSpec) -> Result<HeldMatrix, Refusal> {
     let spec = MatrixSpec {
         storage: Storage::Sparse,
         partitioner: Partitioner::Range { partition_count: 1 },
-        initializer: Initializer::Zero,
         ..of.clone()
     };
     Ok(HeldMatrix::new(spec, &[])?)

@@ -189,4 +189,25 @@ mod tests {
         assert!(local("127.0.0.1:1") && local("localhost:1") && local("[::1]:1") && local("unix:/tmp/s"));
         assert!(!local("0.0.0.0:1") && !local("[::]:1") && !local("example.org:1") && !local("10.0.0.1:1"));
     }
+
+    #[test]
+    fn each_lane_has_its_share_of_the_limits_of_the_process() {
+        let config = ServerConfig {
+            lanes: 4,
+            memory_limit_bytes: 4_000_000,
+            window_bytes: 100_000,
+            held_limit_bytes: 2_000_000,
+            staged_limit_bytes: 1_000_000,
+            key_list_limit_bytes: 70_000,
+            ..ServerConfig::default()
+        };
+        let lane = config.lane(3, 5);
+        assert_eq!((lane.lane, lane.lanes, lane.incarnation), (3, 4, 5));
+        assert_eq!(lane.memory_limit_bytes, 1_000_000);
+        assert_eq!(lane.held_limit_bytes, 500_000);
+        assert_eq!(lane.staged_limit_bytes, 250_000);
+        assert_eq!((lane.window_bytes, lane.key_list_limit_bytes), (100_000, 70_000), "of one connection");
+        let narrow = ServerConfig { held_limit_bytes: 100_000, ..config };
+        assert_eq!(narrow.lane(0, 5).held_limit_bytes, 100_000, "a window fits");
+    }
 }

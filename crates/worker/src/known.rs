@@ -166,3 +166,23 @@ pub(crate) fn call_size(call: &FunctionCall) -> usize {
     const LENGTHS_BYTES: usize = 24;
     LENGTHS_BYTES + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use matrix::FunctionPart;
+    use rpc::message::{Mark, PulledFunction};
+
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_function_has_the_bytes_of_its_frame_and_of_all_parts() {
+        let of = |parts| {
+            let pulled =
+                PulledFunction { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), parts };
+            size(&Message::PulledFunction(pulled))
+        };
+        let part = |partition, length| FunctionPart { partition, bytes: vec![0; length] };
+        assert_eq!(of(Vec::new()), 64);
+        assert_eq!(of(vec![part(0, 8), part(1, 100)]), 64 + (16 + 8) + (16 + 100));
+    }
+}

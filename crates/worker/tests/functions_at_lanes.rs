@@ -11,8 +11,8 @@ use matrix::function::sent::Sent;
 use matrix::function::unpack;
 use matrix::function::zip::Axpy;
 use matrix::{
-    Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, MatrixId, MatrixSpec,
-    OwnedValues, PullFunction as _, VectorPool,
+    Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, Keys, MatrixId, MatrixSpec,
+    OwnedValues, Part, PullFunction as _, ValuesMut, VectorPool,
 };
 use proptest::prelude::*;
 use rpc::Message;
@@ -226,6 +226,41 @@ impl matrix::PullFunction for Own {
     fn merge(&self, (): &(), _: &matrix::function::Shape, _: Vec<u64>) -> Result<u64, matrix::FunctionFault> {
         Ok(1)
     }
+}
+
+#[test]
+fn a_function_of_your_own_is_answered_where_agent_and_lanes_have_it() {
+    let table = || {
+        let mut own = FunctionTable::builtin();
+        own.add_pull(Own).unwrap();
+        own
+    };
+    let mut world = world(Consistency::Asp);
+    world.lanes.iter_mut().for_each(|lane| lane.functions = table());
+    let agent = AgentState::new(world.now, world.agent.layout().clone(), 0);
+    world.agent = agent.with_functions(table());
+    let answer: u64 = unpack(&pull(&mut world, &FunctionCall::pull(&Own, &[0], &())).unwrap()).unwrap();
+    assert_eq!(answer, 1);
+}
+
+#[test]
+fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
+    let spec = VectorPool::spec("v", ElementType::I64, 1, COLUMNS, 1, Consistency::Asp);
+    let mut world = World::new(layout(vec![spec.clone()], 1, 1 << 20));
+    world.lanes[0].partitions = vec![HeldMatrix::new(spec, &[0]).unwrap()];
+    // A small lane answers a pull with so many numbers for each key: of a vector it is one.
+    world.lanes[0].specs[0].columns = 1;
+    let part = Part::Columns { row: 0, keys: Keys::Range(3, 5) };
+    world.agent.prefetch(world.now, M, part).unwrap();
+    while world.move_all() {}
+    let ones = OwnedValues::I64(vec![1, 1]);
+    push(&mut world, &[FunctionCall::push(&Sent::Add, &[], &[0], &(3, ones, 1.0))]).unwrap();
+    world.lanes[0].rows.extend([((0, 0, 3), 1), ((0, 0, 4), 1)]);
+    world.agent.pull(world.now, M, part);
+    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    let mut out = [0; 2];
+    world.agent.read_pulled(ValuesMut::I64(&mut out)).unwrap();
+    assert_eq!(out, [1, 1], "a task sees what its own functions did");
 }
 
 #[test]

@@ -97,6 +97,27 @@ fn it_is_thrown_away_when_something_newer_was_read() {
 }
 
 #[test]
+fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
+    let mut world = world(Consistency::Asp, false);
+    settle(&mut world);
+    assert_eq!(world.agent.prefetch(world.now, W, part(&[5])), Ok(()));
+    assert_eq!(world.agent.prefetch(world.now, W, part(&KEYS)), Ok(()));
+    (0..2).for_each(|_| world.step(0, 0, (0, 0)));
+    // The first answer is lost, and the connection breaks while its pull waits.
+    assert!(world.wires[0].to_agent.pop_front().is_some());
+    world.step(0, 1, (0, 0));
+    world.agent.pull(world.now, W, part(&[5]));
+    world.step(0, 3, (0, 0));
+    // Another task pushes before it is asked again.
+    world.lanes[0].rows.insert((0, 0, 5), 7);
+    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    let mut out = [0];
+    assert_eq!(world.agent.read_pulled(ValuesMut::I64(&mut out)), Ok(()));
+    assert_eq!(out, [7]);
+    assert_eq!(pull(&mut world, &KEYS), [0, 7, 0], "reads never go back");
+}
+
+#[test]
 fn it_is_thrown_away_when_it_is_not_fresh_enough_any_more() {
     let mut world = world(Consistency::Ssp { staleness: 1 }, false);
     world.lanes[0].other = 0;

@@ -181,3 +181,17 @@ fn a_pull_asked_ahead_asks_for_the_rest_and_is_thrown_away_when_what_was_kept_is
     assert_eq!(pull(&mut world, &KEYS), [2, 50, 11, 40], "m was 0 when they were read");
     assert_eq!(world.agent.ahead_counts().unused, 1);
 }
+
+#[cfg(feature = "broken")]
+#[test]
+fn with_the_rule_of_freshness_taken_out_a_row_serves_any_pull() {
+    let mut world = world(SSP, ROOM);
+    let agent = worker::AgentState::new(world.now, world.agent.layout().clone(), 0);
+    world.agent = agent.without(Some(worker::Broken::CacheIgnoresFreshness));
+    assert_eq!(pull(&mut world, &KEYS), [2, 5, 11, 40]);
+    tick(&mut world);
+    tick(&mut world);
+    (0..2).for_each(|lane| others_are_at(&mut world, lane, 1));
+    set(&mut world, 5, 50);
+    assert_eq!(pull(&mut world, &[5, 11]), [5, 11], "m was 0, and a pull at clock 2 needs 1");
+}

@@ -146,6 +146,27 @@ fn a_push_waits_when_the_window_is_full_and_not_before() {
 }
 
 #[test]
+fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() {
+    let mut world = world(Consistency::Asp, 1);
+    let one = i64::owned(vec![1]);
+    for count in 1..=11 {
+        world.agent.push(world.now, W, rows(&[5]), one.as_values());
+        world.carry_out();
+        assert_eq!(world.agent.outcome().is_none(), count == 11, "push {count} in a window of ten");
+        if count == 1 {
+            world.lanes[0].window = 10 * world.agent.unconfirmed_bytes();
+            world.step(0, 0, (0, 0));
+        }
+    }
+    let asks = world.sent.iter().zip(1..).filter_map(|((_, message), count)| match message {
+        Message::Push(push) if push.request != 0 => Some(count),
+        _ => None,
+    });
+    assert_eq!(asks.collect::<Vec<u32>>(), [6, 11]);
+    assert_eq!(world.run(), Ok(Outcome::Done));
+}
+
+#[test]
 fn bad_parts_and_values_are_refused_before_anything_is_sent() {
     let mut f32_spec = spec("x", Consistency::Asp, 2, Partitioner::Hash { partition_count: 2 });
     f32_spec.element = matrix::ElementType::F32;

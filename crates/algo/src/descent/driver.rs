@@ -31,8 +31,19 @@ pub struct Order {
     pub last: bool,
     /// The best point so far.
     pub row: u32,
-    /// Why it ends before its time, if it does.
-    pub failure: Option<&'static str>,
+    /// Why it ends before the minimum is reached, if it does.
+    pub failure: Option<Failure>,
+}
+
+/// Why a minimization ends before the minimum is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The objective still fell at the last iteration that was allowed.
+    IterationLimit,
+    /// No point along the direction is better, by more than rounding.
+    Rounding,
+    /// The line search ended without a better point.
+    Search(&'static str),
 }
 
 #[derive(Debug)]
@@ -141,7 +152,7 @@ impl Driver {
         };
         match next {
             Next::Accept if value < self.value() => self.accept(agent, value, &seen, slot),
-            Next::Accept => self.give_up(agent, slot, "what is left differs by rounding only"),
+            Next::Accept => self.give_up(agent, slot, Failure::Rounding),
             Next::Try(_) => {
                 let calls = self.move_along(slot, search.length());
                 agent.push_function(self.vectors.id, &calls)?;
@@ -149,7 +160,7 @@ impl Driver {
                 self.step = Some(Step { search, slot });
                 Ok(Order { iteration: false, last: false, row, failure: None })
             }
-            Next::Fail(why) => self.give_up(agent, slot, why),
+            Next::Fail(why) => self.give_up(agent, slot, Failure::Search(why)),
         }
     }
 
@@ -159,8 +170,10 @@ impl Driver {
         self.fallen = self.value() - value;
         self.value = Some(value);
         self.iterations += 1;
-        if self.is_flat(value) || self.iterations >= self.settings.max_iterations {
-            return Ok(Order { iteration: true, last: true, row: POINT, failure: None });
+        let is_flat = self.is_flat(value);
+        if is_flat || self.iterations >= self.settings.max_iterations {
+            let failure = (!is_flat).then_some(Failure::IterationLimit);
+            return Ok(Order { iteration: true, last: true, row: POINT, failure });
         }
         let mut calls = Vec::new();
         if kept {
@@ -240,7 +253,7 @@ impl Driver {
     }
 
     /// The search has failed: once more along the steepest descent, or the end.
-    fn give_up(&mut self, agent: &mut dyn Agent, slot: u32, why: &'static str) -> Result<Order, Error> {
+    fn give_up(&mut self, agent: &mut dyn Agent, slot: u32, why: Failure) -> Result<Order, Error> {
         let back = |from, into| FunctionCall::push(&Copy, &[from], &[into], &());
         let mut calls = vec![back(self.vectors.step_row(slot), POINT)];
         if self.memory.slots().is_empty() {

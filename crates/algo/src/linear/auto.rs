@@ -6,10 +6,11 @@
 //! | optimizer | the one that reads a setting that is given; else that of the model it goes on from |
 //! | | `ftrl`: for `--consistency ssp` and `asp`, standard input, large inputs, `loss=hinge`, texts, many wide sparse records |
 //! | | else `lbfgs`, or `owlqn` with `l1`: the minimum |
-//! | `l2` | at the minimum 1, and 5 where sparse data have more columns than records; else 0 |
+//! | `l2` | at the minimum 1, and up to 5 where sparse data have more columns than records; else 0 |
 //! | `epochs` | `auto`; at most two of `ftrl` where sparse data have more columns than records |
-//! | `standardize` | true for tables; `idf` for texts; elsewhere true for columns of very unlike scale |
-//! | `normalize` | `l2` for texts: sparse, nothing negative, records of very different length |
+//! | `standardize` | true for tables; `idf` for texts; elsewhere where columns are of very unlike scale, or all of them very large or |
+//! | | small: true, or `entries` for sparse data |
+//! | `normalize` | `l2` for texts: classes of sparse records of very different length, whose entries are counts |
 //!
 //! **Measured** (test AUC; clicks of `generate ctr`, records x dimensions, weights of deviation .22, then 1): with more columns than
 //! records the minimum with `l2=1` fits the records by heart.
@@ -36,26 +37,34 @@ use crate::job::{Choice, Known, Settled};
 use crate::param::AUTO;
 
 /// Inputs above are not read through before a default is chosen, nor to the minimum of an objective.
-const LARGE_BYTES: u64 = 256 << 20;
+const LARGE_BYTES: u64 = 2 << 30;
 /// Most products of a pass, entries x classes, of which a hundred passes take some seconds on two cores.
 const LARGE_PRODUCTS: u64 = 100_000_000;
-/// The same for wide sparse data, where steps of an optimizer of all records take longer, and FTRL is as good.
-const LARGE_WIDE_PRODUCTS: u64 = 1_000_000;
+/// The same for tables, whose columns are seldom so many, and in which columns that follow each other are common: FTRL needs
+/// very many passes there.
+const LARGE_TABLE_PRODUCTS: u64 = 400_000_000;
+/// Most entries of wide sparse data, where steps of an optimizer of all records take longer, and FTRL is as good.
+const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
 /// Penalty of the minimum.
-const L2: &str = "1";
-/// The same for wide sparse data, in which most columns occur once or twice.
-const WIDE_L2: &str = "5";
+const L2: f64 = 1.0;
+/// The same for wide sparse data of two classes of the same size, in which most columns occur once or twice.
+const WIDE_L2: f64 = 5.0;
 /// Most epochs of FTRL over wide sparse data: later ones learn the records by heart.
 const WIDE_EPOCHS: u64 = 2;
 /// Sparse data have less than this share of the cells of a table.
 const SPARSE: f64 = 0.25;
-/// Root mean squares of columns that differ by more are of unlike scale: one l2 and one step size do not suit both.
+/// Root mean squares of columns that differ by more are of unlike scale: one l2 and one step size do not suit both. The same of
+/// all entries together against 1.
 const UNLIKE: f64 = 30.0;
-/// Lengths of records that deviate by more than this share of their mean are those of texts; records of one-hot columns have
-/// all about the same.
+/// Records of texts have numbers of entries that deviate by more than this share of their mean; records of one-hot columns have
+/// all about the same number.
 const LENGTHS_OF_TEXTS: f64 = 0.3;
 /// A vocabulary has at least so many words.
 const COLUMNS_OF_TEXTS: u64 = 1000;
+/// Of the words of a text more than this share occur more than once in it; sets of things have ones alone.
+const REPEATED_WORDS: f64 = 0.02;
+/// Euclidean lengths of records that deviate by less than this share of their mean were made equal.
+const EQUAL_LENGTHS: f64 = 1e-3;
 /// Settings that only push rules read, besides those that the table says so of.
 const OF_PUSH_RULES: &[&str] = &["epochs", "schedule", "gradient", "clip", "batch_size", "shuffle"];
 /// Which optimizer is taken of several that read the settings given.
@@ -181,23 +190,27 @@ fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &Known<'_>) 
         return Some(answer("ftrl", "reads may miss pushes (--consistency)"));
     }
     let Some(bytes) = known.size_bytes else {
-        return Some(answer("ftrl", "the input is a stream, which is read once"));
+        return Some(answer("ftrl", "the input is a stream, which is not read before the first step"));
     };
     if bytes > LARGE_BYTES {
-        return Some(answer("ftrl", format!("the input is larger than {} MiB", LARGE_BYTES >> 20)));
+        return Some(answer("ftrl", format!("the input is larger than {} GiB", LARGE_BYTES >> 30)));
     }
     let survey = known.survey?;
     let width = if job.loss == Loss::Softmax { known.class_count.max(1) } else { 1 };
     let (records, columns) = (survey.record_count, survey.column_count());
     let what = format!("{records} records with about {columns} columns");
-    if is_text(known, survey) {
-        return Some(answer("ftrl", format!("{what} look like texts")));
+    match text_kind(job, known) {
+        Some(Text::Counts) => return Some(answer("ftrl", format!("{what} look like texts"))),
+        Some(Text::Normalized) => {
+            return Some(answer("ftrl", format!("{what}, all of one length, look like texts")));
+        }
+        None => {}
     }
-    let products = survey.entry_count.saturating_mul(width);
-    if is_wide(survey) && products > LARGE_WIDE_PRODUCTS {
+    if is_wide(survey) && survey.entry_count > LARGE_WIDE_ENTRIES {
         return Some(answer("ftrl", format!("{what} are sparse, and few passes over them teach the most")));
     }
-    if products > LARGE_PRODUCTS {
+    let limit = if known.is_table { LARGE_TABLE_PRODUCTS } else { LARGE_PRODUCTS };
+    if survey.entry_count.saturating_mul(width) > limit {
         return Some(answer("ftrl", format!("{what} are many to read a hundred times")));
     }
     Some(answer(minimum(job), format!("{what} are read in a moment, so that the minimum is near")))
@@ -208,22 +221,59 @@ fn is_wide(survey: &Survey) -> bool {
     survey.column_count() > survey.record_count && survey.density() < SPARSE
 }
 
-fn is_text(known: &Known<'_>, survey: &Survey) -> bool {
-    !known.is_table
+/// What kind of texts records are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text {
+    /// Counts of words.
+    Counts,
+    /// Weights of words, each record of the same Euclidean length.
+    Normalized,
+}
+
+/// Whether records look like texts whose classes are to be learned. For numbers, how long a text is says much.
+fn text_kind(job: &Linear, known: &Known<'_>) -> Option<Text> {
+    let survey = known.survey?;
+    let may_be = !known.is_table
+        && !job.loss.is_real()
         && survey.negative_count == 0
         && survey.column_count() >= COLUMNS_OF_TEXTS
         && survey.density() < SPARSE
-        && survey.length_spread() > LENGTHS_OF_TEXTS
+        && survey.entry_count_spread() > LENGTHS_OF_TEXTS;
+    let repeated = 1.0 - survey.one_count as f64 / survey.entry_count.max(1) as f64;
+    if !may_be {
+        None
+    } else if survey.length_spread() < EQUAL_LENGTHS {
+        Some(Text::Normalized)
+    } else {
+        (survey.whole_count == survey.entry_count && repeated > REPEATED_WORDS).then_some(Text::Counts)
+    }
 }
 
-fn standardize(job: &Linear, known: &Known<'_>, previous: Option<&Model>, optimizer: &str) -> Answer {
+/// Penalty of the minimum over wide sparse data. It stands against the curvature of the loss, which for classes is
+/// in proportion to `p (1 - p)`, p being the share of a class: what is right for halves is too much for few positives.
+fn wide_l2(job: &Linear, known: &Known<'_>, survey: &Survey) -> f64 {
+    let share = match job.loss {
+        Loss::Squared | Loss::Huber { .. } => return L2,
+        Loss::Softmax => 1.0 / known.class_count.max(2) as f64,
+        Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
+            survey.label_sum / survey.record_count.max(1) as f64
+        }
+    };
+    (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(L2)
+}
+
+fn standardize(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Answer {
     let asked = job.checked.text("standardize");
     if asked != AUTO {
-        return answer(["true", "idf"].into_iter().find(|value| *value == asked).unwrap_or("false"), "");
+        return answer(
+            ["true", "entries", "idf"].into_iter().find(|value| *value == asked).unwrap_or("false"),
+            "",
+        );
     }
     if let Some(previous) = previous {
         let value = match previous.standardize {
             Some(Standardize::Center | Standardize::Scale) => "true",
+            Some(Standardize::Entries) => "entries",
             Some(Standardize::Idf) => "idf",
             None => "false",
         };
@@ -241,16 +291,24 @@ fn standardize(job: &Linear, known: &Known<'_>, previous: Option<&Model>, optimi
             "features are known by their numbers, and the input is not read before the first step",
         );
     };
-    if is_text(known, survey) && job.checked.text("normalize") != "none" {
-        return answer("idf", "the records look like texts, in which rare words say more");
-    }
-    let descends = OF_ALL_RECORDS.contains(&optimizer);
-    match survey.scale_ratio() {
-        None => answer("false", "there are too many columns for a table"),
-        Some(ratio) if ratio > UNLIKE && (!descends || survey.density() > SPARSE) => {
-            answer("true", format!("the scales of columns differ by a factor of {ratio:.0}"))
+    match text_kind(job, known) {
+        Some(Text::Counts) if job.checked.text("normalize") != "none" => {
+            return answer("idf", "the records look like texts, in which rare words say more");
         }
-        Some(_) if survey.density() <= SPARSE => answer("false", "the columns are sparse"),
+        Some(Text::Normalized) => return answer("false", "the records are of one length already"),
+        Some(Text::Counts) | None => {}
+    }
+    let (is_sparse, scale) = (survey.density() <= SPARSE, survey.entry_scale());
+    let scaled = if is_sparse { "entries" } else { "true" };
+    match survey.scale_ratio() {
+        Some(ratio) if ratio > UNLIKE => {
+            answer(scaled, format!("the scales of columns differ by a factor of {ratio:.0}"))
+        }
+        _ if scale > 0.0 && !(1.0 / UNLIKE..=UNLIKE).contains(&scale) => {
+            answer(scaled, format!("the root mean square of all entries is {scale:.1e}, far from 1"))
+        }
+        None => answer("false", "there are too many columns for a table"),
+        Some(_) if is_sparse => answer("false", "the columns are sparse and of like scale"),
         Some(_) => answer("false", "the columns are of like scale"),
     }
 }
@@ -264,11 +322,9 @@ fn normalize(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Answe
         let value = if previous.normalize { "l2" } else { "none" };
         return answer(value, "as in the model that training goes on from");
     }
-    match known.survey {
-        Some(survey) if is_text(known, survey) => {
-            answer("l2", "records are sparse and of very different length")
-        }
-        _ => answer("none", ""),
+    match text_kind(job, known) {
+        Some(Text::Counts) => answer("l2", "records are sparse and of very different length"),
+        Some(Text::Normalized) | None => answer("none", ""),
     }
 }
 
@@ -281,7 +337,7 @@ fn settled(
 ) -> Result<Settled, Error> {
     let mut set: BTreeMap<String, String> = job.given.clone();
     let mut reasons = Vec::new();
-    let standardize = standardize(job, known, previous, optimizer.value);
+    let standardize = standardize(job, known, previous);
     let normalize = normalize(job, known, previous);
     let descends = OF_ALL_RECORDS.contains(&optimizer.value);
     let answers = [("optimizer", optimizer), ("standardize", &standardize), ("normalize", &normalize)];
@@ -293,18 +349,27 @@ fn settled(
     }
     let was_open = job.checked.text("optimizer") == AUTO;
     if job.checked.auto_real("l2").is_none() {
-        let l2 = match known.survey {
-            Some(survey) if was_open && descends && is_wide(survey) => WIDE_L2,
-            _ if was_open && descends => L2,
-            _ => "0",
+        let l2 = if was_open && descends {
+            let (l2, why) = match known.survey.filter(|survey| is_wide(survey)) {
+                Some(survey) => (wide_l2(job, known, survey), "sparse data have more columns than records"),
+                None => (L2, "the penalty that most programs begin with"),
+            };
+            reasons.push(format!("l2={l2}: {why}"));
+            l2
+        } else {
+            0.0
         };
-        set.insert("l2".to_owned(), l2.to_owned());
+        set.insert("l2".to_owned(), l2.to_string());
     }
     if let Some(survey) =
-        known.survey.filter(|survey| !descends && is_wide(survey) && !is_text(known, survey))
+        known.survey.filter(|survey| !descends && is_wide(survey) && text_kind(job, known).is_none())
         && job.checked.auto_integer("epochs").is_none()
     {
-        let epochs = job.params.epochs.count(survey.record_count).min(WIDE_EPOCHS);
+        let open = job.params.epochs.count(survey.record_count);
+        let epochs = open.min(WIDE_EPOCHS);
+        if epochs < open {
+            reasons.push(format!("epochs={epochs}: later ones learn sparse records by heart"));
+        }
         set.insert("epochs".to_owned(), epochs.to_string());
     }
     let resolved = crate::param::Checked::new(job.algorithm(), job.table, &set)?;

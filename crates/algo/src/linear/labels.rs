@@ -11,6 +11,8 @@ use crate::error::Error;
 use crate::job::DataFacts;
 use crate::param::nearest;
 
+/// Whole numbers below are told apart in single precision.
+const EXACT_LABELS: u64 = 1 << 24;
 /// Labels that a message lists.
 const SHOWN_LABELS: usize = 20;
 
@@ -25,7 +27,11 @@ pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>,
         };
     };
     if names.is_empty() {
-        return Ok(Some(text.parse().unwrap_or(f32::NAN)));
+        let label = text.parse().unwrap_or(f32::NAN);
+        if label.abs() >= EXACT_LABELS as f32 {
+            return Err(Error::LargeLabel { label: text.clone(), limit: EXACT_LABELS });
+        }
+        return Ok(Some(label));
     }
     match names.iter().position(|name| name == text) {
         Some(class) => Ok(Some(class as f32)),

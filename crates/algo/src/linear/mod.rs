@@ -173,7 +173,7 @@ impl Linear {
 
     /// What is asked of the data.
     pub fn data_needs(&self) -> DataNeeds {
-        let standardize = matches!(self.checked.text("standardize"), "true" | "idf");
+        let standardize = matches!(self.checked.text("standardize"), "true" | "entries" | "idf");
         DataNeeds {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
@@ -222,6 +222,7 @@ impl Linear {
             standardize: match self.checked.text("standardize") {
                 "true" if facts.dense => Some(Standardize::Center),
                 "true" => Some(Standardize::Scale),
+                "entries" => Some(Standardize::Entries),
                 "idf" => Some(Standardize::Idf),
                 _ => None,
             },

@@ -27,6 +27,8 @@ pub enum Standardize {
     Center,
     /// `x / deviation`, over all records, an absent entry being 0: sparse formats, which stay sparse.
     Scale,
+    /// `x / root mean square`, over the records that have the column: a rare column of ones stays as it is.
+    Entries,
     /// `x (1 - log share)`, the share being that of the records with the column: the inverse document frequency of texts.
     Idf,
 }

@@ -125,7 +125,7 @@ pub(super) const AS_IT_IS: (f64, f64) = (0.0, 1.0);
 /// scale already.
 pub(super) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
     match mode {
-        Standardize::Center | Standardize::Scale => {
+        Standardize::Center | Standardize::Scale | Standardize::Entries => {
             &keys[..keys.partition_point(|key| *key & NAMED_KEY_BIT == 0)]
         }
         Standardize::Idf => keys,
@@ -140,6 +140,8 @@ pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> 
     let (shift, mean, square) = match mode {
         Standardize::Center => (mean / share, mean / share, square / share),
         Standardize::Scale => (0.0, mean, square),
+        Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
+        Standardize::Entries => return AS_IT_IS,
         Standardize::Idf => return (0.0, 1.0 - share.ln()),
     };
     let variance = square - mean * mean;

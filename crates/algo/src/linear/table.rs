@@ -239,10 +239,10 @@ const fn reading(shuffle: &'static str) -> [ParamSpec; 7] {
         row("intercept", ParamKind::Flag, "true", "", "Learn a constant, without l1 and l2"),
         row(
             "standardize",
-            ParamKind::Choice(&["auto", "true", "false", "idf"]),
+            ParamKind::Choice(&["auto", "true", "false", "entries", "idf"]),
             "auto",
             "",
-            "Scale columns by their deviation, seen in a scan; dense formats are centred too; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables and where columns are of very unlike scale, idf for texts",
+            "Scale columns by their deviation, seen in a scan; dense formats are centred too; entries: divide by the root mean square of the entries that a column has, for sparse data; idf: multiply by 1 - log(share of records with the column), for texts; auto: true for tables, true or entries where columns are of very unlike scale, idf for texts",
         ),
         row(
             "normalize",

@@ -5,6 +5,7 @@ mod auto;
 mod balanced;
 mod full;
 mod harness;
+mod model;
 mod slow_task;
 mod twin;
 mod weighted;

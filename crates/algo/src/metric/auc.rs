@@ -149,3 +149,23 @@ pub(super) fn area(positives: Vec<(u32, f32)>, negatives: Vec<(u32, f32)>) -> Op
     }
     Some(pairs / (positive_sum * negative_sum))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_above_the_limit_stays_dropped_and_is_said() {
+        let over = AucParts { overflow: true, ..AucParts::default() };
+        let mut parts = AucParts::default();
+        parts.add(0.75, true, 1.0);
+        parts.add(0.25, false, 1.0);
+        assert_eq!((parts.value(), parts.notice()), (Some(1.0), None));
+        parts.merge(&over);
+        assert_eq!(parts, over);
+        parts.add(0.75, true, 1.0);
+        parts.add(0.25, false, 1.0);
+        assert_eq!(parts.value(), None);
+        assert!(parts.notice().unwrap().contains("more than auc_record_limit"));
+    }
+}

@@ -83,6 +83,17 @@ fn auc_of_many_records_sorts_rightly() {
 }
 
 #[test]
+fn the_limit_of_auc_is_one_of_records_and_not_of_their_pairs() {
+    let mut random = stream(6, Purpose::Test, 0, 0);
+    // 10,000 of each class: 100 M pairs.
+    let records: Vec<Scored> = (0..20_000).map(|i| (random.normal(), i % 2 == 0, 1.0)).collect();
+    let (mut head, tail) = (auc_parts(&records[..7_000]), auc_parts(&records[7_000..]));
+    head.merge(&tail);
+    assert!(head.value().is_some());
+    assert_eq!(head.value(), auc_parts(&records).value());
+}
+
+#[test]
 fn minus_zero_and_zero_are_a_tie() {
     assert_eq!(auc_parts(&[(-0.0, true, 1.0), (0.0, false, 1.0)]).value(), Some(0.5));
 }

@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 
 use super::column::Texts;
 use crate::Error;
+use crate::format::missing::is_missing;
 use crate::format::roles::{is_label_name, refuse_guess};
 use crate::label::{CLASS_LIMIT, LabelRule};
 use crate::number::whole_double;
@@ -29,7 +30,8 @@ impl LabelScan {
     /// Looks at some of the column.
     pub(crate) fn add(&mut self, column: &ArrayRef) {
         let texts = Texts::of(column);
-        for text in (0..column.len()).filter_map(|r| texts.get(r)) {
+        // A missing label is an error of its record.
+        for text in (0..column.len()).filter_map(|r| texts.get(r)).filter(|text| !is_missing(text)) {
             self.has_other_than_numbers |= whole_double(text).is_none();
             let name = String::from_utf8_lossy(text);
             if self.names.len() <= CLASS_LIMIT && !self.names.contains(name.as_ref()) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::kind::Kind;
 use crate::error::{Error, nearest};
-use crate::format::roles::{is_label_name, label_by_name, label_notice, refuse_two_roles};
+use crate::format::roles::{is_label_name, label_by_name, label_notice, refuse_twins, refuse_two_roles};
 use crate::interactions::Interactions;
 use crate::options::{FormatOptions, Purpose};
 use crate::schema::{CarriedColumn, CarriedKind, ColumnKind, Schema};
@@ -130,6 +130,7 @@ pub(crate) fn layout(
 impl Columns<'_> {
     fn layout(&self, like: Option<&Schema>) -> Result<(Layout, Schema), Error> {
         let mut notices = Vec::new();
+        refuse_twins(self.file, self.leaves.iter().map(|leaf| leaf.name.as_str()))?;
         let weight = self.asked_or_trained(
             self.options.weight.as_ref(),
             like.and_then(|schema| schema.weight.as_ref()),

@@ -27,6 +27,11 @@ pub(crate) use records::Records;
 /// What is wrong with a record: number of the column, what was expected, what was found.
 pub(crate) type Fault = (usize, String, String);
 
+/// Whether `value` is a whole number whose last digits are lost.
+fn loses_digits(value: f64, single: f32) -> bool {
+    value.fract() == 0.0 && f64::from(single) != value
+}
+
 /// A value that is finite, as a batch needs it; `written` as it stands in the column.
 #[inline]
 fn finite(value: f32, written: f64, column: usize) -> Result<f32, Fault> {

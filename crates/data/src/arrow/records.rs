@@ -8,7 +8,7 @@ use math::hash::{NAMED_KEY_BIT, named_key};
 use super::column::{Texts, numbers};
 use super::layout::{Feature, Features, Layout};
 use super::sparse::Sparse;
-use super::{Fault, finite};
+use super::{Fault, finite, loses_digits};
 use crate::batch::BatchBuilder;
 use crate::error::nearest;
 use crate::format::dictionary::{Dictionary, MISSING};
@@ -132,7 +132,12 @@ impl Records {
             self.group.as_ref().map(|(name, texts)| group_key(name, texts.get(r).unwrap_or_default()));
         let pushed = match &self.features {
             FeatureColumns::Table(_) => self.push_table(r, sink.builder()),
-            FeatureColumns::Sparse(sparse) => sparse.push(r, self.keep_zeros, sink.builder()),
+            FeatureColumns::Sparse(sparse) => {
+                if self.rounded.is_none() {
+                    self.rounded = sparse.rounded_in(r);
+                }
+                sparse.push(r, self.keep_zeros, sink.builder())
+            }
         };
         if let Err(fault) = pushed {
             sink.abandon();
@@ -263,11 +268,6 @@ fn all_numbers(array: &ArrayRef) -> Vec<f64> {
 fn group_key(column: &str, text: &[u8]) -> u64 {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
-}
-
-/// Whether `value` is a whole number whose last digits are lost.
-fn loses_digits(value: f64, single: f32) -> bool {
-    value.fract() == 0.0 && f64::from(single) != value
 }
 
 /// The key of a value of a column.

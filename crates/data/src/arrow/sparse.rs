@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 
 use super::column::numbers;
 use super::kind::pair;
-use super::{Fault, finite};
+use super::{Fault, finite, loses_digits};
 use crate::batch::BatchBuilder;
 
 /// Keys are below this.
@@ -21,6 +21,8 @@ const KEY_END: u64 = 1 << 63;
 pub(super) struct Sparse {
     keys: Option<Lists<Keys>>,
     values: Option<Lists<ScalarBuffer<f32>>>,
+    /// The first item of `values` that is a whole number whose last digits are lost, as it was.
+    rounded: Option<(usize, f64)>,
     /// Of vectors of Spark ML: which records have one, and of which type.
     vectors: Option<Vectors>,
 }
@@ -96,11 +98,8 @@ impl Sparse {
             let (ranges, items) = ranges(array);
             (column, ranges, items)
         };
-        Self {
-            keys: Some(keys(lists(indices))),
-            values: values.map(|one| values_of(lists(one))),
-            vectors: None,
-        }
+        let (values, rounded) = values.map(|one| values_of(lists(one))).unzip();
+        Self { keys: Some(keys(lists(indices))), values, rounded: rounded.flatten(), vectors: None }
     }
 
     /// Of a column that has all: dense vectors, pairs, or vectors of Spark ML.
@@ -115,7 +114,8 @@ impl Sparse {
             _ => None,
         };
         let Some((index, value)) = fields else {
-            return Self { values: Some(values_of((column, ranges, items))), ..Self::default() };
+            let (values, rounded) = values_of((column, ranges, items));
+            return Self { values: Some(values), rounded, ..Self::default() };
         };
         let pairs = items.as_struct();
         let field = |number: usize| {
@@ -125,9 +125,9 @@ impl Sparse {
         };
         let ((indices, index_nulls), (numbers, value_nulls)) = (field(index), field(value));
         let mut keys = keys((column, ranges.clone(), indices.clone()));
-        let mut values = values_of((column, ranges, numbers.clone()));
+        let (mut values, rounded) = values_of((column, ranges, numbers.clone()));
         (keys.nulls, values.nulls) = (index_nulls, value_nulls);
-        Self { keys: Some(keys), values: Some(values), vectors: None }
+        Self { keys: Some(keys), values: Some(values), rounded, vectors: None }
     }
 
     fn vectors(column: usize, array: &StructArray) -> Self {
@@ -136,6 +136,13 @@ impl Sparse {
         numbers(field("type"), &mut types);
         let sparse = Self::lists((column, field("indices")), Some((column, field("values"))));
         Self { vectors: Some(Vectors { column, nulls: array.nulls().cloned(), types }), ..sparse }
+    }
+
+    /// The first value of all whose last digits are lost, with its column, when it is one of record `r`.
+    #[inline]
+    pub(super) fn rounded_in(&self, r: usize) -> Option<(usize, f64)> {
+        let ((item, value), values) = (self.rounded?, self.values.as_ref()?);
+        values.ranges[r].contains(&item).then_some((values.column, value))
     }
 
     /// The entries of record `r`.
@@ -307,18 +314,19 @@ fn keys((column, ranges, array): Parts) -> Lists<Keys> {
     Lists { column, ranges, items, nulls }
 }
 
-fn values_of((column, ranges, array): Parts) -> Lists<ScalarBuffer<f32>> {
+/// Values, and the first of them that is a whole number whose last digits are lost.
+fn values_of((column, ranges, array): Parts) -> (Lists<ScalarBuffer<f32>>, Option<(usize, f64)>) {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-    let items = match array.data_type() {
-        DataType::Float32 => array.as_primitive::<types::Float32Type>().values().clone(),
-        DataType::Float64 => {
-            array.as_primitive::<types::Float64Type>().values().iter().map(|&value| value as f32).collect()
-        }
-        _ => {
-            let mut values = Vec::new();
-            numbers(&array, &mut values);
-            values.into_iter().map(|value| value as f32).collect()
-        }
+    let mut rounded = None;
+    let items = if let DataType::Float32 = array.data_type() {
+        array.as_primitive::<types::Float32Type>().values().clone()
+    } else {
+        let mut wide = Vec::new();
+        numbers(&array, &mut wide);
+        let items: ScalarBuffer<f32> = wide.iter().map(|&value| value as f32).collect();
+        let loses = |(_, (value, single)): &(usize, (&f64, &f32))| loses_digits(**value, **single);
+        rounded = wide.iter().zip(&items).enumerate().find(loses).map(|(at, (value, _))| (at, *value));
+        items
     };
-    Lists { column, ranges, items, nulls }
+    (Lists { column, ranges, items, nulls }, rounded)
 }

@@ -4,7 +4,7 @@
 use super::FormatContext;
 use super::csv::Dialect;
 use super::missing::is_missing;
-use super::roles::{label_by_name, label_notice, refuse_two_roles};
+use super::roles::{label_by_name, label_notice, refuse_twins, refuse_two_roles};
 use crate::Error;
 use crate::error::nearest;
 use crate::interactions::Interactions;
@@ -131,7 +131,7 @@ pub(super) fn is_number(field: &[u8]) -> bool {
 /// Decides what each column is for.
 pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Columns, Error> {
     let file = context.files[0].name();
-    refuse_twins(file, &found.names)?;
+    refuse_twins(file, found.names.iter().map(String::as_str))?;
     let options = context.options;
     let (names, like) = (found.names.clone(), context.like);
     let mut notices = Vec::new();
@@ -367,19 +367,6 @@ pub(super) fn find(file: &str, names: &[String], asked: Option<&str>) -> Result<
             known: names.join(", "),
         }
     })
-}
-
-fn refuse_twins(file: &str, names: &[String]) -> Result<(), Error> {
-    let mut sorted: Vec<&String> = names.iter().collect();
-    sorted.sort();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        None => Ok(()),
-        Some(pair) => Err(Error::BadFile {
-            file: file.to_owned(),
-            record: None,
-            reason: format!("two columns are called '{}'; give each its own name", pair[0]),
-        }),
-    }
 }
 
 impl Columns {

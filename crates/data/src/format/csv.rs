@@ -7,7 +7,8 @@
 //! - When the first 4 MiB of the first file have line breaks inside quotes, or quotes written as `\"` (Spark), all rows
 //!   may have them. With line breaks a file goes to one task whole; without, a row is a line, at which splits are cut.
 //! - The first row is a header when it has a word over a column of numbers and no number over one, when it names the
-//!   label asked for, or when it has only words, among them the name of a label, that do not stand below it.
+//!   label asked for, or when it has only words, among them the name of a label, that do not stand below it. When the
+//!   name of the label alone stands below, the user has to say which it is.
 //! - The label is the column asked for; else the one called label, target or y; else the last.
 //! - A column is numeric when most of its first 1,000 values are numbers; otherwise each value is a feature of its own,
 //!   `named_key(column, value)`. `text_columns` makes it so for a column that looks numeric.

@@ -35,7 +35,11 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         })
     });
     let fields = fields.collect::<Result<Vec<u32>, Error>>()?;
-    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields })))
+    let notice = interactions.notice_of_unmet(context, |group, line| {
+        let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t'));
+        tokens.any(|token| token.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.starts_with(b":")))
+    })?;
+    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields, notice })))
 }
 
 /// Whether the first lines look like libffm.
@@ -58,9 +62,15 @@ struct Libffm {
     interactions: Interactions,
     /// Of the groups of the interactions.
     fields: Vec<u32>,
+    /// Of groups that the first lines do not have.
+    notice: Option<String>,
 }
 
 impl LinePlan for Libffm {
+    fn notices(&self) -> Vec<String> {
+        self.notice.iter().cloned().collect()
+    }
+
     fn schema(&self) -> Schema {
         Schema::default()
     }

@@ -2,7 +2,7 @@
 
 /// Whether a field stands for a missing value.
 #[inline]
-pub(super) fn is_missing(field: &[u8]) -> bool {
+pub(crate) fn is_missing(field: &[u8]) -> bool {
     match field.len() {
         0 => true,
         1 => field == b"?",

@@ -15,7 +15,7 @@ mod dense;
 pub mod dictionary;
 mod libffm;
 mod libsvm;
-mod missing;
+pub(crate) mod missing;
 mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -27,7 +27,8 @@ mod vw;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use sample::{most_lines, text_lines};
+use sample::most_lines;
+pub(crate) use sample::text_lines;
 pub use table::FormatTable;
 pub(crate) use tokens::last_entry_of;
 use tokens::{label, last_token_of, refuse_columns, refuse_duplicates, refuse_label, skip_blanks, value};

@@ -92,3 +92,16 @@ pub(crate) fn refuse_two_roles(
     }
     Ok(())
 }
+/// An error when two columns of a file have one name: a model knows columns by their names.
+pub(crate) fn refuse_twins<'a>(file: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    let mut sorted: Vec<&str> = names.collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Error::BadFile {
+            file: file.to_owned(),
+            record: None,
+            reason: format!("two columns are called '{}'; give each its own name", pair[0]),
+        }),
+    }
+}

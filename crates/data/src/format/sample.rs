@@ -7,7 +7,7 @@ use crate::input::{BYTE_ORDER_MARK, HEAD_BYTES};
 const LINES: usize = 50;
 
 /// The first lines that are complete, not blank and no comment.
-pub(super) fn text_lines(head: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn text_lines(head: &[u8]) -> Vec<&[u8]> {
     let all = head.len() < HEAD_BYTES;
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let complete = memchr::memrchr(b'\n', text).filter(|_| !all).map_or(text, |last| &text[..last]);

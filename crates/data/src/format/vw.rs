@@ -41,7 +41,20 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         }
     }
     let interactions = Interactions::new(&options.interactions)?;
-    Ok(Plan::Lines(Box::new(Vw { has_label: options.has_label, leave_out_unlabelled, interactions })))
+    let notice = interactions.notice_of_unmet(context, |group, line| {
+        let spaces = line.split(|byte| *byte == b'|').skip(1).map(|part| {
+            let end = part.iter().position(|byte| matches!(byte, b' ' | b'\t' | b':')).unwrap_or(part.len());
+            &part[..end]
+        });
+        let mut spaces = spaces;
+        spaces.any(|space| is_in_group(space, group.as_bytes()))
+    })?;
+    Ok(Plan::Lines(Box::new(Vw { has_label: options.has_label, leave_out_unlabelled, interactions, notice })))
+}
+
+/// Whether a namespace is in a group of an interaction: by its name, or by its first letter.
+fn is_in_group(space: &[u8], group: &[u8]) -> bool {
+    group == space || (group.len() == 1 && space.starts_with(group))
 }
 
 /// What the lines of a file say of its format.
@@ -124,9 +137,15 @@ struct Vw {
     /// Some of the first lines have a label: those that have none are left out.
     leave_out_unlabelled: bool,
     interactions: Interactions,
+    /// Of groups that the first lines do not have.
+    notice: Option<String>,
 }
 
 impl LinePlan for Vw {
+    fn notices(&self) -> Vec<String> {
+        self.notice.iter().cloned().collect()
+    }
+
     fn schema(&self) -> Schema {
         Schema::default()
     }
@@ -292,11 +311,10 @@ impl Parser {
         Ok(())
     }
 
-    /// A feature, for each group that its namespace is in: by its name, or by its first letter.
+    /// A feature, for each group that its namespace is in.
     fn factor(&mut self, space: &[u8], name: &[u8], key: u64, value: f32) {
         for group in 0..self.multiplier.groups().len() {
-            let asked = self.multiplier.groups()[group].as_bytes();
-            if asked == space || (asked.len() == 1 && space.starts_with(asked)) {
+            if is_in_group(space, self.multiplier.groups()[group].as_bytes()) {
                 let full_name = || String::from_utf8_lossy(&[space, b"^", name].concat()).into_owned();
                 self.multiplier.add(group, key, value, full_name);
             }
@@ -409,9 +427,13 @@ mod tests {
 
     #[test]
     fn names_are_kept_and_what_is_ignored_is_said() {
-        let mut parser =
-            Vw { has_label: true, leave_out_unlabelled: false, interactions: Interactions::default() }
-                .parser();
+        let mut parser = Vw {
+            has_label: true,
+            leave_out_unlabelled: false,
+            interactions: Interactions::default(),
+            notice: None,
+        }
+        .parser();
         parser.parse(b"1 1 0 'x |city Rome", &mut BatchBuilder::new()).unwrap();
         assert_eq!(
             parser.take_dictionary(),
@@ -457,5 +479,20 @@ mod tests {
     #[test]
     fn blank_lines_are_no_records() {
         assert!(rows("vw", &options(), "\n  \n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_group_that_the_first_lines_do_not_have_is_told() {
+        let notices = |group: &str| {
+            let options =
+                FormatOptions { interactions: vec![vec!["user".into(), group.into()]], ..options() };
+            let files = [crate::Input::memory("lines", *b"1 |user a |item b\n0 |user c\n").unwrap()];
+            match open(&FormatContext { files: &files, options: &options, like: None }).unwrap() {
+                Plan::Lines(plan) => plan.notices().join("\n"),
+                Plan::Blocks(_) => panic!("Vowpal Wabbit text has lines"),
+            }
+        };
+        assert!(notices("itme").contains("no feature of 'itme'"));
+        assert_eq!([notices("item"), notices("i")], ["", ""]);
     }
 }

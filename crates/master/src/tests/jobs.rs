@@ -241,6 +241,15 @@ fn what_clients_and_members_write_is_short_and_can_be_printed() {
 }
 
 #[test]
+fn a_runner_is_told_the_title_that_is_shown() {
+    let mut world = cluster();
+    let job = world.submit(&format!("\u{1b}[2J{}", "x".repeat(5_000)), 1, 1);
+    let told = world.started()[0].title.clone();
+    assert!(told.starts_with('\u{fffd}') && told.len() <= TITLE_BYTES, "{told}");
+    assert_eq!(told, world.job(job).title);
+}
+
+#[test]
 fn a_runner_that_fails_is_a_failed_job() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);

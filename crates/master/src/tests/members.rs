@@ -261,3 +261,18 @@ fn a_member_that_confirms_nothing_is_gone_at_the_limit() {
         "{told:?}"
     );
 }
+
+#[test]
+fn members_whose_leases_are_over_are_counted_and_those_that_leave_are_not() {
+    let mut world = World::new();
+    for (connection, name) in [(1, "a"), (2, "b"), (3, "c")] {
+        world.register(connection, name, 10, worker());
+    }
+    world.hear(3, 0, ControlBody::Leave);
+    world.at(LEASE);
+    assert!(world.is_closed(1) && world.is_closed(2));
+    let mut metrics = rpc::Metrics::default();
+    world.master.metrics(&mut metrics);
+    let text = metrics.text();
+    assert!(text.lines().any(|line| line == "seraphim_master_leases_over_total 2"), "{text}");
+}

@@ -32,6 +32,8 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
+    interrupt
+        .say_on_stop("stopping: running jobs stop at their next step and are saved; once more ends at once");
     let token = token(matches)?;
     let mut config = master::MasterConfig {
         listen: listen(matches, &token)?,

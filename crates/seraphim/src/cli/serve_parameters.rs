@@ -61,6 +61,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
+    interrupt.say_on_stop("stopping: sessions are closed; once more ends at once");
     let token = token(matches)?;
     let service = Service {
         listen: place(listen(matches, &token)?)?,

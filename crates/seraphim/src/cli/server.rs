@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::Message;
 use rpc::member::{MemberConfig, MemberEvent, join};
 use rpc::message::control::MemberKind;
@@ -56,7 +56,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Flags of servers and workers.
-pub(super) fn member_args() -> [Arg; 3] {
+pub(super) fn member_args() -> [Arg; 4] {
     [
         Arg::new("name")
             .long("name")
@@ -74,7 +74,16 @@ pub(super) fn member_args() -> [Arg; 3] {
             .default_value("300")
             .value_parser(clap::value_parser!(u64).range(0..=86_400))
             .help("How long servers stay for workers to save their jobs when the master is gone; 0: nothing is saved"),
+        Arg::new("end-with-parent").long("end-with-parent").action(ArgAction::SetTrue).hide(true),
     ]
+}
+
+/// What is said and done when a server or worker is to end. One that a command has started ends with it.
+pub(super) fn end(matches: &ArgMatches, interrupt: &Interrupt, stopping: &'static str) {
+    interrupt.say_on_stop(stopping);
+    if matches.get_flag("end-with-parent") {
+        interrupt.end_with_parent();
+    }
 }
 
 pub(super) fn save_limit(matches: &ArgMatches) -> Duration {
@@ -100,6 +109,11 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
     start_log(matches)?;
+    end(
+        matches,
+        interrupt,
+        "stopping: this server leaves, and jobs whose rows it holds fail; once more ends at once",
+    );
     let token = token(matches)?;
     let lanes =
         matches.get_one::<u16>("lanes").copied().unwrap_or_else(|| crate::machine::core_count() as u16);

@@ -107,7 +107,9 @@ fn line(job: &JobStatus) -> String {
     }
     out += &reached(&job.progress);
     if let Some(error) = &job.error {
-        out += &format!("\n        {}", plain_lines(error, TEXT_BYTES));
+        // Indented as a whole, so that no line of it looks like a job.
+        let error = plain_lines(error, TEXT_BYTES).replace('\n', "\n        ");
+        out += &format!("\n        {error}");
     }
     out.push('\n');
     if job.state == JobState::Running {

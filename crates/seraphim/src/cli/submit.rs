@@ -57,6 +57,15 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     };
     // What cannot be is said here, before the master hears of it.
     submission::check(&order, Folder::Others)?;
+    if matches.get_flag("detach") && job.report.is_some() {
+        return Err(Error::Request {
+            what: "--report is written at the end of the job, and --detach does not wait for it".into(),
+            advice:
+                "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended"
+                    .into(),
+        });
+    }
+    job.check_report()?;
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
     interrupt.end_with(format!(

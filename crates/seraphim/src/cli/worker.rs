@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
 use super::places::{listen, listen_arg, log_args, master_arg, start_log, token, token_arg};
-use super::server::{member, member_args, save_limit};
+use super::server::{end, member, member_args, save_limit};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
@@ -41,6 +41,8 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     start_log(matches)?;
+    let stopping = "stopping: this worker leaves, and jobs that it computes for fail; once more ends at once";
+    end(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);

@@ -196,13 +196,21 @@ impl TrainJob {
 impl TrainJob {
     /// Whether what it writes may be written, before any work is done.
     pub(crate) fn check_outputs(&self) -> Result<(), Error> {
-        let outputs = Outputs::new(self.overwrite).reads(&self.input.data).reads(&self.validate);
-        outputs.check_model("--model", &self.model)?;
+        self.outputs().check_model("--model", &self.model)?;
+        self.check_report()
+    }
+
+    /// The same of the report alone: the model may be written on another machine.
+    pub(crate) fn check_report(&self) -> Result<(), Error> {
         let Some(report) = &self.report else { return Ok(()) };
-        let models =
-            self.from.iter().fold(outputs.has_model(&self.model), |outputs, from| outputs.has_model(from));
-        models.check_file("--report", report, outputs::Kind::Report)?;
+        let models = [&self.model].into_iter().chain(&self.from);
+        let outputs = models.fold(self.outputs(), |outputs, model| outputs.has_model(model));
+        outputs.check_file("--report", report, outputs::Kind::Report)?;
         outputs::try_to_write(report)
+    }
+
+    fn outputs(&self) -> Outputs {
+        Outputs::new(self.overwrite).reads(&self.input.data).reads(&self.validate)
     }
 }
 

@@ -112,6 +112,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     )?;
     let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
     notices.extend(parts.notices());
+    notices.extend(super::quality::notice_of_evaluation(&metrics(&parts)));
     let classes = labels::classes(&model.manifest.model, source.schema(), &totals.labels);
     Ok(Evaluation {
         metrics: metrics(&parts),

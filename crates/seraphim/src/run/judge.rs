@@ -221,12 +221,18 @@ pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
     let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
     let mut parts: Vec<String> = shown
         .iter()
-        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {value:.5}")))
+        .filter_map(|&name| metrics.get(name).map(|value| format!("{name} {}", figure(*value))))
         .collect();
     if let (false, Some(loss)) = (metrics.contains_key("log_loss"), metrics.get("loss")) {
-        parts.insert(0, format!("loss {loss:.5}"));
+        parts.insert(0, format!("loss {}", figure(*loss)));
     }
     parts.join("  ")
+}
+
+/// Five digits behind the point; large values, whose digits in front of it would be many, as a power of ten.
+fn figure(value: f64) -> String {
+    const LARGE: f64 = 1e9;
+    if value.abs() < LARGE { format!("{value:.5}") } else { format!("{value:.5e}") }
 }
 
 /// Whether an epoch gets a line: the first three, the last, and some ten in between. The report has all.

@@ -4,6 +4,7 @@ use matrix::{Consistency, ElementType, MatrixSpec, OwnedValues, PushRule};
 use rpc::message::*;
 
 use super::world::*;
+use crate::OpenJobs;
 
 fn wide() -> MatrixSpec {
     let rule = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 };
@@ -145,4 +146,26 @@ fn rows_are_kept_aside_and_put_back() {
     }
     world.push(0, 0, 2);
     assert_eq!(world.rows(), [2.0; 2]);
+}
+
+#[test]
+fn whoever_wants_to_know_is_told_which_jobs_are_open() {
+    let mut world = World::new(1, Consistency::Asp);
+    let open_jobs = OpenJobs::default();
+    world.lane = world.lane.telling(open_jobs.clone());
+    world.say(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, vec![spec("w", Consistency::Asp)]) }));
+    assert_eq!(open_jobs.list(), [8]);
+    world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job: 8, reason: "over".into() }));
+    assert!(open_jobs.list().is_empty());
+}
+
+#[test]
+fn the_copy_that_pages_come_from_stays_while_another_matrix_is_pushed() {
+    let large = MatrixSpec { rows: 300_000, ..spec("large", Consistency::Bsp) };
+    let mut world = World::with(config(), open(1, vec![large, spec("w", Consistency::Bsp)]));
+    world.say(TOOL, Message::Export(Export { request: 1, job: JOB, matrix: 0, offset: 0 }));
+    let has_copy = |world: &World| world.lane.jobs[&JOB].exported.is_some();
+    assert!(has_copy(&world), "more pages will be asked for");
+    assert!(world.say(0, Message::Push(Push { matrix: 1, ..push(0, 0, 0, 1.0) })).is_empty());
+    assert!(has_copy(&world), "no clock has changed");
 }

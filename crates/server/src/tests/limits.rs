@@ -94,3 +94,18 @@ fn all_that_is_counted_is_shown() {
         assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
     }
 }
+
+#[test]
+fn a_row_has_at_most_as_many_bytes_as_a_frame_takes() {
+    let mut world = World::new(1, Consistency::Asp);
+    let mut open_with = |job, columns| {
+        let wide = MatrixSpec { columns, storage: Storage::Sparse, ..spec("wide", Consistency::Asp) };
+        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![wide]) }))
+    };
+    let most = rpc::ROW_BYTES as u64 / 8;
+    assert!(matches!(only(open_with(8, most)), Message::Done(_)));
+    let out = open_with(9, most + 1);
+    let told = fault(&out);
+    assert_eq!(told.kind, FaultKind::TooLarge);
+    assert!(told.text.contains("\"wide\" has 67108872 bytes with its slots"), "{}", told.text);
+}

@@ -189,3 +189,20 @@ fn only_sessions_send_batches_and_a_wrong_message_in_one_closes() {
     }
     assert_eq!(world.foreign_pull(2), [0.0; 2]);
 }
+
+#[test]
+fn a_matrix_that_is_dropped_leaves_one_empty_partition_however_large_it_was() {
+    let mut world = World::session(config());
+    // More rows than a single dense partition may have.
+    let large = MatrixSpec {
+        rows: 1 << 32,
+        partitioner: matrix::Partitioner::Explicit { starts: vec![0, 100, 1 << 31] },
+        ..spec("large", Consistency::Asp)
+    };
+    let made = AddMatrix { request: 9, job: JOB, matrix: 1, spec: Box::new(large), held: vec![0] };
+    assert!(matches!(only(world.say(TOOL, Message::AddMatrix(made))), Message::Done(_)));
+    let dropped = DropMatrix { request: 3, job: JOB, matrix: 1 };
+    let out = world.say(TOOL, Message::DropMatrix(dropped));
+    assert!(matches!(out[..], [Effect::Send { message: Message::Done(_), .. }]), "{out:?}");
+    assert_eq!(world.lane.jobs[&JOB].matrices[1].spec().partitioner.partition_count(), 1);
+}

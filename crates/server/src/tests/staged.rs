@@ -1,6 +1,6 @@
 //! A part of an evaluation counts once, whoever computes it, in whatever order, how often ever; what does not count is freed.
 
-use matrix::{Consistency, OwnedValues};
+use matrix::{Consistency, Found, OwnedValues};
 use proptest::prelude::*;
 use rpc::message::*;
 use rpc::service::{Effect, Service};
@@ -8,6 +8,7 @@ use rpc::service::{Effect, Service};
 use super::sessions::add;
 use super::world::*;
 use crate::LaneConfig;
+use crate::staged::Chunk;
 
 pub(super) fn commit(part: u32, attempt: u64, chunks: u32) -> Commit {
     Commit { request: 8, job: JOB, matrix: 0, token: 1, part, attempt, chunks }
@@ -154,6 +155,18 @@ fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
     assert_eq!(empty, Some(FaultKind::TooLarge), "what is remembered of commits is bounded too");
     assert!(world.close_token(1));
     assert!(is_done(world.stage(PushStaged { token: 2, ..staged(0, 5, 0, 1.0) })), "there is room again");
+}
+
+#[test]
+fn each_run_of_a_chunk_is_counted_with_all_that_is_kept_for_it() {
+    let bytes = |run_count: usize| {
+        let runs = vec![Run { partition: 0, count: 1 }; run_count];
+        let values = OwnedValues::F64(Vec::new());
+        Chunk { table: 0, runs, keys: Vec::new(), found: Vec::new(), values }.bytes()
+    };
+    let one = bytes(1) - bytes(0);
+    assert!(one >= (size_of::<Run>() + size_of::<Found>()) as u64, "{one}");
+    assert_eq!(bytes(1000) - bytes(0), 1000 * one);
 }
 
 #[test]

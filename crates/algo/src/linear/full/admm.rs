@@ -259,3 +259,28 @@ impl Own {
         Ok(task.agent.barrier()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use matrix::MatrixId;
+
+    use super::*;
+
+    #[test]
+    fn duals_follow_a_meeting_and_one_that_was_broken_off_leaves_no_residuals() {
+        let consensus = Consensus { rho: 2.0, adaptive: false, local_iterations: 1, history: 1 };
+        let mut own = Own::new(&consensus, Vectors::new(MatrixId(0), 2, 1), (0.0, 0.0, 2));
+        own.has_records = true;
+        own.at.x = vec![1.0, 5.0];
+        own.z = vec![-1.0, 2.0];
+        own.u = vec![0.5, -0.5];
+        let z = [1.0, 2.0];
+        assert_eq!(own.follow(&z), Residuals::default(), "z was not made of its x");
+        assert_eq!(own.u, [0.5, -0.5]);
+        own.relaxed = vec![2.0, 4.0];
+        assert_eq!(own.follow(&z), Residuals([9.0, 16.0, 26.0, 5.0, 18.0, 2.0]));
+        assert_eq!(own.u, [1.5, 1.5]);
+        assert_eq!(own.follow(&z), Residuals::default(), "once for each meeting");
+        assert_eq!(own.u, [1.5, 1.5]);
+    }
+}

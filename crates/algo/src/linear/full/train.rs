@@ -8,7 +8,7 @@ use super::super::train::Totals;
 use super::pass::Passed;
 use super::survey::{survey, write_weights};
 use crate::coordinator::{EpochReport, Flow, Verdict};
-use crate::descent::driver::{Driver, Order};
+use crate::descent::driver::{Driver, Failure, Order};
 use crate::descent::vectors::POINT;
 use crate::error::Error;
 use crate::job::{TrainTask, score_all};
@@ -38,7 +38,7 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
         }
         let count = if order.last { iteration + 1 } else { settings.max_iterations };
         let numbers = (iteration, count, std::mem::take(&mut record_count));
-        let notice = order.failure.map(|why| notice(why, iteration));
+        let notice = order.failure.and_then(|why| notice(why, iteration));
         let report = EpochReport { notice, ..report(model, &mut task, passed.parts, flow, numbers)? };
         iteration += 1;
         if task.coordinator.epoch(report)? == Verdict::Stop || order.last {
@@ -71,11 +71,19 @@ pub(super) fn report(
     Ok(EpochReport { task, epoch, epoch_count, clock, record_count, training, validation, notice: None })
 }
 
-fn notice(why: &str, iteration: u64) -> String {
-    format!(
-        "iteration {}: the line search found nothing better ({why}); the model is the best point before it",
-        iteration + 1
-    )
+/// What the user should know of how the minimization ended. Rounding is where every minimization may end.
+fn notice(why: Failure, iteration: u64) -> Option<String> {
+    let count = iteration + 1;
+    match why {
+        Failure::Rounding => None,
+        Failure::IterationLimit => Some(format!(
+            "max_iterations={count} ended it while the loss still fell; a larger max_iterations comes nearer to the minimum, and \
+             a larger l2 reaches it sooner"
+        )),
+        Failure::Search(why) => Some(format!(
+            "iteration {count}: the line search found nothing better ({why}); the model is the best point before it"
+        )),
+    }
 }
 
 /// Whether any task says so: all hear the same.

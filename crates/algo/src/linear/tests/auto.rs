@@ -40,7 +40,7 @@ fn sparse(records: u64, columns: u64, entries: impl Fn(u64) -> u64, value: impl 
             let mut keys: Vec<u64> = (0..entries(record)).map(|_| random.below(columns)).collect();
             keys.sort_unstable();
             keys.dedup();
-            (1.0, keys.into_iter().map(|key| (key, value(key))).collect())
+            ((record % 2) as f32, keys.into_iter().map(|key| (key, value(key))).collect())
         })
         .collect();
     survey(&build(&records, 500))
@@ -55,6 +55,11 @@ fn the_data_decide_what_no_setting_says() {
     let wide = sparse(2000, 1 << 40, |_| 20, |_| 1.0);
     let clicks = sparse(30_000, 1 << 40, |_| 40, |_| 1.0);
     let texts = sparse(2000, 5000, |record| 5 + record % 300, |key| 1.0 + (key % 5) as f32);
+    let baskets = sparse(6000, 3000, |record| 5 + record % 300, |_| 1.0);
+    let one_hot_and_numbers = sparse(5000, 2000, |_| 14, |key| if key % 100 == 7 { 900.0 } else { 1.0 });
+    let small = sparse(2000, 10, |_| 40, |_| 1e-4);
+    let small_sparse = sparse(5000, 2000, |_| 14, |_| 1e-4);
+    let prices = sparse(5000, 2000, |record| 5 + record % 30, |key| 0.3 + key as f32);
     let cases = [
         ("lr", TABLE, &table, "lbfgs 1 true none"),
         ("linear", TABLE, &table, "lbfgs 1 true none"),
@@ -64,10 +69,17 @@ fn the_data_decide_what_no_setting_says() {
         ("lr", NUMBERED, &wide, "lbfgs 5 false none"),
         ("lr", NUMBERED, &clicks, "ftrl 0 false none"),
         ("softmax", NUMBERED, &texts, "ftrl 0 idf l2"),
+        ("linear", NUMBERED, &texts, "lbfgs 1 false none"),
+        ("lr", NUMBERED, &baskets, "lbfgs 1 false none"),
+        ("lr", NUMBERED, &one_hot_and_numbers, "lbfgs 1 entries none"),
+        ("lr", NUMBERED, &small, "lbfgs 1 true none"),
+        ("lr", NUMBERED, &small_sparse, "lbfgs 1 entries none"),
+        ("lr", NUMBERED, &prices, "lbfgs 1 entries none"),
+        ("linear", NUMBERED, &wide, "lbfgs 1 false none"),
     ];
-    for (name, known, survey, expected) in cases {
+    for (case, (name, known, survey, expected)) in cases.into_iter().enumerate() {
         let known = Known { survey: Some(survey), ..known };
-        assert_eq!(chosen(name, "", &known, NAMES), expected, "{name} {known:?}");
+        assert_eq!(chosen(name, "", &known, NAMES), expected, "case {case}, {name}");
     }
 }
 

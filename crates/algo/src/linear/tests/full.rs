@@ -308,3 +308,16 @@ fn settings_that_mean_nothing_to_the_optimizer_are_refused() {
         assert!(error.to_string().contains(expected), "{error}");
     }
 }
+
+#[test]
+fn a_minimum_is_reached_without_a_word_and_an_iteration_limit_before_it_is_said() {
+    let run = |limit: &str| {
+        let data = vec![clicks(1, 20, 25), clicks(2, 20, 25)];
+        train("lr", &format!("optimizer=lbfgs l2=1 {limit}"), data, None, Consistency::Bsp).unwrap()
+    };
+    let whole = run("");
+    assert!(whole.notices.is_empty() && whole.training.len() < 100, "{:?}", whole.notices);
+    let cut = run("max_iterations=2");
+    assert_eq!((cut.training.len(), cut.notices.len()), (2, 1), "{:?}", cut.notices);
+    assert!(cut.notices[0].contains("max_iterations"), "{:?}", cut.notices);
+}

@@ -130,6 +130,9 @@ fn a_first_row_of_data_is_no_header() {
         let options = FormatOptions { label_rule: LabelRule::Class, ..options() };
         assert_eq!(open(text, &options, None).unwrap().schema().named, named, "{text}");
     }
+    let error =
+        error_of("color,y\nred,y\nblue,n\n", &FormatOptions { label_rule: LabelRule::Class, ..options() });
+    assert!(error.contains("'y' is the name of a label") && error.contains("--header"), "{error}");
     let error = error_of("2019,rain,2020\n1,2,3\n4,5,6\n", &options());
     assert!(error.contains("'2019' and 'rain'") && error.contains("--header"), "{error}");
 }

@@ -95,18 +95,49 @@ fn is_header(
         (Some(_), None) => Ok(false),
         (None, Some(_)) => Ok(true),
         (None, None) if sample.len() == 1 => Ok(first.iter().all(|field| !is_number(field))),
-        (None, None) => Ok(first.iter().any(|field| is_label(field)) && !stands_below(sample, first)),
+        (None, None) => {
+            let Some(label) = first.iter().find(|field| is_label(field)) else { return Ok(false) };
+            match stands_below(sample, first) {
+                Below::Nothing => Ok(true),
+                Below::Fields => Ok(false),
+                Below::Label => {
+                    let reason = format!(
+                        "the first row of {} may name the columns or be a record: '{}' is the name of a label, and stands below \
+                         as a value too; say which with --header true or --header false",
+                        context.files[0].name(),
+                        String::from_utf8_lossy(label)
+                    );
+                    Err(Error::BadOption { option: "header", reason })
+                }
+            }
+        }
     }
 }
 
-/// Whether a field of the first row stands again in it, or below it in its column (but for a header that comes again).
-fn stands_below(sample: &Sample, first: &[Cow<'_, [u8]>]) -> bool {
+/// Which fields of a row of words stand again in it, or below it in their columns.
+enum Below {
+    Nothing,
+    /// Those alone that are names of labels.
+    Label,
+    Fields,
+}
+
+/// What of the first row stands again, but for a header that comes again.
+fn stands_below(sample: &Sample, first: &[Cow<'_, [u8]>]) -> Below {
     let distinct: BTreeSet<&[u8]> = first.iter().map(AsRef::as_ref).collect();
-    distinct.len() < first.len()
-        || sample
-            .rows_from(1)
-            .filter(|row| row != first)
-            .any(|row| first.iter().zip(&row).any(|(first, field)| first == field))
+    if distinct.len() < first.len() {
+        return Below::Fields;
+    }
+    let mut below = Below::Nothing;
+    for row in sample.rows_from(1).filter(|row| row != first) {
+        for (field, _) in first.iter().zip(&row).filter(|(first, field)| first == field) {
+            if !std::str::from_utf8(field).is_ok_and(is_label_name) {
+                return Below::Fields;
+            }
+            below = Below::Label;
+        }
+    }
+    below
 }
 
 /// Whether the label column holds names, which become class numbers; an error when it cannot be the label.

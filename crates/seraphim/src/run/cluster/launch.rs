@@ -200,10 +200,10 @@ impl Processes {
         let name = format!("{kind}-{number}");
         let child = Command::new(&program)
             .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
-            // They belong to this process, and end with it.
-            .args(["--save-limit", "0"])
+            // They belong to this process, and end with it: when it is killed, their standard input ends.
+            .args(["--save-limit", "0", "--end-with-parent"])
             .args(more)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             // Ctrl-C in the terminal is for the one who leads: the others hear of it from there.
             .process_group(0)

@@ -227,7 +227,7 @@ impl Worker {
                 }
                 if let Err(error) = part.obey(message, &mut ready, &mut busy) {
                     *lock(&part.ordered) = Ordered::Nothing;
-                    tracing::warn!(job, %error, "the part of a job failed here");
+                    tracing::info!(job, %error, "the part of a job failed here");
                     let (rank, exit) = (part.coordinator.failures().rank(), error.exit() as u8);
                     (part.say)(FromWorker::Failed { error: error.to_string(), exit, rank });
                 }

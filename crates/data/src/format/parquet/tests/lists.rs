@@ -4,7 +4,13 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-use super::{Case, LISTS, Raw, entries, write_with};
+use arrow_array::builder::{Float64Builder, ListBuilder};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use std::sync::Arc;
+
+use super::{Batch, Case, LISTS, Raw, entries, write_with};
 
 /// One of the ways in which other programs write: page version, dictionary, encodings that only the general reader knows,
 /// lists over pages, compression.
@@ -99,4 +105,30 @@ proptest! {
             prop_assert_eq!(batch.offsets.len(), batch.record_count() + 1);
         }
     }
+}
+
+#[test]
+fn whole_numbers_whose_digits_are_lost_are_told_in_lists_as_in_columns() {
+    let case = Case::new();
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("f", DataType::List(Arc::new(Field::new("item", DataType::Float64, false))), false),
+        Field::new("label", DataType::Float64, false),
+    ]));
+    let mut lists =
+        ListBuilder::new(Float64Builder::new()).with_field(Field::new("item", DataType::Float64, false));
+    for value in [1.5, 16_777_217.0] {
+        lists.values().append_slice(&[0.25, value]);
+        lists.append(true);
+    }
+    let columns: Vec<ArrayRef> = vec![Arc::new(lists.finish()), Arc::new(Float64Array::from(vec![0.0, 1.0]))];
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    let file = std::fs::File::create(case.path()).unwrap();
+    let mut writer = ArrowWriter::try_new(file, schema, None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut reader = case.reader([0]).unwrap();
+    reader.next_batch(10, &mut Batch::default()).unwrap();
+    let notices: Vec<String> = reader.summary().rounded.notices().collect();
+    let notices = notices.join("\n");
+    assert!(notices.contains("16777217 at") && notices.contains("records.parquet:2:1"), "{notices}");
 }
