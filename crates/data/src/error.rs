@@ -292,7 +292,7 @@ fn advice_of(what: &str) -> &'static str {
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!(", did you mean '{name}'?"))
+    nearest.map_or(String::new(), |name| format!(" (did you mean '{name}'?)"))
 }
 
 fn at_record(record: Option<u64>) -> String {

@@ -306,6 +306,13 @@ mod tests {
     }
 
     #[test]
+    fn mean_and_variance_are_those_of_the_labels() {
+        let stats = stats(LabelRule::Real, &[1.0, 2.0, 6.0]);
+        assert_eq!(stats.mean(), 3.0);
+        assert!((stats.variance() - 14.0 / 3.0).abs() < 1e-12, "{}", stats.variance());
+    }
+
+    #[test]
     fn binary_labels_are_mapped_to_zero_and_one() {
         let mut labeler = Labeler::new(LabelRule::Binary { positive: None });
         assert_eq!(labeler.apply(-1.0), Ok(0.0));

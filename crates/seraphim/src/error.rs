@@ -246,8 +246,11 @@ impl Error {
             },
             Some((Code::Unauthenticated, text)) => Self::Cluster {
                 text: format!("the master at {address} does not let this command in: {text}"),
-                exit: Exit::Io,
+                exit: Exit::Usage,
             },
+            Some((Code::NotFound, text)) => {
+                Self::Cluster { text: format!("the master at {address} says: {text}"), exit: Exit::Usage }
+            }
             _ => Self::Cluster { text: format!("the master at {address}: {error}"), exit: Exit::Io },
         }
     }

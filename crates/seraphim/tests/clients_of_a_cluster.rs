@@ -31,9 +31,9 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
     let submit = ["submit", "lr", "--data", &data, "--model", &model];
     for command in [&["status"][..], &["cancel", "1"], &submit] {
         let there = [command, &["--master", &place]].concat();
-        let error = fail(5, &there);
+        let error = fail(2, &there);
         assert!(error.contains("a token is needed here") && error.contains(&place), "{error}");
-        let error = fail(5, &[&there[..], &["--token-file", &wrong]].concat());
+        let error = fail(2, &[&there[..], &["--token-file", &wrong]].concat());
         assert!(error.contains("not the one of this cluster"), "{error}");
     }
     let with = ["--master", &place, "--token-file", &right];
@@ -41,8 +41,31 @@ fn the_commands_need_the_token_of_the_master_and_say_so() {
     let number = succeed(&[&submit[..], &with, &["--detach"]].concat());
     assert_eq!(number, "1\n");
     assert!(succeed(&[&["cancel", "1"][..], &with].concat()).contains("told to stop"));
-    let error = fail(5, &[&["cancel", "9"][..], &with].concat());
+    let error = fail(2, &[&["cancel", "9"][..], &with].concat());
     assert!(error.contains("no job 9 is known here"), "{error}");
+}
+
+#[test]
+fn a_report_of_submit_replaces_nothing_that_it_should_not() {
+    let folder = Folder::new();
+    let text = clicks(50, 1);
+    let data = folder.write("train.libsvm", &text);
+    let (model, stranger) = (folder.path("model"), folder.write("notes.txt", "mine"));
+    let submit = |report: &str, more: &[&str]| {
+        let job = ["submit", "lr", "--data", &data, "--model", &model, "--report", report];
+        // Nobody is there: all of this is said before the master is asked.
+        fail(2, &[&job[..], &["--master", "127.0.0.1:1"], more].concat())
+    };
+    for more in [&[][..], &["--overwrite"]] {
+        assert!(submit(&data, more).contains("which is read"));
+        assert!(submit(&model, more).contains("is the folder of the model"));
+        assert!(submit(&format!("{model}/model.json"), more).contains("lies inside the model"));
+    }
+    assert!(submit(&stranger, &[]).contains("is there already"));
+    assert!(submit(&stranger, &["--overwrite"]).contains("is not a report"));
+    assert!(submit(&folder.path("report.json"), &["--detach"]).contains("does not wait"));
+    assert_eq!(std::fs::read_to_string(&data).expect("it is still there"), text);
+    assert_eq!(std::fs::read_to_string(&stranger).expect("it is still there"), "mine");
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod common;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 use common::{Folder, clicks, command};
 
@@ -197,6 +199,49 @@ fn the_first_one_during_validation_ends_it_at_the_next_batch() {
     assert_eq!(report["epochs"][0]["records"], 500);
     assert!(report["epochs"][0]["validation"].is_null(), "half a validation is none: {report}");
     assert!(std::path::Path::new(&model).is_dir(), "the model is saved");
+}
+
+/// Processes that were started by `parent` and live.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let is_child = |process: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        let mut fields = after_name.split_whitespace();
+        fields.next() != Some("Z") && fields.next() == Some(&parent.to_string())
+    };
+    processes.filter(is_child).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn servers_and_workers_end_with_the_command_that_is_killed() {
+    /// They end at once; this is for a machine that has much else to do.
+    const LIMIT: Duration = Duration::from_secs(10);
+    let folder = Folder::new();
+    let (data, model) = (folder.write("train.libsvm", clicks(2000, 1)), folder.path("model"));
+    let fixed = ["train", "lr", "--data", &data, "--model", &model, "--servers", "1", "--workers", "1"];
+    let mut command = command(&[&fixed[..], &["--set", "epochs=1000000"]].concat());
+    let mut leader = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(leader.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("epoch 1/")), "it has begun");
+    let children = children(leader.id());
+    assert_eq!(children.len(), 2);
+    leader.kill().unwrap();
+    leader.wait().unwrap();
+    let start = Instant::now();
+    let lives = |process: &u32| {
+        std::fs::read_to_string(format!("/proc/{process}/cmdline"))
+            .is_ok_and(|words| words.contains("--end-with-parent"))
+    };
+    while children.iter().any(lives) {
+        assert!(start.elapsed() < LIMIT, "they live on");
+        std::thread::yield_now();
+    }
+    assert!(!std::path::Path::new(&model).exists());
 }
 
 #[test]

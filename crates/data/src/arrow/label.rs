@@ -23,16 +23,19 @@ pub(crate) fn check_guess(file: &str, column: &str, first: &ArrayRef) -> Result<
 pub(crate) struct LabelScan {
     /// Distinct values; not all of them once they are too many.
     names: BTreeSet<String>,
-    has_other_than_numbers: bool,
+    /// The first file that has a value other than a number.
+    file_of_names: Option<String>,
 }
 
 impl LabelScan {
-    /// Looks at some of the column.
-    pub(crate) fn add(&mut self, column: &ArrayRef) {
+    /// Looks at some of the column of a file.
+    pub(crate) fn add(&mut self, file: &str, column: &ArrayRef) {
         let texts = Texts::of(column);
         // A missing label is an error of its record.
         for text in (0..column.len()).filter_map(|r| texts.get(r)).filter(|text| !is_missing(text)) {
-            self.has_other_than_numbers |= whole_double(text).is_none();
+            if self.file_of_names.is_none() && whole_double(text).is_none() {
+                self.file_of_names = Some(file.to_owned());
+            }
             let name = String::from_utf8_lossy(text);
             if self.names.len() <= CLASS_LIMIT && !self.names.contains(name.as_ref()) {
                 self.names.insert(name.into_owned());
@@ -43,17 +46,17 @@ impl LabelScan {
     /// Sorted names of the classes; none when all labels are numbers, unless they are said to be names.
     pub(crate) fn finish(
         self,
-        file: &str,
         column: &str,
         rule: LabelRule,
         said_to_be_names: bool,
     ) -> Result<Vec<String>, Error> {
-        if !self.has_other_than_numbers && !said_to_be_names {
+        if self.file_of_names.is_none() && !said_to_be_names {
             return Ok(Vec::new());
         }
         let reason = if rule == LabelRule::Real {
+            let of = self.file_of_names.map_or_else(String::new, |file| format!(" of {file}"));
             format!(
-                "column '{column}' of {file} holds names, and numbers are needed; choose another label column, or an \
+                "column '{column}'{of} holds names, and numbers are needed; choose another label column, or an \
                  algorithm for classes"
             )
         } else if self.names.len() > CLASS_LIMIT {

@@ -123,12 +123,12 @@ fn label_names(
     options: &FormatOptions,
     schema: &Schema,
 ) -> Result<Vec<String>, Error> {
-    let (Some(first), Some(label)) = (inputs.first(), &schema.label) else { return Ok(Vec::new()) };
+    let Some(label) = &schema.label else { return Ok(Vec::new()) };
     let mut scan = LabelScan::default();
     for (input, file) in inputs.iter().zip(files) {
         reader::scan_labels(input, file, &mut scan)?;
     }
-    scan.finish(first.name(), label, options.label_rule, options.text_columns.contains(label))
+    scan.finish(label, options.label_rule, options.text_columns.contains(label))
 }
 
 /// The columns of a file as Arrow types. Strings are views of the pages, so that a long one that stands in many records

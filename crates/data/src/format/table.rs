@@ -88,10 +88,12 @@ impl FormatTable {
     /// The row of these files: by ending, then by the first bytes of the first file that is not empty.
     pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
         for file in files {
-            if let Some(row) = file.path().and_then(|path| self.by_ending(path)) {
-                return Ok(row);
+            let ending = file.path().and_then(|path| self.by_ending(path));
+            let head = if ending.is_some() { file.head()? } else { checked_head(file)? };
+            if let Some(row) = ending {
+                // What no text can be is told by the bytes, whatever the name says.
+                return Ok(self.rows.iter().find(|row| row.is_binary(&head.bytes)).unwrap_or(row));
             }
-            let head = checked_head(file)?;
             if head.bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }

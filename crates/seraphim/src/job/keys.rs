@@ -125,14 +125,14 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         "",
         &[Command::Train, Command::Predict],
-        "Replace an earlier output: the model and the report, or the scores",
+        "Replace an earlier output; train: the model and the report; predict: the scores",
     ),
     key(
         "tasks",
         Kind::AutoCount,
         "N|auto",
         ALL,
-        "Tasks: part of the job, so another number gives another model [default: auto, by the size of the data alone]",
+        "Tasks; train: part of the job, so another number gives another model [default: auto, by the size of the data alone]",
     ),
     key(
         "threads",

@@ -266,7 +266,7 @@ pub(super) fn scan_labels(input: &Input, file: &FilePlan, scan: &mut LabelScan) 
         let mut batches = Batches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
         while let Some((columns, _)) = batches.next().map_err(|reason| damaged(file, unit, &reason))? {
             for column in &columns {
-                scan.add(column);
+                scan.add(&file.name, column);
             }
         }
     }
