@@ -8,7 +8,6 @@ mod common;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
-#[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
 use common::{Folder, clicks, command};
@@ -148,8 +147,8 @@ fn at_every_moment_there_is_the_old_model_or_the_new_one() {
         for wait_ms in 0..20 {
             let mut child = command(&train).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             // The time of death is what varies; whether it comes before, in or after the writing does not matter.
-            let deadline = std::time::Instant::now() + std::time::Duration::from_millis(wait_ms * 4);
-            while std::time::Instant::now() < deadline && child.try_wait().unwrap().is_none() {
+            let deadline = Instant::now() + Duration::from_millis(wait_ms * 4);
+            while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();
             }
             let _ = child.kill();
