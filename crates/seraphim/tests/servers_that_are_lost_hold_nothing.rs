@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Whoever waits for the job hears of the loss within so long: the lease, a look, and what a server that stands still is
 /// waited for.
-const END_LIMIT: Duration = Duration::from_secs(25);
+const END_LIMIT: Duration = Duration::from_secs(12);
 
 /// Two servers, two workers, and a job that does not end by itself.
 struct UnderWay {

@@ -451,7 +451,10 @@ impl<'a> Course<'a> {
         self.watch = None;
         if let Some(servers) = &mut self.servers {
             // A server that is gone needs no closing.
-            let _ = servers.close_job(reason.as_deref().unwrap_or("the job is over"));
+            let _ = match &reason {
+                Some(reason) => servers.close_failed_job(reason),
+                None => servers.close_job("the job is over"),
+            };
         }
         for worker in &self.link.workers {
             self.send(worker.id, &ToWorker::End { reason: reason.clone() });

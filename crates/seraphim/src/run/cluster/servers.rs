@@ -23,6 +23,8 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+/// The same when the job has failed: whoever wants to know why does not wait for a server that stands still.
+const FAILED_CLOSE_LIMIT: Duration = Duration::from_secs(1);
 /// Bytes of keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
 
@@ -136,6 +138,15 @@ impl Servers {
     /// Frees the job on all lanes that can be reached; whoever waits there is told `reason`. The error is that of the first
     /// lane that could not be, or did not answer soon.
     pub fn close_job(&mut self, reason: &str) -> Result<(), Error> {
+        self.close_within(CLOSE_LIMIT, reason)
+    }
+
+    /// The same for a job that has failed: for answers it waits a moment only.
+    pub fn close_failed_job(&mut self, reason: &str) -> Result<(), Error> {
+        self.close_within(FAILED_CLOSE_LIMIT, reason)
+    }
+
+    fn close_within(&mut self, limit: Duration, reason: &str) -> Result<(), Error> {
         self.request += 1;
         // Whatever has ended the job: the lanes are to hear of it.
         self.is_over = Box::new(|| false);
@@ -145,7 +156,7 @@ impl Servers {
             sender.send(&close).map_err(Error::server(&self.layout.lanes[lane]))
         };
         let sent: Vec<Result<(), Error>> = self.lanes.iter_mut().enumerate().map(send).collect();
-        let deadline = Instant::now() + CLOSE_LIMIT;
+        let deadline = Instant::now() + limit;
         let answers = sent.into_iter().enumerate().map(|(lane, sent)| {
             let rest = deadline.saturating_duration_since(Instant::now());
             sent.and_then(|()| self.answer_within(lane, rest))
