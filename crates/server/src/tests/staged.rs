@@ -158,15 +158,18 @@ fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
 }
 
 #[test]
-fn each_run_of_a_chunk_is_counted_with_all_that_is_kept_for_it() {
-    let bytes = |run_count: usize| {
+fn each_run_key_and_value_of_a_chunk_is_counted_with_all_that_is_kept_for_it() {
+    let bytes = |run_count: usize, key_count: usize, value_count: usize| {
         let runs = vec![Run { partition: 0, count: 1 }; run_count];
-        let values = OwnedValues::F64(Vec::new());
-        Chunk { table: 0, runs, keys: Vec::new(), found: Vec::new(), values }.bytes()
+        let (keys, values) = (vec![7; key_count], OwnedValues::F64(vec![1.0; value_count]));
+        Chunk { table: 0, runs, keys, found: Vec::new(), values }.bytes()
     };
-    let one = bytes(1) - bytes(0);
+    let none = bytes(0, 0, 0);
+    let one = bytes(1, 0, 0) - none;
     assert!(one >= (size_of::<Run>() + size_of::<Found>()) as u64, "{one}");
-    assert_eq!(bytes(1000) - bytes(0), 1000 * one);
+    assert_eq!(bytes(1000, 0, 0) - none, 1000 * one);
+    assert_eq!(bytes(0, 1000, 0) - none, 1000 * (size_of::<u64>() + size_of::<u32>()) as u64);
+    assert_eq!(bytes(0, 0, 1000) - none, 1000 * size_of::<f64>() as u64);
 }
 
 #[test]
