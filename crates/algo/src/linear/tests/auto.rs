@@ -83,6 +83,42 @@ fn the_data_decide_what_no_setting_says() {
     }
 }
 
+/// Texts whose records all have the length 1, but for the first, which has no word.
+fn normalized_texts() -> Survey {
+    let record = |record: u64| {
+        let count = if record == 0 { 0 } else { 5 + record % 40 };
+        let value = 1.0 / (count as f32).sqrt();
+        ((record % 2) as f32, (0..count).map(|word| (record * 7 % 4000 + word, value)).collect())
+    };
+    survey(&build(&(0..4500).map(record).collect::<Vec<Record>>(), 500))
+}
+
+#[test]
+fn texts_of_one_length_are_told_by_their_words() {
+    let texts = normalized_texts();
+    let known = Known { survey: Some(&texts), ..NUMBERED };
+    assert_eq!(chosen("lr", "", &known, NAMES), "ftrl 0 false none");
+    assert_eq!(chosen("linear", "", &known, NAMES), "lbfgs 1 false none");
+}
+
+#[test]
+fn the_penalty_of_wide_data_follows_the_share_of_positives() {
+    let few = |positives: u64| {
+        let record = |record: u64| {
+            let keys = (0..20).map(|k| (record * 20 + k, 1.0)).collect();
+            (f32::from(record < positives), keys)
+        };
+        survey(&build(&(0..1000).map(record).collect::<Vec<Record>>(), 500))
+    };
+    for (positives, l2) in [(500, "5"), (200, "3"), (20, "1")] {
+        let survey = few(positives);
+        let known = Known { survey: Some(&survey), ..NUMBERED };
+        let settled = settled("lr", "", &known);
+        assert_eq!(settled.set["l2"], l2, "{positives} positives");
+        assert!(settled.reasons.iter().any(|reason| reason.starts_with(&format!("l2={l2}: "))));
+    }
+}
+
 #[test]
 fn data_that_are_not_read_twice_are_read_once() {
     for known in [
