@@ -153,7 +153,13 @@ impl Judged<'_> {
             );
         }
         if text("standardize") == "false" && text("normalize") != "l2" {
-            return format!("{begin}Scaling the columns most likely helps: standardize=true");
+            // At a minimum columns of another scale cost less than steps of push rules do.
+            let helps = if descends(settings) {
+                "may help, if they say anything of the label"
+            } else {
+                "most likely helps"
+            };
+            return format!("{begin}Scaling the columns {helps}: standardize=true");
         }
         match rate {
             Some(rate) => format!("{begin}A lower learning_rate (now {rate}) most likely helps"),
