@@ -56,11 +56,19 @@ impl Compression {
         known
             .or(is_bzip2.then_some("compressed with bzip2"))
             .or(is_brotli.then_some("compressed with brotli"))
+            .or(is_wide_text(head).then_some("text in UTF-16"))
     }
 
     /// Whether decompressed bytes begin a tar archive.
     pub(crate) fn is_tar(head: &[u8]) -> bool {
         head.get(TAR_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+    }
+
+    /// Whether decompressed bytes are text without LF, in which CR stands where lines should end.
+    pub(crate) fn has_cr_lines(head: &[u8]) -> bool {
+        let is_text = head.iter().all(|byte| matches!(byte, b'\t' | b'\r' | b' '..=b'~' | 0x80..));
+        // The last one may be that of CR LF.
+        is_text && head.iter().rev().skip(1).filter(|byte| **byte == b'\r').count() > 1
     }
 
     fn name(self) -> &'static str {
@@ -70,6 +78,14 @@ impl Compression {
             Self::Zstd => "zstd",
         }
     }
+}
+
+/// Whether the first characters are those of an alphabet in two bytes each, without a mark in front.
+fn is_wide_text(head: &[u8]) -> bool {
+    let first = head.get(..8).unwrap_or_default();
+    let zeros = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte == 0);
+    let others = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte != 0);
+    !first.is_empty() && ((zeros(0) && others(1)) || (zeros(1) && others(0)))
 }
 
 /// A source of raw bytes.

@@ -286,6 +286,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 fn advice_of(what: &str) -> &'static str {
     if what.contains("UTF-16") {
         "save it as UTF-8"
+    } else if what.contains("CR alone") {
+        "end them with LF, as `tr '\\r' '\\n'` does"
     } else {
         "unpack it, and pack it with gzip or zstd if you like"
     }

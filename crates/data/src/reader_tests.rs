@@ -193,6 +193,19 @@ fn the_first_values_that_lose_digits_are_told_with_their_place() {
 }
 
 #[test]
+fn text_that_is_not_read_is_named_with_what_to_do() {
+    for (content, what, advice) in [
+        (&b"a\0,\0b\0\n\x001\0,\x002\0\n\0"[..], "UTF-16", "UTF-8"),
+        (b"\0a\0,\0b\0\n\x001\0,\x002\0\n", "UTF-16", "UTF-8"),
+        (b"first,second\r1,2\r3,4\r", "lines end with CR alone", "LF"),
+    ] {
+        let error = over(&[content], &SourceConfig::default()).err().unwrap().to_string();
+        assert!(error.starts_with("file0 is ") && error.contains(what) && error.contains(advice), "{error}");
+    }
+    assert!(over(&[b"a,label\r\n1,0\r\n2,1\r\n"], &SourceConfig::default()).is_ok());
+}
+
+#[test]
 fn files_that_cannot_be_unpacked_are_named() {
     let tar = [&[b'x'; 257][..], b"ustar\x0000", &[0; 200]].concat();
     for (content, what) in [

@@ -89,7 +89,7 @@ impl FormatTable {
     pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
         for file in files {
             let ending = file.path().and_then(|path| self.by_ending(path));
-            let head = if ending.is_some() { file.head()? } else { checked_head(file)? };
+            let head = checked_head(file)?;
             if let Some(row) = ending {
                 // What no text can be is told by the bytes, whatever the name says.
                 return Ok(self.rows.iter().find(|row| row.is_binary(&head.bytes)).unwrap_or(row));
@@ -143,6 +143,10 @@ fn checked_head(file: &Input) -> Result<Head, Error> {
     let head = file.head()?;
     if Compression::is_tar(&head.bytes) {
         return Err(Error::Foreign { file: file.name().to_owned(), what: "a tar archive" });
+    }
+    if Compression::has_cr_lines(&head.bytes) {
+        let what = "text whose lines end with CR alone";
+        return Err(Error::Foreign { file: file.name().to_owned(), what });
     }
     Ok(head)
 }
