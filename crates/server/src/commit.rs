@@ -238,3 +238,20 @@ impl Chunk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_of_a_chunk_has_its_keys_and_all_columns_of_their_values() {
+        let runs = [Run { partition: 4, count: 1 }, Run { partition: 6, count: 2 }];
+        let values: Vec<f64> = (0..6).map(f64::from).collect();
+        let parts: Vec<_> = Chunk::parts(3, &runs, &[10, 20, 30], Values::F64(&values), 2)
+            .map(|(run, values)| (run.partition, run.table, run.keys.to_vec(), values.to_owned_values()))
+            .collect();
+        let own = |values: &[f64]| Values::F64(values).to_owned_values();
+        let expected = [(4, 3, vec![10], own(&[0.0, 1.0])), (6, 3, vec![20, 30], own(&[2.0, 3.0, 4.0, 5.0]))];
+        assert_eq!(parts, expected);
+    }
+}

@@ -92,3 +92,36 @@ pub(crate) fn message_bytes(message: &Message) -> u64 {
     };
     bytes as u64 + MESSAGE_BYTES
 }
+
+#[cfg(test)]
+mod tests {
+    use matrix::OwnedValues;
+    use rpc::message::PushStaged;
+
+    use super::*;
+
+    #[test]
+    fn what_is_staged_counts_with_its_keys_and_values_while_it_waits() {
+        let bytes = |key_count: u64, value_count: usize| {
+            let (keys, values) =
+                (KeyList::Listed((0..key_count).collect()), OwnedValues::F32(vec![1.0; value_count]));
+            let (request, job, token, part) = (1, 1, 1, 0);
+            let (attempt, chunk, matrix, table, runs) = (1, 0, 0, 0, Vec::new());
+            message_bytes(&Message::PushStaged(PushStaged {
+                request,
+                job,
+                token,
+                part,
+                attempt,
+                chunk,
+                matrix,
+                table,
+                runs,
+                keys,
+                values,
+            }))
+        };
+        assert_eq!(bytes(1000, 0) - bytes(0, 0), 8000);
+        assert_eq!(bytes(0, 1000) - bytes(0, 0), 4000);
+    }
+}

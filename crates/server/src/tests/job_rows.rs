@@ -169,3 +169,14 @@ fn the_copy_that_pages_come_from_stays_while_another_matrix_is_pushed() {
     assert!(world.say(0, Message::Push(Push { matrix: 1, ..push(0, 0, 0, 1.0) })).is_empty());
     assert!(has_copy(&world), "no clock has changed");
 }
+
+#[test]
+fn why_the_last_jobs_were_closed_is_remembered_and_of_earlier_ones_forgotten() {
+    let mut world = World::new(1, Consistency::Asp);
+    for job in 100..165 {
+        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![spec("w", Consistency::Asp)]) }));
+        world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job, reason: format!("{job} is over") }));
+    }
+    let known: Vec<JobId> = world.lane.closed.keys().copied().collect();
+    assert_eq!(known, (101..165).collect::<Vec<JobId>>());
+}
