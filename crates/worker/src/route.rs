@@ -137,3 +137,41 @@ impl Route {
         Slice::Range { start: first, count, place: first.saturating_sub(start) as usize }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use matrix::{Axis, Consistency, ElementType, Initializer, Partitioner, PushRule, Storage};
+
+    use super::*;
+
+    #[test]
+    fn a_route_is_that_of_the_same_keys_however_they_are_named_and_of_no_others() {
+        let spec = MatrixSpec {
+            name: "w".into(),
+            element: ElementType::F64,
+            rows: 100,
+            columns: 1,
+            axis: Axis::Row,
+            storage: Storage::Sparse,
+            partitioner: Partitioner::Hash { partition_count: 2 },
+            initializer: Initializer::Zero,
+            rule: PushRule::Add,
+            consistency: Consistency::Asp,
+            seed: 1,
+        };
+        let placement = spec.partitioner.place(spec.key_bound());
+        let mut route = Route::default();
+        route.set(&spec, &placement, Part::Rows(Keys::Sorted(&[3, 4, 5]))).expect("keys of the matrix");
+        for (keys, expected) in [
+            (Keys::Sorted(&[3, 4, 5]), true),
+            (Keys::Range(3, 6), true),
+            (Keys::Range(2, 5), false),
+            (Keys::Range(3, 7), false),
+            (Keys::Sorted(&[3, 4, 6]), false),
+            (Keys::Sorted(&[3, 4]), false),
+        ] {
+            assert_eq!(route.is_of(Part::Rows(keys)), expected, "{keys:?}");
+        }
+        assert!(!route.is_of(Part::Columns { row: 1, keys: Keys::Range(3, 6) }));
+    }
+}
