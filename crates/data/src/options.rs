@@ -115,3 +115,49 @@ impl FormatOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> FormatOptions {
+        let some = || Some("qid".to_owned());
+        FormatOptions {
+            label: some(),
+            has_label: false,
+            purpose: Purpose::Prediction,
+            weight: some(),
+            group: some(),
+            header: Some(true),
+            delimiter: Some(b';'),
+            text_columns: vec!["a".into()],
+            skip_columns: vec!["b".into()],
+            keep_columns: vec!["c".into()],
+            interactions: vec![vec!["d".into(), "e".into()]],
+            keep_zeros: true,
+            key_limit: Some(7),
+            label_rule: LabelRule::Class,
+        }
+    }
+
+    #[test]
+    fn lines_without_columns_keep_what_is_no_setting_of_columns() {
+        let mut options = all();
+        options.leave_out_columns_for("libsvm");
+        assert_eq!(
+            (options.label, options.weight, options.header, options.delimiter),
+            (None, None, None, None)
+        );
+        assert!(options.text_columns.is_empty() && options.skip_columns.is_empty());
+        assert!(!options.has_label && options.keep_zeros);
+        assert_eq!((options.purpose, options.label_rule), (Purpose::Prediction, LabelRule::Class));
+        assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));
+        assert_eq!((options.keep_columns, options.interactions), (all().keep_columns, all().interactions));
+        let mut options = all();
+        options.leave_out_columns_for("vw");
+        assert_eq!(options.group, None, "only libsvm has qid");
+        let mut options = all();
+        options.leave_out_columns_for("csv");
+        assert_eq!(options.label, all().label);
+    }
+}

@@ -145,8 +145,8 @@ fn a_push_waits_when_the_window_is_full_and_not_before() {
     assert_eq!(pull(&mut world, &keys).unwrap(), vec![i64::from(sent_at_once) + 1; 200]);
 }
 
-#[test]
-fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() {
+/// Eleven pushes in a window of ten: the last one waits.
+fn window_that_is_full() -> World {
     let mut world = world(Consistency::Asp, 1);
     let one = i64::owned(vec![1]);
     for count in 1..=11 {
@@ -158,12 +158,34 @@ fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() 
             world.step(0, 0, (0, 0));
         }
     }
-    let asks = world.sent.iter().zip(1..).filter_map(|((_, message), count)| match message {
-        Message::Push(push) if push.request != 0 => Some(count),
-        _ => None,
-    });
+    world
+}
+
+/// The requests by which pushes ask for an answer; 0 for those that do not.
+fn requests_of_pushes(world: &World) -> Vec<u64> {
+    let request =
+        |message: &Message| if let Message::Push(push) = message { Some(push.request) } else { None };
+    world.sent.iter().filter_map(|(_, message)| request(message)).collect()
+}
+
+#[test]
+fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() {
+    let mut world = window_that_is_full();
+    let requests = requests_of_pushes(&world);
+    let asks = requests.iter().zip(1..).filter_map(|(request, count)| (*request != 0).then_some(count));
     assert_eq!(asks.collect::<Vec<u32>>(), [6, 11]);
     assert_eq!(world.run(), Ok(Outcome::Done));
+}
+
+#[test]
+fn a_fault_of_a_push_ends_the_task_and_one_of_a_request_that_nobody_made_does_not() {
+    let mut world = window_that_is_full();
+    let asked = requests_of_pushes(&world).into_iter().find(|request| *request != 0).expect("the sixth push");
+    world.agent.on_message(world.now, 0, fault(asked + 1000, FaultKind::Stopped, 0));
+    assert!(world.agent.outcome().is_none(), "it waits for the window");
+    world.agent.on_message(world.now, 0, fault(asked, FaultKind::Stopped, 0));
+    let error = world.agent.outcome().expect("the task has ended").expect_err("by the fault").to_string();
+    assert!(error.starts_with("stopped: "), "{error}");
 }
 
 #[test]

@@ -273,3 +273,16 @@ fn numbers_without_a_header_have_their_label_last_in_csv_and_first_in_dense() {
     assert_eq!(rows("csv", &options(), "1,2,3\n").unwrap()[0].label, 3.0);
     assert_eq!(rows("dense", &options(), "1,2,3\n").unwrap()[0].label, 1.0);
 }
+
+#[test]
+fn the_schema_says_how_the_file_is_to_be_read_again() {
+    let all = FormatOptions { group: Some("g".into()), skip_columns: vec!["z".into()], ..binary() };
+    let source = open("g;z;x;t;label\n1;2;3;\"a\nb\";1\n2;3;4;c;0\n", &all, None).unwrap();
+    let schema = source.schema();
+    assert_eq!((schema.group.as_deref(), &schema.skip_columns[..]), (Some("g"), &["z".to_owned()][..]));
+    assert_eq!((schema.delimiter, schema.named), (Some(b';'), true));
+    assert_eq!((schema.multi_line, schema.backslash, schema.mark_missing), (true, false, true));
+    let source = open("x,name,label\n1,\"a \\\" b\",1\n2,c,0\n", &binary(), None).unwrap();
+    let schema = source.schema();
+    assert_eq!((schema.delimiter, schema.multi_line, schema.backslash), (Some(b','), false, true));
+}

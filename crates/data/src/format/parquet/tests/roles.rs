@@ -1,6 +1,9 @@
 //! Labels that are strings, and columns from folders.
 
-use super::{Case, FormatContext, FormatOptions, Input, LabelRule, Plan, Raw, Schema, entries, open, write};
+use super::{
+    Case, FormatContext, FormatOptions, Input, LabelRule, Plan, Raw, Schema, entries, open, write,
+    write_table,
+};
 use crate::bad_lines::{BadLineTally, BadLines};
 use crate::reader::Reader;
 use crate::schema::CarriedKind;
@@ -209,4 +212,20 @@ fn the_first_numbers_that_lose_digits_are_told_with_their_place() {
     assert!(feature.ends_with(":2:1 becomes 16777216") && feature.starts_with("16777217 at "), "{feature}");
     let label = rounded.label.as_deref().unwrap();
     assert!(label.ends_with(":1:3 becomes 16777216"), "{label}");
+}
+
+#[test]
+fn the_schema_says_what_the_columns_are_for() {
+    let case = Case::new();
+    write_table(&case.path(), 1);
+    let files = [Input::file(case.path()).unwrap()];
+    let options = FormatOptions {
+        group: Some("city".into()),
+        skip_columns: vec!["income".into()],
+        ..FormatOptions::default()
+    };
+    let (_, schema) = read_all(&files, &options, None).unwrap();
+    assert_eq!(schema.order, ["age", "member", "income", "city", "label"]);
+    assert_eq!((schema.group.as_deref(), schema.named), (Some("city"), true));
+    assert_eq!(schema.skip_columns, ["income"]);
 }
