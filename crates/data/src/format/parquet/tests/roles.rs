@@ -147,7 +147,7 @@ fn columns_are_carried_along_with_their_types() {
 #[test]
 fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
     let case = Case::new();
-    super::write_table(&case.path(), 1);
+    write_table(&case.path(), 1);
     let inputs = [Input::file(case.path()).unwrap()];
     let training = FormatOptions { weight: Some("age".to_owned()), ..FormatOptions::default() };
     let plan = open(&FormatContext { files: &inputs, options: &training, like: None });
