@@ -76,14 +76,16 @@ impl Interactions {
         is_met: impl Fn(&str, &[u8]) -> bool,
     ) -> Result<Option<String>, Error> {
         let mut unmet: Vec<&str> = self.groups.iter().map(String::as_str).collect();
-        for file in context.files.iter().take_while(|_| context.like.is_none()) {
+        if unmet.is_empty() || context.like.is_some() {
+            return Ok(None);
+        }
+        for file in context.files {
             let head = file.head()?;
             let lines = text_lines(&head.bytes);
             unmet.retain(|group| !lines.iter().any(|line| is_met(group, line)));
         }
         let names = unmet.iter().map(|group| format!("'{group}'")).collect::<Vec<_>>().join(", ");
-        let tells = !unmet.is_empty() && context.like.is_none();
-        Ok(tells
+        Ok((!unmet.is_empty())
             .then(|| format!("interactions: the first lines have no feature of {names}; is the name right?")))
     }
 }

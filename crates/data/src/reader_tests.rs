@@ -397,3 +397,20 @@ fn columns_of_folders_are_told_where_they_are_left_out() {
     let notices = source.notices().join("\n");
     assert!(notices.contains("(day)") && notices.contains("left out"), "{notices}");
 }
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_told_by_its_bytes_under_any_name() {
+    use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    let columns = [("x", ColumnType::F64), ("label", ColumnType::F64)];
+    let mut writer = RecordWriter::create(&path, &columns).unwrap();
+    writer.write(&[ColumnData::F64(&[5.0, 6.0]), ColumnData::F64(&[0.0, 1.0])]).unwrap();
+    writer.finish().unwrap();
+    let files = [Input::file(&path).unwrap()];
+    let source =
+        Source::over(files.to_vec(), &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
+    assert_eq!(source.schema().format, "parquet");
+    assert_eq!(FormatTable::builtin().recognize_like(&files, "csv").unwrap().name, "parquet");
+}

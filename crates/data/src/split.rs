@@ -54,8 +54,8 @@ pub struct Unit {
     pub record_count: u64,
 }
 
-/// Where a unit may be cut, in parts of it. Whoever reads from the middle of a unit has to decode what comes before: with
-/// four tasks on one unit that is half as much again as the unit for each task, and it does not grow with more tasks.
+/// A unit is cut at multiples of its size over this number. A task that begins within a unit decodes the records before its own:
+/// four tasks on one unit decode 0, 1, 2 and 3 quarters besides their own, and more tasks do not add to that.
 const CUTS: u128 = 4;
 
 /// What there is to divide.

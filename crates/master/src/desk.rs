@@ -114,7 +114,7 @@ impl Desk {
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
         let JobStart { job, title, spec, servers, mut workers, is_session } = start;
-        // Which worker has which tasks does not hang on who joined first.
+        // Which worker computes which tasks does not depend on the order in which they joined.
         workers.sort_by(|a, b| a.name.cmp(&b.name));
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
@@ -202,6 +202,7 @@ impl Service for Desk {
 #[cfg(test)]
 mod tests {
     use control::{Answer, Clerk, Order, SubmissionId};
+    use rpc::message::control::{Member, MemberKind};
     use serde_json::{Value, json};
     use tokio::sync::{oneshot, watch};
 
@@ -219,10 +220,14 @@ mod tests {
     }
 
     fn desk_with(settings: Settings) -> Desk {
+        desk_of(settings, Arc::new(Nobody))
+    }
+
+    fn desk_of(settings: Settings, runner: Arc<dyn Runner>) -> Desk {
         let bell = Arc::new(Bell::default());
         let said = Port::new(Arc::clone(&bell));
         let ending = Ending { is_wanted: Arc::new(AtomicBool::new(false)), sockets: Stop::new() };
-        Desk::new(MasterState::new(settings, 77), Arc::new(Nobody), said, bell, ending)
+        Desk::new(MasterState::new(settings, 77), runner, said, bell, ending)
     }
 
     fn call(desk: &mut Desk, client: ClientId, word: ClientWord, reply: Reply) {
@@ -254,5 +259,30 @@ mod tests {
         desk.on_time(Duration::ZERO, &mut Vec::new());
         let heard = ask(&mut desk, 3, ClientWord::Watch { job });
         assert!(matches!(heard, Ok(Answer::News(_))), "{heard:?}");
+    }
+
+    /// Tells the names of the workers that it gets.
+    struct Names(SyncSender<Vec<String>>);
+
+    impl Runner for Names {
+        fn run(&self, link: JobLink) -> Result<Finished, String> {
+            self.0.send(link.workers.into_iter().map(|worker| worker.name).collect()).unwrap();
+            Err("only names are wanted".into())
+        }
+    }
+
+    #[test]
+    fn a_job_gets_its_workers_by_name_whoever_joined_first() {
+        let (names, told) = sync_channel(1);
+        let mut desk = desk_of(Settings::default(), Arc::new(Names(names)));
+        let worker = |id, name: &str| {
+            let (name, host) = (name.into(), "here".into());
+            Member { id, name, incarnation: 1, kind: MemberKind::Worker { slots: 1 }, host }
+        };
+        let workers = vec![worker(1, "worker-1"), worker(2, "worker-2"), worker(3, "worker-0")];
+        let (title, spec, servers) = ("a".into(), Value::Null, Vec::new());
+        let start = JobStart { job: 1, title, spec, servers, workers, is_session: false };
+        desk.start(start, &mut Vec::new());
+        assert_eq!(told.recv().unwrap(), ["worker-0", "worker-1", "worker-2"]);
     }
 }

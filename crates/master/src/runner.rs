@@ -116,7 +116,7 @@ pub struct JobStart {
     pub spec: Value,
     /// As many as were asked for, by number.
     pub servers: Vec<Member>,
-    /// As many as were asked for, by name.
+    /// As many as were asked for, by number.
     pub workers: Vec<Member>,
     /// It is a session of the parameter service.
     pub is_session: bool,

@@ -63,3 +63,13 @@ pub(crate) fn classes(model: &Model, schema: &Schema, seen: &LabelStats) -> Vec<
     };
     vec![other, positive]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_very_large_and_very_small_labels_are_written_as_powers_of_ten() {
+        assert_eq!([0.0, 0.15, -500_001.0, 3e38, 2e-9].map(number), ["0", "0.15", "-500001", "3e38", "2e-9"]);
+    }
+}

@@ -120,6 +120,7 @@ fn a_label_that_no_record_has_is_refused_with_those_that_exist() {
         assert!(error.contains(word), "{labels:?} {settings:?}: {error}");
     };
     refused(&["a", "b", "c"], &[], "3 names: a, b, c");
+    refused(&["1", "16777216", "16777217"], &["positive_label=16777217"], "not told apart");
     refused(&["0", "1"], &["class_weights=0:2,0.0:3"], "twice");
     refused(&["1", "2", "3"], &["positive_label=2", "class_weights=1:4"], "count as one class");
 }

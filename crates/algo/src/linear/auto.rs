@@ -13,7 +13,7 @@
 //! | `normalize` | `l2` for texts: classes of sparse records of very different length, whose entries are counts |
 //!
 //! **Measured** (test AUC; clicks of `generate ctr`, records x dimensions, weights of deviation .22, then 1): with more columns than
-//! records the minimum with `l2=1` fits the records by heart.
+//! records the minimum with `l2=1` overfits.
 //!
 //! | | `lbfgs l2=1` | `lbfgs l2=5` | `ftrl`, epochs 1; 2 or 3; 10 |
 //! |---|---|---|---|
@@ -40,8 +40,7 @@ use crate::param::AUTO;
 const LARGE_BYTES: u64 = 2 << 30;
 /// Most products of a pass, entries x classes, of which a hundred passes take some seconds on two cores.
 const LARGE_PRODUCTS: u64 = 100_000_000;
-/// The same for tables, whose columns are seldom so many, and in which columns that follow each other are common: FTRL needs
-/// very many passes there.
+/// The same for tables: their columns are often collinear, and then FTRL needs very many passes.
 const LARGE_TABLE_PRODUCTS: u64 = 400_000_000;
 /// Most entries of wide sparse data, where steps of an optimizer of all records take longer, and FTRL is as good.
 const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
@@ -49,7 +48,7 @@ const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
 const L2: f64 = 1.0;
 /// The same for wide sparse data of two classes of the same size, in which most columns occur once or twice.
 const WIDE_L2: f64 = 5.0;
-/// Most epochs of FTRL over wide sparse data: later ones learn the records by heart.
+/// Most epochs of FTRL over wide sparse data: more of them overfit.
 const WIDE_EPOCHS: u64 = 2;
 /// Sparse data have less than this share of the cells of a table.
 const SPARSE: f64 = 0.25;
@@ -351,7 +350,10 @@ fn settled(
     if job.checked.auto_real("l2").is_none() {
         let l2 = if was_open && descends {
             let (l2, why) = match known.survey.filter(|survey| is_wide(survey)) {
-                Some(survey) => (wide_l2(job, known, survey), "sparse data have more columns than records"),
+                Some(survey) => (
+                    wide_l2(job, known, survey),
+                    "sparse data with more columns than records overfit with less",
+                ),
                 None => (L2, "the penalty that most programs begin with"),
             };
             reasons.push(format!("l2={l2}: {why}"));
@@ -368,7 +370,7 @@ fn settled(
         let open = job.params.epochs.count(survey.record_count);
         let epochs = open.min(WIDE_EPOCHS);
         if epochs < open {
-            reasons.push(format!("epochs={epochs}: later ones learn sparse records by heart"));
+            reasons.push(format!("epochs={epochs}: more of them overfit wide sparse data"));
         }
         set.insert("epochs".to_owned(), epochs.to_string());
     }

@@ -105,22 +105,24 @@ impl FormatTable {
     }
 
     /// The row of files that are to be read like others, which were of the format `known`. An ending that names a format
-    /// decides, unless only the known format recognizes the bytes; text without such an ending is of the known format.
+    /// decides, unless only the known format recognizes the bytes; binary bytes tell of themselves; text without such an ending is of the known format.
     pub(crate) fn recognize_like(&self, files: &[Input], known: &str) -> Result<&FormatRow, Error> {
         let known = self.find(known)?;
         for file in files {
             let ending = file.path().and_then(|path| self.by_ending(path));
+            let head = checked_head(file)?;
+            if let Some(binary) = self.rows.iter().find(|row| row.is_binary(&head.bytes)) {
+                return Ok(binary);
+            }
             if ending.is_some_and(|row| row.name == known.name) {
                 return Ok(known);
             }
-            let head = checked_head(file)?;
             if head.bytes.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
             return Ok(match ending {
                 Some(row) if (row.recognize)(&head.bytes) || !(known.recognize)(&head.bytes) => row,
-                Some(_) => known,
-                None => self.rows.iter().find(|row| row.is_binary(&head.bytes)).unwrap_or(known),
+                Some(_) | None => known,
             });
         }
         Ok(known)

@@ -78,7 +78,7 @@ pub(super) fn member_args() -> [Arg; 4] {
     ]
 }
 
-/// What is said and done when a server or worker is to end. One that a command has started ends with it.
+/// Says what a server or worker prints when it is told to stop. One that a command started also ends when that command does.
 pub(super) fn end(matches: &ArgMatches, interrupt: &Interrupt, stopping: &'static str) {
     interrupt.say_on_stop(stopping);
     if matches.get_flag("end-with-parent") {

@@ -117,3 +117,22 @@ fn line(job: &JobStatus) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_an_error_looks_like_a_job() {
+        let job = JobStatus {
+            id: 7,
+            title: "lr on x".into(),
+            state: JobState::Failed,
+            progress: Value::Null,
+            error: Some("no data: y\n     9  done       lr on z".into()),
+        };
+        let text = line(&job);
+        let jobs = text.lines().filter(|line| line.len() > 6 && line[..6].trim().parse::<u64>().is_ok());
+        assert_eq!(jobs.count(), 1, "{text}");
+    }
+}

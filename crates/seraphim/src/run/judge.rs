@@ -294,6 +294,11 @@ mod tests {
     }
 
     #[test]
+    fn large_metrics_are_written_as_powers_of_ten() {
+        assert_eq!([0.5, -12.25, 5.8e75].map(figure), ["0.50000", "-12.25000", "5.80000e75"]);
+    }
+
+    #[test]
     fn at_the_end_the_weights_of_the_best_epoch_are_put_back() {
         let (decided, outcome) = course(2, 9, &[0.5, 0.4, 0.6, 0.7]);
         let expected = [(true, false, true), (true, false, true), (false, false, true), (false, true, false)];

@@ -286,3 +286,13 @@ fn the_schema_says_how_the_file_is_to_be_read_again() {
     let schema = source.schema();
     assert_eq!((schema.delimiter, schema.multi_line, schema.backslash), (Some(b','), false, true));
 }
+
+#[test]
+fn a_file_for_validation_may_lack_the_header() {
+    let source = open("x,z,label\n5,2,1\n6,3,0\n", &binary(), None).unwrap();
+    let later = open("7,1,1\n8,2,0\n", &binary(), Some(source.schema())).unwrap();
+    assert_eq!(names(&later), ["x", "z"]);
+    assert_eq!(later.notices().len(), 1, "{:?}", later.notices());
+    let rows = [Row::new(Some(1.0), &[(0, 7.0), (1, 1.0)]), Row::new(Some(0.0), &[(0, 8.0), (1, 2.0)])];
+    assert_eq!(read(&later).unwrap(), rows);
+}

@@ -309,8 +309,8 @@ impl RowGroup {
         self.asked.start < self.asked.end.min(self.decoded.end)
     }
 
-    /// Decodes batches until a record is there that was asked for; false at the end of them. Whoever reads the last record
-    /// of the row group reads to its end, and finds what is too much or missing there.
+    /// Decodes batches until a record that was asked for is decoded; false when all of them were read. The task that reads the
+    /// last record of the row group also checks that the columns end there.
     fn fill(
         &mut self,
         layout: &Layout,

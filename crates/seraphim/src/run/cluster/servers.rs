@@ -23,7 +23,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
-/// The same when the job has failed: whoever wants to know why does not wait for a server that stands still.
+/// The same when the job has failed: the failure is reported without waiting for a server that does not answer.
 const FAILED_CLOSE_LIMIT: Duration = Duration::from_secs(1);
 /// Bytes of keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
@@ -141,7 +141,7 @@ impl Servers {
         self.close_within(CLOSE_LIMIT, reason)
     }
 
-    /// The same for a job that has failed: for answers it waits a moment only.
+    /// The same for a job that has failed: waits for answers for a second only.
     pub fn close_failed_job(&mut self, reason: &str) -> Result<(), Error> {
         self.close_within(FAILED_CLOSE_LIMIT, reason)
     }

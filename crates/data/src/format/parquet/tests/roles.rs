@@ -229,3 +229,32 @@ fn the_schema_says_what_the_columns_are_for() {
     assert_eq!((schema.group.as_deref(), schema.named), (Some("city"), true));
     assert_eq!(schema.skip_columns, ["income"]);
 }
+
+#[test]
+fn two_columns_of_one_name_are_refused_as_in_csv() {
+    let case = Case::new();
+    let message = "message m { required int32 a; required int32 a; required int32 label; }";
+    let column = || Raw::I32(vec![1, 2], vec![], vec![]);
+    write(&case.path(), message, 1, &[column(), column(), column()]);
+    let error = case.open(None).err().unwrap().to_string();
+    assert!(error.contains("two columns are called 'a'"), "{error}");
+}
+
+#[test]
+fn an_empty_string_is_a_missing_label_and_no_class() {
+    let mut case = with_labels(["yes", "", "no"]);
+    case.options.label_rule = LabelRule::Class;
+    assert_eq!(case.open(None).unwrap().schema().label_names, ["no", "yes"]);
+    let error = case.error();
+    assert!(error.contains("records.parquet:2:2"), "{error}");
+}
+
+#[test]
+fn names_among_labels_are_told_with_the_file_that_has_them() {
+    let (numbers, names) = (with_labels(["1", "2", "3"]), with_labels(["1", "x", "3"]));
+    let files = [&numbers, &names].map(|case| Input::file(case.path()).unwrap());
+    let options = FormatOptions { label_rule: LabelRule::Real, ..FormatOptions::default() };
+    let error =
+        open(&FormatContext { files: &files, options: &options, like: None }).err().unwrap().to_string();
+    assert!(error.contains(&format!("of {} holds names", names.path().display())), "{error}");
+}
