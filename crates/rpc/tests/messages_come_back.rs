@@ -188,6 +188,20 @@ fn every_sample_comes_back_byte_by_byte() {
 }
 
 #[test]
+fn the_length_of_a_frame_is_known_without_writing_it() {
+    let sized = ["pull", "pulled", "push", "released", "barrier", "batch", "import", "function"];
+    for (name, message) in samples::samples() {
+        let kind = message.kind_name();
+        let length = bytes_of(&message, true).len() as u64;
+        if sized.iter().any(|part| kind.contains(part)) {
+            assert_eq!(message.frame_bytes(), length, "{name}");
+        } else {
+            assert!((64..=length).contains(&message.frame_bytes()), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_flipped_bit_anywhere_is_noticed() {
     for (name, message) in samples::samples() {
         let bytes = bytes_of(&message, true);

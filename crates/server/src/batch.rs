@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use rpc::codec::parts_bytes;
 use rpc::message::{Batch, FaultKind, Message};
 use rpc::service::{ConnectionId, Effect};
 
-use crate::function::parts_bytes;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 

@@ -131,3 +131,18 @@ impl OpenJobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_were_open_before_a_time_are_those_of_an_earlier_master() {
+        let jobs = OpenJobs::default();
+        jobs.opened(1);
+        let after = Instant::now() + std::time::Duration::from_nanos(1);
+        assert_eq!(jobs.list_before(after), [1]);
+        let since = jobs.lock()[&1].since;
+        assert!(jobs.list_before(since).is_empty());
+    }
+}

@@ -5,18 +5,15 @@ use std::time::Duration;
 
 use matrix::held::FunctionPart;
 use rpc::FUNCTION_BYTES;
+use rpc::codec::{calls_bytes, parts_bytes};
 use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::service::{ConnectionId, Effect};
 
-use crate::connection::{call_bytes, message_bytes};
 use crate::job::HeldWhat;
 use crate::pull::{Reading, nanoseconds};
 use crate::push::Head;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
-
-/// Bytes of a part in an answer, beside its own.
-const PART_BYTES: usize = 16;
 
 impl LaneState {
     pub(crate) fn pull_function(
@@ -37,7 +34,7 @@ impl LaneState {
             Ok(None) => self.serve_pull_function(at, &pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::PullFunction(pull);
-                let bytes = message_bytes(&message);
+                let bytes = message.frame_bytes();
                 let Message::PullFunction(pull) = message else { return };
                 let what = HeldWhat::PullFunction(pull);
                 self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
@@ -92,7 +89,7 @@ impl LaneState {
             Ok(None) => self.serve_try_function(at, &ask, out),
             Ok(Some(needed)) => {
                 let message = Message::TryFunction(ask);
-                let bytes = message_bytes(&message);
+                let bytes = message.frame_bytes();
                 let Message::TryFunction(ask) = message else { return };
                 let what = HeldWhat::TryFunction(ask);
                 self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
@@ -133,7 +130,7 @@ impl LaneState {
     ) {
         let head = Head::of_function(push);
         let Head { request, job, task, clock, index, .. } = head;
-        let element_count = push.calls.iter().map(call_bytes).sum::<usize>() / size_of::<f32>();
+        let element_count = calls_bytes(&push.calls) / size_of::<f32>();
         let room = self.check_room(element_count);
         let Some(open) = self.jobs.get_mut(&job) else { return };
         // The master may have taken the task out while the push was held.
@@ -168,11 +165,6 @@ impl LaneState {
             }
         }
     }
-}
-
-/// The bytes of an answer.
-pub(crate) fn parts_bytes(parts: &[FunctionPart]) -> usize {
-    parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum()
 }
 
 /// The bytes of an answer, if a frame holds them.

@@ -134,3 +134,61 @@ impl List {
             as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place = Place { job: 1, matrix: 0, table: 0 };
+
+    fn runs(count: u32) -> Vec<Run> {
+        vec![Run { partition: 0, count }]
+    }
+
+    /// Sends the list that begins with `first`.
+    fn send(lists: &mut KeyLists, first: u64) {
+        let list = lists.take(runs(2), KeyList::Listed(vec![first, first + 1])).unwrap();
+        lists.put(list);
+    }
+
+    fn knows(lists: &mut KeyLists, first: u64) -> bool {
+        let digest = KeyList::digest(&runs(2), &[first, first + 1]);
+        let list = lists.take(runs(2), KeyList::Known { digest, count: 2 });
+        list.map(|list| lists.put(list)).is_ok()
+    }
+
+    #[test]
+    fn the_least_recently_used_list_goes_when_there_are_too_many() {
+        let mut lists = KeyLists::new(u64::MAX);
+        let limit = LIST_COUNT_LIMIT as u64;
+        (0..limit).for_each(|first| send(&mut lists, first));
+        assert!(knows(&mut lists, 0), "as many as the limit are remembered");
+        send(&mut lists, limit);
+        assert!(!knows(&mut lists, 1) && knows(&mut lists, 0) && knows(&mut lists, limit));
+        send(&mut lists, limit + 1);
+        assert!(!knows(&mut lists, 2) && knows(&mut lists, 3));
+    }
+
+    #[test]
+    fn lists_take_no_more_bytes_than_they_may() {
+        let mut lists = KeyLists::new(u64::MAX);
+        send(&mut lists, 0);
+        let one = lists.bytes();
+        let mut lists = KeyLists::new(2 * one);
+        (0..3).for_each(|first| send(&mut lists, first));
+        assert_eq!(lists.bytes(), 2 * one);
+        assert!(!knows(&mut lists, 0) && knows(&mut lists, 1) && knows(&mut lists, 2));
+    }
+
+    #[test]
+    fn positions_of_rows_count_four_bytes_a_key() {
+        let mut lists = KeyLists::new(u64::MAX);
+        send(&mut lists, 0);
+        let without = lists.bytes();
+        let mut list = lists.take(runs(2), KeyList::Listed(vec![0, 1])).unwrap();
+        list.at(PLACE);
+        list.at(Place { matrix: 1, ..PLACE });
+        lists.put(list);
+        assert_eq!(lists.bytes() - without, without + 2 * 2 * 4);
+    }
+}

@@ -163,6 +163,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_start_has_a_number_of_its_own() {
+        let first = incarnation();
+        assert!(first > 0);
+        while incarnation() == first {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     fn a_setting_that_cannot_be_is_named() {
         assert!(ServerConfig::default().check().is_ok());
         let field = |change: fn(&mut ServerConfig)| {

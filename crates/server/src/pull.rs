@@ -6,7 +6,6 @@ use matrix::clock::Clock;
 use matrix::{ElementType, HeldMatrix, KeyRun, MatrixSpec, OwnedValues};
 use rpc::message::{FaultKind, JobId, Message, Pull, Pulled, RequestId};
 
-use crate::connection::message_bytes;
 use crate::job::{Held, HeldWhat, Job};
 use crate::key_lists::{List, Place};
 use crate::refusal::Refusal;
@@ -49,7 +48,7 @@ impl LaneState {
             Ok(None) => self.serve_pull(at, pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::Pull(pull);
-                let bytes = message_bytes(&message);
+                let bytes = message.frame_bytes();
                 let Message::Pull(pull) = message else { return };
                 self.hold_pull(now, at, arrival, needed, reading, (HeldWhat::Pull(pull), bytes), out);
             }

@@ -7,7 +7,7 @@ use rpc::WireValues;
 use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId, TryFunction};
 
 use crate::broken::Broken;
-use crate::connection::{Queued, message_bytes};
+use crate::connection::Queued;
 use crate::job::{Held, HeldWhat};
 use crate::key_lists::{List, Place};
 use crate::refusal::Refusal;
@@ -143,7 +143,7 @@ impl LaneState {
         };
         let Some(needed) = needed else { return self.serve_change(now, at, change, out) };
         let message = change.into_message();
-        let bytes = message_bytes(&message);
+        let bytes = message.frame_bytes();
         let Some(connection) = self.connections.get_mut(&at) else { return };
         connection.blocked = true;
         connection.push_front(Queued { arrival, message, bytes });

@@ -14,7 +14,7 @@ use rpc::{Message, Metrics};
 
 use crate::broken::Broken;
 use crate::config::{JobModules, LaneConfig, OpenJobs};
-use crate::connection::{Connection, Queued, message_bytes};
+use crate::connection::{Connection, Queued};
 use crate::job::{Held, HeldWhat, Job};
 use crate::log::log_held;
 use crate::push::Change;
@@ -98,7 +98,7 @@ impl LaneState {
         if !connection.blocked || overtakes {
             return self.handle(now, at, arrival, message, out);
         }
-        let bytes = message_bytes(&message);
+        let bytes = message.frame_bytes();
         self.held_bytes += bytes;
         connection.push_back(Queued { arrival, message, bytes });
         self.stop_reading_if_full(at, out);

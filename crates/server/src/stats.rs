@@ -8,7 +8,6 @@ use rpc::Message;
 use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
 use rpc::metrics::{Label, Metrics};
 
-use crate::connection::message_bytes;
 use crate::job::{HeldWhat, Job};
 use crate::key_lists::KeyLists;
 use crate::state::LaneState;
@@ -87,7 +86,7 @@ impl LaneStats {
             _ => 11,
         };
         self.requests[kind] += 1;
-        self.request_bytes += message_bytes(message);
+        self.request_bytes += message.frame_bytes();
     }
 
     pub(crate) fn refused(&mut self, kind: FaultKind) {

@@ -14,7 +14,6 @@ use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 use crate::cache::CacheCounts;
 use crate::cancellation::Cancellation;
 use crate::connection::{Connection, open_any};
-use crate::known::size;
 use crate::layout::{JobLayout, LayoutError};
 use crate::meter::{AgentStats, Meter};
 use crate::prefetch::AheadCounts;
@@ -311,7 +310,7 @@ impl RemoteAgent {
         self.stats.wait_ns += now.saturating_sub(start).as_nanos() as u64;
         match received {
             Ok(message) => {
-                self.stats.received_bytes += size(&message);
+                self.stats.received_bytes += message.frame_bytes();
                 self.log_answer(lane as u16, now, &message);
                 self.state.on_message(now, lane as u16, message);
             }
@@ -332,7 +331,7 @@ impl RemoteAgent {
             {
                 match connection.receiver.receive_now() {
                     Ok(Some(message)) => {
-                        self.stats.received_bytes += size(&message);
+                        self.stats.received_bytes += message.frame_bytes();
                         self.log_answer(lane as u16, now, &message);
                         self.state.on_message(now, lane as u16, message);
                     }

@@ -7,7 +7,6 @@ use rpc::Message;
 use rpc::message::{Hello, Push, PushFunction, Welcome};
 use rpc::{Address, Receiver, Sender};
 
-use crate::known::size;
 use crate::layout::LaneAddress;
 
 /// Pushes that nobody waits for are gathered up to so many bytes, and go out in one write: with whatever is sent next to
@@ -32,7 +31,7 @@ impl Connection {
         );
         let waits = gathers || is_silent;
         self.gathered.push(Arc::clone(message));
-        self.gathered_bytes += size(message);
+        self.gathered_bytes += message.frame_bytes();
         if waits && self.gathered_bytes < GATHERED_BYTES { Ok(()) } else { self.flush(None) }
     }
 

@@ -16,7 +16,7 @@ use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId};
 use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::{FUNCTION_BYTES, Message};
 
-use crate::known::{Parcel, call_size};
+use crate::known::Parcel;
 use crate::lane::Owner;
 use crate::state::{AgentState, Call, Outcome};
 
@@ -282,7 +282,7 @@ fn is_ascending(parts: &[FunctionPart]) -> bool {
 
 /// Refuses calls that no frame holds.
 fn check_length(matrix: &str, calls: &[FunctionCall]) -> Result<(), Error> {
-    let bytes: usize = calls.iter().map(call_size).sum();
+    let bytes = rpc::codec::calls_bytes(calls);
     if bytes <= FUNCTION_BYTES {
         return Ok(());
     }

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::FunctionCall;
 use rpc::Message;
-use rpc::message::{KeyList, Pull, Push, PushFunction, TryFunction};
+use rpc::message::{KeyList, Pull, Push};
 
 /// A list shorter than this is always sent: its digest saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
@@ -72,7 +71,7 @@ pub(crate) struct Parcel {
 
 impl Parcel {
     pub(crate) fn new(message: Message, digest: Option<u128>, source: Option<Arc<Message>>) -> Self {
-        let bytes = size(&message);
+        let bytes = message.frame_bytes();
         Self { message: Arc::new(message), digest, source, bytes }
     }
 
@@ -98,7 +97,7 @@ impl Parcel {
         let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
         *keys = KeyList::Known { digest, count: keys.len() as u32 };
         self.source = Some(source);
-        self.bytes = size(message);
+        self.bytes = message.frame_bytes();
     }
 
     /// Says for how long the task still waits, when this is sent again.
@@ -128,61 +127,6 @@ impl Parcel {
         let message = Arc::make_mut(&mut self.message);
         let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
         *keys = listed;
-        self.bytes = size(message);
-    }
-}
-
-/// Bytes on the wire, about.
-pub(crate) fn size(message: &Message) -> u64 {
-    /// Of a frame, about.
-    const HEADER_BYTES: usize = 64;
-    /// Of a part of an answer, beside its own.
-    const PART_BYTES: usize = 16;
-    let (runs, keys, values) = match message {
-        Message::Pull(pull) => (&pull.runs, &pull.keys, 0),
-        Message::Push(push) => (&push.runs, &push.keys, push.values.byte_count()),
-        Message::Pulled(pulled) => return (HEADER_BYTES + pulled.values.byte_count()) as u64,
-        Message::PullFunction(pull) => return (HEADER_BYTES + call_size(&pull.call)) as u64,
-        Message::PushFunction(PushFunction { calls, .. })
-        | Message::TryFunction(TryFunction { calls, .. }) => {
-            return (HEADER_BYTES + calls.iter().map(call_size).sum::<usize>()) as u64;
-        }
-        Message::PulledFunction(pulled) => {
-            let parts: usize = pulled.parts.iter().map(|part| PART_BYTES + part.bytes.len()).sum();
-            return (HEADER_BYTES + parts) as u64;
-        }
-        _ => return HEADER_BYTES as u64,
-    };
-    let keys = match keys {
-        KeyList::Listed(keys) => 8 * keys.len(),
-        KeyList::Range { .. } | KeyList::Known { .. } => 16,
-    };
-    (HEADER_BYTES + 8 * runs.len() + keys + values) as u64
-}
-
-/// Bytes of a call on the wire.
-pub(crate) fn call_size(call: &FunctionCall) -> usize {
-    /// Of its lengths and its version.
-    const LENGTHS_BYTES: usize = 24;
-    LENGTHS_BYTES + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
-}
-
-#[cfg(test)]
-mod tests {
-    use matrix::FunctionPart;
-    use rpc::message::{Mark, PulledFunction};
-
-    use super::*;
-
-    #[test]
-    fn the_answer_of_a_function_has_the_bytes_of_its_frame_and_of_all_parts() {
-        let of = |parts| {
-            let pulled =
-                PulledFunction { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), parts };
-            size(&Message::PulledFunction(pulled))
-        };
-        let part = |partition, length| FunctionPart { partition, bytes: vec![0; length] };
-        assert_eq!(of(Vec::new()), 64);
-        assert_eq!(of(vec![part(0, 8), part(1, 100)]), 64 + (16 + 8) + (16 + 100));
+        self.bytes = message.frame_bytes();
     }
 }

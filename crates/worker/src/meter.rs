@@ -6,8 +6,6 @@ use matrix::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
 
-use crate::known::size;
-
 /// The kinds of messages that are counted one by one, in the order of [`AgentStats::requests`].
 pub const REQUEST_KINDS: [&str; 8] =
     ["pull", "push", "tick", "barrier", "pull_function", "push_function", "try_function", "other"];
@@ -64,7 +62,7 @@ impl AgentStats {
             _ => 7,
         };
         self.requests[kind] += 1;
-        self.sent_bytes += size(message);
+        self.sent_bytes += message.frame_bytes();
     }
 
     pub(crate) fn saw(&mut self, staleness: Option<Clock>) {

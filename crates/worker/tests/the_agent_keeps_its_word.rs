@@ -309,7 +309,7 @@ fn a_barrier_ends_an_open_step_and_brings_the_sum_to_the_home_lane_only() {
     settle(&mut world);
     world.lanes[1].clock = 9;
     world.agent.barrier(world.now, Some(vec![1.5, 2.0]));
-    assert_eq!(world.run(), Ok(Outcome::Passed(vec![1.5, 2.0])));
+    assert_eq!(world.run(), Ok(Outcome::Passed(vec![2.5, 3.0])));
     assert_eq!(world.agent.clock(), 9, "the largest that any lane says");
     settle(&mut world);
     assert_eq!(world.lanes.iter().map(|lane| lane.clock).collect::<Vec<_>>(), [9, 9, 9]);

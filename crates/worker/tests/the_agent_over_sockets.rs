@@ -119,7 +119,7 @@ fn steps(agent: &mut RemoteAgent, count: u64) {
     }
     let mut sum = [count as f64, 0.5];
     agent.all_reduce(&mut sum).unwrap();
-    assert_eq!(sum, [count as f64, 0.5]);
+    assert_eq!(sum, [count as f64 + 1.0, 1.5]);
     assert_eq!(agent.clock(), count);
     agent.finish().unwrap();
 }

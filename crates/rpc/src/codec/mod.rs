@@ -14,7 +14,10 @@ mod pull;
 mod push;
 mod rows;
 mod session;
+mod size;
 mod staged;
+
+pub use size::{calls_bytes, parts_bytes};
 
 use matrix::Values;
 

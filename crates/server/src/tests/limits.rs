@@ -109,3 +109,29 @@ fn a_row_has_at_most_as_many_bytes_as_a_frame_takes() {
     assert_eq!(told.kind, FaultKind::TooLarge);
     assert!(told.text.contains("\"wide\" has 67108872 bytes with its slots"), "{}", told.text);
 }
+
+#[test]
+fn an_answer_holds_as_many_values_as_agents_ask_for_at_once() {
+    let rows = rpc::CHUNK_BYTES as u64 / 4;
+    let held = vec![vec![0]];
+    let partitioner = Partitioner::Range { partition_count: 1 };
+    let wide = MatrixSpec { rows, partitioner, ..spec("w", Consistency::Asp) };
+    let mut world = World::with(config(), OpenJob { held, ..open(1, vec![wide]) });
+    let mut ask = |end: u64| {
+        let runs = vec![Run { partition: 0, count: end as u32 }];
+        world.say(0, Message::Pull(Pull { runs, keys: KeyList::Range { start: 0, end }, ..pull(3, 0, 0) }))
+    };
+    assert_eq!(pulled(ask(rpc::CHUNK_BYTES as u64 / 8)).len(), rpc::CHUNK_BYTES / 8);
+    assert_eq!(fault(&ask(rows)).kind, FaultKind::TooLarge);
+}
+
+#[test]
+fn a_job_has_at_most_65536_tasks() {
+    let mut world = World::new(1, Consistency::Asp);
+    let mut open_with = |job, tasks| {
+        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(tasks, vec![spec("w", Consistency::Asp)]) }))
+    };
+    assert!(matches!(only(open_with(8, 1 << 16)), Message::Done(_)));
+    let out = open_with(9, (1 << 16) + 1);
+    assert!(fault(&out).text.contains("65537 tasks, the limit is 65536"), "{out:?}");
+}

@@ -57,6 +57,7 @@ fn the_data_decide_what_no_setting_says() {
     let texts = sparse(2000, 5000, |record| 5 + record % 300, |key| 1.0 + (key % 5) as f32);
     let baskets = sparse(6000, 3000, |record| 5 + record % 300, |_| 1.0);
     let one_hot_and_numbers = sparse(5000, 2000, |_| 14, |key| if key % 100 == 7 { 900.0 } else { 1.0 });
+    let unlike_about_one = sparse(2000, 10, |_| 40, |key| if key == 3 { 4.0 } else { 0.01 });
     let small = sparse(2000, 10, |_| 40, |_| 1e-4);
     let small_sparse = sparse(5000, 2000, |_| 14, |_| 1e-4);
     let prices = sparse(5000, 2000, |record| 5 + record % 30, |key| 0.3 + key as f32);
@@ -72,6 +73,7 @@ fn the_data_decide_what_no_setting_says() {
         ("linear", NUMBERED, &texts, "lbfgs 1 false none"),
         ("lr", NUMBERED, &baskets, "lbfgs 1 false none"),
         ("lr", NUMBERED, &one_hot_and_numbers, "lbfgs 1 entries none"),
+        ("lr", NUMBERED, &unlike_about_one, "lbfgs 1 true none"),
         ("lr", NUMBERED, &small, "lbfgs 1 true none"),
         ("lr", NUMBERED, &small_sparse, "lbfgs 1 entries none"),
         ("lr", NUMBERED, &prices, "lbfgs 1 entries none"),

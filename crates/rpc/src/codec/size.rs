@@ -1,0 +1,52 @@
+//! How long frames are, without writing them: for limits of memory, for counters and for what is gathered in one write.
+
+use matrix::FunctionCall;
+use matrix::held::FunctionPart;
+
+use super::Body;
+use crate::frame::padding;
+use crate::header::HEADER_BYTES;
+use crate::message::{KeyList, Message, Run};
+
+impl Message {
+    /// Bytes of its frame. Exact for messages that carry keys, values, functions or other messages; of those in JSON and
+    /// of those without a body, the header alone.
+    pub fn frame_bytes(&self) -> u64 {
+        let meta = match self {
+            Message::Pull(pull) => 8 + keyed_bytes(&pull.runs, &pull.keys),
+            Message::Push(push) => keyed_bytes(&push.runs, &push.keys),
+            Message::PushStaged(push) => 8 + keyed_bytes(&push.runs, &push.keys),
+            Message::Pulled(_) | Message::Barrier(_) => 16,
+            Message::Released(_) => 8,
+            Message::PullFunction(pull) => 8 + calls_bytes(std::slice::from_ref(&pull.call)),
+            Message::PushFunction(push) => 8 + calls_bytes(&push.calls),
+            Message::TryFunction(ask) => 8 + calls_bytes(&ask.calls),
+            Message::CommitFunction(commit) => 16 + calls_bytes(&commit.calls),
+            Message::PulledFunction(pulled) => 24 + parts_bytes(&pulled.parts),
+            Message::Batch(batch) => batch.messages.iter().map(Self::frame_bytes).sum::<u64>() as usize,
+            _ => 0,
+        };
+        (HEADER_BYTES + meta + padding(meta) + Body::of(self).len()) as u64
+    }
+}
+
+/// Bytes of calls of functions in a frame.
+pub fn calls_bytes(calls: &[FunctionCall]) -> usize {
+    let of = |call: &FunctionCall| {
+        24 + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
+    };
+    calls.iter().map(of).sum()
+}
+
+/// Bytes of the parts of an answer in a frame.
+pub fn parts_bytes(parts: &[FunctionPart]) -> usize {
+    parts.iter().map(|part| 16 + part.bytes.len()).sum()
+}
+
+fn keyed_bytes(runs: &[Run], keys: &KeyList) -> usize {
+    let form = match keys {
+        KeyList::Listed(_) => 16,
+        KeyList::Range { .. } | KeyList::Known { .. } => 32,
+    };
+    form + 8 * runs.len()
+}
