@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rpc::codec::parts_bytes;
-use rpc::message::{Batch, FaultKind, Message};
+use rpc::message::{Batch, FaultKind, Message, RequestId};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::refusal::Refusal;
@@ -76,11 +76,7 @@ impl LaneState {
 
     /// An answer, or in its place the refusal of one that is too much.
     fn within_limit(&mut self, answer: Message, bytes: &mut u64) -> Message {
-        let (request, size) = match &answer {
-            Message::Pulled(pulled) => (pulled.request, pulled.values.byte_count() as u64),
-            Message::PulledFunction(pulled) => (pulled.request, parts_bytes(&pulled.parts) as u64),
-            _ => return answer,
-        };
+        let Some((request, size)) = value_bytes(&answer) else { return answer };
         if *bytes + size <= ANSWER_LIMIT_BYTES {
             *bytes += size;
             return answer;
@@ -90,5 +86,35 @@ impl LaneState {
         );
         self.stats.refused(FaultKind::TooLarge);
         Message::Fault(Refusal::new(FaultKind::TooLarge, text).fault(request))
+    }
+}
+
+/// The request that an answer belongs to, and the bytes of its values, if it has some.
+fn value_bytes(answer: &Message) -> Option<(RequestId, u64)> {
+    match answer {
+        Message::Pulled(pulled) => Some((pulled.request, pulled.values.byte_count() as u64)),
+        Message::PulledFunction(pulled) => Some((pulled.request, parts_bytes(&pulled.parts) as u64)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix::OwnedValues;
+    use matrix::held::FunctionPart;
+    use rpc::message::{Done, Mark, Pulled, PulledFunction};
+
+    use super::*;
+
+    #[test]
+    fn values_and_parts_of_functions_count_against_the_limit() {
+        let (minimum, held_ns, applied) = (0, 0, Mark::default());
+        let values = OwnedValues::F32(vec![0.0; 100]).into();
+        let pulled = Pulled { request: 3, minimum, held_ns, applied, values };
+        assert_eq!(value_bytes(&Message::Pulled(pulled)), Some((3, 400)));
+        let parts = vec![FunctionPart { partition: 0, bytes: vec![0; 100] }; 2];
+        let pulled = PulledFunction { request: 4, minimum, held_ns, applied, parts };
+        assert_eq!(value_bytes(&Message::PulledFunction(pulled)), Some((4, 2 * (16 + 100))));
+        assert_eq!(value_bytes(&Message::Done(Done { request: 5, minimum, applied })), None);
     }
 }

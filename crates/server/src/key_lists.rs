@@ -181,6 +181,18 @@ mod tests {
     }
 
     #[test]
+    fn each_run_of_a_list_is_counted() {
+        let bytes = |run_count: u32| {
+            let mut lists = KeyLists::new(u64::MAX);
+            let runs = (0..run_count).map(|partition| Run { partition, count: 10 / run_count }).collect();
+            let list = lists.take(runs, KeyList::Listed((0..10).collect())).unwrap();
+            lists.put(list);
+            lists.bytes()
+        };
+        assert_eq!(bytes(10) - bytes(1), 9 * 48);
+    }
+
+    #[test]
     fn positions_of_rows_count_four_bytes_a_key() {
         let mut lists = KeyLists::new(u64::MAX);
         send(&mut lists, 0);

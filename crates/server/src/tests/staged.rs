@@ -54,7 +54,9 @@ fn nothing_is_seen_before_the_commit_and_all_of_it_after() {
     assert!(is_done(world.stage(staged(0, 5, 1, 10.0))));
     assert_eq!(world.foreign_pull(2), [0.0; 2]);
     assert!(world.lane.staged_bytes() > 0);
+    let before = world.lane.pushed_since_count;
     assert_eq!(winner(world.commit(commit(0, 5, 2))), 5);
+    assert_eq!(world.lane.pushed_since_count, before + 4, "two values in each of two chunks");
     assert_eq!(world.foreign_pull(2), [11.0; 2]);
 }
 
@@ -138,6 +140,8 @@ fn a_closed_token_refuses_what_is_late_and_frees_what_is_staged() {
 #[test]
 fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
     let mut world = World::session(LaneConfig { staged_limit_bytes: 1000, ..config() });
+    let other = OpenJob { job: 9, ..open(0, Vec::new()) };
+    assert!(is_done(world.say(TOOL, Message::OpenJob(other))), "another session, with nothing staged");
     let refused = (0..100).find_map(|chunk| {
         let out = world.stage(staged(0, 5, chunk, 1.0));
         (!matches!(out[0], Effect::Send { message: Message::Done(_), .. })).then(|| fault(&out).clone())
@@ -147,6 +151,7 @@ fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
     assert!(used > 500 && used <= 1000, "{used}");
     assert_eq!(told.kind, FaultKind::TooLarge);
     let parts = format!("session 7 {used} under 1 tokens");
+    assert!(!told.text.contains("session 9"), "{}", told.text);
     assert!(told.text.contains(&parts) && told.text.contains("the limit is 1000"), "{}", told.text);
     let empty = (0..100).find_map(|part| {
         let out = world.commit(commit(part + 10, 5, 0));
