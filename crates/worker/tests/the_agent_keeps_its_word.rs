@@ -430,25 +430,32 @@ fn after_finish_only_finish_is_allowed_and_it_is_repeated_until_all_lanes_know()
     assert_eq!(world.agent.next_time(), None);
 }
 
-#[test]
-fn a_request_says_how_long_its_task_still_waits() {
+/// What the requests said of the time that is left, when a quarter of the limit went by before they were sent again.
+fn waits_said(calls: impl Fn(&mut World), wait_of: impl Fn(&Message) -> Option<u32>) {
     let mut world = world(Consistency::Bsp, 1);
     settle(&mut world);
     let limit = world.agent.layout().wait_limit;
-    world.agent.pull(world.now, W, rows(&[3]));
+    calls(&mut world);
     world.carry_out();
     world.now += limit / 4;
     world.step(0, 3, (0, 0));
     world.run().unwrap();
-    world.agent.read_pulled(ValuesMut::I64(&mut [0])).unwrap();
-    let waits: Vec<u32> = world
-        .sent
-        .iter()
-        .filter_map(|(_, message)| if let Message::Pull(pull) = message { Some(pull.wait_ms) } else { None })
-        .collect();
+    let waits: Vec<u32> = world.sent.iter().filter_map(|(_, message)| wait_of(message)).collect();
     let all = limit.as_millis() as u32;
     assert_eq!(waits.len(), 2, "{waits:?}");
     assert_eq!(waits[0], all);
     assert!(waits[1] <= all - all / 4 && waits[1] > all / 2, "what is left: {waits:?} of {all}");
     assert_eq!(world.agent.resend_count(), 1);
+}
+
+#[test]
+fn a_request_says_how_long_its_task_still_waits() {
+    waits_said(
+        |world| world.agent.pull(world.now, W, rows(&[3])),
+        |message| if let Message::Pull(pull) = message { Some(pull.wait_ms) } else { None },
+    );
+    waits_said(
+        |world| world.agent.barrier(world.now, None),
+        |message| if let Message::Barrier(barrier) = message { Some(barrier.wait_ms) } else { None },
+    );
 }
