@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use data::FormatTable;
 use matrix::function::sum::RangeSum;
-use matrix::function::{Block, Columns, Count, Shape};
+use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{FunctionFault, FunctionTable, PullFunction, PushFunction};
 
 /// The sum of ln(1 + |x|) over a row.
@@ -20,15 +20,15 @@ struct LogSum;
 
 impl PullFunction for LogSum {
     type Argument = ();
-    type Part = RangeSum;
+    type Partial = RangeSum;
     type Answer = f64;
 
     fn name(&self) -> &'static str {
         "log_sum"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn read(&self, (): &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
@@ -55,12 +55,12 @@ impl PushFunction for Squash {
         "squash"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, a: &f64, _shape: &Shape) -> Result<(), FunctionFault> {

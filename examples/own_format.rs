@@ -8,17 +8,17 @@
 
 use std::process::ExitCode;
 
-use data::format::{FormatContext, FormatRow, LineParser, LinePlan, Parsed, Plan};
+use data::format::{FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use data::{BatchBuilder, FormatTable, LineError, Schema};
 
 /// The parser: what one line means. Lines, splits, compression and line numbers are not its business.
 struct Weather;
 
 impl LineParser for Weather {
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
         let text = std::str::from_utf8(line).map_err(|e| LineError::new(e.valid_up_to(), "text in UTF-8"))?;
         if text.trim().is_empty() {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Skipped);
         }
         let (sky, measured) = text.split_once(':').ok_or_else(|| LineError::new(0, "rain: or dry:"))?;
         let label = match sky.trim() {
@@ -34,13 +34,13 @@ impl LineParser for Weather {
             out.push(math::hash::named_key(b"weather", name.as_bytes()), value);
         }
         if let Some(key) = out.duplicate_key() {
-            return Err(LineError::found(0, "each name once", format!("a name twice (key {key})")));
+            return Err(LineError::with_found(0, "each name once", format!("a name twice (key {key})")));
         }
-        Ok(Parsed::Record { label: Some(label), weight: 1.0, group: None })
+        Ok(ParsedLine::Record { label: Some(label), weight: 1.0, group: None })
     }
 }
 
-impl LinePlan for Weather {
+impl LineFormat for Weather {
     fn schema(&self) -> Schema {
         Schema::default()
     }
@@ -56,7 +56,7 @@ const ROW: FormatRow = FormatRow {
     title: "rain: or dry:, then name=number ...",
     extensions: &["weather"],
     recognize: |head| head.starts_with(b"rain:") || head.starts_with(b"dry:"),
-    open: |_: &FormatContext<'_>| Ok(Plan::Lines(Box::new(Weather))),
+    open: |_: &FormatContext<'_>| Ok(OpenFormat::Lines(Box::new(Weather))),
 };
 
 fn main() -> ExitCode {

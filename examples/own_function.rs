@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::sum::RangeSum;
-use matrix::function::{Block, Columns, Count, Shape};
+use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{
     Agent as _, Consistency, ElementType, FunctionCall, FunctionFault, FunctionTable, LocalConfig,
     LocalStore, PullFunction, PushFunction, Values, VectorPool,
@@ -24,15 +24,15 @@ struct Huber;
 
 impl PullFunction for Huber {
     type Argument = f64;
-    type Part = RangeSum;
+    type Partial = RangeSum;
     type Answer = f64;
 
     fn name(&self) -> &'static str {
         "huber"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, delta: &f64, _shape: &Shape) -> Result<(), FunctionFault> {
@@ -69,12 +69,12 @@ impl PushFunction for Quantize {
         "quantize"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn change(&self, unit: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
@@ -102,16 +102,16 @@ fn run() -> Result<(), Box<dyn Error>> {
     residuals.put(&mut agent, Values::F32(&values))?;
 
     let row = residuals.row()?;
-    let before = ask(&mut agent, matrix, &Huber, &[row], &1.0)?;
+    let before = call_pull(&mut agent, matrix, &Huber, &[row], &1.0)?;
     agent.push_function(matrix, &[FunctionCall::push(&Quantize, &[row], &[row], &0.5)])?;
-    let after = ask(&mut agent, matrix, &Huber, &[row], &1.0)?;
+    let after = call_pull(&mut agent, matrix, &Huber, &[row], &1.0)?;
     let plain = plain_huber(&values, 1.0);
     if (before - plain).abs() > 1e-9 * plain {
         return Err(format!("{before} at the partitions, {plain} on a plain vector").into());
     }
     println!("Huber loss {before:.3}, of rounded residuals {after:.3}");
 
-    let refused = ask(&mut agent, matrix, &Huber, &[row], &-1.0);
+    let refused = call_pull(&mut agent, matrix, &Huber, &[row], &-1.0);
     println!("{}", refused.err().map_or_else(String::new, |error| error.to_string()));
     Ok(())
 }

@@ -83,8 +83,8 @@ fn agent_difference(
     first: u32,
     second: u32,
 ) -> Result<Option<u64>, matrix::Error> {
-    use matrix::function::call::ask;
-    ask(agent, matrix, &matrix::function::extreme::FirstDifference, &[first, second], &())
+    use matrix::function::call::call_pull;
+    call_pull(agent, matrix, &matrix::function::extreme::FirstDifference, &[first, second], &())
 }
 
 fn median(seconds: &mut [f64]) -> f64 {

@@ -84,12 +84,12 @@ impl Context {
     }
 
     /// A folder for a work's models.
-    pub(crate) fn place(&self, name: &str) -> PathBuf {
+    pub(crate) fn scratch_path(&self, name: &str) -> PathBuf {
         self.options.scratch.join(name)
     }
 
     /// A real data set's folder.
-    pub(crate) fn real(&self, name: &str) -> Result<PathBuf> {
+    pub(crate) fn data_set(&self, name: &str) -> Result<PathBuf> {
         let folder = self.options.data.join(name);
         if !folder.is_dir() {
             bail!("skipped: {} is not there (--data DIR)", folder.display());
@@ -131,7 +131,7 @@ impl Context {
 
     /// A gzip file unpacked into the scratch folder, so that a peer without gzip and we read the same text.
     pub(crate) fn unpacked(&self, set: &str, file: &str) -> Result<PathBuf> {
-        let from = self.real(set)?.join(format!("{file}.gz"));
+        let from = self.data_set(set)?.join(format!("{file}.gz"));
         let to = self.options.scratch.join(set).join(file);
         if !to.is_file() {
             std::fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;

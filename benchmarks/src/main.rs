@@ -5,23 +5,23 @@
 //! table.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
 
-mod bar;
+mod child;
+mod comparison;
 mod context;
-mod inner;
 mod options;
 mod peer;
 mod process;
-mod race;
+mod suite;
 mod table;
+mod target;
 mod traffic;
-mod work;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 
 use crate::context::Context;
-use crate::options::{Asked, Options, USAGE};
+use crate::options::{Action, Options, USAGE};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -38,22 +38,22 @@ fn run(words: &[String]) -> Result<()> {
     if let [first, rest @ ..] = words
         && first == "inner"
     {
-        return inner::run(rest);
+        return child::run(rest);
     }
     let options = match Options::parse(words)? {
-        Asked::Run(options) => options,
-        Asked::List => {
-            for work in work::WORKS {
+        Action::Run(options) => options,
+        Action::List => {
+            for work in suite::BENCHMARKS {
                 println!("{:<20} {}", work.name, work.title);
             }
             return Ok(());
         }
-        Asked::Help => {
+        Action::Help => {
             print!("{USAGE}");
             return Ok(());
         }
     };
-    let works = work::chosen(&options)?;
+    let works = suite::select(&options)?;
     let context = Context::new(options)?;
     let mut rows = Vec::new();
     for work in works {

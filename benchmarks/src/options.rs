@@ -21,7 +21,7 @@ usage: cargo run --release -p benchmarks -- [OPTIONS]
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Action {
     /// The works, with these settings.
     Run(Options),
     /// The names of the works.
@@ -45,8 +45,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the words of the command line. `--only` is compared with the works by [`crate::work::chosen`].
-    pub(crate) fn parse(words: &[String]) -> Result<Asked> {
+    /// Reads the words of the command line. `--only` is compared with the works by [`crate::suite::select`].
+    pub(crate) fn parse(words: &[String]) -> Result<Action> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().context("the folder of the workspace")?;
         let default_data = std::env::var_os("SERAPHIM_DATA").map(PathBuf::from);
@@ -73,8 +73,8 @@ impl Options {
                 "--data" => options.data = value()?.into(),
                 "--peers" => options.peers = value()?.into(),
                 "--python" => options.python = Some(value()?.into()),
-                "--list" => return Ok(Asked::List),
-                "--help" | "-h" => return Ok(Asked::Help),
+                "--list" => return Ok(Action::List),
+                "--help" | "-h" => return Ok(Action::Help),
                 _ => bail!("unknown option {word:?}\n\n{USAGE}"),
             }
         }
@@ -82,7 +82,7 @@ impl Options {
             options.clicks = options.scratch.join("clicks");
         }
         options.rounds = options.rounds.max(1);
-        Ok(Asked::Run(options))
+        Ok(Action::Run(options))
     }
 
     /// Whether a work is asked for.
@@ -95,13 +95,13 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Asked> {
+    fn parse(words: &[&str]) -> Result<Action> {
         Options::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn quick_is_one_round_and_only_takes_beginnings_of_names() {
-        let Asked::Run(options) = parse(&["--quick", "--only", "clicks"]).unwrap() else { panic!("a run") };
+        let Action::Run(options) = parse(&["--quick", "--only", "clicks"]).unwrap() else { panic!("a run") };
         assert_eq!(options.rounds, 1);
         assert!(options.wants("clicks_two_cores") && !options.wants("a9a_lr"));
     }

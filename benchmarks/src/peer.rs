@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::options::Options;
-use crate::process::{Cores, arguments, pinned};
+use crate::process::{Cores, arguments, pinned_command};
 
 /// What the scripts for linear models import.
 const PACKAGES: &[&str] =
@@ -58,7 +58,7 @@ impl Peers {
 
     fn run(&self, case: &str, cores: Cores, words: &[OsString]) -> Result<Value> {
         let threads = cores.count().to_string();
-        let mut command = pinned(cores, &self.python, words);
+        let mut command = pinned_command(cores, &self.python, words);
         for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(name, &threads);
         }

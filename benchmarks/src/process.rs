@@ -49,7 +49,7 @@ impl Cores {
 }
 
 /// A command pinned to cores, without standard input.
-pub(crate) fn pinned(cores: Cores, program: &Path, arguments: &[OsString]) -> Command {
+pub(crate) fn pinned_command(cores: Cores, program: &Path, arguments: &[OsString]) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cores.list()]).arg(program).args(arguments).stdin(Stdio::null());
     command
@@ -57,7 +57,7 @@ pub(crate) fn pinned(cores: Cores, program: &Path, arguments: &[OsString]) -> Co
 
 /// Runs a program to its end; its output is thrown away, its messages are shown when it fails.
 pub(crate) fn measure(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<Usage> {
-    let mut command = pinned(cores, program, arguments);
+    let mut command = pinned_command(cores, program, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
     let start = Instant::now();
     let child = command.spawn().context("cannot start taskset (util-linux)")?;
@@ -77,7 +77,7 @@ pub(crate) fn children_peaks(
     arguments: &[OsString],
     word: &str,
 ) -> Result<Vec<f64>> {
-    let mut command = pinned(cores, program, arguments);
+    let mut command = pinned_command(cores, program, arguments);
     let mut child = command.stdout(Stdio::null()).spawn().context("cannot start taskset (util-linux)")?;
     let mut peaks = BTreeMap::new();
     loop {
@@ -110,7 +110,7 @@ fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
 
 /// Runs a program to its end and returns what it printed.
 pub(crate) fn output(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<String> {
-    let output = pinned(cores, program, arguments).stderr(Stdio::inherit()).output();
+    let output = pinned_command(cores, program, arguments).stderr(Stdio::inherit()).output();
     let output = output.context("cannot start taskset (util-linux)")?;
     if !output.status.success() {
         bail!("{}: {} {arguments:?}", output.status, program.display());
@@ -137,7 +137,7 @@ fn wait(child: &Child) -> Result<(ExitStatus, Usage)> {
 }
 
 /// Starts this program anew for an inner measurement and returns its JSON.
-pub(crate) fn inner(cores: Cores, words: &[OsString]) -> Result<serde_json::Value> {
+pub(crate) fn run_child(cores: Cores, words: &[OsString]) -> Result<serde_json::Value> {
     let own = std::env::current_exe().context("where am I")?;
     let mut all = arguments(["inner"]);
     all.extend_from_slice(words);

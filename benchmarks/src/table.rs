@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::bar::{Bar, Better, Figures, Of};
 use crate::context::Context;
-use crate::work::Work;
+use crate::suite::Benchmark;
+use crate::target::{Basis, Figures, LimitKind, Target};
 
 /// A line of the table.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct Row {
 const HEAD: [&str; 9] = ["work", "figure", "ours", "unit", "must", "aim", "peer", "ratio", "verdict"];
 
 /// The lines of a work: one a bar, then figures without a bar.
-pub(crate) fn rows(work: &Work, figures: &Figures, quick: bool) -> Vec<Row> {
+pub(crate) fn rows(work: &Benchmark, figures: &Figures, quick: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    for bar in work.bars {
+    for bar in work.targets {
         let Some(figure) = figures.get(bar.figure) else {
             rows.push(row(
                 [work.name, bar.figure, "", bar.unit, "", "", "", "", "not measured"],
@@ -32,13 +32,14 @@ pub(crate) fn rows(work: &Work, figures: &Figures, quick: bool) -> Vec<Row> {
         let verdict = if quick { "quick" } else { bar.verdict(figure) };
         let value = json!({
             "work": work.name, "figure": bar.figure, "unit": bar.unit, "ours": figure.ours, "peer": figure.peer,
-            "ratio": figure.ratio, "must": bar.must, "aim": bar.aim, "verdict": verdict,
+            "ratio": figure.ratio, "must": bar.required, "aim": bar.goal, "verdict": verdict,
         });
-        let [must, aim] = [bar.must, bar.aim].map(|limit| limit_text(bar, limit));
+        let [must, aim] = [bar.required, bar.goal].map(|limit| limit_text(bar, limit));
         let [ours, peer, ratio] = [Some(figure.ours), figure.peer, figure.ratio].map(number);
         rows.push(row([work.name, bar.figure, &ours, bar.unit, &must, &aim, &peer, &ratio, verdict], value));
     }
-    for (name, figure) in figures.iter().filter(|(name, _)| !work.bars.iter().any(|bar| bar.figure == **name))
+    for (name, figure) in
+        figures.iter().filter(|(name, _)| !work.targets.iter().any(|bar| bar.figure == **name))
     {
         let value = json!({"work": work.name, "figure": name, "ours": figure.ours, "peer": figure.peer});
         let [ours, peer, ratio] = [Some(figure.ours), figure.peer, figure.ratio].map(number);
@@ -48,7 +49,7 @@ pub(crate) fn rows(work: &Work, figures: &Figures, quick: bool) -> Vec<Row> {
 }
 
 /// The line of a work that could not be run.
-pub(crate) fn failed(work: &Work, error: &anyhow::Error) -> Row {
+pub(crate) fn failed(work: &Benchmark, error: &anyhow::Error) -> Row {
     let text = format!("{error:#}");
     eprintln!("{}: {text}", work.name);
     let verdict = if text.starts_with("skipped") { "skipped" } else { "FAILED" };
@@ -60,12 +61,12 @@ fn row(cells: [&str; 9], value: Value) -> Row {
 }
 
 /// Empty where there is no limit.
-fn limit_text(bar: &Bar, limit: f64) -> String {
+fn limit_text(bar: &Target, limit: f64) -> String {
     if limit.is_infinite() {
         return String::new();
     }
-    let sign = if bar.better == Better::More { ">=" } else { "<=" };
-    let unit = if bar.of == Of::Ratio { "x" } else { "" };
+    let sign = if bar.limit_kind == LimitKind::AtLeast { ">=" } else { "<=" };
+    let unit = if bar.basis == Basis::Ratio { "x" } else { "" };
     format!("{sign}{limit}{unit}")
 }
 

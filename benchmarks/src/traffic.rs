@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use matrix::{
-    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Part, Partitioner, PushRule,
-    Storage, Values, ValuesMut,
+    Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PushRule,
+    Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{Hello, OpenJob, Role};
 use rpc::{Effect, FrameLimits, Message, Service as _};
 use server::{LaneState, ServerConfig};
-use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Prefetch, spread};
+use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Prefetch, assign_partitions};
 
 /// Numbers of servers, of one lane each.
 pub(crate) const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];
@@ -40,7 +40,7 @@ pub(crate) struct Traffic {
 }
 
 /// An agent and its lanes.
-struct Net {
+struct LocalCluster {
     agent: AgentState,
     lanes: Vec<LaneState>,
     bytes: u64,
@@ -49,7 +49,7 @@ struct Net {
     frame: Vec<u8>,
 }
 
-impl Net {
+impl LocalCluster {
     fn new(servers: u16) -> Result<Self> {
         let layout = layout(servers);
         let lanes = (0..servers).map(|_| LaneState::new(ServerConfig::default().lane(0, 1))).collect();
@@ -64,12 +64,12 @@ impl Net {
                 task_count: 1,
                 wait_limit_ms: 60_000,
                 matrices: layout.matrices.clone(),
-                held: layout.held_by(lane),
+                held: layout.lane_partitions(lane),
                 home: lane == 0,
                 modules: Vec::new(),
             };
             for message in [Message::Hello(hello), Message::OpenJob(open)] {
-                let said = net.tell(lane, TOOL, message)?;
+                let said = net.deliver(lane, TOOL, message)?;
                 if !matches!(said.as_slice(), [Message::Welcome(_) | Message::Done(_)]) {
                     bail!("a lane said {said:?}");
                 }
@@ -79,7 +79,7 @@ impl Net {
     }
 
     /// What a lane answers.
-    fn tell(&mut self, lane: u16, connection: u64, message: Message) -> Result<Vec<Message>> {
+    fn deliver(&mut self, lane: u16, connection: u64, message: Message) -> Result<Vec<Message>> {
         let mut effects = Vec::new();
         self.lanes[usize::from(lane)].on_message(Duration::ZERO, connection, message, &mut effects);
         let answer = |effect| match effect {
@@ -98,7 +98,7 @@ impl Net {
 
     /// Carries everything until the open call has ended.
     fn run(&mut self) -> Result<()> {
-        let mut effects: VecDeque<AgentEffect> = self.agent.effects().into();
+        let mut effects: VecDeque<AgentEffect> = self.agent.take_effects().into();
         while let Some(effect) = effects.pop_front() {
             let (lane, message) = match effect {
                 AgentEffect::Connect { lane } => {
@@ -110,14 +110,14 @@ impl Net {
             };
             self.count(&message)?;
             self.requests += 1;
-            for answer in self.tell(lane, TASK, message)? {
+            for answer in self.deliver(lane, TASK, message)? {
                 self.count(&answer)?;
                 self.answers += 1;
                 self.agent.on_message(Duration::ZERO, lane, answer);
             }
-            effects.extend(self.agent.effects());
+            effects.extend(self.agent.take_effects());
         }
-        self.agent.outcome().context("the call has not ended, though all is delivered")??;
+        self.agent.take_result().context("the call has not ended, though all is delivered")??;
         Ok(())
     }
 
@@ -125,7 +125,8 @@ impl Net {
     fn step(&mut self, keys: &[u64]) -> Result<()> {
         let (now, ones) = (Duration::ZERO, vec![1.0f32; keys.len()]);
         let mut out = vec![0.0f32; keys.len()];
-        let parts = [(WEIGHTS, Part::Rows(Keys::Sorted(keys))), (INTERCEPT, Part::Rows(Keys::Range(0, 1)))];
+        let parts =
+            [(WEIGHTS, Selection::Rows(Keys::Sorted(keys))), (INTERCEPT, Selection::Rows(Keys::Range(0, 1)))];
         for (matrix, part) in parts {
             let len = if matrix == WEIGHTS { keys.len() } else { 1 };
             self.agent.pull(now, matrix, part);
@@ -175,7 +176,10 @@ fn layout(servers: u16) -> JobLayout {
         task_count: 1,
         wait_limit: Duration::from_mins(1),
         window_bytes: 8 << 20,
-        owners: matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), servers)).collect(),
+        owners: matrices
+            .iter()
+            .map(|spec| assign_partitions(spec.partitioner.partition_count(), servers))
+            .collect(),
         matrices,
         lanes: (0..servers).map(lane).collect(),
         home: 0,
@@ -187,7 +191,7 @@ fn layout(servers: u16) -> JobLayout {
 
 /// Counts steps over so many servers, each of other keys.
 pub(crate) fn count(servers: u16) -> Result<Traffic> {
-    let mut net = Net::new(servers)?;
+    let mut net = LocalCluster::new(servers)?;
     let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
     let mut keys = Vec::new();
     let mut key_count = 0;

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::command::Cmd;
-use crate::skipped::{self, Skipped};
+use crate::skipped::{self, SkippedTests};
 use crate::{docs, fuzz, metadata, mutants, tidy};
 
 /// How much to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct CiOptions {
     /// Longer fuzzing, the benchmarks in their quick form, and faults in what was changed as well.
     slow: bool,
     /// A test that was skipped is a failure.
     no_skips: bool,
 }
 
-impl Request {
+impl CiOptions {
     /// From the words after `ci`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self::default();
@@ -65,43 +65,46 @@ const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("throughput", None),
 ];
 
-struct Step {
+struct CiStage {
     name: &'static str,
     run: fn(&Path) -> Result<()>,
 }
 
-const STEPS: &[Step] = &[
-    Step { name: "format", run: |root| Cmd::cargo(root, "fmt --all -- --check").run() },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "without parquet", run: without_parquet },
-    Step { name: "build", run: build },
-    Step { name: "tests and doctests", run: tests },
-    Step { name: "examples", run: examples },
-    Step { name: "api docs", run: api_docs },
-    Step { name: "docs", run: |root| docs::run(root, docs::Pages::Check) },
-    Step { name: "fuzz", run: |root| fuzz::run(root, &fuzz::Request::all(FUZZ_SECONDS)) },
+const STAGES: &[CiStage] = &[
+    CiStage { name: "format", run: |root| Cmd::cargo(root, "fmt --all -- --check").run() },
+    CiStage { name: "tidy", run: tidy::run },
+    CiStage { name: "clippy", run: clippy },
+    CiStage { name: "without parquet", run: without_parquet },
+    CiStage { name: "build", run: build },
+    CiStage { name: "tests and doctests", run: tests },
+    CiStage { name: "examples", run: examples },
+    CiStage { name: "api docs", run: api_docs },
+    CiStage { name: "docs", run: |root| docs::run(root, docs::PageMode::Check) },
+    CiStage { name: "fuzz", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS)) },
 ];
 
-const SLOW_STEPS: &[Step] = &[
-    Step { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::Request::all(FUZZ_SECONDS_SLOW)) },
-    Step {
+const SLOW_STAGES: &[CiStage] = &[
+    CiStage { name: "fuzz longer", run: |root| fuzz::run(root, &fuzz::FuzzOptions::all(FUZZ_SECONDS_SLOW)) },
+    CiStage {
         name: "mutants of Parquet files",
         run: |root| {
             let words = "test -p data --all-features --lib mutants_of_files";
             Cmd::cargo(root, words).env("PARQUET_MUTANTS", "100000").run()
         },
     },
-    Step { name: "benchmarks", run: |root| Cmd::cargo(root, "run --release -p benchmarks -- --quick").run() },
-    Step { name: "mutants", run: mutants::run_changed },
+    CiStage {
+        name: "benchmarks",
+        run: |root| Cmd::cargo(root, "run --release -p benchmarks -- --quick").run(),
+    },
+    CiStage { name: "mutants", run: mutants::run_changed },
 ];
 
 /// Runs all steps and prints how long each took.
-pub(crate) fn run(root: &Path, request: Request) -> Result<()> {
-    let slow = if request.slow { SLOW_STEPS } else { &[] };
+pub(crate) fn run(root: &Path, request: CiOptions) -> Result<()> {
+    let slow = if request.slow { SLOW_STAGES } else { &[] };
     skipped::clear(root)?;
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    for step in STEPS.iter().chain(slow) {
+    for step in STAGES.iter().chain(slow) {
         println!("\n== {}", step.name);
         let start = Instant::now();
         let outcome = (step.run)(root);
@@ -112,9 +115,9 @@ pub(crate) fn run(root: &Path, request: Request) -> Result<()> {
         }
     }
     print_times(&times);
-    let skipped = Skipped::read(root)?;
+    let skipped = SkippedTests::read(root)?;
     println!("ci: all {} steps passed{}", times.len(), skipped.text());
-    if request.no_skips { skipped.refuse() } else { Ok(()) }
+    if request.no_skips { skipped.fail_if_any() } else { Ok(()) }
 }
 
 fn print_times(times: &[(&str, Duration)]) {
@@ -180,10 +183,10 @@ mod tests {
 
     #[test]
     fn flags_of_ci_are_read_and_other_words_refused() {
-        let request = |words: &[&str]| Request::parse(words).unwrap();
-        assert_eq!(request(&[]), Request { slow: false, no_skips: false });
-        assert_eq!(request(&["--slow"]), Request { slow: true, no_skips: false });
-        assert_eq!(request(&["--no-skips", "--slow"]), Request { slow: true, no_skips: true });
-        assert!(Request::parse(&["--fast"]).is_err());
+        let request = |words: &[&str]| CiOptions::parse(words).unwrap();
+        assert_eq!(request(&[]), CiOptions { slow: false, no_skips: false });
+        assert_eq!(request(&["--slow"]), CiOptions { slow: true, no_skips: false });
+        assert_eq!(request(&["--no-skips", "--slow"]), CiOptions { slow: true, no_skips: true });
+        assert!(CiOptions::parse(&["--fast"]).is_err());
     }
 }

@@ -94,7 +94,7 @@ impl Cmd {
 }
 
 /// Whether a program is there: it starts and says that all is well.
-pub(crate) fn answers(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn is_available(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::command::{Cmd, answers};
+use crate::command::{Cmd, is_available};
 use crate::{ci, metadata, tree};
 
 /// What to do with pages that are made from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pages {
+pub(crate) enum PageMode {
     /// They must be what the program prints.
     Check,
     /// Write them anew.
@@ -23,13 +23,13 @@ pub(crate) enum Pages {
 }
 
 /// A page that is made from the code: a heading, then what `seraphim ARGUMENTS` prints.
-struct Generated {
+struct GeneratedPage {
     page: &'static str,
     heading: &'static str,
     arguments: &'static [&'static str],
 }
 
-const GENERATED: &[Generated] = &[Generated {
+const GENERATED: &[GeneratedPage] = &[GeneratedPage {
     page: "docs/parameters.md",
     heading: "# Parameters\n\nMade by `cargo xtask docs --bless` from `seraphim algorithms --markdown`; do not edit.\n\n",
     arguments: &["algorithms", "--markdown"],
@@ -56,14 +56,14 @@ struct Block {
 }
 
 /// Runs all blocks of all documents, and checks the pages that are made from the code.
-pub(crate) fn run(root: &Path, pages: Pages) -> Result<()> {
+pub(crate) fn run(root: &Path, pages: PageMode) -> Result<()> {
     ci::build(root)?;
     let target = metadata::target_folder(root)?;
     let bin = target.join("debug");
     for row in GENERATED {
-        generated(root, &bin, row, pages)?;
+        check_page(root, &bin, row, pages)?;
     }
-    if pages == Pages::Bless {
+    if pages == PageMode::Bless {
         return Ok(());
     }
     let scratch = target.join("docs-run");
@@ -90,11 +90,11 @@ pub(crate) fn run(root: &Path, pages: Pages) -> Result<()> {
     Ok(())
 }
 
-fn generated(root: &Path, bin: &Path, row: &Generated, pages: Pages) -> Result<()> {
+fn check_page(root: &Path, bin: &Path, row: &GeneratedPage, pages: PageMode) -> Result<()> {
     let printed = Cmd::new(bin.join("seraphim"), root).args(row.arguments).output()?;
     let wanted = format!("{}{}\n", row.heading, printed.trim_end());
     let path = root.join(row.page);
-    if pages == Pages::Bless {
+    if pages == PageMode::Bless {
         return std::fs::write(&path, wanted).with_context(|| format!("cannot write {}", row.page));
     }
     if std::fs::read_to_string(&path).ok().as_ref() != Some(&wanted) {
@@ -145,7 +145,7 @@ fn run_block(block: &Block, folder: &Path, path: &std::ffi::OsStr) -> Result<boo
             let names: Vec<&str> = modules(&block.code).collect();
             let import =
                 if names.is_empty() { String::new() } else { format!("import {}", names.join(", ")) };
-            if !answers(&python, &["-c", &import]) {
+            if !is_available(&python, &["-c", &import]) {
                 println!("skipped: {python} with these modules is not there: {import:?}");
                 return Ok(false);
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::command::{Cmd, answers};
+use crate::command::{Cmd, is_available};
 
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -27,12 +27,12 @@ const INPUT_LIMIT_BYTES: u32 = 4096;
 
 /// What to fuzz and for how long.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct FuzzOptions {
     seconds: u64,
     targets: Vec<String>,
 }
 
-impl Request {
+impl FuzzOptions {
     /// Every target.
     pub(crate) fn all(seconds: u64) -> Self {
         Self { seconds, targets: Vec::new() }
@@ -58,13 +58,13 @@ impl Request {
 }
 
 /// Builds all targets and runs those asked for.
-pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     let folder = root.join("fuzz");
     let known = targets(&folder)?;
     for target in &request.targets {
         ensure!(known.contains(target), "unknown fuzz target {target:?}; there are {known:?}");
     }
-    if !answers("c++", &["--version"]) {
+    if !is_available("c++", &["--version"]) {
         println!("skipped: no C++ compiler (libFuzzer needs one); replaying the kept corpus instead");
         return Cmd::cargo(&folder, "test --locked").run();
     }
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn seconds_and_targets_are_read() {
-        let request = Request::parse(&["--seconds", "30", "csv", "vw"]).unwrap();
-        assert_eq!(request, Request { seconds: 30, targets: vec!["csv".into(), "vw".into()] });
+        let request = FuzzOptions::parse(&["--seconds", "30", "csv", "vw"]).unwrap();
+        assert_eq!(request, FuzzOptions { seconds: 30, targets: vec!["csv".into(), "vw".into()] });
     }
 
     #[test]
     fn a_bad_number_and_an_unknown_flag_are_errors() {
-        assert!(Request::parse(&["--seconds"]).is_err());
-        assert!(Request::parse(&["--seconds", "x"]).is_err());
-        assert!(Request::parse(&["--hours", "1"]).is_err());
+        assert!(FuzzOptions::parse(&["--seconds"]).is_err());
+        assert!(FuzzOptions::parse(&["--seconds", "x"]).is_err());
+        assert!(FuzzOptions::parse(&["--hours", "1"]).is_err());
     }
 }

@@ -49,13 +49,13 @@ fn dispatch(arguments: &[String]) -> Result<()> {
     let root = tree::root();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["ci", rest @ ..] => ci::run(&root, ci::Request::parse(rest)?),
+        ["ci", rest @ ..] => ci::run(&root, ci::CiOptions::parse(rest)?),
         ["tidy"] => tidy::run(&root),
-        ["docs"] => docs::run(&root, docs::Pages::Check),
-        ["docs", "--bless"] => docs::run(&root, docs::Pages::Bless),
-        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Request::parse(rest)?),
-        ["simulate", rest @ ..] => simulate::run(&root, &simulate::Request::parse(rest)?),
-        ["mutants", rest @ ..] => mutants::run(&root, &mutants::Request::parse(rest)?),
+        ["docs"] => docs::run(&root, docs::PageMode::Check),
+        ["docs", "--bless"] => docs::run(&root, docs::PageMode::Bless),
+        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::FuzzOptions::parse(rest)?),
+        ["simulate", rest @ ..] => simulate::run(&root, &simulate::SimulateOptions::parse(rest)?),
+        ["mutants", rest @ ..] => mutants::run(&root, &mutants::MutantsOptions::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(())

@@ -1,6 +1,6 @@
 //! `cargo xtask mutants`: faults are put into the code one at a time, and the tests of the crate must notice.
 //!
-//! `cargo-mutants` makes the faults, in a copy of the tree, or in the tree itself with `--in-place`, which saves a build
+//! `cargo-mutants` makes the faults, in a copy of the tree, or in the tree itself with `--in-location`, which saves a build
 //! and allows nobody to edit it meanwhile. It is installed below the target folder when it is not there.
 //! A whole crate takes hours, so a sample is drawn: the same seed draws the same faults as long as the code stays.
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::command::{Cmd, answers};
+use crate::command::{Cmd, is_available};
 use crate::metadata;
 
 /// The version that is installed, so that the same faults are made everywhere.
@@ -19,20 +19,20 @@ const CRATES: [&str; 7] = ["matrix", "algo", "data", "server", "worker", "master
 /// Faults of a crate, when the request says nothing.
 const SAMPLE: usize = 20;
 /// Share of the faults that compile and must be noticed, in percent.
-const BAR_PERCENT: usize = 90;
+const MIN_CAUGHT_PERCENT: usize = 90;
 /// What `cargo mutants` answers besides 0 when it has done its work: some were missed, some ran out of time.
 const DONE_CODES: [i32; 3] = [0, 2, 3];
 
 /// Which faults.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct MutantsOptions {
     crates: Vec<String>,
     sample: usize,
     seed: u64,
     in_place: bool,
 }
 
-impl Request {
+impl MutantsOptions {
     /// From the words after `mutants`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self { crates: Vec::new(), sample: SAMPLE, seed: 0, in_place: false };
@@ -59,19 +59,19 @@ impl Request {
 
 /// What became of the faults that compile, by their names.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Outcome {
+struct MutantCounts {
     caught: Vec<String>,
     missed: Vec<String>,
 }
 
-impl Outcome {
+impl MutantCounts {
     fn add(&mut self, other: Self) {
         self.caught.extend(other.caught);
         self.missed.extend(other.missed);
     }
 
     /// Those that were chosen: `cargo mutants` puts in faults that leave out a field whatever it is asked for.
-    fn among(mut self, chosen: &[&str]) -> Self {
+    fn filter(mut self, chosen: &[&str]) -> Self {
         for names in [&mut self.caught, &mut self.missed] {
             names.retain(|name| chosen.contains(&name.as_str()));
         }
@@ -92,18 +92,22 @@ impl Outcome {
             println!("missed: {name}");
         }
         println!("mutants: {}", self.text());
-        let enough = self.caught.len() * 100 >= self.count() * BAR_PERCENT;
-        ensure!(enough, "{}, expected {BAR_PERCENT} %: write a test for those that were missed", self.text());
+        let enough = self.caught.len() * 100 >= self.count() * MIN_CAUGHT_PERCENT;
+        ensure!(
+            enough,
+            "{}, expected {MIN_CAUGHT_PERCENT} %: write a test for those that were missed",
+            self.text()
+        );
         Ok(())
     }
 }
 
 /// Puts the faults of a request in.
-pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
+pub(crate) fn run(root: &Path, request: &MutantsOptions) -> Result<()> {
     let tool = tool(root)?;
     let named = request.crates.iter().map(String::as_str);
     let crates: Vec<&str> = if request.crates.is_empty() { CRATES.to_vec() } else { named.collect() };
-    let mut all = Outcome::default();
+    let mut all = MutantCounts::default();
     for name in crates {
         let package = ["--package".to_owned(), name.to_owned()];
         let listed = tool.command(root).args(["--list"]).args(&package).output()?;
@@ -112,7 +116,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
         let patterns = chosen.iter().map(|fault| format!("--re=^{}$", literal(fault)));
         let place = request.in_place.then(|| "--in-place".to_owned());
         let outcome =
-            tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?.among(&chosen);
+            tool.run(root, package.into_iter().chain(place).chain(patterns).collect())?.filter(&chosen);
         println!("mutants: {name}: {}", outcome.text());
         all.add(outcome);
     }
@@ -123,7 +127,7 @@ pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
 pub(crate) fn run_changed(root: &Path) -> Result<()> {
     let main = ["main", "origin/main"];
     let Some(main) =
-        main.iter().find(|name| answers("git", &["-C", &root.to_string_lossy(), "rev-parse", name]))
+        main.iter().find(|name| is_available("git", &["-C", &root.to_string_lossy(), "rev-parse", name]))
     else {
         println!("mutants: there is no branch main to compare with");
         return Ok(());
@@ -165,7 +169,7 @@ impl Tool {
         Cmd::new(&self.program, root).args(["mutants", "--colors=never"])
     }
 
-    fn run(&self, root: &Path, arguments: Vec<String>) -> Result<Outcome> {
+    fn run(&self, root: &Path, arguments: Vec<String>) -> Result<MutantCounts> {
         let output = self.output.to_string_lossy().into_owned();
         let command = self.command(root).args(["--no-times", "--output", &output]).args(arguments);
         let code = command.run_for_code()?;
@@ -176,15 +180,15 @@ impl Tool {
         let path = self.output.join("mutants.out/outcomes.json");
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        outcome(&text)
+        parse_counts(&text)
     }
 }
 
 /// Reads `outcomes.json`. A fault that makes a test run for ever is noticed as well.
-fn outcome(text: &str) -> Result<Outcome> {
+fn parse_counts(text: &str) -> Result<MutantCounts> {
     let value: Value = serde_json::from_str(text).context("outcomes.json is not JSON")?;
     let list = value["outcomes"].as_array().context("outcomes.json has no outcomes")?;
-    let mut outcome = Outcome::default();
+    let mut outcome = MutantCounts::default();
     for one in list {
         let names = match one["summary"].as_str() {
             Some("CaughtMutant" | "Timeout") => &mut outcome.caught,
@@ -228,13 +232,13 @@ mod tests {
 
     #[test]
     fn a_request_names_crates_and_a_sample() {
-        let request = Request::parse(&["matrix", "--sample", "5", "--seed", "7", "algo"]).unwrap();
+        let request = MutantsOptions::parse(&["matrix", "--sample", "5", "--seed", "7", "algo"]).unwrap();
         let crates = ["matrix", "algo"].map(str::to_owned).to_vec();
-        assert_eq!(request, Request { crates, sample: 5, seed: 7, in_place: false });
-        assert!(Request::parse(&["--in-place"]).unwrap().in_place);
-        assert!(Request::parse(&["--sample"]).is_err());
-        assert!(Request::parse(&["--sample", "0"]).is_err());
-        assert!(Request::parse(&["--count", "3"]).is_err());
+        assert_eq!(request, MutantsOptions { crates, sample: 5, seed: 7, in_place: false });
+        assert!(MutantsOptions::parse(&["--in-place"]).unwrap().in_place);
+        assert!(MutantsOptions::parse(&["--sample"]).is_err());
+        assert!(MutantsOptions::parse(&["--sample", "0"]).is_err());
+        assert!(MutantsOptions::parse(&["--count", "3"]).is_err());
     }
 
     #[test]
@@ -256,14 +260,14 @@ mod tests {
             {"scenario": {"Mutant": {"name": "b"}}, "summary": "MissedMutant"},
             {"scenario": {"Mutant": {"name": "c"}}, "summary": "Timeout"},
             {"scenario": {"Mutant": {"name": "d"}}, "summary": "Unviable"}]}"#;
-        let outcome = outcome(text).unwrap();
+        let outcome = parse_counts(text).unwrap();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(outcome, Outcome { caught: names(&["a", "c"]), missed: names(&["b"]) });
+        assert_eq!(outcome, MutantCounts { caught: names(&["a", "c"]), missed: names(&["b"]) });
         assert!(outcome.check().is_err());
-        let chosen = outcome.among(&["c", "d"]);
-        assert_eq!(chosen, Outcome { caught: names(&["c"]), missed: Vec::new() });
-        assert!(Outcome { caught: names(&["a"; 9]), missed: names(&["b"]) }.check().is_ok());
-        assert!(Outcome::default().check().is_ok(), "nothing to notice");
+        let chosen = outcome.filter(&["c", "d"]);
+        assert_eq!(chosen, MutantCounts { caught: names(&["c"]), missed: Vec::new() });
+        assert!(MutantCounts { caught: names(&["a"; 9]), missed: names(&["b"]) }.check().is_ok());
+        assert!(MutantCounts::default().check().is_ok(), "nothing to notice");
     }
 
     #[test]

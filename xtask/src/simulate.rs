@@ -13,12 +13,12 @@ const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
 
 /// Which seeds.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct SimulateOptions {
     seeds: u64,
     start: u64,
 }
 
-impl Request {
+impl SimulateOptions {
     /// From the words after `simulate`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self { seeds: 1_000, start: 0 };
@@ -38,8 +38,8 @@ impl Request {
 }
 
 /// Runs the seeds; a failing one is printed with the command that replays it.
-pub(crate) fn run(root: &Path, request: &Request) -> Result<()> {
-    let Request { seeds, start } = request;
+pub(crate) fn run(root: &Path, request: &SimulateOptions) -> Result<()> {
+    let SimulateOptions { seeds, start } = request;
     let words =
         "test --workspace --all-features --test simulation -- --nocapture every_seed_keeps_every_promise";
     Cmd::cargo(root, words).env(SEEDS_VARIABLE, format!("{start}..{}", start.saturating_add(*seeds))).run()
@@ -51,11 +51,11 @@ mod tests {
 
     #[test]
     fn numbers_are_read_and_other_words_refused() {
-        assert_eq!(Request::parse(&[]).unwrap(), Request { seeds: 1_000, start: 0 });
-        let request = Request::parse(&["--start", "7", "--seeds", "2"]).unwrap();
-        assert_eq!(request, Request { seeds: 2, start: 7 });
-        assert!(Request::parse(&["--seeds"]).is_err());
-        assert!(Request::parse(&["--seed", "1"]).is_err());
-        assert!(Request::parse(&["--seeds", "0"]).is_err(), "no seed keeps every promise");
+        assert_eq!(SimulateOptions::parse(&[]).unwrap(), SimulateOptions { seeds: 1_000, start: 0 });
+        let request = SimulateOptions::parse(&["--start", "7", "--seeds", "2"]).unwrap();
+        assert_eq!(request, SimulateOptions { seeds: 2, start: 7 });
+        assert!(SimulateOptions::parse(&["--seeds"]).is_err());
+        assert!(SimulateOptions::parse(&["--seed", "1"]).is_err());
+        assert!(SimulateOptions::parse(&["--seeds", "0"]).is_err(), "no seed keeps every promise");
     }
 }

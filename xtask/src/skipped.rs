@@ -23,14 +23,14 @@ pub(crate) fn clear(root: &Path) -> Result<()> {
 
 /// What was skipped.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippedTests {
     /// Names of tests, ascending, each once.
     tests: Vec<String>,
     /// Why, each once.
     reasons: Vec<String>,
 }
 
-impl Skipped {
+impl SkippedTests {
     /// Since the file was cleared.
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let path = file(root)?;
@@ -62,7 +62,7 @@ impl Skipped {
     }
 
     /// An error when something was skipped.
-    pub(crate) fn refuse(&self) -> Result<()> {
+    pub(crate) fn fail_if_any(&self) -> Result<()> {
         let (tests, reasons) = (self.tests.join(", "), self.reasons.join("; "));
         ensure!(self.tests.is_empty(), "tests were skipped: {tests}. The reason: {reasons}");
         Ok(())
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn tests_that_were_skipped_are_counted_once_and_named() {
-        let skipped = Skipped::parse("b\tno data\na\tno target\nb\tno other data\n");
+        let skipped = SkippedTests::parse("b\tno data\na\tno target\nb\tno other data\n");
         assert_eq!(skipped.text(), "; SKIPPED: 2 tests, a, b");
-        let error = skipped.refuse().unwrap_err().to_string();
+        let error = skipped.fail_if_any().unwrap_err().to_string();
         assert_eq!(error, "tests were skipped: a, b. The reason: no data; no other data; no target");
-        assert_eq!(Skipped::parse("a\tno data\n").text(), "; SKIPPED: 1 test, a");
-        assert_eq!(Skipped::parse("").text(), "");
-        Skipped::parse("").refuse().unwrap();
+        assert_eq!(SkippedTests::parse("a\tno data\n").text(), "; SKIPPED: 1 test, a");
+        assert_eq!(SkippedTests::parse("").text(), "");
+        SkippedTests::parse("").fail_if_any().unwrap();
     }
 }

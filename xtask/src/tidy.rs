@@ -1,11 +1,11 @@
 //! `cargo xtask tidy`: the rules that no compiler checks. Each rule is one file and one function from what is there to
 //! findings; all findings are printed, sorted, before it fails.
 
-mod arrows;
+mod dependencies;
 mod functions;
-mod headers;
 mod licences;
 mod links;
+mod module_docs;
 mod packages;
 mod ratchet;
 mod rust_text;
@@ -22,14 +22,14 @@ use crate::{metadata, tree};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// `file`, `file:line` or `package`.
-    pub(crate) place: String,
+    pub(crate) location: String,
     /// What is wrong and what to do.
     pub(crate) text: String,
 }
 
 impl Finding {
     fn new(place: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { place: place.into(), text: text.into() }
+        Self { location: place.into(), text: text.into() }
     }
 }
 
@@ -38,18 +38,18 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let files = tree::text_files(root)?;
     let packages = metadata::packages(root)?;
     let mut findings = Vec::new();
-    findings.extend(arrows::check(&packages));
+    findings.extend(dependencies::check(&packages));
     findings.extend(licences::check(&packages, &[]));
     findings.extend(packages::check(&packages));
     findings.extend(fuzz_packages(root)?);
-    findings.extend(headers::check(&files));
+    findings.extend(module_docs::check(&files));
     findings.extend(ratchet::check(&files));
     findings.extend(words::check(&files));
     findings.extend(links::check(root, &files));
     findings.extend(tables::check(&files));
     findings.sort();
     for finding in &findings {
-        println!("{}: {}", finding.place, finding.text);
+        println!("{}: {}", finding.location, finding.text);
     }
     if !findings.is_empty() {
         bail!("tidy: {} findings", findings.len());

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::job::{self, score_all};
-pub use crate::job::{Choice, DataFacts, DataNeeds, Epochs, Known, Output, Scorer, Settled};
+pub use crate::job::{
+    DataFacts, DataNeeds, DataProfile, Epochs, Output, Resolution, ResolvedSettings, Scorer,
+};
 use crate::linear::{self, Linear};
-use crate::metric::MetricParts;
+use crate::metric::MetricAccumulator;
 use crate::param::{ParamSpec, nearest};
 use crate::stopping::EarlyStopping;
 
@@ -140,9 +142,9 @@ impl Model {
     }
 
     /// Empty metric parts of this kind of model.
-    pub fn metric_parts(&self) -> MetricParts {
+    pub fn metric_accumulator(&self) -> MetricAccumulator {
         match self {
-            Self::Linear(model) => model.metric_parts(),
+            Self::Linear(model) => model.metric_accumulator(),
         }
     }
 }
@@ -152,11 +154,11 @@ pub fn evaluate(
     model: &Model,
     agent: &mut dyn Agent,
     stream: &mut dyn BatchStream,
-) -> Result<MetricParts, Error> {
-    score_all(model.scorer().as_mut(), model.metric_parts(), agent, stream)
+) -> Result<MetricAccumulator, Error> {
+    score_all(model.scorer().as_mut(), model.metric_accumulator(), agent, stream)
 }
 
-/// Checked parameters of one algorithm. In order: `settle` and a job of what is settled, `data_needs`, open the data,
+/// Checked parameters of one algorithm. In order: `resolve_settings` and a job of what is settled, `data_needs`, open the data,
 /// `label_rule`, `model`, `matrices`, create them in that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread,
 /// save the model with the matrices.
 pub trait Job: Send + Sync {
@@ -168,7 +170,11 @@ pub trait Job: Send + Sync {
 
     /// Chooses what the settings leave open; with `previous`, training goes on from that model. Data that are surveyed for it
     /// are opened by the needs of this job as it is.
-    fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error>;
+    fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&Model>,
+    ) -> Result<Resolution, Error>;
 
     /// What is asked of the data.
     fn data_needs(&self) -> DataNeeds;
@@ -204,8 +210,12 @@ impl Job for Linear {
         self.settings()
     }
 
-    fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
-        self.settle(known, previous.map(|Model::Linear(model)| model))
+    fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&Model>,
+    ) -> Result<Resolution, Error> {
+        self.resolve_settings(known, previous.map(|Model::Linear(model)| model))
     }
 
     fn data_needs(&self) -> DataNeeds {

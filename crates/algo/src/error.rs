@@ -51,7 +51,7 @@ pub enum Error {
     #[error(
         "{algorithm}: {name}={actual} means nothing with {with}, only with {readers}: leave it out, or choose one of these"
     )]
-    Unread {
+    UnusedParameter {
         /// The algorithm.
         algorithm: &'static str,
         /// The parameter.
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The label column holds one name only.
     #[error("all records have the label '{name}', and a classifier needs two; check the label column")]
-    OneName {
+    SingleLabelName {
         /// The name.
         name: String,
     },
@@ -99,7 +99,7 @@ pub enum Error {
         "the label column holds {count} names: {known}. This algorithm tells two classes apart: name the one that counts \
          as 1 with positive_label, or use softmax"
     )]
-    ManyNames {
+    TooManyLabelNames {
         /// How many.
         count: usize,
         /// The first of them.
@@ -119,7 +119,7 @@ pub enum Error {
     },
     /// A parameter names a label twice.
     #[error("{parameter} names the label '{label}' twice; leave one of them out")]
-    TwiceNamed {
+    DuplicateLabel {
         /// The parameter.
         parameter: &'static str,
         /// The label.
@@ -139,7 +139,7 @@ pub enum Error {
         "class_weights: the labels '{first}' (weight {first_weight}) and '{other}' (weight {other_weight}) count as one class; \
          give both the same weight, or use softmax"
     )]
-    UnlikeWeights {
+    UnequalWeights {
         /// A label.
         first: String,
         /// Its weight.
@@ -228,7 +228,7 @@ pub enum Error {
     #[error(
         "the sum of losses at the first point is {loss}: scale the columns (standardize=true), or start without --from"
     )]
-    NoStart {
+    NonFiniteStart {
         /// The sum.
         loss: f64,
     },

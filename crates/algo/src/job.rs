@@ -8,7 +8,7 @@ use matrix::Agent;
 
 use crate::coordinator::Coordinator;
 use crate::error::Error;
-use crate::metric::MetricParts;
+use crate::metric::MetricAccumulator;
 
 /// How often the training data are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct DataNeeds {
 /// What is known of a job's data when that is chosen which its settings leave open. Nothing of it hangs on a machine, nor on
 /// how many threads, workers or servers there are.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct DataProfile<'a> {
     /// The input is a table that has columns of numbers.
     pub is_table: bool,
     /// Bytes of the input as it lies on disk; none for a stream.
@@ -79,20 +79,20 @@ pub struct Known<'a> {
     pub class_count: u64,
 }
 
-/// What follows from [`Known`].
+/// What follows from [`DataProfile`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Choice {
+pub enum Resolution {
     /// The data must be surveyed first.
-    Survey,
+    NeedsSurvey,
     /// All is chosen.
-    Settled(Settled),
+    Resolved(ResolvedSettings),
 }
 
 /// Settings of which none is open any more.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settled {
+pub struct ResolvedSettings {
     /// Those that were given, and those that were chosen. A job of these settings trains the same model.
-    pub set: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, String>,
     /// What was chosen and why, a sentence each.
     pub reasons: Vec<String>,
 }
@@ -149,17 +149,17 @@ pub trait Scorer: Send {
         &mut self,
         agent: &mut dyn Agent,
         batch: &Batch,
-        parts: &mut MetricParts,
+        parts: &mut MetricAccumulator,
     ) -> Result<(), Error>;
 }
 
 /// Adds all batches of a stream (its epoch 0) to `parts`.
 pub(crate) fn score_all(
     scorer: &mut dyn Scorer,
-    mut parts: MetricParts,
+    mut parts: MetricAccumulator,
     agent: &mut dyn Agent,
     stream: &mut dyn BatchStream,
-) -> Result<MetricParts, Error> {
+) -> Result<MetricAccumulator, Error> {
     stream.start_epoch(0)?;
     while let Some(batch) = stream.next()? {
         scorer.evaluate(agent, batch, &mut parts)?;

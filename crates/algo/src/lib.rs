@@ -22,11 +22,11 @@ pub mod param;
 pub mod stopping;
 
 pub use algorithm::{
-    Algorithm, Choice, DataFacts, DataNeeds, Epochs, Job, Known, Model, Output, Scorer, Settled, TrainTask,
-    algorithm, algorithms, evaluate,
+    Algorithm, DataFacts, DataNeeds, DataProfile, Epochs, Job, Model, Output, Resolution, ResolvedSettings,
+    Scorer, TrainTask, algorithm, algorithms, evaluate,
 };
-pub use coordinator::{Coordinator, EpochReport, Flow, Verdict};
+pub use coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 pub use error::Error;
-pub use metric::MetricParts;
+pub use metric::MetricAccumulator;
 pub use param::{ParamKind, ParamSpec};
-pub use stopping::{EarlyStopping, Judgement};
+pub use stopping::{EarlyStopping, StoppingDecision};

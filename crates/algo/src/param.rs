@@ -10,7 +10,7 @@ pub const AUTO: &str = "auto";
 /// What a value may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A finite number in `low..=high`, or `low..high` when `open`.
+    /// A finite number in `low..=high`, or `low..high` when `first_bracket`.
     Real {
         /// Smallest.
         low: f64,
@@ -75,19 +75,19 @@ pub struct ParamSpec {
     /// One line.
     pub meaning: &'static str,
     /// Another parameter, and the values of it with which this one is read at all; `None`: it always is.
-    pub only: Option<(&'static str, &'static [&'static str])>,
+    pub read_when: Option<(&'static str, &'static [&'static str])>,
 }
 
 impl ParamSpec {
     /// The same, read only when the parameter `name` has one of `values`.
     #[must_use]
-    pub const fn only(self, name: &'static str, values: &'static [&'static str]) -> Self {
-        Self { only: Some((name, values)), ..self }
+    pub const fn read_when(self, name: &'static str, values: &'static [&'static str]) -> Self {
+        Self { read_when: Some((name, values)), ..self }
     }
 
     /// What it means, and when.
-    pub fn explained(&self) -> String {
-        match self.only {
+    pub fn help_text(&self) -> String {
+        match self.read_when {
             Some((_, values)) => format!("{}: {}", values.join(", "), self.meaning),
             None => self.meaning.to_owned(),
         }
@@ -107,7 +107,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<S
 
 /// Values of all parameters of an algorithm, each known to be in its range.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedParams {
     algorithm: &'static str,
     table: &'static [ParamSpec],
     values: BTreeMap<&'static str, String>,
@@ -166,7 +166,7 @@ impl ParamKind {
     }
 }
 
-impl Checked {
+impl CheckedParams {
     /// Checks what was given against the table and fills in the defaults.
     pub fn new(
         algorithm: &'static str,
@@ -192,16 +192,16 @@ impl Checked {
             values.insert(spec.name, text.to_owned());
         }
         let checked = Self { algorithm, table, values };
-        checked.refuse_unread()?;
+        checked.check_unused()?;
         Ok(checked)
     }
 
     /// A value that nobody would read is a slip, unless it is the default, or its reader is yet to be chosen.
-    fn refuse_unread(&self) -> Result<(), Error> {
+    fn check_unused(&self) -> Result<(), Error> {
         for spec in self.table {
-            let (Some((other, words)), actual) = (spec.only, self.text(spec.name)) else { continue };
+            let (Some((other, words)), actual) = (spec.read_when, self.text(spec.name)) else { continue };
             if actual != spec.default && self.text(other) != AUTO && !words.contains(&self.text(other)) {
-                return Err(Error::Unread {
+                return Err(Error::UnusedParameter {
                     algorithm: self.algorithm,
                     name: spec.name,
                     actual: actual.to_owned(),
@@ -277,7 +277,7 @@ impl Checked {
     }
 
     /// An error about the value of `name`, for checks that the table cannot say.
-    pub fn refuse(&self, name: &str, expected: impl Into<String>) -> Error {
+    pub fn invalid_value(&self, name: &str, expected: impl Into<String>) -> Error {
         let spec = self.spec(name);
         Error::Parameter {
             algorithm: self.algorithm,
@@ -299,7 +299,7 @@ mod tests {
             default: "0.1",
             unit: "",
             meaning: "step",
-            only: None,
+            read_when: None,
         },
         ParamSpec {
             name: "epochs",
@@ -307,7 +307,7 @@ mod tests {
             default: "auto",
             unit: "",
             meaning: "",
-            only: None,
+            read_when: None,
         },
         ParamSpec {
             name: "optimizer",
@@ -315,7 +315,7 @@ mod tests {
             default: "sgd",
             unit: "",
             meaning: "",
-            only: None,
+            read_when: None,
         },
         ParamSpec {
             name: "decay",
@@ -323,12 +323,12 @@ mod tests {
             default: "0.9",
             unit: "",
             meaning: "what is kept",
-            only: Some(("optimizer", &["momentum", "adam"])),
+            read_when: Some(("optimizer", &["momentum", "adam"])),
         },
     ];
 
-    fn check(name: &str, value: &str) -> Result<Checked, Error> {
-        Checked::new("lr", TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    fn check(name: &str, value: &str) -> Result<CheckedParams, Error> {
+        CheckedParams::new("lr", TABLE, &BTreeMap::from([(name.to_owned(), value.to_owned())]))
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
     fn what_nobody_would_read_is_refused() {
         let set = |pairs: &[(&str, &str)]| {
             let given = pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-            Checked::new("lr", TABLE, &given).map(drop)
+            CheckedParams::new("lr", TABLE, &given).map(drop)
         };
         let text = set(&[("decay", "0.5")]).unwrap_err().to_string();
         for part in ["lr", "decay=0.5", "optimizer=sgd", "momentum, adam"] {
@@ -363,7 +363,7 @@ mod tests {
         }
         assert!(set(&[("optimizer", "adam"), ("decay", "0.5")]).is_ok());
         assert!(set(&[("decay", "0.9")]).is_ok(), "the default says nothing");
-        assert_eq!(TABLE[3].explained(), "momentum, adam: what is kept");
+        assert_eq!(TABLE[3].help_text(), "momentum, adam: what is kept");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Early stopping, as a pure rule over a validation metric of epochs.
 
-use crate::metric::Watched;
+use crate::metric::StoppingMetric;
 
 /// What the metric of an epoch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub struct StoppingDecision {
     /// The best so far: keep these weights.
     pub improved: bool,
     /// Enough epochs without one better: put the best weights back.
@@ -15,30 +15,30 @@ pub struct Judgement {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlyStopping {
     patience: u64,
-    metric: Watched,
+    metric: StoppingMetric,
     best: Option<(u64, f64)>,
 }
 
 impl EarlyStopping {
     /// With a patience of at least 1 epoch.
-    pub fn new(patience: u64, metric: Watched) -> Self {
+    pub fn new(patience: u64, metric: StoppingMetric) -> Self {
         Self { patience: patience.max(1), metric, best: None }
     }
 
     /// The metric that is watched.
-    pub fn metric(&self) -> Watched {
+    pub fn metric(&self) -> StoppingMetric {
         self.metric
     }
 
-    /// Judges the validation metric of `epoch`. One that is no number is no improvement, nor is one that is equal.
-    pub fn observe(&mut self, epoch: u64, value: f64) -> Judgement {
-        let better = |best: f64| if self.metric.higher { value > best } else { value < best };
+    /// Judges the validation metric of `report_epoch`. One that is no number is no improvement, nor is one that is equal.
+    pub fn observe(&mut self, epoch: u64, value: f64) -> StoppingDecision {
+        let better = |best: f64| if self.metric.higher_is_better { value > best } else { value < best };
         let improved = value.is_finite() && self.best.is_none_or(|(_, best)| better(best));
         if improved {
             self.best = Some((epoch, value));
         }
         let waited = epoch - self.best.map_or(0, |(best, _)| best);
-        Judgement { improved, stop: !improved && waited >= self.patience }
+        StoppingDecision { improved, stop: !improved && waited >= self.patience }
     }
 
     /// Epoch and value of the best.
@@ -50,10 +50,10 @@ impl EarlyStopping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::WATCHED;
+    use crate::metric::STOPPING_METRICS;
 
     fn watching(name: &str, patience: u64) -> EarlyStopping {
-        EarlyStopping::new(patience, *WATCHED.iter().find(|metric| metric.name == name).unwrap())
+        EarlyStopping::new(patience, *STOPPING_METRICS.iter().find(|metric| metric.name == name).unwrap())
     }
 
     #[test]

@@ -13,13 +13,13 @@ use tonic::{Code, Request};
 use crate::codes;
 use crate::convert;
 use crate::error::Error;
-use crate::limits::{ANSWER_BYTES, REQUEST_BYTES};
-use crate::line::{Line, Other};
+use crate::grpc_connection::{GrpcConnection, Other};
+use crate::limits::{REQUEST_BYTES, RESPONSE_BYTES};
 use crate::pb;
 use crate::pb::health::health_check_response::ServingStatus;
 use crate::pb::health::health_client::HealthClient;
 use crate::pb::jobs_client::JobsClient;
-use crate::words::{JobStatus, Order, Status, SubmissionId};
+use crate::request::{JobStatus, JobSubmission, Status, SubmissionId};
 
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
@@ -28,7 +28,7 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(3);
 /// Time between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A master that has no news for so long is asked whether it is well.
-const SIGN_EVERY: Duration = Duration::from_secs(5);
+const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Calls a master.
 #[derive(Clone, Debug)]
@@ -45,8 +45,8 @@ impl Client {
 
     /// Submits a job, again and again until it is answered or `limit` has passed; the id sees to it that it runs once. When
     /// nobody takes the first connection, that is said at once.
-    pub fn submit(&self, id: SubmissionId, order: &Order, limit: Duration) -> Result<JobId, Error> {
-        let request = convert::request(id, order);
+    pub fn submit(&self, id: SubmissionId, order: &JobSubmission, limit: Duration) -> Result<JobId, Error> {
+        let request = convert::submit_request(id, order);
         let deadline = Instant::now() + limit;
         let runtime = runtime()?;
         let mut was_connected = false;
@@ -73,7 +73,7 @@ impl Client {
         let call = self.call(limit, async |mut jobs, limit| {
             jobs.status(with_deadline(pb::StatusRequest {}, limit)).await
         });
-        convert::status(runtime()?.block_on(call)?).map_err(|problem| Error::Answer { problem })
+        convert::status(runtime()?.block_on(call)?).map_err(|problem| Error::Response { problem })
     }
 
     /// Ends a job at its next step; whether it was still under way.
@@ -109,16 +109,16 @@ impl Client {
             let line = self.open(CONNECT_LIMIT).await?;
             let mut jobs = jobs(&line);
             let asked = jobs.watch(pb::WatchRequest { job });
-            let mut news = within(SIGN_EVERY, &line, asked).await?.into_inner();
+            let mut news = within(HEALTH_INTERVAL, &line, asked).await?.into_inner();
             loop {
-                let Ok(next) = timeout(SIGN_EVERY, news.message()).await else {
-                    is_well(&line, SIGN_EVERY).await?;
+                let Ok(next) = timeout(HEALTH_INTERVAL, news.message()).await else {
+                    is_well(&line, HEALTH_INTERVAL).await?;
                     continue;
                 };
                 let Some(status) = next.map_err(|status| error_of(&line, &status))? else {
                     return Err(Error::Lost { problem: "the master said no more of the job".into() });
                 };
-                let status = convert::job(status).map_err(|problem| Error::Answer { problem })?;
+                let status = convert::job(status).map_err(|problem| Error::Response { problem })?;
                 let goes_on = see(&status);
                 if status.state.is_over() || !goes_on {
                     return Ok(());
@@ -131,7 +131,7 @@ impl Client {
     async fn call<T>(
         &self,
         limit: Duration,
-        call: impl AsyncFnOnce(JobsClient<Line>, Duration) -> Result<tonic::Response<T>, tonic::Status>,
+        call: impl AsyncFnOnce(JobsClient<GrpcConnection>, Duration) -> Result<tonic::Response<T>, tonic::Status>,
     ) -> Result<T, Error> {
         let deadline = Instant::now() + limit;
         let line = self.open(limit).await?;
@@ -139,9 +139,9 @@ impl Client {
         Ok(within(rest, &line, call(jobs(&line), rest)).await?.into_inner())
     }
 
-    async fn open(&self, limit: Duration) -> Result<Line, Error> {
+    async fn open(&self, limit: Duration) -> Result<GrpcConnection, Error> {
         let limit = limit.min(CONNECT_LIMIT);
-        match timeout(limit, Line::open(&self.address, &self.token)).await {
+        match timeout(limit, GrpcConnection::open(&self.address, &self.token)).await {
             Ok(opened) => opened,
             Err(_) => Err(Error::TimedOut { during: "to the wish to connect", limit }),
         }
@@ -158,13 +158,13 @@ fn origin() -> http::Uri {
     http::Uri::from_static("http://seraphim")
 }
 
-fn jobs(line: &Line) -> JobsClient<Line> {
+fn jobs(line: &GrpcConnection) -> JobsClient<GrpcConnection> {
     JobsClient::with_origin(line.clone(), origin())
         .max_encoding_message_size(REQUEST_BYTES)
-        .max_decoding_message_size(ANSWER_BYTES)
+        .max_decoding_message_size(RESPONSE_BYTES)
 }
 
-async fn is_well(line: &Line, limit: Duration) -> Result<bool, Error> {
+async fn is_well(line: &GrpcConnection, limit: Duration) -> Result<bool, Error> {
     let mut health = HealthClient::with_origin(line.clone(), origin());
     let asked = health.check(with_deadline(pb::health::HealthCheckRequest::default(), limit));
     let reply = within(limit, line, asked).await?.into_inner();
@@ -179,7 +179,7 @@ fn with_deadline<T>(message: T, limit: Duration) -> Request<T> {
 
 async fn within<T>(
     limit: Duration,
-    line: &Line,
+    line: &GrpcConnection,
     call: impl Future<Output = Result<T, tonic::Status>>,
 ) -> Result<T, Error> {
     match timeout(limit, call).await {
@@ -189,14 +189,14 @@ async fn within<T>(
 }
 
 /// A status without a cause was said by the other end.
-fn error_of(line: &Line, status: &tonic::Status) -> Error {
+fn error_of(line: &GrpcConnection, status: &tonic::Status) -> Error {
     match line.other() {
         // Frames are spoken there, and nothing else.
-        Some(Other::Fault(fault)) if fault.kind == FaultKind::BadFrame => return Error::Language,
+        Some(Other::Fault(fault)) if fault.kind == FaultKind::BadFrame => return Error::NotGrpc,
         Some(Other::Fault(fault)) => {
             return Error::Refused { code: codes::code(fault.kind), text: fault.text.clone() };
         }
-        Some(Other::Unknown) => return Error::Language,
+        Some(Other::Unknown) => return Error::NotGrpc,
         None => {}
     }
     let mut cause = status.source();

@@ -5,9 +5,9 @@ use serde_json::Value;
 use tonic::Status as Refusal;
 
 use crate::pb;
-use crate::words::{JobState, JobStatus, Order, Status, SubmissionId};
+use crate::request::{JobState, JobStatus, JobSubmission, Status, SubmissionId};
 
-pub(crate) fn order(request: pb::SubmitRequest) -> Result<(SubmissionId, Order), Refusal> {
+pub(crate) fn submission(request: pb::SubmitRequest) -> Result<(SubmissionId, JobSubmission), Refusal> {
     let pb::SubmitRequest { submission_id, title, job_json, servers, workers } = request;
     let id = submission_id.try_into().map_err(|bytes: Vec<u8>| {
         Refusal::invalid_argument(format!(
@@ -17,10 +17,10 @@ pub(crate) fn order(request: pb::SubmitRequest) -> Result<(SubmissionId, Order),
     })?;
     let spec = serde_json::from_str(&job_json)
         .map_err(|error| Refusal::invalid_argument(format!("job_json cannot be read as JSON: {error}")))?;
-    Ok((SubmissionId(id), Order { title, spec, servers, workers }))
+    Ok((SubmissionId(id), JobSubmission { title, spec, servers, workers }))
 }
 
-pub(crate) fn request(id: SubmissionId, order: &Order) -> pb::SubmitRequest {
+pub(crate) fn submit_request(id: SubmissionId, order: &JobSubmission) -> pb::SubmitRequest {
     pb::SubmitRequest {
         submission_id: id.0.to_vec(),
         title: order.title.clone(),
@@ -145,22 +145,29 @@ mod tests {
 
     #[test]
     fn an_order_comes_back_as_it_was() {
-        let wanted =
-            Order { title: "t".into(), spec: json!({ "seed": u64::MAX }), servers: 1, workers: u32::MAX };
+        let wanted = JobSubmission {
+            title: "t".into(),
+            spec: json!({ "seed": u64::MAX }),
+            servers: 1,
+            workers: u32::MAX,
+        };
         let id = SubmissionId([7; 16]);
-        assert_eq!(order(request(id, &wanted)).map_err(|status| status.to_string()), Ok((id, wanted)));
+        assert_eq!(
+            submission(submit_request(id, &wanted)).map_err(|status| status.to_string()),
+            Ok((id, wanted))
+        );
     }
 
     #[test]
     fn an_order_that_cannot_be_is_refused_with_its_field() {
         let good =
             pb::SubmitRequest { submission_id: vec![0; 16], job_json: "{}".into(), ..Default::default() };
-        assert!(order(good.clone()).is_ok());
+        assert!(submission(good.clone()).is_ok());
         let short = pb::SubmitRequest { submission_id: vec![0; 15], ..good.clone() };
-        let text = order(short).unwrap_err().message().to_owned();
+        let text = submission(short).unwrap_err().message().to_owned();
         assert!(text.contains("submission_id has 15 bytes, 16"), "{text}");
         let broken = pb::SubmitRequest { job_json: "{\"a\":".into(), ..good };
-        let text = order(broken).unwrap_err().message().to_owned();
+        let text = submission(broken).unwrap_err().message().to_owned();
         assert!(text.contains("job_json") && text.contains("line 1"), "{text}");
     }
 

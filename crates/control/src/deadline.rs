@@ -14,7 +14,7 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     /// What is said when it has passed.
-    pub(crate) fn passed(&self) -> tonic::Status {
+    pub(crate) fn exceeded(&self) -> tonic::Status {
         let text = format!("the deadline of the call, {} ms, has passed", self.limit.as_millis());
         tonic::Status::deadline_exceeded(text)
     }

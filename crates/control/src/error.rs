@@ -17,7 +17,7 @@ pub enum Error {
     #[error(
         "what answers there does not speak gRPC: look at the address, and use the same release at both ends"
     )]
-    Language,
+    NotGrpc,
 
     /// The connection ended in the middle.
     #[error("the connection broke before the answer came: {problem}")]
@@ -33,7 +33,7 @@ pub enum Error {
 
     /// An answer that cannot be understood.
     #[error("the answer cannot be understood: {problem}; use the same release at both ends")]
-    Answer { problem: String },
+    Response { problem: String },
 
     /// A token that does not fit into the head of a call.
     #[error(
@@ -57,7 +57,7 @@ impl Error {
         match self {
             Error::Connect { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,
             Error::Refused { code, .. } => *code == Code::DeadlineExceeded,
-            Error::Language | Error::Answer { .. } | Error::Token | Error::System { .. } => false,
+            Error::NotGrpc | Error::Response { .. } | Error::Token | Error::System { .. } => false,
         }
     }
 }

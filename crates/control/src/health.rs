@@ -9,7 +9,7 @@ use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};
 
 /// Asks all lanes.
 #[derive(Clone, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct HealthService {
     /// `None` before the process serves.
     pub(crate) lanes: Option<Lanes>,
     /// Names of the services that are here.
@@ -17,7 +17,7 @@ pub(crate) struct Pulse {
 }
 
 #[tonic::async_trait]
-impl Health for Pulse {
+impl Health for HealthService {
     type WatchStream = tokio_stream::Empty<Result<HealthCheckResponse, Status>>;
 
     async fn check(

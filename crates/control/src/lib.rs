@@ -2,31 +2,31 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`words`] | what is said, as plain values: the master's state machine knows nothing else |
-//! | [`clerk`] | how a call reaches the thread of the state machine, and its answer comes back |
-//! | [`door`] | the end that is called: HTTP/2 connections on the port of the process |
+//! | [`request`] | what is said, as plain values: the master's state machine knows nothing else |
+//! | [`master_handle`] | how a call reaches the thread of the state machine, and its answer comes back |
+//! | [`grpc_server`] | the end that is called: HTTP/2 connections on the port of the process |
 //! | [`client`] | the end that calls: blocking |
 //! | [`limits`] | every limit by name |
 //! | [`text`] | text of others, made fit to be stored and printed |
 //!
 //! The descriptions are in `proto/`; `docs/protocol.md` says what else is spoken on the same port.
 
-pub mod clerk;
 pub mod client;
 mod codes;
 mod convert;
 mod deadline;
-pub mod door;
 mod error;
+mod grpc_connection;
+pub mod grpc_server;
 mod health;
+mod job_updates;
 mod jobs;
 pub mod limits;
-mod line;
-mod news;
+pub mod master_handle;
 mod reflection;
+pub mod request;
 pub mod text;
 mod unread;
-pub mod words;
 
 /// What is made from `proto/`.
 #[allow(
@@ -45,9 +45,9 @@ mod pb {
     }
 }
 
-pub use clerk::{Call, Clerk, ClientId, Given, Reply};
 pub use client::Client;
-pub use door::Door;
 pub use error::Error;
+pub use grpc_server::GrpcServer;
+pub use master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
+pub use request::{ClientRequest, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId};
 pub use tonic::Code;
-pub use words::{Answer, ClientWord, JobState, JobStatus, Order, SubmissionId};

@@ -13,7 +13,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::time::sleep;
 use tonic::Status;
 
-use crate::limits::PIECE_BYTES;
+use crate::limits::BODY_CHUNK_BYTES;
 
 /// Looks at what waits, within the time that it may. It is counted in looks, so that a process which was stopped itself takes
 /// nobody for one who does not read.
@@ -86,7 +86,7 @@ impl Body for Pieces {
                 end => return Poll::Ready(end),
             }
         }
-        let piece = me.rest.split_to(me.rest.len().min(PIECE_BYTES));
+        let piece = me.rest.split_to(me.rest.len().min(BODY_CHUNK_BYTES));
         me.unread.waiting().looks.insert(me.number, 0);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Does, Served};
+use common::{Served, TestAction};
 use prost::Message as _;
 use rpc::limits::Limits;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
@@ -44,7 +44,7 @@ fn services(served: &Served, version: &str) -> Vec<String> {
 
 #[test]
 fn services_are_listed_where_they_are() {
-    let master = Served::master(Limits::default(), |_| Does::Waits);
+    let master = Served::master(Limits::default(), |_| TestAction::Defer);
     let member = Served::member();
     for version in VERSIONS {
         let everywhere = [
@@ -59,7 +59,7 @@ fn services_are_listed_where_they_are() {
 
 #[test]
 fn every_service_that_is_listed_is_described() {
-    let master = Served::master(Limits::default(), |_| Does::Waits);
+    let master = Served::master(Limits::default(), |_| TestAction::Defer);
     for version in VERSIONS {
         for service in services(&master, version) {
             let question = MessageRequest::FileContainingSymbol(service.clone());
@@ -83,7 +83,7 @@ fn every_service_that_is_listed_is_described() {
 
 #[test]
 fn reflection_asks_for_the_token_and_says_what_it_does_not_know() {
-    let master = Served::master(Limits::default(), |_| Does::Waits);
+    let master = Served::master(Limits::default(), |_| TestAction::Defer);
     let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     let list = framed(MessageRequest::ListServices("*".into()));
     assert_eq!(master.call(path, &[], list).0, UNAUTHENTICATED);

@@ -9,9 +9,9 @@ use std::net::TcpListener;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use common::{Does, LIMIT, Served, TOKEN, hasty, impatient, request};
-use control::words::Status;
-use control::{Answer, Client, ClientWord, Error, JobState, JobStatus, Reply};
+use common::{LIMIT, Served, TOKEN, TestAction, hasty, impatient, request};
+use control::request::Status;
+use control::{Client, ClientRequest, ClientResponse, Error, JobState, JobStatus, ResponseSender};
 use rpc::Address;
 use rpc::Message;
 use rpc::limits::Limits;
@@ -32,8 +32,8 @@ const DEADLINE_EXCEEDED: u32 = 4;
 const UNAUTHENTICATED: u32 = 16;
 const INVALID_ARGUMENT: u32 = 3;
 
-fn empty() -> Does {
-    Does::Gives(Answer::Status(Status::default()))
+fn empty() -> TestAction {
+    TestAction::Respond(ClientResponse::Status(Status::default()))
 }
 
 fn refused(error: &Error) -> String {
@@ -67,7 +67,7 @@ fn only_the_right_token_is_let_in() {
 
 #[test]
 fn a_call_that_is_not_answered_ends_at_its_deadline() {
-    let served = Served::master(Limits::default(), |_| Does::Waits);
+    let served = Served::master(Limits::default(), |_| TestAction::Defer);
     let start = Instant::now();
     let (code, text) = served.call(STATUS, &[AUTHORIZED, ("grpc-timeout", "100m")], EMPTY.to_vec());
     assert_eq!((code, text.as_str()), (DEADLINE_EXCEEDED, "the deadline of the call, 100 ms, has passed"));
@@ -80,9 +80,9 @@ fn a_call_that_is_not_answered_ends_at_its_deadline() {
 
 #[test]
 fn one_who_watches_hears_that_its_deadline_has_passed() {
-    let served = Served::master(Limits::default(), |call| match call.word {
-        ClientWord::Watch { .. } => Does::Gives(Answer::News(job(JobState::Queued))),
-        _ => Does::Waits,
+    let served = Served::master(Limits::default(), |call| match call.request {
+        ClientRequest::Watch { .. } => TestAction::Respond(ClientResponse::Job(job(JobState::Queued))),
+        _ => TestAction::Defer,
     });
     let headers = [AUTHORIZED, ("grpc-timeout", "200m")];
     let (code, text) = served.call("/seraphim.v1.Jobs/Watch", &headers, EMPTY.to_vec());
@@ -117,7 +117,7 @@ fn what_is_not_here_is_said() {
 
 #[test]
 fn health_is_answered_to_everybody_by_masters_and_members() {
-    for served in [Served::master(Limits::default(), |_| Does::Waits), Served::member()] {
+    for served in [Served::master(Limits::default(), |_| TestAction::Defer), Served::member()] {
         assert!(Client::new(served.address.clone(), b"").is_well(LIMIT).unwrap());
         // Field 1, a text of one byte.
         let (code, text) = served.call("/grpc.health.v1.Health/Check", &[], vec![0, 0, 0, 0, 3, 10, 1, b'x']);
@@ -144,9 +144,9 @@ fn whoever_begins_to_call_and_shows_no_token_is_closed_in_time_and_counted() {
 
 #[test]
 fn one_who_has_shown_the_token_may_be_silent_longer() {
-    let served = Served::master(impatient(), |call| match call.word {
-        ClientWord::Watch { .. } => Does::Gives(Answer::News(job(JobState::Running))),
-        _ => Does::Waits,
+    let served = Served::master(impatient(), |call| match call.request {
+        ClientRequest::Watch { .. } => TestAction::Respond(ClientResponse::Job(job(JobState::Running))),
+        _ => TestAction::Defer,
     });
     let client = served.client();
     let end = std::thread::scope(|scope| {
@@ -159,14 +159,14 @@ fn one_who_has_shown_the_token_may_be_silent_longer() {
             Ok::<_, Error>(seen)
         });
         let reply = loop {
-            match served.clerk.kept.lock().unwrap().pop() {
+            match served.master.deferred.lock().unwrap().pop() {
                 Some(reply) => break reply,
                 None => std::thread::yield_now(),
             }
         };
         // One who comes later and is closed for its silence shows that the time of the first is over too.
         served.say(PREFACE);
-        assert!(reply.give(Ok(Answer::News(job(JobState::Done)))).is_none());
+        assert!(reply.send(Ok(ClientResponse::Job(job(JobState::Done)))).is_none());
         watching.join().unwrap()
     });
     assert_eq!(end.unwrap().last(), Some(&JobState::Done));
@@ -183,10 +183,10 @@ async fn leave_unread(served: &Served, path: &str) {
 #[test]
 fn one_who_leaves_its_news_unread_is_closed_and_counted_and_one_who_has_none_is_not() {
     let long = JobStatus { title: "t".repeat(1 << 20), ..job(JobState::Running) };
-    let served = Served::master(hasty(), move |call| match call.word {
-        ClientWord::Watch { job: 0 } => Does::Gives(Answer::News(long.clone())),
-        ClientWord::Watch { .. } => Does::Gives(Answer::News(job(JobState::Running))),
-        _ => Does::Waits,
+    let served = Served::master(hasty(), move |call| match call.request {
+        ClientRequest::Watch { job: 0 } => TestAction::Respond(ClientResponse::Job(long.clone())),
+        ClientRequest::Watch { .. } => TestAction::Respond(ClientResponse::Job(job(JobState::Running))),
+        _ => TestAction::Defer,
     });
     let (client, (seen, news)) = (served.client(), mpsc::channel());
     let watching = std::thread::spawn(move || {
@@ -204,13 +204,13 @@ fn one_who_leaves_its_news_unread_is_closed_and_counted_and_one_who_has_none_is_
     // Nobody listens to the one any more; the other, who has read all there was, still does.
     let other = loop {
         assert!(start.elapsed() < LIMIT, "it is known that the one has left");
-        let mut kept = served.clerk.kept.lock().unwrap();
-        kept.retain(|reply| matches!(reply, Reply::Latest(sender) if !sender.is_closed()));
+        let mut kept = served.master.deferred.lock().unwrap();
+        kept.retain(|reply| matches!(reply, ResponseSender::Latest(sender) if !sender.is_closed()));
         if kept.len() == 1 {
             break kept.remove(0);
         }
     };
-    assert!(other.give(Ok(Answer::News(job(JobState::Done)))).is_none());
+    assert!(other.send(Ok(ClientResponse::Job(job(JobState::Done)))).is_none());
     assert_eq!(news.recv_timeout(LIMIT).unwrap(), JobState::Done);
     watching.join().unwrap().unwrap();
 }
@@ -221,7 +221,7 @@ fn an_answer_that_nobody_reads_does_not_wait_for_ever() {
         jobs: vec![JobStatus { title: "t".repeat(1 << 20), ..job(JobState::Done) }],
         ..Status::default()
     };
-    let served = Served::master(hasty(), move |_| Does::Gives(Answer::Status(long.clone())));
+    let served = Served::master(hasty(), move |_| TestAction::Respond(ClientResponse::Status(long.clone())));
     // Who reads gets all of it, in pieces.
     assert_eq!(served.client().status(LIMIT).unwrap().jobs[0].title.len(), 1 << 20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -264,7 +264,7 @@ fn frames_and_calls_come_to_one_port_at_once_and_share_its_places() {
 fn too_many_calls_are_sent_away_with_the_code_that_says_come_again() {
     let served = Served::master(Limits::default(), |_| {
         let text = "come later".to_owned();
-        Does::Refuses(Fault { request: 0, kind: FaultKind::Busy, text, retry_after_ms: 9 })
+        TestAction::Refuse(Fault { request: 0, kind: FaultKind::Busy, text, retry_after_ms: 9 })
     });
     let error = served.client().status(LIMIT).unwrap_err();
     assert_eq!(refused(&error), "Unavailable: come later");
@@ -272,19 +272,19 @@ fn too_many_calls_are_sent_away_with_the_code_that_says_come_again() {
 
 #[test]
 fn calls_that_a_master_cannot_answer_any_more_are_told_that_it_has_ended() {
-    let mut served = Served::master(Limits::default(), |call| match call.word {
-        ClientWord::Watch { .. } => Does::Gives(Answer::News(job(JobState::Running))),
-        _ => Does::Waits,
+    let mut served = Served::master(Limits::default(), |call| match call.request {
+        ClientRequest::Watch { .. } => TestAction::Respond(ClientResponse::Job(job(JobState::Running))),
+        _ => TestAction::Defer,
     });
     let (asking, watching) = (served.client(), served.client());
     let asking = std::thread::spawn(move || asking.status(LIMIT).unwrap_err());
     let watching = std::thread::spawn(move || watching.watch(1, |_| true).unwrap_err());
     let deadline = Instant::now() + LIMIT;
-    while served.clerk.kept.lock().unwrap().len() < 2 {
+    while served.master.deferred.lock().unwrap().len() < 2 {
         assert!(Instant::now() < deadline, "both are heard");
         std::thread::yield_now();
     }
-    served.clerk.kept.lock().unwrap().clear();
+    served.master.deferred.lock().unwrap().clear();
     for error in [asking.join().unwrap(), watching.join().unwrap()] {
         assert_eq!(refused(&error), "Unavailable: the master has ended");
     }
@@ -309,7 +309,7 @@ fn what_is_no_master_is_told_apart() {
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let error = Client::new(address, b"").status(LIMIT).unwrap_err();
-        assert!(matches!(error, Error::Language), "{error}");
+        assert!(matches!(error, Error::NotGrpc), "{error}");
         thread.join().unwrap();
     }
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();

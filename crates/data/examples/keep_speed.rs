@@ -1,19 +1,19 @@
-//! How fast records become batches again: `keep_speed FILE [BATCH_SIZE] [memory|disk|both] [none|batches|records]`
+//! How fast records become batches again: `keep_speed FILE [BATCH_SIZE] [memory|disk|both] [none|batches|record_columns]`
 //! prints, for the first epoch (parsing and keeping) and two later ones, seconds and nanoseconds an entry, on one core.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::time::Instant;
 
-use data::{BatchStream, FormatTable, Keep, KeepConfig, Shuffle, Source, SourceConfig, TaskData};
+use data::{BatchStream, CacheConfig, CacheMode, FormatTable, Shuffle, Source, SourceConfig, TaskData};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("usage: keep_speed FILE [BATCH_SIZE] [KEEP] [SHUFFLE]")?;
     let batch_size: usize = arguments.next().map_or(Ok(4096), |text| text.parse())?;
     let mode = match arguments.next().as_deref() {
-        Some("disk") => Keep::Disk,
-        Some("both") => Keep::Both,
-        _ => Keep::Memory,
+        Some("disk") => CacheMode::Disk,
+        Some("both") => CacheMode::Both,
+        _ => CacheMode::Memory,
     };
     let shuffle = match arguments.next().as_deref() {
         Some("records") => Shuffle::Records,
@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = SourceConfig { inputs: vec![file], ..SourceConfig::default() };
     let source = Source::open(&config, &FormatTable::builtin())?;
     let reader = source.reader(source.splits(1).remove(0))?;
-    let limit = if mode == Keep::Both { 50 << 20 } else { u64::MAX };
-    let keep = KeepConfig { mode, memory_limit_bytes: limit, folder: std::env::temp_dir() };
+    let limit = if mode == CacheMode::Both { 50 << 20 } else { u64::MAX };
+    let keep = CacheConfig { mode, memory_limit_bytes: limit, folder: std::env::temp_dir() };
     let mut data = TaskData::new(reader, Some(keep), shuffle, 1, 0, batch_size);
     for epoch in 0..3 {
         let start = Instant::now();
@@ -41,6 +41,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             seconds * 1e9 / entries as f64
         );
     }
-    println!("{:?}", data.kept_stats());
+    println!("{:?}", data.cache_stats());
     Ok(())
 }

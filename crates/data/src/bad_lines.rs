@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whether a bad line ends the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BadLines {
+pub enum BadLinePolicy {
     /// The first bad line is an error.
     #[default]
     Fail,
@@ -17,7 +17,7 @@ pub enum BadLines {
 }
 
 /// Bad lines whose text is kept.
-pub const KEPT_MESSAGES: usize = 10;
+pub const MESSAGE_LIMIT: usize = 10;
 
 /// The bad lines of many readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -38,7 +38,7 @@ impl BadLineTotal {
     }
 }
 
-impl BadLines {
+impl BadLinePolicy {
     /// Whether so many bad lines of all tasks are allowed.
     pub fn check(self, total: &BadLineTotal) -> Result<(), Error> {
         match self {
@@ -54,13 +54,13 @@ impl BadLines {
 /// The rule of a source, and what its readers have met so far: for each of them, in the order in which they were made.
 #[derive(Clone, Debug)]
 pub(crate) struct BadLineTally {
-    pub(crate) rule: BadLines,
+    pub(crate) policy: BadLinePolicy,
     readers: Arc<Mutex<Vec<BadLineTotal>>>,
 }
 
 impl BadLineTally {
-    pub(crate) fn new(rule: BadLines) -> Self {
-        Self { rule, readers: Arc::default() }
+    pub(crate) fn new(rule: BadLinePolicy) -> Self {
+        Self { policy: rule, readers: Arc::default() }
     }
 
     /// Of all readers together. When all have come to their end, it hangs on the data alone.
@@ -96,15 +96,15 @@ impl BadLineCounter {
     }
 
     pub(crate) fn add(&mut self, line: BadLine) -> Result<(), Error> {
-        if self.tally.rule == BadLines::Fail {
+        if self.tally.policy == BadLinePolicy::Fail {
             return Err(Error::BadLine(line));
         }
         self.count += 1;
-        if self.first.len() < KEPT_MESSAGES {
+        if self.first.len() < MESSAGE_LIMIT {
             self.first.push(line.to_string());
         }
         let own = BadLineTotal { count: self.count, first: self.first.first().cloned() };
-        let checked = self.tally.rule.check(&own);
+        let checked = self.tally.policy.check(&own);
         self.tally.lock()[self.reader] = own;
         checked
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_total_is_of_all_readers_and_its_first_line_that_of_the_first_reader() {
-        let rule = BadLines::Skip { limit: 2 };
+        let rule = BadLinePolicy::Skip { limit: 2 };
         let tally = BadLineTally::new(rule);
         let (_none, mut one, mut two) = (counter(&tally), counter(&tally), counter(&tally));
         two.add(line(9)).unwrap();
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn the_first_bad_line_fails_by_default() {
-        let tally = BadLineTally::new(BadLines::Fail);
+        let tally = BadLineTally::new(BadLinePolicy::Fail);
         assert!(matches!(counter(&tally).add(line(3)), Err(Error::BadLine(l)) if l.line == 3));
-        BadLines::Fail.check(&tally.total()).unwrap();
+        BadLinePolicy::Fail.check(&tally.total()).unwrap();
     }
 
     #[test]
     fn one_reader_ends_at_the_line_that_is_one_too_many() {
-        let mut counter = counter(&BadLineTally::new(BadLines::Skip { limit: 12 }));
+        let mut counter = counter(&BadLineTally::new(BadLinePolicy::Skip { limit: 12 }));
         for number in 0..12 {
             counter.add(line(number)).unwrap();
         }
-        assert_eq!((counter.count, counter.first.len()), (12, KEPT_MESSAGES));
+        assert_eq!((counter.count, counter.first.len()), (12, MESSAGE_LIMIT));
         let error = counter.add(line(12)).unwrap_err().to_string();
         assert!(error.contains("13 bad lines, 12 allowed") && error.contains("f:0:1"), "{error}");
     }

@@ -4,17 +4,17 @@
 //! rewrites every entry as a position among them. Pulls and pushes then name each parameter once, and the inner loops
 //! work on small dense arrays.
 
-use crate::distinct::Distinct;
-use crate::keys::Keys;
+use crate::distinct_keys::DistinctKeys;
+use crate::key_vec::KeyVec;
 
 /// Texts of columns that are carried along with the records: as many for each record as there are such columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct PassthroughTexts {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Carried {
+impl PassthroughTexts {
     /// Adds a text.
     pub fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
@@ -63,7 +63,7 @@ pub struct Batch {
     /// The distinct keys of the batch, ascending.
     pub columns: Vec<u64>,
     /// Texts that are carried along, for predictions; they are not kept for later epochs.
-    pub carried: Carried,
+    pub passthrough: PassthroughTexts,
 }
 
 impl Batch {
@@ -99,12 +99,13 @@ impl Batch {
         self.values.clear();
         self.fields.clear();
         self.columns.clear();
-        self.carried.truncate(0);
+        self.passthrough.truncate(0);
     }
 
-    /// Makes it equal to `other` in the memory that it has.
+    /// Makes it equal to `first_other` in the memory that it has.
     pub fn copy_from(&mut self, other: &Self) {
-        let Self { labels, weights, groups, offsets, indices, values, fields, columns, carried } = other;
+        let Self { labels, weights, groups, offsets, indices, values, fields, columns, passthrough: carried } =
+            other;
         self.labels.clone_from(labels);
         self.weights.clone_from(weights);
         self.groups.clone_from(groups);
@@ -113,12 +114,12 @@ impl Batch {
         self.values.clone_from(values);
         self.fields.clone_from(fields);
         self.columns.clone_from(columns);
-        self.carried.clone_from(carried);
+        self.passthrough.clone_from(carried);
     }
 }
 
 /// Whole numbers up to this one are exact in f32.
-pub(crate) const WHOLE_LIMIT: f32 = 16_777_216.0;
+pub(crate) const EXACT_INTEGER_LIMIT: f32 = 16_777_216.0;
 
 /// Whether `token` is a whole number other than `value`.
 #[cold]
@@ -128,17 +129,17 @@ fn loses_digits(token: &[u8], value: f32) -> bool {
 }
 
 /// Collects records with raw keys. A record is `entry*` then `end_record`; a record that turns out bad is taken back
-/// with `abandon_record`, so nothing of it stays.
+/// with `discard_record`, so nothing of it stays.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
-    keys: Keys,
+    keys: KeyVec,
     batch: Batch,
-    distinct: Distinct,
+    distinct: DistinctKeys,
     /// Carried texts of the finished records.
-    carried_count: usize,
+    passthrough_count: usize,
     /// Where in the open line a value stands whose last digits f32 does not hold.
     rounded_at: Option<usize>,
-    is_rounding_told: bool,
+    is_rounding_reported: bool,
 }
 
 impl BatchBuilder {
@@ -180,8 +181,8 @@ impl BatchBuilder {
     /// As [`Self::extend_ones`], of keys of 32 bits.
     #[cfg(feature = "parquet")]
     #[inline]
-    pub(crate) fn extend_short_ones(&mut self, keys: &[u32]) {
-        self.keys.extend_short(keys);
+    pub(crate) fn extend_ones_u32(&mut self, keys: &[u32]) {
+        self.keys.extend_u32(keys);
         if !self.batch.values.is_empty() {
             self.batch.values.resize(self.keys.len(), 1.0);
         }
@@ -202,12 +203,12 @@ impl BatchBuilder {
         if value == 1.0 {
             self.push_one(key);
         } else {
-            self.push_other(key, value);
+            self.push_value(key, value);
         }
     }
 
     /// An entry whose value is not 1: from here on values are written out.
-    fn push_other(&mut self, key: u64, value: f32) {
+    fn push_value(&mut self, key: u64, value: f32) {
         if self.batch.values.is_empty() {
             self.batch.values.resize(self.keys.len(), 1.0);
         }
@@ -223,14 +224,14 @@ impl BatchBuilder {
     }
 
     /// A text of the open record that is carried along.
-    pub fn carry(&mut self, text: &[u8]) {
-        self.batch.carried.push(text);
+    pub fn push_passthrough(&mut self, text: &[u8]) {
+        self.batch.passthrough.push(text);
     }
 
     /// Notes that `value`, written as `token` at byte `at` of the open line, is a whole number whose last digits are lost.
     #[inline]
     pub(crate) fn note_rounding(&mut self, token: &[u8], at: usize, value: f32) {
-        if value.abs() >= WHOLE_LIMIT && !self.is_rounding_told && loses_digits(token, value) {
+        if value.abs() >= EXACT_INTEGER_LIMIT && !self.is_rounding_reported && loses_digits(token, value) {
             self.rounded_at = Some(at);
         }
     }
@@ -239,18 +240,18 @@ impl BatchBuilder {
     #[inline]
     pub(crate) fn take_rounded_at(&mut self) -> Option<usize> {
         let at = self.rounded_at.take();
-        self.is_rounding_told |= at.is_some();
+        self.is_rounding_reported |= at.is_some();
         at
     }
 
     /// The open record is no record: what was noted of it is forgotten.
-    pub(crate) fn forget_rounding(&mut self) {
+    pub(crate) fn discard_rounding(&mut self) {
         self.rounded_at = None;
     }
 
     /// The raw keys of the open record.
     pub fn open_keys(&self) -> Vec<u64> {
-        self.keys.copied_from(self.open_start())
+        self.keys.copy_from(self.open_start())
     }
 
     /// The largest key of the open record; none when it has no entry.
@@ -270,14 +271,14 @@ impl BatchBuilder {
 
     /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. False when
     /// a sum is beyond the range of f32: the record must then be taken back. Not for entries with a field.
-    pub fn add_up_duplicates(&mut self) -> bool {
+    pub fn sum_duplicates(&mut self) -> bool {
         let start = self.open_start();
         let values = self.batch.values.get(start..);
         let value = |at: usize| values.and_then(|values| values.get(at)).copied().unwrap_or(1.0);
         let mut entries: Vec<(u64, f32)> =
             self.open_keys().into_iter().enumerate().map(|(at, key)| (key, value(at))).collect();
         entries.sort_by_key(|entry| entry.0);
-        self.abandon_record();
+        self.discard_record();
         let mut rest = &entries[..];
         let mut finite = true;
         while let Some(&(key, _)) = rest.first() {
@@ -306,19 +307,19 @@ impl BatchBuilder {
         }
         let start = self.open_start();
         if let Some(keys) = self.keys.small() {
-            self.distinct.note(&keys[start..]);
+            self.distinct.add(&keys[start..]);
         }
         self.batch.offsets.push(self.keys.len() as u32);
-        self.carried_count = self.batch.carried.len();
+        self.passthrough_count = self.batch.passthrough.len();
     }
 
     /// Takes back the entries of the open record.
-    pub fn abandon_record(&mut self) {
+    pub fn discard_record(&mut self) {
         let start = self.open_start();
         self.keys.truncate(start);
         self.batch.values.truncate(start);
         self.batch.fields.truncate(start);
-        self.batch.carried.truncate(self.carried_count);
+        self.batch.passthrough.truncate(self.passthrough_count);
     }
 
     fn open_start(&self) -> usize {
@@ -336,7 +337,7 @@ impl BatchBuilder {
         self.distinct.index(&self.keys, &mut out.columns, &mut out.indices);
         self.keys.clear();
         self.batch.offsets.push(0);
-        self.carried_count = 0;
+        self.passthrough_count = 0;
     }
 }
 
@@ -378,7 +379,7 @@ mod tests {
         builder.push(7, 2.0);
         builder.end_record(0.0, 3.0, Some(5));
         builder.push(8, 2.0);
-        builder.abandon_record();
+        builder.discard_record();
         builder.end_record(1.0, 1.0, None);
         let mut batch = Batch::default();
         builder.finish(&mut batch);
@@ -396,7 +397,7 @@ mod tests {
         for (key, value) in [(9, 1.0), (4, 0.5), (9, 2.0)] {
             builder.push(key, value);
         }
-        assert!(builder.add_up_duplicates());
+        assert!(builder.sum_duplicates());
         builder.end_record(1.0, 1.0, None);
         let mut batch = Batch::default();
         builder.finish(&mut batch);

@@ -16,7 +16,7 @@ const MAGIC: [u8; 4] = *b"SBLK";
 const VERSION: u16 = 1;
 const HEADER_BYTES: usize = 48;
 /// The checksum covers everything from here on.
-const CHECKED_FROM: usize = 8;
+const CHECKSUM_START: usize = 8;
 /// Sections begin at a multiple of this.
 const ALIGN: usize = 8;
 
@@ -159,7 +159,7 @@ pub fn encode(batch: &Batch, out: &mut Vec<u8>) {
     put(&batch.groups, out, u64::to_le_bytes);
     put_narrow(&batch.fields, header.field_width, out);
     assert_eq!(out.len() - start, header.block_bytes(), "encode: a section of the batch has a wrong length");
-    let sum = crc32c::crc32c(&out[start + CHECKED_FROM..]);
+    let sum = crc32c::crc32c(&out[start + CHECKSUM_START..]);
     out[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
@@ -177,7 +177,7 @@ pub fn decode(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
 
 fn decode_into(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     let header = Header::read(bytes)?;
-    let (stored, sum) = (u32_at(bytes, 4), crc32c::crc32c(&bytes[CHECKED_FROM..]));
+    let (stored, sum) = (u32_at(bytes, 4), crc32c::crc32c(&bytes[CHECKSUM_START..]));
     check(stored == sum, "checksum", sum as usize, stored as usize)?;
     let mut rest = &bytes[HEADER_BYTES..];
     let [offsets, indices, gaps, labels, values, weights, groups, fields] =

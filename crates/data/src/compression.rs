@@ -18,7 +18,7 @@ pub(crate) const MAGIC_BYTES: usize = 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// What is not read, by its first bytes.
-const FOREIGN: [(&[u8], &str); 12] = [
+const UNSUPPORTED_MAGIC: [(&[u8], &str); 12] = [
     (b"\xfd7zXZ\x00", "compressed with xz"),
     (b"PK\x03\x04", "a zip archive"),
     (b"PK\x05\x06", "an empty zip archive"),
@@ -33,7 +33,7 @@ const FOREIGN: [(&[u8], &str); 12] = [
     (b"\xfe\xff", "text in UTF-16"),
 ];
 /// Where a tar archive says that it is one.
-const TAR_AT: usize = 257;
+const TAR_MAGIC_OFFSET: usize = 257;
 /// Compressed bytes read at once.
 const BUFFER_BYTES: usize = 128 << 10;
 
@@ -49,19 +49,19 @@ impl Compression {
     }
 
     /// What a file is that cannot be read, in words: by its first bytes, or by its name where it has no mark (brotli).
-    pub(crate) fn foreign(name: &str, head: &[u8]) -> Option<&'static str> {
-        let known = FOREIGN.iter().find(|(magic, _)| head.starts_with(magic)).map(|row| row.1);
+    pub(crate) fn unsupported_kind(name: &str, head: &[u8]) -> Option<&'static str> {
+        let known = UNSUPPORTED_MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|row| row.1);
         let is_bzip2 = head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY");
         let is_brotli = name.to_ascii_lowercase().ends_with(".br");
         known
             .or(is_bzip2.then_some("compressed with bzip2"))
             .or(is_brotli.then_some("compressed with brotli"))
-            .or(is_wide_text(head).then_some("text in UTF-16"))
+            .or(is_utf16_text(head).then_some("text in UTF-16"))
     }
 
     /// Whether decompressed bytes begin a tar archive.
     pub(crate) fn is_tar(head: &[u8]) -> bool {
-        head.get(TAR_AT..).is_some_and(|rest| rest.starts_with(b"ustar"))
+        head.get(TAR_MAGIC_OFFSET..).is_some_and(|rest| rest.starts_with(b"ustar"))
     }
 
     /// Whether decompressed bytes are text without LF, in which CR stands where lines should end.
@@ -81,7 +81,7 @@ impl Compression {
 }
 
 /// Whether the first characters are those of an alphabet in two bytes each, without a mark in front.
-fn is_wide_text(head: &[u8]) -> bool {
+fn is_utf16_text(head: &[u8]) -> bool {
     let first = head.get(..8).unwrap_or_default();
     let zeros = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte == 0);
     let others = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte != 0);
@@ -89,15 +89,15 @@ fn is_wide_text(head: &[u8]) -> bool {
 }
 
 /// A source of raw bytes.
-pub(crate) type Raw = Box<dyn Read + Send>;
+pub(crate) type RawReader = Box<dyn Read + Send>;
 
 /// Counts what passes.
-struct Counted {
-    raw: Raw,
+struct CountingReader {
+    raw: RawReader,
     count: u64,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.raw.read(buffer)?;
         self.count += count as u64;
@@ -114,14 +114,14 @@ pub(crate) struct ByteStream {
 }
 
 enum Decoder {
-    Plain(Counted),
-    Gzip(Box<MultiGzDecoder<BufReader<Counted>>>),
-    Zstd(zstd::stream::read::Decoder<'static, BufReader<Counted>>),
+    Plain(CountingReader),
+    Gzip(Box<MultiGzDecoder<BufReader<CountingReader>>>),
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<CountingReader>>),
 }
 
 impl ByteStream {
-    pub(crate) fn new(name: &str, raw: Raw, compression: Compression) -> Result<Self, Error> {
-        let counted = Counted { raw, count: 0 };
+    pub(crate) fn new(name: &str, raw: RawReader, compression: Compression) -> Result<Self, Error> {
+        let counted = CountingReader { raw, count: 0 };
         let buffered = |counted| BufReader::with_capacity(BUFFER_BYTES, counted);
         let decoder = match compression {
             Compression::Plain => Decoder::Plain(counted),
@@ -139,7 +139,7 @@ impl ByteStream {
     }
 
     /// The stream with `head`, which was read from it before, in front again.
-    pub(crate) fn after(mut self, head: Arc<[u8]>) -> Self {
+    pub(crate) fn with_head(mut self, head: Arc<[u8]>) -> Self {
         self.head = Some(Cursor::new(head));
         self
     }
@@ -170,8 +170,8 @@ impl ByteStream {
     pub(crate) fn consumed(&self) -> u64 {
         match &self.decoder {
             Decoder::Plain(raw) => raw.count,
-            Decoder::Gzip(decoder) => used(decoder.get_ref()),
-            Decoder::Zstd(decoder) => used(decoder.get_ref()),
+            Decoder::Gzip(decoder) => consumed_bytes(decoder.get_ref()),
+            Decoder::Zstd(decoder) => consumed_bytes(decoder.get_ref()),
         }
     }
 
@@ -189,7 +189,7 @@ impl ByteStream {
             std::io::ErrorKind::UnexpectedEof => "it ends early; was it copied completely?".to_owned(),
             _ => error.to_string(),
         };
-        Error::Compressed {
+        Error::DamagedCompression {
             file: self.name.clone(),
             kind: compression.name(),
             offset: self.consumed(),
@@ -198,7 +198,7 @@ impl ByteStream {
     }
 }
 
-fn used(buffered: &BufReader<Counted>) -> u64 {
+fn consumed_bytes(buffered: &BufReader<CountingReader>) -> u64 {
     buffered.get_ref().count - buffered.buffer().len() as u64
 }
 
@@ -248,7 +248,7 @@ mod tests {
         for whole in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             let cut = whole.len() / 2;
             match read_all(&whole[..cut]) {
-                Err(Error::Compressed { file, offset, reason, .. }) => {
+                Err(Error::DamagedCompression { file, offset, reason, .. }) => {
                     assert_eq!((file.as_str(), offset), ("f", cut as u64));
                     assert!(reason.contains("ends early"), "{reason}");
                 }
@@ -268,11 +268,11 @@ mod tests {
             ("a.csv", b"BZh9,1,2\n", None),
             ("a.csv", b"1,2\n", None),
         ] {
-            let foreign = Compression::foreign(name, head);
+            let foreign = Compression::unsupported_kind(name, head);
             assert_eq!(foreign.is_some(), what.is_some(), "{name}");
             assert!(foreign.unwrap_or_default().contains(what.unwrap_or_default()), "{foreign:?}");
         }
-        let tar = [&[b'x'; TAR_AT][..], b"ustar\x0000"].concat();
+        let tar = [&[b'x'; TAR_MAGIC_OFFSET][..], b"ustar\x0000"].concat();
         assert!(Compression::is_tar(&tar) && !Compression::is_tar(b"1,2\n"));
     }
 
@@ -281,6 +281,6 @@ mod tests {
         let mut bytes = gzip(&b"1 2:3\n".repeat(1000));
         let last = bytes.len() - 6;
         bytes[last] ^= 1;
-        assert!(matches!(read_all(&bytes), Err(Error::Compressed { kind: "gzip", .. })));
+        assert!(matches!(read_all(&bytes), Err(Error::DamagedCompression { kind: "gzip", .. })));
     }
 }

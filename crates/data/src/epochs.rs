@@ -4,14 +4,14 @@
 //! kept blocks. [`TaskData::scan`] parses everything first, so that epoch 0 reads blocks too. The order of an epoch
 //! depends on the seed, the task and the epoch alone, not on the epochs before it.
 
-use math::random::{Purpose, Stream, stream};
+use math::random::{Purpose, RandomStream, stream};
 
 use crate::batch::Batch;
 use crate::batch_size::BatchSize;
+use crate::cache::{BlockCache, CacheConfig, CacheStats};
 use crate::error::Error;
-use crate::keep::{KeepConfig, KeptBlocks, KeptStats};
 use crate::reader::Reader;
-use crate::regroup::{Regroup, WINDOW_BLOCKS};
+use crate::rebatcher::{Rebatcher, WINDOW_BLOCKS};
 use crate::stream::BatchStream;
 
 /// In which order an epoch that reads kept blocks gives its records.
@@ -28,7 +28,7 @@ pub enum Shuffle {
 
 /// Where the current epoch gets its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum EpochSource {
     /// No epoch has been started.
     Idle,
     /// The reader.
@@ -41,40 +41,40 @@ enum Source {
 pub struct TaskData {
     reader: Reader,
     /// Whether the reader has given its last record.
-    read: bool,
-    kept: Option<KeptBlocks>,
+    is_read_fully: bool,
+    cache: Option<BlockCache>,
     shuffle: Shuffle,
     seed: u64,
     task: u64,
     batch_size: BatchSize,
     /// Epoch 0 has the order of the files, also when it reads kept blocks.
     first_in_order: bool,
-    source: Source,
+    source: EpochSource,
     /// Epochs over these data before this run, which the order of its epochs continues.
     first_epoch: u64,
     epoch: u64,
     /// Records that the reader gave, without those held out.
     read_count: u64,
     /// Records given in this epoch, when they are mixed.
-    mixed_count: u64,
+    shuffled_count: u64,
     /// Kept blocks in the order of this epoch, and how many of them are taken.
     order: Vec<u32>,
-    taken: usize,
+    taken_count: usize,
     /// The stream of this epoch: first it orders the blocks, then the records of each window.
-    random: Stream,
-    regroup: Regroup,
+    random: RandomStream,
+    rebatcher: Rebatcher,
     batch: Batch,
 }
 
 impl TaskData {
     /// The data that `reader` gives, in batches of `batch_size` records (a number, or a rule over the records of this
-    /// task so far, of the epochs before as well). Without `keep` there is one epoch and nothing is kept.
+    /// task so far, of the epochs before as well). Without `cache` there is one epoch and nothing is kept.
     ///
     /// # Panics
     /// When `batch_size` is 0.
     pub fn new(
         reader: Reader,
-        keep: Option<KeepConfig>,
+        keep: Option<CacheConfig>,
         shuffle: Shuffle,
         seed: u64,
         task: u64,
@@ -84,22 +84,22 @@ impl TaskData {
         assert!(batch_size.next(0) > 0, "a batch has at least one record");
         Self {
             reader,
-            read: false,
-            kept: keep.map(|config| KeptBlocks::new(config, task)),
+            is_read_fully: false,
+            cache: keep.map(|config| BlockCache::new(config, task)),
             shuffle,
             seed,
             task,
             batch_size,
             first_in_order: false,
-            source: Source::Idle,
+            source: EpochSource::Idle,
             first_epoch: 0,
             epoch: 0,
             read_count: 0,
-            mixed_count: 0,
+            shuffled_count: 0,
             order: Vec::new(),
-            taken: 0,
+            taken_count: 0,
             random: stream(seed, Purpose::Shuffle, task, 0),
-            regroup: Regroup::default(),
+            rebatcher: Rebatcher::default(),
             batch: Batch::default(),
         }
     }
@@ -121,8 +121,8 @@ impl TaskData {
     }
 
     /// How much is kept and where; zeros when nothing is.
-    pub fn kept_stats(&self) -> KeptStats {
-        self.kept.as_ref().map_or_else(KeptStats::default, KeptBlocks::stats)
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.as_ref().map_or_else(CacheStats::default, BlockCache::stats)
     }
 
     /// Parses everything that is left into kept blocks. An error without a place to keep them, or when reading fails.
@@ -133,8 +133,8 @@ impl TaskData {
 
     /// Parses the next batch into a kept block; false when everything is parsed. For those who scan and may be stopped.
     pub fn scan_step(&mut self) -> Result<bool, Error> {
-        if self.kept.is_none() {
-            return Err(self.not_kept());
+        if self.cache.is_none() {
+            return Err(self.not_cached_error());
         }
         self.read_batch()
     }
@@ -145,20 +145,25 @@ impl TaskData {
     ///
     /// # Panics
     /// When an epoch was started.
-    pub fn settle(&mut self, batch_size: BatchSize, shuffle: Shuffle, is_scanned: bool) -> Result<(), Error> {
-        assert!(self.source == Source::Idle, "settle: an epoch was started");
+    pub fn reconfigure(
+        &mut self,
+        batch_size: BatchSize,
+        shuffle: Shuffle,
+        is_scanned: bool,
+    ) -> Result<(), Error> {
+        assert!(self.source == EpochSource::Idle, "settle: an epoch was started");
         (self.shuffle, self.first_in_order) = (shuffle, !is_scanned);
         if std::mem::replace(&mut self.batch_size, batch_size) == batch_size {
             return Ok(());
         }
         self.scan()?;
-        let Some(mut old) = self.kept.take() else { return Err(self.not_kept()) };
-        let mut kept = KeptBlocks::new(old.config().clone(), self.task);
-        let mut records = Regroup::default();
+        let Some(mut old) = self.cache.take() else { return Err(self.not_cached_error()) };
+        let mut kept = BlockCache::new(old.config().clone(), self.task);
+        let mut records = Rebatcher::default();
         let mut given = 0;
         for block in 0..old.len() {
-            records.follow(|batch| old.read(block, batch))?;
-            while records.take(batch_size.next(given)) {
+            records.fill_in_order(|batch| old.read(block, batch))?;
+            while records.collect_batch(batch_size.next(given)) {
                 records.finish(&mut self.batch);
                 given += self.batch.record_count() as u64;
                 kept.add(&self.batch)?;
@@ -168,21 +173,21 @@ impl TaskData {
             kept.add(&self.batch)?;
         }
         kept.seal();
-        self.kept = Some(kept);
+        self.cache = Some(kept);
         Ok(())
     }
 
-    fn not_kept(&self) -> Error {
-        Error::NotKept { epoch: self.epoch, task: self.task }
+    fn not_cached_error(&self) -> Error {
+        Error::NotCached { epoch: self.epoch, task: self.task }
     }
 
     /// The next batch of the reader into `self.batch`, kept if that is asked for; false at the end.
     fn read_batch(&mut self) -> Result<bool, Error> {
-        while !self.read {
+        while !self.is_read_fully {
             let batch_size = self.batch_size.next(self.read_count);
             if !self.reader.next_batch(batch_size, &mut self.batch)? {
-                self.read = true;
-                if let Some(kept) = &mut self.kept {
+                self.is_read_fully = true;
+                if let Some(kept) = &mut self.cache {
                     kept.seal();
                 }
                 break;
@@ -192,7 +197,7 @@ impl TaskData {
                 continue;
             }
             self.read_count += self.batch.record_count() as u64;
-            if let Some(kept) = &mut self.kept {
+            if let Some(kept) = &mut self.cache {
                 kept.add(&self.batch)?;
             }
             return Ok(true);
@@ -203,11 +208,11 @@ impl TaskData {
     /// The next batch of this epoch into `self.batch`; false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
         match (self.source, self.shuffle) {
-            (Source::Idle, _) => panic!("next: no epoch was started"),
-            (Source::Reader, _) => self.read_batch(),
-            (Source::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block(),
-            (Source::Blocks, Shuffle::Records) if self.reads_in_order() => self.next_block(),
-            (Source::Blocks, Shuffle::Records) => self.next_mixed(),
+            (EpochSource::Idle, _) => panic!("next: no epoch was started"),
+            (EpochSource::Reader, _) => self.read_batch(),
+            (EpochSource::Blocks, Shuffle::None | Shuffle::Batches) => self.next_block(),
+            (EpochSource::Blocks, Shuffle::Records) if self.reads_in_order() => self.next_block(),
+            (EpochSource::Blocks, Shuffle::Records) => self.next_shuffled(),
         }
     }
 
@@ -216,58 +221,58 @@ impl TaskData {
     }
 
     fn order_blocks(&mut self) {
-        let block_count = self.kept.as_ref().map_or(0, KeptBlocks::len);
+        let block_count = self.cache.as_ref().map_or(0, BlockCache::len);
         self.order.clear();
         self.order.extend(0..block_count as u32);
         self.random = stream(self.seed, Purpose::Shuffle, self.task, self.epoch);
         if self.shuffle != Shuffle::None && !self.reads_in_order() {
             self.random.shuffle(&mut self.order);
         }
-        self.taken = 0;
-        self.mixed_count = 0;
-        self.regroup.restart();
+        self.taken_count = 0;
+        self.shuffled_count = 0;
+        self.rebatcher.reset();
     }
 
     /// The next kept block into `self.batch`; false at the end.
     fn next_block(&mut self) -> Result<bool, Error> {
-        let (Some(kept), Some(&block)) = (&mut self.kept, self.order.get(self.taken)) else {
+        let (Some(kept), Some(&block)) = (&mut self.cache, self.order.get(self.taken_count)) else {
             return Ok(false);
         };
-        self.taken += 1;
+        self.taken_count += 1;
         kept.read(block as usize, &mut self.batch)?;
         Ok(true)
     }
 
     /// The next batch of mixed records into `self.batch`; false at the end.
-    fn next_mixed(&mut self) -> Result<bool, Error> {
-        let before = self.epoch * self.read_count + self.mixed_count;
+    fn next_shuffled(&mut self) -> Result<bool, Error> {
+        let before = self.epoch * self.read_count + self.shuffled_count;
         let batch_size = self.batch_size.next(before);
-        while !self.regroup.take(batch_size) {
-            let rest = &self.order[self.taken..];
+        while !self.rebatcher.collect_batch(batch_size) {
+            let rest = &self.order[self.taken_count..];
             let window = &rest[..rest.len().min(WINDOW_BLOCKS)];
-            let (Some(kept), false) = (&mut self.kept, window.is_empty()) else {
+            let (Some(kept), false) = (&mut self.cache, window.is_empty()) else {
                 break;
             };
             let read = |i: usize, block: &mut Batch| kept.read(window[i] as usize, block);
-            self.regroup.fill(window.len(), &mut self.random, read)?;
-            self.taken += window.len();
+            self.rebatcher.fill_shuffled(window.len(), &mut self.random, read)?;
+            self.taken_count += window.len();
         }
-        let found = self.regroup.finish(&mut self.batch);
-        self.mixed_count += if found { self.batch.record_count() as u64 } else { 0 };
+        let found = self.rebatcher.finish(&mut self.batch);
+        self.shuffled_count += if found { self.batch.record_count() as u64 } else { 0 };
         Ok(found)
     }
 }
 
 impl BatchStream for TaskData {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
-        let first = self.source == Source::Idle;
+        let first = self.source == EpochSource::Idle;
         self.epoch = self.first_epoch + epoch;
-        if first && self.epoch == 0 && !self.read {
-            self.source = Source::Reader;
+        if first && self.epoch == 0 && !self.is_read_fully {
+            self.source = EpochSource::Reader;
             return Ok(());
         }
         self.scan()?;
-        self.source = Source::Blocks;
+        self.source = EpochSource::Blocks;
         self.order_blocks();
         Ok(())
     }
@@ -284,10 +289,10 @@ impl BatchStream for TaskData {
         Ok(found)
     }
 
-    fn forget(&mut self) {
+    fn release_cache(&mut self) {
         // An epoch that reads the kept blocks needs them to its end.
-        if self.source == Source::Reader {
-            self.kept = None;
+        if self.source == EpochSource::Reader {
+            self.cache = None;
         }
     }
 }

@@ -48,7 +48,7 @@ pub enum Error {
         "{file}:{line}: the file became shorter while it was read: it had {opened_bytes} bytes when it was opened, and \
          ends after {ends_at}; start again when nothing writes to it"
     )]
-    Shrunk {
+    FileTruncated {
         /// File.
         file: String,
         /// The first line that is missing or cut, 1-based.
@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// A file that is packed or encoded in a way that is not read.
     #[error("{file} is {what}, which is not read; {}", advice_of(what))]
-    Foreign {
+    UnsupportedEncoding {
         /// File.
         file: String,
         /// What it is, in words.
@@ -68,7 +68,7 @@ pub enum Error {
     },
     /// A compressed file ends early or is damaged.
     #[error("{file}: damaged {kind} data near byte {offset} of the compressed file: {reason}")]
-    Compressed {
+    DamagedCompression {
         /// File.
         file: String,
         /// "gzip" or "zstd".
@@ -168,7 +168,7 @@ pub enum Error {
     },
     /// The file for kept blocks cannot be made.
     #[error("cannot make a file for kept blocks in the folder {}: {reason}; choose a folder that can be written, or keep blocks in memory", folder.display())]
-    KeepCreate {
+    CacheCreate {
         /// The folder.
         folder: PathBuf,
         /// What the system said.
@@ -176,7 +176,7 @@ pub enum Error {
     },
     /// Kept blocks cannot be written, for example because the disk is full.
     #[error("cannot write {wanted_bytes} bytes of kept blocks to {} after {written_bytes} bytes: {reason}; make room there, choose another folder, or keep blocks in memory", path.display())]
-    KeepWrite {
+    CacheWrite {
         /// The file.
         path: PathBuf,
         /// Size of the block that did not fit.
@@ -188,7 +188,7 @@ pub enum Error {
     },
     /// Kept blocks cannot be read again.
     #[error("cannot read kept blocks from {}: {reason}", path.display())]
-    KeepRead {
+    CacheRead {
         /// The file.
         path: PathBuf,
         /// What the system said.
@@ -198,7 +198,7 @@ pub enum Error {
     #[error(
         "the parsed data of a task needs more than the {limit_bytes} bytes of memory it may take (the next {wanted_bytes} do not fit into what is left after {kept_bytes}); raise the memory limit, or keep blocks on disk or on both"
     )]
-    KeepLimit {
+    CacheLimit {
         /// The limit of this task.
         limit_bytes: u64,
         /// Bytes kept so far.
@@ -210,7 +210,7 @@ pub enum Error {
     #[error(
         "kept block {index} in {place} is damaged: {fault}; the memory or the disk is faulty, or something wrote to the file; start again"
     )]
-    KeptBlock {
+    DamagedBlock {
         /// Number of the block, from 0.
         index: usize,
         /// Memory, or the file and the offset in it.
@@ -222,7 +222,7 @@ pub enum Error {
     #[error(
         "epoch {epoch} cannot start: the data of task {task} was read once and not kept; set where to keep it (memory, disk or both)"
     )]
-    NotKept {
+    NotCached {
         /// The epoch asked for.
         epoch: u64,
         /// The task.
@@ -266,12 +266,12 @@ impl LineError {
 
     /// An error at byte `at` that says itself what it found.
     #[cold]
-    pub fn found(at: usize, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
+    pub fn with_found(at: usize, expected: impl Into<Cow<'static, str>>, found: impl Into<String>) -> Self {
         Self { at, expected: expected.into(), found: found.into() }
     }
 }
 
-/// The name in `known` that is nearest to `name`, when near enough to be a slip.
+/// The name in `seen_keys` that is nearest to `name`, when near enough to be a slip.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     /// Jaro-Winkler similarity below which two names are just different.
     const NEAR: f64 = 0.75;

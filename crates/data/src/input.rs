@@ -1,9 +1,9 @@
 //! One input: a file, bytes in memory, or standard input.
 
 use crate::Error;
-use crate::compression::{ByteStream, Compression, MAGIC_BYTES, Raw};
+use crate::compression::{ByteStream, Compression, MAGIC_BYTES, RawReader};
+use crate::interruptible::{InterruptibleReader, StopFlag};
 use crate::quotes::Quotes;
-use crate::stoppable::{StopReading, Stoppable};
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const STANDARD_INPUT: &str = "standard input";
 #[derive(Clone)]
 pub struct Input {
     name: String,
-    place: Place,
+    location: InputLocation,
     compression: Compression,
     size_bytes: Option<u64>,
     /// Columns that the names of its folders give.
@@ -28,13 +28,13 @@ pub struct Input {
 }
 
 #[derive(Clone)]
-enum Place {
+enum InputLocation {
     File(PathBuf),
     Memory(Arc<[u8]>),
     /// The bytes that were looked at, and what follows them until somebody reads it.
     Stream {
         head: Head,
-        rest: Arc<Mutex<Option<ByteStream>>>,
+        remaining: Arc<Mutex<Option<ByteStream>>>,
     },
 }
 
@@ -44,7 +44,7 @@ pub struct Head {
     /// The bytes.
     pub bytes: Arc<[u8]>,
     /// Whether this is all there is.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 impl Head {
@@ -52,7 +52,7 @@ impl Head {
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes);
         let end = match memchr::memrchr(b'\n', bytes) {
-            _ if self.complete => bytes.len(),
+            _ if self.is_complete => bytes.len(),
             Some(last) => last,
             None => 0,
         };
@@ -75,7 +75,7 @@ impl Input {
         let compression = Self::compression(&name, &magic)?;
         Ok(Self {
             name,
-            place: Place::File(path),
+            location: InputLocation::File(path),
             compression,
             size_bytes: Some(metadata.len()),
             partition: Vec::new(),
@@ -87,13 +87,22 @@ impl Input {
         let (name, bytes) = (name.into(), bytes.into());
         let compression = Self::compression(&name, &bytes)?;
         let size_bytes = Some(bytes.len() as u64);
-        Ok(Self { name, place: Place::Memory(bytes), compression, size_bytes, partition: Vec::new() })
+        Ok(Self {
+            name,
+            location: InputLocation::Memory(bytes),
+            compression,
+            size_bytes,
+            partition: Vec::new(),
+        })
     }
 
     /// Standard input: its first bytes are read now, the rest once.
     /// It ends when `stop` is raised while it is waited for.
-    pub fn standard_input(stop: &StopReading) -> Result<Self, Error> {
-        Self::stream(STANDARD_INPUT.to_owned(), Box::new(Stoppable::new(std::io::stdin(), stop.clone())))
+    pub fn standard_input(stop: &StopFlag) -> Result<Self, Error> {
+        Self::stream(
+            STANDARD_INPUT.to_owned(),
+            Box::new(InterruptibleReader::new(std::io::stdin(), stop.clone())),
+        )
     }
 
     /// Bytes that can be read only once: the first of them are read now.
@@ -105,7 +114,7 @@ impl Input {
         let rest = Arc::new(Mutex::new(Some(stream)));
         Ok(Self {
             name,
-            place: Place::Stream { head, rest },
+            location: InputLocation::Stream { head, remaining: rest },
             compression,
             size_bytes: None,
             partition: Vec::new(),
@@ -126,8 +135,8 @@ impl Input {
 
     /// How its bytes are packed, by the first of them; an error when that is not read.
     fn compression(name: &str, magic: &[u8]) -> Result<Compression, Error> {
-        match Compression::foreign(name, magic) {
-            Some(what) => Err(Error::Foreign { file: name.to_owned(), what }),
+        match Compression::unsupported_kind(name, magic) {
+            Some(what) => Err(Error::UnsupportedEncoding { file: name.to_owned(), what }),
             None => Ok(Compression::recognize(magic)),
         }
     }
@@ -139,17 +148,17 @@ impl Input {
 
     /// Where it lies, when it is a file.
     pub fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::File(path) => Some(path),
-            Place::Memory(_) | Place::Stream { .. } => None,
+        match &self.location {
+            InputLocation::File(path) => Some(path),
+            InputLocation::Memory(_) | InputLocation::Stream { .. } => None,
         }
     }
 
     /// The bytes, when they are in memory.
     pub fn bytes(&self) -> Option<&Arc<[u8]>> {
-        match &self.place {
-            Place::Memory(bytes) => Some(bytes),
-            Place::File(_) | Place::Stream { .. } => None,
+        match &self.location {
+            InputLocation::Memory(bytes) => Some(bytes),
+            InputLocation::File(_) | InputLocation::Stream { .. } => None,
         }
     }
 
@@ -159,13 +168,13 @@ impl Input {
     }
 
     /// Bytes as they lie on disk now, when it is a file.
-    pub(crate) fn size_now(&self) -> Option<u64> {
+    pub(crate) fn current_size_bytes(&self) -> Option<u64> {
         self.path().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len())
     }
 
     /// Whether it can be read more than once.
-    pub fn can_be_read_again(&self) -> bool {
-        !matches!(self.place, Place::Stream { .. })
+    pub fn is_rereadable(&self) -> bool {
+        !matches!(self.location, InputLocation::Stream { .. })
     }
 
     /// Its size, when it can be read from any byte on.
@@ -175,30 +184,30 @@ impl Input {
 
     /// The first bytes, decompressed.
     pub fn head(&self) -> Result<Head, Error> {
-        match &self.place {
-            Place::Stream { head, .. } => Ok(head.clone()),
-            Place::File(_) | Place::Memory(_) => read_head(&mut self.open_at(0)?),
+        match &self.location {
+            InputLocation::Stream { head, .. } => Ok(head.clone()),
+            InputLocation::File(_) | InputLocation::Memory(_) => read_head(&mut self.open_at(0)?),
         }
     }
 
     /// The decompressed bytes from `offset` on; only a plain file can begin elsewhere than at 0.
     pub(crate) fn open_at(&self, offset: u64) -> Result<ByteStream, Error> {
         debug_assert!(offset == 0 || self.splittable_bytes().is_some());
-        let raw: Raw = match &self.place {
-            Place::File(path) => {
+        let raw: RawReader = match &self.location {
+            InputLocation::File(path) => {
                 let mut file = File::open(path).map_err(|source| Error::io("open", &self.name, source))?;
                 file.seek(SeekFrom::Start(offset))
                     .map_err(|source| Error::io("seek in", &self.name, source))?;
                 Box::new(file)
             }
-            Place::Memory(bytes) => {
+            InputLocation::Memory(bytes) => {
                 let mut cursor = Cursor::new(Arc::clone(bytes));
                 cursor.set_position(offset);
                 Box::new(cursor)
             }
-            Place::Stream { head, rest } => {
+            InputLocation::Stream { head, remaining: rest } => {
                 let mut rest = rest.lock().map_err(|_| Error::StandardInputTaken)?;
-                return Ok(rest.take().ok_or(Error::StandardInputTaken)?.after(Arc::clone(&head.bytes)));
+                return Ok(rest.take().ok_or(Error::StandardInputTaken)?.with_head(Arc::clone(&head.bytes)));
             }
         };
         ByteStream::new(&self.name, raw, self.compression)
@@ -227,7 +236,7 @@ impl Input {
             loop {
                 let rest = &carried[start..];
                 let end = match quotes {
-                    Some(quotes) => quotes.end(rest, at_end),
+                    Some(quotes) => quotes.record_or_line_end(rest, at_end),
                     None => memchr::memchr(b'\n', rest),
                 };
                 let Some(end) = end.or_else(|| (at_end && !rest.is_empty()).then_some(rest.len())) else {
@@ -256,7 +265,7 @@ fn read_head(stream: &mut ByteStream) -> Result<Head, Error> {
     }
     let complete = filled < bytes.len();
     bytes.truncate(filled);
-    Ok(Head { bytes: bytes.into(), complete })
+    Ok(Head { bytes: bytes.into(), is_complete: complete })
 }
 
 fn read_up_to(raw: &mut dyn Read, limit: usize) -> std::io::Result<Vec<u8>> {
@@ -266,7 +275,7 @@ fn read_up_to(raw: &mut dyn Read, limit: usize) -> std::io::Result<Vec<u8>> {
 }
 
 /// Names of files for a message: the first few, and how many more.
-pub(crate) fn names(files: &[Input]) -> String {
+pub(crate) fn list_names(files: &[Input]) -> String {
     const SHOWN: usize = 3;
     let text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");
     match files.len().saturating_sub(SHOWN) {

@@ -31,7 +31,7 @@ pub fn parse_interaction(text: &str) -> Vec<String> {
 pub(crate) struct Interactions {
     /// Names, each once.
     pub(crate) groups: Vec<String>,
-    /// Positions in `groups`, ascending; each list once.
+    /// Positions in `interaction_groups`, ascending; each list once.
     products: Vec<Vec<usize>>,
 }
 
@@ -70,13 +70,13 @@ impl Interactions {
     }
 
     /// What the user is told of groups of which the first lines of an input have no feature.
-    pub(crate) fn notice_of_unmet(
+    pub(crate) fn missing_groups_notice(
         &self,
         context: &FormatContext<'_>,
         is_met: impl Fn(&str, &[u8]) -> bool,
     ) -> Result<Option<String>, Error> {
         let mut unmet: Vec<&str> = self.groups.iter().map(String::as_str).collect();
-        if unmet.is_empty() || context.like.is_some() {
+        if unmet.is_empty() || context.trained_schema.is_some() {
             return Ok(None);
         }
         for file in context.files {
@@ -98,11 +98,11 @@ struct Factor {
 }
 
 /// Is given the factors of a product, each with its position in its group.
-type Each<'a> = dyn FnMut(&[(usize, Factor)]) -> Result<(), LineError> + 'a;
+type ProductVisitor<'a> = dyn FnMut(&[(usize, Factor)]) -> Result<(), LineError> + 'a;
 
 /// Multiplies the features of one record after the other.
 #[derive(Debug)]
-pub(crate) struct Multiplier {
+pub(crate) struct InteractionGenerator {
     interactions: Interactions,
     /// Of the present record, by group.
     factors: Vec<Vec<Factor>>,
@@ -111,7 +111,7 @@ pub(crate) struct Multiplier {
     keep_zeros: bool,
 }
 
-impl Multiplier {
+impl InteractionGenerator {
     pub(crate) fn new(interactions: Interactions, keep_zeros: bool) -> Self {
         let factors = vec![Vec::new(); interactions.groups.len()];
         Self { interactions, factors, names: HashMap::new(), keep_zeros }
@@ -119,7 +119,7 @@ impl Multiplier {
 
     /// Whether nothing is multiplied.
     #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.interactions.is_empty()
     }
 
@@ -151,17 +151,17 @@ impl Multiplier {
         for product in &self.interactions.products {
             let space = &self.interactions.groups[product[0]];
             let mut chosen = [(0, Factor { key: 0, value: 1.0 }); 3];
-            self.walk(product, 0, &mut chosen, &mut |factors| {
+            self.visit_products(product, 0, &mut chosen, &mut |factors| {
                 count += 1;
                 if count > PRODUCT_LIMIT {
                     let expected = format!("at most {PRODUCT_LIMIT} interactions a record");
-                    return Err(LineError::found(0, expected, "more of them"));
+                    return Err(LineError::with_found(0, expected, "more of them"));
                 }
                 let exact: f64 = factors.iter().map(|(_, factor)| f64::from(factor.value)).product();
                 let value = exact as f32;
                 if !value.is_finite() {
                     let expected = "features whose products stay within the range of f32";
-                    return Err(LineError::found(0, expected, format!("{exact}")));
+                    return Err(LineError::with_found(0, expected, format!("{exact}")));
                 }
                 if value != 0.0 || self.keep_zeros {
                     let mut keys = [0; 3];
@@ -179,12 +179,12 @@ impl Multiplier {
 
     /// All choices of one factor from each group of `product`, the first `at` of them made. From equal groups each set
     /// once, a factor of value 1 not with itself.
-    fn walk(
+    fn visit_products(
         &self,
         product: &[usize],
         at: usize,
         chosen: &mut [(usize, Factor); 3],
-        each: &mut Each<'_>,
+        each: &mut ProductVisitor<'_>,
     ) -> Result<(), LineError> {
         if at == product.len() {
             return each(&chosen[..at]);
@@ -196,7 +196,7 @@ impl Multiplier {
                 continue;
             }
             chosen[at] = (position, *factor);
-            self.walk(product, at + 1, chosen, each)?;
+            self.visit_products(product, at + 1, chosen, each)?;
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Multiplier {
 
 /// Pushes a record's products as further entries.
 pub(crate) fn push_products(
-    multiplier: &Multiplier,
+    multiplier: &InteractionGenerator,
     dictionary: &mut Dictionary,
     out: &mut BatchBuilder,
 ) -> Result<(), LineError> {

@@ -6,11 +6,11 @@
 use multiversion::multiversion;
 
 /// Keys below it are bits: at most 16 MiB of them.
-const BITS_END: u64 = 1 << 27;
+const BITMAP_KEY_END: u64 = 1 << 27;
 /// Words of bits of which one count is kept: a cache line.
-const WORDS_A_COUNT: usize = 8;
+const WORDS_PER_COUNT: usize = 8;
 /// Large keys that gather before they are merged, at least.
-const PENDING: usize = 1 << 16;
+const MIN_MERGE_KEYS: usize = 1 << 16;
 
 /// A set of keys.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +29,9 @@ impl KeySet {
         Self::default()
     }
 
-    /// Adds `keys`, which are ascending. [`Self::seal`] comes before anything is asked.
+    /// Adds `key_vec`, which are ascending. [`Self::seal`] comes before anything is asked.
     pub fn insert(&mut self, keys: &[u64]) {
-        let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITS_END));
+        let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITMAP_KEY_END));
         if let Some(last) = small.last() {
             let words = (*last / 64 + 1) as usize;
             if self.bits.len() < words {
@@ -42,7 +42,7 @@ impl KeySet {
             }
         }
         self.pending.extend_from_slice(large);
-        if self.pending.len() >= PENDING.max(self.large.len()) {
+        if self.pending.len() >= MIN_MERGE_KEYS.max(self.large.len()) {
             self.merge();
         }
     }
@@ -60,7 +60,7 @@ impl KeySet {
         self.large.shrink_to_fit();
         self.counts.clear();
         let mut count = 0u32;
-        for words in self.bits.chunks(WORDS_A_COUNT) {
+        for words in self.bits.chunks(WORDS_PER_COUNT) {
             self.counts.push(count);
             count += words.iter().map(|word| word.count_ones()).sum::<u32>();
         }
@@ -87,12 +87,12 @@ impl KeySet {
         rank[0] as usize
     }
 
-    /// The ranks of `keys`, which are ascending and in the set; [`Self::rank`] of each.
+    /// The ranks of `key_vec`, which are ascending and in the set; [`Self::rank`] of each.
     ///
     /// # Panics
     /// As [`Self::rank`].
     pub fn ranks(&self, keys: &[u64], out: &mut Vec<u32>) {
-        let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITS_END));
+        let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITMAP_KEY_END));
         out.clear();
         small_ranks(&self.bits, &self.counts, small, out);
         let mut from = 0;
@@ -105,7 +105,7 @@ impl KeySet {
     /// All keys, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let small =
-            self.bits.iter().enumerate().flat_map(|(i, word)| Ones { word: *word, base: i as u64 * 64 });
+            self.bits.iter().enumerate().flat_map(|(i, word)| SetBits { word: *word, base: i as u64 * 64 });
         small.chain(self.large.iter().copied())
     }
 }
@@ -115,20 +115,20 @@ impl KeySet {
 fn small_ranks(bits: &[u64], counts: &[u32], keys: &[u64], out: &mut Vec<u32>) {
     out.extend(keys.iter().map(|key| {
         let word = (key / 64) as usize;
-        let group = word / WORDS_A_COUNT;
-        let before: u32 = bits[group * WORDS_A_COUNT..word].iter().map(|word| word.count_ones()).sum();
+        let group = word / WORDS_PER_COUNT;
+        let before: u32 = bits[group * WORDS_PER_COUNT..word].iter().map(|word| word.count_ones()).sum();
         let own = (bits[word] & ((1 << (key % 64)) - 1)).count_ones();
         counts[group] + before + own
     }));
 }
 
 /// The keys of a word of bits.
-struct Ones {
+struct SetBits {
     word: u64,
     base: u64,
 }
 
-impl Iterator for Ones {
+impl Iterator for SetBits {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
@@ -152,7 +152,7 @@ mod tests {
         fn it_holds_each_key_once_and_knows_its_rank(
             parts in prop::collection::vec(
                 prop::collection::btree_set(
-                    prop_oneof![0..2_000u64, BITS_END - 70..BITS_END + 70, (1u64 << 62)..(1 << 62) + 50],
+                    prop_oneof![0..2_000u64, BITMAP_KEY_END - 70..BITMAP_KEY_END + 70, (1u64 << 62)..(1 << 62) + 50],
                     0..60,
                 ),
                 0..12,
@@ -179,11 +179,12 @@ mod tests {
     fn large_keys_are_merged_on_the_way() {
         let mut set = KeySet::new();
         for round in 0..5 {
-            let keys: Vec<u64> = (0..PENDING as u64).map(|i| (1 << 62) + i * (round % 2 + 1)).collect();
+            let keys: Vec<u64> =
+                (0..MIN_MERGE_KEYS as u64).map(|i| (1 << 62) + i * (round % 2 + 1)).collect();
             set.insert(&keys);
-            assert!(set.pending.len() < 2 * PENDING);
+            assert!(set.pending.len() < 2 * MIN_MERGE_KEYS);
         }
         set.seal();
-        assert_eq!(set.len(), PENDING + PENDING / 2);
+        assert_eq!(set.len(), MIN_MERGE_KEYS + MIN_MERGE_KEYS / 2);
     }
 }

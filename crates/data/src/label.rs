@@ -38,7 +38,7 @@ pub enum LabelKind {
 /// How many distinct whole labels are counted one by one; with more, labels are [`LabelKind::Real`].
 pub const CLASS_LIMIT: usize = 4096;
 /// Whole numbers up to this size are exact in f32.
-const EXACT: f64 = 16_777_216.0;
+const EXACT_INTEGER_LIMIT: f64 = 16_777_216.0;
 
 /// What was seen of the labels as they are written. Merges exactly, in any order, but for the last bits of the sums.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -140,7 +140,7 @@ impl LabelStats {
         }
         self.fractional += other.fractional;
         self.too_many |= other.too_many || self.others.len() > CLASS_LIMIT;
-        self.forget_when_too_many();
+        self.drop_counts_when_too_many();
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum += other.sum;
@@ -186,16 +186,16 @@ impl LabelStats {
     }
 
     fn add_other(&mut self, label: f64) {
-        if label.fract() != 0.0 || label.abs() > EXACT {
+        if label.fract() != 0.0 || label.abs() > EXACT_INTEGER_LIMIT {
             self.fractional += 1;
         } else if !self.too_many {
             *self.others.entry(label as i64).or_insert(0) += 1;
             self.too_many = self.others.len() > CLASS_LIMIT;
-            self.forget_when_too_many();
+            self.drop_counts_when_too_many();
         }
     }
 
-    fn forget_when_too_many(&mut self) {
+    fn drop_counts_when_too_many(&mut self) {
         if self.too_many {
             self.others.clear();
         }
@@ -231,9 +231,9 @@ impl Labeler {
                 }
             }
             LabelRule::Binary { positive: Some(positive) } => f32::from(label as f32 == positive),
-            LabelRule::Class if label.fract() != 0.0 || label.abs() > EXACT => {
+            LabelRule::Class if label.fract() != 0.0 || label.abs() > EXACT_INTEGER_LIMIT => {
                 return Err(format!(
-                    "a class number (a whole number up to {EXACT}); label {label} is not one"
+                    "a class number (a whole number up to {EXACT_INTEGER_LIMIT}); label {label} is not one"
                 ));
             }
             LabelRule::Class | LabelRule::Real => {
@@ -254,7 +254,7 @@ impl Labeler {
     /// A large label that does not come back when it is written as f32: others that differ may become the same number.
     #[cold]
     fn note_rounding(&mut self, label: f64, out: f32) {
-        if label.abs() > EXACT && out.to_string().parse() != Ok(label) {
+        if label.abs() > EXACT_INTEGER_LIMIT && out.to_string().parse() != Ok(label) {
             self.rounded = Some(label);
         }
     }

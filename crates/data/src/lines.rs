@@ -1,12 +1,12 @@
 //! Reads lines of splits into a sink. One buffer, reused; a line that is cut by its end is carried over.
 
 use crate::compression::ByteStream;
-use crate::format::{LineParser, Parsed, RecordReader, last_entry_of};
+use crate::format::{LineParser, ParsedLine, RecordReader, last_entry_of};
 use crate::input::{BYTE_ORDER_MARK, Input};
-use crate::number::{whole_double, whole_float};
+use crate::number::{parse_f32, parse_f64};
 use crate::quotes::Quotes;
 use crate::sink::Sink;
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitRange};
 use crate::{BadLine, Error, LineError};
 use memchr::memchr;
 use std::collections::{BTreeMap, VecDeque};
@@ -35,12 +35,12 @@ pub(crate) struct LineReader {
     files: Arc<[Input]>,
     grammar: Grammar,
     splits: VecDeque<Split>,
-    current: Option<Cursor>,
+    current: Option<SplitCursor>,
     buffer: Vec<u8>,
 }
 
-/// A place in a split. The buffer holds bytes `base..base + filled` of the (decompressed) file.
-struct Cursor {
+/// A place in a split. The buffer holds bytes `base..base + nonzero_words` of the (decompressed) file.
+struct SplitCursor {
     file: usize,
     stream: ByteStream,
     /// Lines that begin here or later are not ours.
@@ -50,14 +50,14 @@ struct Cursor {
     at: usize,
     filled: usize,
     at_end: bool,
-    /// Lines since `counted_from`, the present one included.
+    /// Lines since `count_start`, the present one included.
     lines: u64,
     /// Where the count of lines began; a split that begins mid-file counts the lines before it only when asked.
-    counted_from: u64,
+    count_start: u64,
     lines_before: Option<u64>,
     /// Bytes told to the sink: a position in the file, or bytes consumed of a compressed one.
-    told: u64,
-    whole: bool,
+    reported_bytes: u64,
+    is_whole_file: bool,
 }
 
 impl LineReader {
@@ -84,7 +84,7 @@ impl LineReader {
             let rest = &self.buffer[start..cursor.filled];
             let end = match self.grammar.quotes {
                 None => memchr(b'\n', rest),
-                Some(quotes) => quotes.end(rest, cursor.at_end),
+                Some(quotes) => quotes.record_or_line_end(rest, cursor.at_end),
             };
             if let Some(length) = end {
                 cursor.at = start + length + 1;
@@ -104,17 +104,17 @@ impl LineReader {
                 cursor.lines += 1 + memchr::memchr_iter(b'\n', rest).count() as u64;
                 return Ok(Some((start, cursor.filled)));
             }
-            cursor.tell(sink);
+            cursor.report_progress(sink);
             cursor.fill(&mut self.buffer)?;
         }
     }
 
     fn close(&mut self, sink: &mut Sink) {
         if let Some(mut cursor) = self.current.take() {
-            cursor.tell(sink);
+            cursor.report_progress(sink);
         }
         for notice in self.grammar.parser.notices() {
-            sink.notice(&notice);
+            sink.add_notice(&notice);
         }
     }
 
@@ -135,9 +135,9 @@ impl LineReader {
             file: format!("{}:1", self.files[file].name()),
             difference: format!(
                 "its header is '{}', that of {} is '{}'; give all files of one input the same columns",
-                shown(line),
+                excerpt(line),
                 self.files[0].name(),
-                shown(header)
+                excerpt(header)
             ),
         })
     }
@@ -147,15 +147,15 @@ impl LineReader {
     fn note_rounded(&mut self, start: usize, end: usize, feature: Option<usize>, sink: &mut Sink) {
         let line = &self.buffer[start..end];
         let label = sink.rounded_label().map(|label| {
-            let begins = |at: &usize| *at == 0 || separates(line[*at - 1]);
-            let is_label = |at: &usize| whole_double(token_at(line, *at)) == Some(label);
+            let begins = |at: &usize| *at == 0 || is_separator(line[*at - 1]);
+            let is_label = |at: &usize| parse_f64(token_at(line, *at)) == Some(label);
             (0..line.len()).filter(begins).find(is_label).unwrap_or(0)
         });
         let cursor = self.current.as_ref().expect("a line was read through it");
         let file = self.files[cursor.file].name();
         let text = |at: usize| {
             let token = token_at(line, at);
-            let kept = whole_float(token).map_or(String::new(), |value| value.to_string());
+            let kept = parse_f32(token).map_or(String::new(), |value| value.to_string());
             // Lines before a split that begins in mid-file are not counted for a notice.
             let place = match cursor.lines_before {
                 Some(before) => format!("{file}:{}:{}", before + cursor.lines, at + 1),
@@ -171,23 +171,23 @@ impl LineReader {
     fn bad_line(&mut self, start: usize, end: usize, error: LineError, sink: &mut Sink) -> Result<(), Error> {
         let cursor = self.current.as_mut().expect("a line was read through it");
         let record = &self.buffer[start..end];
-        let found = if error.found.is_empty() { found_at(record, error.at) } else { error.found };
-        let (line, column) = cursor.place(&self.files[cursor.file], record, error.at)?;
+        let found = if error.found.is_empty() { describe_token(record, error.at) } else { error.found };
+        let (line, column) = cursor.line_and_column(&self.files[cursor.file], record, error.at)?;
         let file = self.files[cursor.file].name().to_owned();
         let expected = error.expected.into_owned();
-        sink.bad(BadLine { file, line, column, expected, found })
+        sink.report_bad_line(BadLine { file, line, column, expected, found })
     }
 }
 
 /// Whether a byte may stand between values.
-fn separates(byte: u8) -> bool {
+fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'"')
 }
 
 /// The token at `at`, as far as a value may go.
 fn token_at(line: &[u8], at: usize) -> &[u8] {
     let rest = &line[at.min(line.len())..];
-    &rest[..rest.iter().position(|byte| separates(*byte)).unwrap_or(rest.len())]
+    &rest[..rest.iter().position(|byte| is_separator(*byte)).unwrap_or(rest.len())]
 }
 
 impl RecordReader for LineReader {
@@ -206,25 +206,25 @@ impl RecordReader for LineReader {
                 end -= 1;
             }
             match self.grammar.parser.parse(&self.buffer[start..end], sink.builder()) {
-                Ok(Parsed::Record { .. }) if let Some((key, expected)) = sink.key_beyond_limit() => {
-                    sink.abandon();
+                Ok(ParsedLine::Record { .. }) if let Some((key, expected)) = sink.key_beyond_limit() => {
+                    sink.discard_record();
                     let at = last_entry_of(&self.buffer[start..end], key);
-                    let error = LineError::found(at, expected, format!("index {key}"));
+                    let error = LineError::with_found(at, expected, format!("index {key}"));
                     self.bad_line(start, end, error, sink)?;
                 }
-                Ok(Parsed::Record { label, weight, group }) => {
+                Ok(ParsedLine::Record { label, weight, group }) => {
                     let rounded_at = sink.builder().take_rounded_at();
                     if let Err(expected) = sink.end_record(label, weight, group) {
                         let found = format!("label {}", label.unwrap_or_default());
-                        self.bad_line(start, end, LineError::found(0, expected, found), sink)?;
+                        self.bad_line(start, end, LineError::with_found(0, expected, found), sink)?;
                     } else if rounded_at.is_some() || sink.rounded_label().is_some() {
                         self.note_rounded(start, end, rounded_at, sink);
                     }
                 }
-                Ok(Parsed::Nothing) => {}
-                Ok(Parsed::Unlabelled) => sink.leave_out_unlabelled(),
+                Ok(ParsedLine::Skipped) => {}
+                Ok(ParsedLine::Unlabelled) => sink.skip_unlabelled(),
                 Err(error) => {
-                    sink.abandon();
+                    sink.discard_record();
                     self.bad_line(start, end, error, sink)?;
                 }
             }
@@ -238,17 +238,17 @@ impl RecordReader for LineReader {
 }
 
 /// Goes to the first line of a split.
-fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<Cursor, Error> {
+fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<SplitCursor, Error> {
     let input = &files[split.file];
-    let (range, whole) = match &split.part {
-        Part::Bytes(range) => (range.clone(), false),
-        Part::Whole => (0..u64::MAX, true),
-        Part::Records { .. } => unreachable!("lines are split by bytes"),
+    let (range, whole) = match &split.range {
+        SplitRange::Bytes(range) => (range.clone(), false),
+        SplitRange::Whole => (0..u64::MAX, true),
+        SplitRange::Records { .. } => unreachable!("lines are split by bytes"),
     };
     // One byte earlier, to see whether a line begins exactly at the start.
     let base = range.start.saturating_sub(1);
     let stream = input.open_at(base)?;
-    let mut cursor = Cursor {
+    let mut cursor = SplitCursor {
         file: split.file,
         stream,
         end: range.end,
@@ -257,10 +257,10 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<Cursor, 
         filled: 0,
         at_end: false,
         lines: 0,
-        counted_from: 0,
+        count_start: 0,
         lines_before: Some(0),
-        told: range.start,
-        whole,
+        reported_bytes: range.start,
+        is_whole_file: whole,
     };
     if range.start > 0 {
         cursor.skip_line(buffer)?;
@@ -268,7 +268,7 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<Cursor, 
     Ok(cursor)
 }
 
-impl Cursor {
+impl SplitCursor {
     /// Reads more bytes behind the present line, which is moved to the front.
     fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         buffer.copy_within(self.at..self.filled, 0);
@@ -294,7 +294,7 @@ impl Cursor {
             let found = memchr(b'\n', &buffer[..self.filled]);
             self.at = found.map_or(self.filled, |length| length + 1);
             if found.is_some() || self.at_end {
-                self.counted_from = self.base + self.at as u64;
+                self.count_start = self.base + self.at as u64;
                 self.lines_before = None;
                 return Ok(());
             }
@@ -303,15 +303,18 @@ impl Cursor {
     }
 
     /// Tells the sink how far this is.
-    fn tell(&mut self, sink: &mut Sink) {
-        let now =
-            if self.whole { self.stream.consumed() } else { (self.base + self.at as u64).min(self.end) };
-        sink.add_bytes(now.saturating_sub(self.told));
-        self.told = self.told.max(now);
+    fn report_progress(&mut self, sink: &mut Sink) {
+        let now = if self.is_whole_file {
+            self.stream.consumed()
+        } else {
+            (self.base + self.at as u64).min(self.end)
+        };
+        sink.add_bytes(now.saturating_sub(self.reported_bytes));
+        self.reported_bytes = self.reported_bytes.max(now);
     }
 
     /// Line and column, both 1-based, of byte `at` of `record`, which was read last.
-    fn place(&mut self, input: &Input, record: &[u8], at: usize) -> Result<(u64, u64), Error> {
+    fn line_and_column(&mut self, input: &Input, record: &[u8], at: usize) -> Result<(u64, u64), Error> {
         let before_it = &record[..at.min(record.len())];
         let column = at - memchr::memrchr(b'\n', before_it).map_or(0, |end| end + 1) + 1;
         let after_it = memchr::memchr_iter(b'\n', &record[before_it.len()..]).count() as u64;
@@ -320,13 +323,14 @@ impl Cursor {
 
     /// An error when the file ends before its size of when it was opened.
     fn check_size(&mut self, input: &Input) -> Result<(), Error> {
-        let ends_at = if self.whole { self.stream.consumed() } else { self.base + self.filled as u64 };
+        let ends_at =
+            if self.is_whole_file { self.stream.consumed() } else { self.base + self.filled as u64 };
         match input.splittable_bytes() {
-            Some(opened_bytes) if ends_at < opened_bytes => Err(Error::Shrunk {
+            Some(opened_bytes) if ends_at < opened_bytes => Err(Error::FileTruncated {
                 file: input.name().to_owned(),
                 line: self.line_number(input)? + 1,
                 opened_bytes,
-                ends_at: input.size_now().unwrap_or(ends_at).min(ends_at),
+                ends_at: input.current_size_bytes().unwrap_or(ends_at).min(ends_at),
             }),
             _ => Ok(()),
         }
@@ -336,7 +340,7 @@ impl Cursor {
     fn line_number(&mut self, input: &Input) -> Result<u64, Error> {
         let before = match self.lines_before {
             Some(before) => before,
-            None => count_lines(input, self.counted_from)?,
+            None => count_lines(input, self.count_start)?,
         };
         self.lines_before = Some(before);
         Ok(before + self.lines)
@@ -364,18 +368,18 @@ fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn shown(text: &[u8]) -> String {
+fn excerpt(text: &[u8]) -> String {
     let cut = &text[..text.len().min(SHOWN_BYTES)];
     let dots = if cut.len() < text.len() { "..." } else { "" };
     format!("{}{dots}", String::from_utf8_lossy(cut).escape_debug())
 }
 
 /// The token at `at`, for a message.
-fn found_at(line: &[u8], at: usize) -> String {
+fn describe_token(line: &[u8], at: usize) -> String {
     let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) else {
         return "the end of the line".to_owned();
     };
     let end =
         rest.iter().skip(1).position(|byte| matches!(byte, b' ' | b'\t')).map_or(rest.len(), |end| end + 1);
-    format!("'{}'", shown(&rest[..end]))
+    format!("'{}'", excerpt(&rest[..end]))
 }

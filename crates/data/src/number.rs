@@ -32,14 +32,14 @@ pub(crate) fn word_at(text: &[u8], at: usize) -> Option<u64> {
 
 /// The digits at `at` as a number, and where they end. No digit: `(0, at)`. Too large for u64: `u64::MAX`.
 #[inline]
-pub(crate) fn digits(text: &[u8], at: usize) -> (u64, usize) {
+pub(crate) fn parse_digits(text: &[u8], at: usize) -> (u64, usize) {
     let Some(word) = word_at(text, at) else {
-        return few_digits(text, at, 0);
+        return parse_short_digits(text, at, 0);
     };
     let word = word ^ ZEROS;
     let count = leading_digits(word);
     if count == 8 {
-        return more_digits(text, at + 8, eight_digits(word));
+        return parse_long_digits(text, at + 8, eight_digits(word));
     }
     // Leading zeros are shifted in from below. Two shifts, because a shift by 64 is not one.
     let value = eight_digits((word << 8) << (56 - 8 * count));
@@ -48,14 +48,14 @@ pub(crate) fn digits(text: &[u8], at: usize) -> (u64, usize) {
 
 /// Goes on after 8 digits.
 #[inline(never)]
-fn more_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
+fn parse_long_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
     let Some(word) = word_at(text, at) else {
-        return few_digits(text, at, high);
+        return parse_short_digits(text, at, high);
     };
     let word = word ^ ZEROS;
     let count = leading_digits(word);
     if count == 8 {
-        return few_digits(text, at + 8, high * 100_000_000 + eight_digits(word));
+        return parse_short_digits(text, at + 8, high * 100_000_000 + eight_digits(word));
     }
     let low = eight_digits((word << 8) << (56 - 8 * count));
     (high * 10u64.pow(count) + low, at + count as usize)
@@ -63,7 +63,7 @@ fn more_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
 
 /// Digit by digit.
 #[inline(never)]
-fn few_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
+fn parse_short_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
         value = value.saturating_mul(10).saturating_add(u64::from(digit));
         at += 1;
@@ -72,50 +72,50 @@ fn few_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
 }
 
 /// Powers of ten that f32 holds exactly.
-const TENS: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
+const POWERS_OF_TEN: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
 /// Whole numbers below are exact in f32.
-const EXACT: u64 = 1 << 24;
+const EXACT_INTEGER_END: u64 = 1 << 24;
 
 /// The number at `at`, correctly rounded, and where it ends; `None` when there is none. May be infinite or NaN.
 #[inline]
-pub(crate) fn float(text: &[u8], at: usize) -> Option<(f32, usize)> {
+pub(crate) fn parse_f32_at(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let negative = text.get(at) == Some(&b'-');
     let start = at + usize::from(negative);
-    let (whole, end) = digits(text, start);
+    let (whole, end) = parse_digits(text, start);
     let (mut mantissa, mut at_end, mut decimals) = (whole, end, 0);
     if text.get(end) == Some(&b'.') {
-        let (fraction, fraction_end) = digits(text, end + 1);
+        let (fraction, fraction_end) = parse_digits(text, end + 1);
         decimals = fraction_end - end - 1;
         at_end = fraction_end;
-        if decimals >= TENS.len() {
-            return any_float(text, at);
+        if decimals >= POWERS_OF_TEN.len() {
+            return parse_f32_slow(text, at);
         }
         mantissa = whole.saturating_mul(10u64.pow(decimals as u32)).saturating_add(fraction);
     }
-    let simple = mantissa < EXACT && at_end > start + usize::from(decimals == 0 && at_end > end);
+    let simple = mantissa < EXACT_INTEGER_END && at_end > start + usize::from(decimals == 0 && at_end > end);
     if !simple || text.get(at_end).is_some_and(|byte| matches!(byte, b'e' | b'E' | b'.')) {
-        return any_float(text, at);
+        return parse_f32_slow(text, at);
     }
     // Both are exact in f32, so one division rounds once.
-    let value = mantissa as f32 / TENS[decimals];
+    let value = mantissa as f32 / POWERS_OF_TEN[decimals];
     Some((if negative { -value } else { value }, at_end))
 }
 
 #[inline(never)]
-fn any_float(text: &[u8], at: usize) -> Option<(f32, usize)> {
+fn parse_f32_slow(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let (value, count) = fast_float2::parse_partial::<f32, _>(text.get(at..)?).ok()?;
     Some((value, at + count))
 }
 
 /// The whole token as a number; `None` when it is not one. May be infinite or NaN.
 #[inline]
-pub(crate) fn whole_float(token: &[u8]) -> Option<f32> {
-    float(token, 0).filter(|(_, end)| *end == token.len()).map(|(value, _)| value)
+pub(crate) fn parse_f32(token: &[u8]) -> Option<f32> {
+    parse_f32_at(token, 0).filter(|(_, end)| *end == token.len()).map(|(value, _)| value)
 }
 
 /// The whole token as a number of double precision.
 #[inline]
-pub(crate) fn whole_double(token: &[u8]) -> Option<f64> {
+pub(crate) fn parse_f64(token: &[u8]) -> Option<f64> {
     match token {
         b"0" => Some(0.0),
         b"1" | b"+1" => Some(1.0),
@@ -144,42 +144,42 @@ mod tests {
                 "\x7f\x01\x02\x03\x04\x05",
             ] {
                 let line = [text, tail.as_bytes()].concat();
-                assert_eq!(digits(&line, 0), (expected, length), "{}", String::from_utf8_lossy(&line));
+                assert_eq!(parse_digits(&line, 0), (expected, length), "{}", String::from_utf8_lossy(&line));
             }
         }
-        assert_eq!(digits(b"99999999999999999999999999", 0).0, u64::MAX);
+        assert_eq!(parse_digits(b"99999999999999999999999999", 0).0, u64::MAX);
     }
 
     #[test]
     fn what_is_not_a_number_is_none() {
         for text in ["", "-", ".", "-.", "e5", "x", "--1", ":", "\u{e9}"] {
-            assert_eq!(whole_float(text.as_bytes()), None, "{text}");
+            assert_eq!(parse_f32(text.as_bytes()), None, "{text}");
         }
         for (text, value) in
             [(".5", 0.5), ("-.5", -0.5), ("5.", 5.0), ("+1", 1.0), ("1e3", 1000.0), ("-0", 0.0)]
         {
-            assert_eq!(whole_float(text.as_bytes()), Some(value), "{text}");
-            assert_eq!(whole_double(text.as_bytes()), Some(f64::from(value)), "{text}");
+            assert_eq!(parse_f32(text.as_bytes()), Some(value), "{text}");
+            assert_eq!(parse_f64(text.as_bytes()), Some(f64::from(value)), "{text}");
         }
-        assert!(whole_float(b"inf").unwrap().is_infinite());
-        assert!(whole_float(b"1e60").unwrap().is_infinite());
-        assert!(whole_float(b"nan").unwrap().is_nan());
+        assert!(parse_f32(b"inf").unwrap().is_infinite());
+        assert!(parse_f32(b"1e60").unwrap().is_infinite());
+        assert!(parse_f32(b"nan").unwrap().is_nan());
     }
 
     proptest! {
         #[test]
         fn numbers_equal_those_of_the_standard_library(x in any::<f32>(), decimals in 0usize..14) {
             let (short, exact) = (format!("{:.*}", decimals, x.fract() * 1000.0), format!("{x:e}"));
-            prop_assert_eq!(whole_float(short.as_bytes()), Some(short.parse::<f32>().unwrap()));
+            prop_assert_eq!(parse_f32(short.as_bytes()), Some(short.parse::<f32>().unwrap()));
             if x.is_finite() {
-                prop_assert_eq!(whole_float(exact.as_bytes()), Some(x));
+                prop_assert_eq!(parse_f32(exact.as_bytes()), Some(x));
             }
         }
 
         #[test]
         fn keys_equal_those_of_the_standard_library(key: u64, tail in "[ :a-z]{0,9}") {
             let text = format!("{key}{tail}");
-            prop_assert_eq!(digits(text.as_bytes(), 0), (key, text.len() - tail.len()));
+            prop_assert_eq!(parse_digits(text.as_bytes(), 0), (key, text.len() - tail.len()));
         }
     }
 }

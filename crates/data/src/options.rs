@@ -8,7 +8,7 @@ pub(crate) const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
 
 /// What an input is read for, when it is read like the data of training. It says which columns may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
+pub enum InputPurpose {
     /// To train or to validate: every column of training must be there.
     #[default]
     Training,
@@ -26,7 +26,7 @@ pub struct FormatOptions {
     /// Whether lines have a label at all (prediction may do without).
     pub has_label: bool,
     /// What the input is read for.
-    pub purpose: Purpose,
+    pub purpose: InputPurpose,
     /// Column of record weights.
     pub weight: Option<String>,
     /// Column of groups; "qid" for libsvm.
@@ -56,7 +56,7 @@ impl Default for FormatOptions {
         Self {
             label: None,
             has_label: true,
-            purpose: Purpose::Training,
+            purpose: InputPurpose::Training,
             weight: None,
             group: None,
             header: None,
@@ -84,7 +84,7 @@ impl FormatOptions {
             fill(&mut self.label, &schema.label);
         }
         // Columns that may be absent are looked up among those of the file.
-        if self.purpose == Purpose::Training || schema.columns.is_empty() {
+        if self.purpose == InputPurpose::Training || schema.columns.is_empty() {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
         }
@@ -98,7 +98,7 @@ impl FormatOptions {
     }
 
     /// Settings of columns that were made for training data of another format say nothing about lines without columns.
-    pub(crate) fn leave_out_columns_for(&mut self, format: &str) {
+    pub(crate) fn drop_columns_for(&mut self, format: &str) {
         if WITHOUT_COLUMNS.contains(&format) {
             let kept = Self {
                 has_label: self.has_label,
@@ -125,7 +125,7 @@ mod tests {
         FormatOptions {
             label: some(),
             has_label: false,
-            purpose: Purpose::Prediction,
+            purpose: InputPurpose::Prediction,
             weight: some(),
             group: some(),
             header: Some(true),
@@ -143,21 +143,21 @@ mod tests {
     #[test]
     fn lines_without_columns_keep_what_is_no_setting_of_columns() {
         let mut options = all();
-        options.leave_out_columns_for("libsvm");
+        options.drop_columns_for("libsvm");
         assert_eq!(
             (options.label, options.weight, options.header, options.delimiter),
             (None, None, None, None)
         );
         assert!(options.text_columns.is_empty() && options.skip_columns.is_empty());
         assert!(!options.has_label && options.keep_zeros);
-        assert_eq!((options.purpose, options.label_rule), (Purpose::Prediction, LabelRule::Class));
+        assert_eq!((options.purpose, options.label_rule), (InputPurpose::Prediction, LabelRule::Class));
         assert_eq!((options.group.as_deref(), options.key_limit), (Some("qid"), Some(7)));
         assert_eq!((options.keep_columns, options.interactions), (all().keep_columns, all().interactions));
         let mut options = all();
-        options.leave_out_columns_for("vw");
+        options.drop_columns_for("vw");
         assert_eq!(options.group, None, "only libsvm has qid");
         let mut options = all();
-        options.leave_out_columns_for("csv");
+        options.drop_columns_for("csv");
         assert_eq!(options.label, all().label);
     }
 }

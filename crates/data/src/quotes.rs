@@ -67,7 +67,7 @@ impl Quotes {
 
     /// Where the record or, when its quotes are wrong, the line ends that begins with `bytes`; `None` when more bytes
     /// are needed, which there are not when these are `all`.
-    pub(crate) fn end(self, bytes: &[u8], all: bool) -> Option<usize> {
+    pub(crate) fn record_or_line_end(self, bytes: &[u8], all: bool) -> Option<usize> {
         let line = || memchr(b'\n', bytes);
         match self.record_end(bytes) {
             RecordEnd::At(end) if end > RECORD_LIMIT_BYTES => line(),
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_quote_that_is_never_closed_ends_with_its_line() {
-        assert_eq!(PLAIN.end(b"a,\"b\nc", true), Some(4));
-        assert_eq!(PLAIN.end(b"a,\"b\nc", false), None);
+        assert_eq!(PLAIN.record_or_line_end(b"a,\"b\nc", true), Some(4));
+        assert_eq!(PLAIN.record_or_line_end(b"a,\"b\nc", false), None);
         let long = [&b"a,\"b\n"[..], &vec![b'x'; RECORD_LIMIT_BYTES]].concat();
-        assert_eq!(PLAIN.end(&long, false), Some(4));
+        assert_eq!(PLAIN.record_or_line_end(&long, false), Some(4));
     }
 }

@@ -5,7 +5,7 @@ use crate::{Batch, BatchStream, Error};
 
 /// What lies behind the batch that was given away.
 #[derive(Debug)]
-enum Next {
+enum NextBatch {
     /// Not read yet.
     Unread,
     /// It is there.
@@ -17,58 +17,59 @@ enum Next {
 }
 
 /// Hears the columns of a batch and of the one behind it.
-type Tell<'a> = Box<dyn FnMut(&[u64], &[u64]) + Send + 'a>;
+type ColumnCallback<'a> = Box<dyn FnMut(&[u64], &[u64]) + Send + 'a>;
 
 /// Gives the batches of a stream as they are, in their order, each a batch later than it was read.
 pub struct ReadAhead<'a> {
     stream: &'a mut dyn BatchStream,
-    tell: Tell<'a>,
+    on_columns: ColumnCallback<'a>,
     current: Batch,
-    next: Batch,
-    state: Next,
+    next_batch: Batch,
+    state: NextBatch,
 }
 
 impl<'a> ReadAhead<'a> {
-    /// Around a stream. `tell` hears the columns of each batch before it is given away, and those of the one behind it;
+    /// Around a stream. `on_columns` hears the columns of each batch before it is given away, and those of the one behind it;
     /// none at the end of an epoch.
     pub fn new(stream: &'a mut dyn BatchStream, tell: impl FnMut(&[u64], &[u64]) + Send + 'a) -> Self {
         let (current, next) = (Batch::default(), Batch::default());
-        Self { stream, tell: Box::new(tell), current, next, state: Next::Unread }
+        Self { stream, on_columns: Box::new(tell), current, next_batch: next, state: NextBatch::Unread }
     }
 
     fn read(&mut self) {
-        self.state = match self.stream.next_into(&mut self.next) {
-            Ok(true) => Next::Ready,
-            Ok(false) => Next::End,
-            Err(error) => Next::Failed(error),
+        self.state = match self.stream.next_into(&mut self.next_batch) {
+            Ok(true) => NextBatch::Ready,
+            Ok(false) => NextBatch::End,
+            Err(error) => NextBatch::Failed(error),
         };
     }
 }
 
 impl BatchStream for ReadAhead<'_> {
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error> {
-        self.state = Next::Unread;
+        self.state = NextBatch::Unread;
         self.stream.start_epoch(epoch)
     }
 
     fn next(&mut self) -> Result<Option<&Batch>, Error> {
-        if matches!(self.state, Next::Unread) {
+        if matches!(self.state, NextBatch::Unread) {
             self.read();
         }
-        match std::mem::replace(&mut self.state, Next::End) {
-            Next::Failed(error) => return Err(error),
-            Next::End | Next::Unread => return Ok(None),
-            Next::Ready => {}
+        match std::mem::replace(&mut self.state, NextBatch::End) {
+            NextBatch::Failed(error) => return Err(error),
+            NextBatch::End | NextBatch::Unread => return Ok(None),
+            NextBatch::Ready => {}
         }
-        std::mem::swap(&mut self.current, &mut self.next);
+        std::mem::swap(&mut self.current, &mut self.next_batch);
         self.read();
-        let behind: &[u64] = if matches!(self.state, Next::Ready) { &self.next.columns } else { &[] };
-        (self.tell)(&self.current.columns, behind);
+        let behind: &[u64] =
+            if matches!(self.state, NextBatch::Ready) { &self.next_batch.columns } else { &[] };
+        (self.on_columns)(&self.current.columns, behind);
         Ok(Some(&self.current))
     }
 
-    fn forget(&mut self) {
-        self.stream.forget();
+    fn release_cache(&mut self) {
+        self.stream.release_cache();
     }
 }
 
@@ -94,7 +95,7 @@ mod tests {
         }
 
         fn next(&mut self) -> Result<Option<&Batch>, Error> {
-            let failed = Error::NotKept { epoch: 0, task: 3 };
+            let failed = Error::NotCached { epoch: 0, task: 3 };
             self.0.next()?.map(Some).ok_or(failed)
         }
     }
@@ -126,7 +127,7 @@ mod tests {
         for wanted in batches() {
             assert_eq!(ahead.next().unwrap(), Some(&wanted));
         }
-        assert!(matches!(ahead.next(), Err(Error::NotKept { task: 3, .. })));
+        assert!(matches!(ahead.next(), Err(Error::NotCached { task: 3, .. })));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use crate::format::RecordReader;
 use crate::key_set::KeySet;
 use crate::label::LabelStats;
-use crate::sink::{Rounded, Sink};
+use crate::sink::{RoundingReport, Sink};
 use crate::survey::Survey;
 use crate::{Batch, Error};
-use math::random::Stream;
+use math::random::RandomStream;
 use std::collections::BTreeMap;
 
 /// Reads the splits of one task, front to back, once.
@@ -28,8 +28,8 @@ pub struct ReadSummary {
     pub unlabelled_count: u64,
     /// The first values that were rounded.
     #[serde(default)]
-    pub rounded: Rounded,
-    /// Bytes of the input files (as they lie on disk), for progress against `Source::size_bytes`.
+    pub rounded: RoundingReport,
+    /// Bytes of the input files (as they lie on disk), for progress against `EpochSource::size_bytes`.
     pub bytes_read: u64,
     /// Bad lines left out.
     pub bad_line_count: u64,
@@ -55,7 +55,7 @@ impl Reader {
     }
 
     /// From now on each record goes, with chance `share`, to the hold-out batches instead of the main ones.
-    pub fn set_holdout(&mut self, share: f64, stream: Stream) {
+    pub fn set_holdout(&mut self, share: f64, stream: RandomStream) {
         self.sink.set_holdout(share, stream);
     }
 
@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// From now on records are surveyed, for the summary.
-    pub fn survey(&mut self) {
+    pub fn enable_survey(&mut self) {
         self.summary.survey = Some(Box::default());
     }
 
@@ -73,17 +73,17 @@ impl Reader {
     pub fn next_batch(&mut self, record_limit: usize, out: &mut Batch) -> Result<bool, Error> {
         let read = self.records.read(record_limit, &mut self.sink);
         if read.is_err() {
-            self.sink.abandon();
+            self.sink.discard_record();
         }
         self.sink.finish(out);
-        self.refresh(out);
+        self.update_summary(out);
         read?;
         let more = out.record_count() > 0;
         self.add_features(more, out);
         Ok(more)
     }
 
-    fn refresh(&mut self, out: &Batch) {
+    fn update_summary(&mut self, out: &Batch) {
         let (sink, summary) = (&self.sink, &mut self.summary);
         summary.record_count = sink.total_records();
         if summary.rounded.feature.is_none() || summary.rounded.label.is_none() {

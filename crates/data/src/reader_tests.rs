@@ -2,7 +2,9 @@
 
 use crate::format::testing::{Row, rows_of};
 use crate::label::LabelKind;
-use crate::{BadLines, Batch, Error, FormatOptions, FormatTable, Input, LabelRule, Source, SourceConfig};
+use crate::{
+    BadLinePolicy, Batch, Error, FormatOptions, FormatTable, Input, LabelRule, Source, SourceConfig,
+};
 use math::random::{Purpose, stream};
 use proptest::prelude::*;
 use std::io::Write;
@@ -14,7 +16,7 @@ fn config() -> SourceConfig {
 fn over(files: &[&[u8]], config: &SourceConfig) -> Result<Source, Error> {
     let files: Result<Vec<_>, _> =
         files.iter().enumerate().map(|(at, bytes)| Input::memory(format!("file{at}"), *bytes)).collect();
-    Source::over(files?, config, None, &FormatTable::builtin())
+    Source::from_inputs(files?, config, None, &FormatTable::builtin())
 }
 
 /// Labels of all records, task after task, and the bytes told.
@@ -139,7 +141,7 @@ fn a_feature_number_beyond_the_limit_is_a_bad_line_with_its_place() {
         let error = labels(&over(&[text], &config).unwrap(), 1, 10).unwrap_err().to_string();
         assert!(error.starts_with(place), "{error}");
         assert!(error.contains("below 5 (dimensions = 5), found index 7"), "{error}");
-        config.bad_lines = BadLines::Skip { limit: 2 };
+        config.bad_lines = BadLinePolicy::Skip { limit: 2 };
         assert_eq!(labels(&over(&[text], &config).unwrap(), 1, 10).unwrap().0, [1.0]);
     }
 }
@@ -231,7 +233,7 @@ fn files_that_cannot_be_unpacked_are_named() {
 fn bad_lines_are_skipped_up_to_the_limit_and_shown() {
     let text = b"1 1:1\n1 x\n0 2:1 2:1\n0 3:1\n2 4:nan\n";
     let mut config = config();
-    config.bad_lines = BadLines::Skip { limit: 3 };
+    config.bad_lines = BadLinePolicy::Skip { limit: 3 };
     let source = over(&[text], &config).unwrap();
     let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
     let mut batch = Batch::default();
@@ -241,7 +243,7 @@ fn bad_lines_are_skipped_up_to_the_limit_and_shown() {
     let summary = reader.summary();
     assert_eq!((summary.bad_line_count, summary.bad_lines.len(), summary.record_count), (3, 3, 2));
     assert!(summary.bad_lines[1].contains("file0:3:7") && summary.bad_lines[1].contains("index 2 again"));
-    config.bad_lines = BadLines::Skip { limit: 2 };
+    config.bad_lines = BadLinePolicy::Skip { limit: 2 };
     let error = labels(&over(&[text], &config).unwrap(), 1, 10).unwrap_err();
     assert!(matches!(error, Error::TooManyBadLines { count: 3, limit: 2, .. }), "{error}");
 }
@@ -253,7 +255,7 @@ fn a_refused_label_is_a_bad_line() {
     let source = over(&[b"1 1:1\n-1 1:1\n2 1:1\n"], &config).unwrap();
     let error = labels(&source, 1, 10).unwrap_err().to_string();
     assert!(error.contains("file0:3:1") && error.contains("neither 0/1 nor -1/1"), "{error}");
-    config.bad_lines = BadLines::Skip { limit: 1 };
+    config.bad_lines = BadLinePolicy::Skip { limit: 1 };
     let source = over(&[b"1 1:1\n-1 1:1\n2 1:1\n"], &config).unwrap();
     assert_eq!(labels(&source, 1, 10).unwrap().0, [1.0, 0.0]);
 }
@@ -335,7 +337,8 @@ fn a_stream_is_recognized_and_read_once_by_the_first_task() {
     for content in [text.clone(), gzip(&text)] {
         let raw = Box::new(std::io::Cursor::new(content));
         let files = vec![Input::stream("standard input".into(), raw).unwrap()];
-        let source = Source::over(files, &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
+        let source =
+            Source::from_inputs(files, &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
         assert_eq!(source.size_bytes(), None);
         assert_eq!(source.splits(3).iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
         assert_eq!(labels(&source, 3, 10).unwrap().0.len(), count);
@@ -393,7 +396,7 @@ fn real_sets_are_read() {
 fn columns_of_folders_are_told_where_they_are_left_out() {
     let file = Input::memory("a", &b"1 3:1\n"[..]).unwrap();
     let file = file.with_partition(vec![("day".to_owned(), "1".to_owned())]);
-    let source = Source::over(vec![file], &config(), None, &FormatTable::builtin()).unwrap();
+    let source = Source::from_inputs(vec![file], &config(), None, &FormatTable::builtin()).unwrap();
     let notices = source.notices().join("\n");
     assert!(notices.contains("(day)") && notices.contains("left out"), "{notices}");
 }
@@ -401,16 +404,16 @@ fn columns_of_folders_are_told_where_they_are_left_out() {
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_is_told_by_its_bytes_under_any_name() {
-    use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
+    use crate::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     let columns = [("x", ColumnType::F64), ("label", ColumnType::F64)];
-    let mut writer = RecordWriter::create(&path, &columns).unwrap();
+    let mut writer = ParquetWriter::create(&path, &columns).unwrap();
     writer.write(&[ColumnData::F64(&[5.0, 6.0]), ColumnData::F64(&[0.0, 1.0])]).unwrap();
     writer.finish().unwrap();
     let files = [Input::file(&path).unwrap()];
     let source =
-        Source::over(files.to_vec(), &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
+        Source::from_inputs(files.to_vec(), &SourceConfig::default(), None, &FormatTable::builtin()).unwrap();
     assert_eq!(source.schema().format, "parquet");
-    assert_eq!(FormatTable::builtin().recognize_like(&files, "csv").unwrap().name, "parquet");
+    assert_eq!(FormatTable::builtin().recognize_for_schema(&files, "csv").unwrap().name, "parquet");
 }

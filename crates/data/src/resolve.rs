@@ -2,14 +2,14 @@
 
 use crate::Error;
 use crate::input::Input;
-use crate::stoppable::StopReading;
+use crate::interruptible::StopFlag;
 use std::path::{Path, PathBuf};
 
 /// Characters that make a name a pattern.
 const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// The files that `inputs` name, in the order given; those of a folder or a pattern sorted by name.
-pub(crate) fn resolve(inputs: &[String], stop: &StopReading) -> Result<Vec<Input>, Error> {
+pub(crate) fn resolve(inputs: &[String], stop: &StopFlag) -> Result<Vec<Input>, Error> {
     if inputs.is_empty() {
         return Err(Error::BadOption { option: "data", reason: "no input given".to_owned() });
     }
@@ -25,7 +25,7 @@ pub(crate) fn resolve(inputs: &[String], stop: &StopReading) -> Result<Vec<Input
         } else if input.contains(PATTERN) {
             extend(&mut files, pattern(input)?, input, &folder_of(input))?;
         } else {
-            return Err(nothing(input, &folder_of(input)));
+            return Err(no_match_error(input, &folder_of(input)));
         }
     }
     Ok(files)
@@ -50,7 +50,7 @@ pub fn input_paths(inputs: &[String]) -> Vec<PathBuf> {
 
 fn extend(files: &mut Vec<Input>, paths: Vec<PathBuf>, input: &str, folder: &Path) -> Result<(), Error> {
     if paths.is_empty() {
-        return Err(nothing(input, folder));
+        return Err(no_match_error(input, folder));
     }
     for path in paths {
         files.push(file(&path)?);
@@ -62,7 +62,7 @@ fn file(path: &Path) -> Result<Input, Error> {
     Ok(Input::file(path)?.with_partition(partition(path)))
 }
 
-fn nothing(input: &str, folder: &Path) -> Error {
+fn no_match_error(input: &str, folder: &Path) -> Error {
     Error::NothingMatches { pattern: input.to_owned(), folder: folder.to_owned() }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn resolved(folder: &tempfile::TempDir, input: &str) -> Result<Vec<Input>, Error> {
-        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()], &StopReading::default())
+        resolve(&[folder.path().join(input).to_str().unwrap().to_owned()], &StopFlag::default())
     }
 
     #[test]
@@ -208,6 +208,6 @@ mod tests {
             assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
         }
         assert!(matches!(resolved(&folder, "a[*"), Err(Error::BadPattern { .. })));
-        assert!(resolve(&[], &StopReading::default()).is_err());
+        assert!(resolve(&[], &StopFlag::default()).is_err());
     }
 }

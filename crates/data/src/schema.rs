@@ -63,18 +63,18 @@ pub struct Column {
 
 /// A column that is carried along with the records, as its values are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CarriedColumn {
+pub struct PassthroughColumn {
     /// Name in the header, or its 0-based position in the file.
     pub name: String,
     /// Which of the carried texts of a record is that of this column.
     pub slot: usize,
     /// What its values are.
-    pub kind: CarriedKind,
+    pub kind: PassthroughKind,
 }
 
 /// What the values of a carried column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CarriedKind {
+pub enum PassthroughKind {
     /// Any text.
     Text,
     /// Whole numbers of 64 bits.

@@ -3,34 +3,34 @@
 use crate::bad_lines::{BadLineCounter, BadLineTally};
 use crate::label::{LabelRule, LabelStats, Labeler};
 use crate::{BadLine, Batch, BatchBuilder, Error};
-use math::random::Stream;
+use math::random::RandomStream;
 
 /// Collects the records of one task. A record is: entries into [`builder`](Self::builder), then
-/// [`end_record`](Self::end_record); or [`abandon`](Self::abandon).
+/// [`end_record`](Self::end_record); or [`discard_record`](Self::abandon).
 #[derive(Debug)]
 pub struct Sink {
-    main: BatchBuilder,
+    main_builder: BatchBuilder,
     holdout: Option<Holdout>,
     labeler: Labeler,
     key_limit: Option<u64>,
-    bad: BadLineCounter,
+    bad_lines: BadLineCounter,
     record_count: u64,
     unlabelled_count: u64,
     bytes_read: u64,
     notices: Vec<String>,
-    rounded: Rounded,
+    rounded: RoundingReport,
 }
 
 /// The first values that are kept with fewer digits than they are written with, with their places.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Rounded {
+pub struct RoundingReport {
     /// Of the features.
     pub feature: Option<String>,
     /// Of the labels.
     pub label: Option<String>,
 }
 
-impl Rounded {
+impl RoundingReport {
     /// What the user should know.
     pub fn notices(&self) -> impl Iterator<Item = String> {
         let of = |what: &str, first: &Option<String>| {
@@ -43,7 +43,7 @@ impl Rounded {
         [of("features", &self.feature), of("labels", &self.label)].into_iter().flatten()
     }
 
-    /// Keeps what is known, and takes from `other` what is not.
+    /// Keeps what is known, and takes from `first_other` what is not.
     pub fn add(&mut self, other: &Self) {
         for (mine, other) in [(&mut self.feature, &other.feature), (&mut self.label, &other.label)] {
             if mine.is_none() {
@@ -56,19 +56,19 @@ impl Rounded {
 #[derive(Debug)]
 struct Holdout {
     share: f64,
-    stream: Stream,
+    stream: RandomStream,
     /// Whether the record that is open, or comes next, is held out. Drawn once a record, not once a line.
-    this_one: bool,
+    is_record_held_out: bool,
     builder: BatchBuilder,
     batches: Vec<Batch>,
 }
 
 impl Holdout {
     fn draw(&mut self) {
-        self.this_one = self.stream.uniform() < self.share;
+        self.is_record_held_out = self.stream.uniform() < self.share;
     }
 
-    fn cut(&mut self) {
+    fn finish_batch(&mut self) {
         if self.builder.record_count() > 0 {
             let mut batch = Batch::default();
             self.builder.finish(&mut batch);
@@ -83,16 +83,16 @@ const HOLDOUT_BATCH_SIZE: usize = 4096;
 impl Sink {
     pub(crate) fn new(rule: LabelRule, bad_lines: BadLineTally) -> Self {
         Self {
-            main: BatchBuilder::new(),
+            main_builder: BatchBuilder::new(),
             holdout: None,
             labeler: Labeler::new(rule),
             key_limit: None,
-            bad: BadLineCounter::new(bad_lines),
+            bad_lines: BadLineCounter::new(bad_lines),
             record_count: 0,
             unlabelled_count: 0,
             bytes_read: 0,
             notices: Vec::new(),
-            rounded: Rounded::default(),
+            rounded: RoundingReport::default(),
         }
     }
 
@@ -101,16 +101,21 @@ impl Sink {
         self.key_limit = limit;
     }
 
-    pub(crate) fn set_holdout(&mut self, share: f64, stream: Stream) {
-        let mut holdout =
-            Holdout { share, stream, this_one: false, builder: BatchBuilder::new(), batches: Vec::new() };
+    pub(crate) fn set_holdout(&mut self, share: f64, stream: RandomStream) {
+        let mut holdout = Holdout {
+            share,
+            stream,
+            is_record_held_out: false,
+            builder: BatchBuilder::new(),
+            batches: Vec::new(),
+        };
         holdout.draw();
         self.holdout = Some(holdout);
     }
 
     pub(crate) fn take_holdout(&mut self) -> Vec<Batch> {
         self.holdout.as_mut().map_or_else(Vec::new, |holdout| {
-            holdout.cut();
+            holdout.finish_batch();
             std::mem::take(&mut holdout.batches)
         })
     }
@@ -118,21 +123,21 @@ impl Sink {
     /// Records in the batch that is being built, without those held out.
     #[inline]
     pub fn record_count(&self) -> usize {
-        self.main.record_count()
+        self.main_builder.record_count()
     }
 
     /// Entries in the batch that is being built.
     #[inline]
     pub fn entry_count(&self) -> usize {
-        self.main.entry_count()
+        self.main_builder.entry_count()
     }
 
     /// Where the entries of the open record go.
     #[inline]
     pub fn builder(&mut self) -> &mut BatchBuilder {
         match &mut self.holdout {
-            Some(holdout) if holdout.this_one => &mut holdout.builder,
-            _ => &mut self.main,
+            Some(holdout) if holdout.is_record_held_out => &mut holdout.builder,
+            _ => &mut self.main_builder,
         }
     }
 
@@ -151,19 +156,19 @@ impl Sink {
         let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label)) {
             Ok(label) => label,
             Err(expected) => {
-                self.abandon();
+                self.discard_record();
                 return Err(expected);
             }
         };
         if let Some((key, expected)) = self.key_beyond_limit() {
-            self.abandon();
+            self.discard_record();
             return Err(format!("{expected}, not {key}"));
         }
         self.builder().end_record(label, weight, group);
         self.record_count += 1;
         if let Some(holdout) = &mut self.holdout {
             if holdout.builder.record_count() >= HOLDOUT_BATCH_SIZE {
-                holdout.cut();
+                holdout.finish_batch();
             }
             holdout.draw();
         }
@@ -171,24 +176,24 @@ impl Sink {
     }
 
     /// Takes back the entries of the open record.
-    pub fn abandon(&mut self) {
-        self.builder().abandon_record();
-        self.builder().forget_rounding();
+    pub fn discard_record(&mut self) {
+        self.builder().discard_record();
+        self.builder().discard_rounding();
     }
 
     /// Counts a record that is left out because it has no label.
-    pub fn leave_out_unlabelled(&mut self) {
-        self.abandon();
+    pub fn skip_unlabelled(&mut self) {
+        self.discard_record();
         self.unlabelled_count += 1;
     }
 
     /// Counts a bad line or record, or fails, as the setting says. The open record must have been taken back.
-    pub fn bad(&mut self, line: BadLine) -> Result<(), Error> {
-        self.bad.add(line)
+    pub fn report_bad_line(&mut self, line: BadLine) -> Result<(), Error> {
+        self.bad_lines.add(line)
     }
 
     /// Something the user should know; said once however often it is added.
-    pub fn notice(&mut self, text: &str) {
+    pub fn add_notice(&mut self, text: &str) {
         if !self.notices.iter().any(|known| known == text) {
             self.notices.push(text.to_owned());
         }
@@ -202,13 +207,13 @@ impl Sink {
 
     /// Notes the place of the first feature, or label, that was rounded.
     pub(crate) fn note_rounded(&mut self, feature: Option<String>, label: Option<String>) {
-        self.rounded.add(&Rounded { feature, label });
+        self.rounded.add(&RoundingReport { feature, label });
     }
 
     /// The first values that were rounded; a label without its place where nobody said it.
-    pub(crate) fn rounded(&self) -> Rounded {
+    pub(crate) fn rounded(&self) -> RoundingReport {
         let mut rounded = self.rounded.clone();
-        rounded.add(&Rounded {
+        rounded.add(&RoundingReport {
             feature: None,
             label: self.labeler.rounded.map(|label| format!("{label} becomes {}", label as f32)),
         });
@@ -222,7 +227,7 @@ impl Sink {
     }
 
     pub(crate) fn finish(&mut self, out: &mut Batch) {
-        self.main.finish(out);
+        self.main_builder.finish(out);
     }
 
     pub(crate) fn total_records(&self) -> u64 {
@@ -246,6 +251,6 @@ impl Sink {
     }
 
     pub(crate) fn bad_lines(&self) -> &BadLineCounter {
-        &self.bad
+        &self.bad_lines
     }
 }

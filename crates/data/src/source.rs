@@ -1,22 +1,22 @@
 //! Inputs: what the user names, how it is opened, and how it is divided among tasks.
 
-use crate::bad_lines::{BadLineTally, BadLineTotal, BadLines};
-use crate::format::{BlockPlan, FormatContext, FormatRow, FormatTable, LinePlan, Plan};
+use crate::bad_lines::{BadLinePolicy, BadLineTally, BadLineTotal};
+use crate::format::{FormatContext, FormatRow, FormatTable, LineFormat, OpenFormat, RowGroupFormat};
 use crate::input;
+use crate::interruptible::StopFlag;
 use crate::label::LabelRule;
 use crate::lines::{Grammar, LineReader};
 use crate::options::WITHOUT_COLUMNS;
 use crate::reader::Reader;
 use crate::resolve::resolve;
-use crate::schema::{CarriedColumn, ColumnKind, Schema};
+use crate::schema::{ColumnKind, PassthroughColumn, Schema};
 use crate::sink::Sink;
-use crate::split::{Piece, Split, divide};
-use crate::stoppable::StopReading;
+use crate::split::{Split, SplitCandidate, assign_splits};
 use crate::{Batch, Error};
 use std::sync::Arc;
 
 pub use crate::input::{Head, Input};
-pub use crate::options::{FormatOptions, Purpose};
+pub use crate::options::{FormatOptions, InputPurpose};
 
 /// What to read and how.
 #[derive(Clone, Debug, Default)]
@@ -28,41 +28,45 @@ pub struct SourceConfig {
     /// Settings of the format.
     pub options: FormatOptions,
     /// What to do with bad lines.
-    pub bad_lines: BadLines,
+    pub bad_lines: BadLinePolicy,
     /// Ends the wait for standard input.
-    pub stop: StopReading,
+    pub stop: StopFlag,
 }
 
 /// An opened input: files, format, schema.
 pub struct Source {
     files: Arc<[Input]>,
-    plan: OpenPlan,
+    format: SourceFormat,
     schema: Schema,
-    carried: Vec<CarriedColumn>,
+    passthrough_columns: Vec<PassthroughColumn>,
     label_rule: LabelRule,
     key_limit: Option<u64>,
     bad_lines: BadLineTally,
     notices: Vec<String>,
 }
 
-enum OpenPlan {
-    Lines(Box<dyn LinePlan>),
-    Blocks(Box<dyn BlockPlan>),
+enum SourceFormat {
+    Lines(Box<dyn LineFormat>),
+    RowGroups(Box<dyn RowGroupFormat>),
 }
 
 impl Source {
     /// Opens an input for training: the schema is found by looking at it.
     pub fn open(config: &SourceConfig, formats: &FormatTable) -> Result<Self, Error> {
-        Self::over(resolve(&config.inputs, &config.stop)?, config, None, formats)
+        Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, None, formats)
     }
 
     /// Opens an input whose columns and label names must be those of `schema` (validation, prediction).
-    pub fn open_like(config: &SourceConfig, schema: &Schema, formats: &FormatTable) -> Result<Self, Error> {
-        Self::over(resolve(&config.inputs, &config.stop)?, config, Some(schema), formats)
+    pub fn open_with_schema(
+        config: &SourceConfig,
+        schema: &Schema,
+        formats: &FormatTable,
+    ) -> Result<Self, Error> {
+        Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, Some(schema), formats)
     }
 
     /// Opens files that are already known, or bytes in memory.
-    pub fn over(
+    pub fn from_inputs(
         files: Vec<Input>,
         config: &SourceConfig,
         like: Option<&Schema>,
@@ -70,7 +74,7 @@ impl Source {
     ) -> Result<Self, Error> {
         let row = match (config.format.as_deref(), like) {
             (Some(name), _) => formats.find(name)?,
-            (None, Some(schema)) => formats.recognize_like(&files, &schema.format)?,
+            (None, Some(schema)) => formats.recognize_for_schema(&files, &schema.format)?,
             (None, None) => formats.recognize(&files)?,
         };
         let mut options = config.options.clone();
@@ -78,32 +82,32 @@ impl Source {
             if row.name == schema.format {
                 options.delimiter = options.delimiter.or(schema.delimiter);
             } else {
-                options.leave_out_columns_for(row.name);
+                options.drop_columns_for(row.name);
                 check_features(row, &files, &options, schema)?;
             }
             options.fill_from(schema);
             if row.name != schema.format {
-                options.leave_out_columns_for(row.name);
+                options.drop_columns_for(row.name);
             }
         }
-        if !options.interactions.is_empty() && !WITH_GROUPS.contains(&row.name) {
+        if !options.interactions.is_empty() && !FORMATS_WITH_INTERACTIONS.contains(&row.name) {
             let reason =
                 format!("{} has no columns, namespaces or fields to multiply; leave it out", row.name);
             return Err(Error::BadOption { option: "interactions", reason });
         }
         options.keep_zeros &= !WITHOUT_COLUMNS.contains(&row.name);
-        let context = FormatContext { files: &files, options: &options, like };
+        let context = FormatContext { files: &files, options: &options, trained_schema: like };
         let (plan, mut schema, carried, mut notices) = match (row.open)(&context)? {
-            Plan::Lines(plan) => {
-                let (schema, carried, notices) = (plan.schema(), plan.carried(), plan.notices());
-                (OpenPlan::Lines(plan), schema, carried, notices)
+            OpenFormat::Lines(plan) => {
+                let (schema, carried, notices) = (plan.schema(), plan.passthrough_columns(), plan.notices());
+                (SourceFormat::Lines(plan), schema, carried, notices)
             }
-            Plan::Blocks(plan) => {
-                let (schema, carried, notices) = (plan.schema(), plan.carried(), plan.notices());
-                (OpenPlan::Blocks(plan), schema, carried, notices)
+            OpenFormat::RowGroups(plan) => {
+                let (schema, carried, notices) = (plan.schema(), plan.passthrough_columns(), plan.notices());
+                (SourceFormat::RowGroups(plan), schema, carried, notices)
             }
         };
-        if let (OpenPlan::Lines(_), Some(notice)) = (&plan, columns_left_out(&files)) {
+        if let (SourceFormat::Lines(_), Some(notice)) = (&plan, unread_partition_notice(&files)) {
             notices.push(notice);
         }
         if carried.is_empty() && !options.keep_columns.is_empty() && schema.columns.is_empty() {
@@ -116,9 +120,9 @@ impl Source {
         }
         Ok(Self {
             files: files.into(),
-            plan,
+            format: plan,
             schema,
-            carried,
+            passthrough_columns: carried,
             label_rule: options.label_rule,
             key_limit: options.key_limit,
             bad_lines: BadLineTally::new(config.bad_lines),
@@ -138,8 +142,8 @@ impl Source {
     }
 
     /// The columns that are carried along with the records, in the order asked for.
-    pub fn carried(&self) -> &[CarriedColumn] {
-        &self.carried
+    pub fn passthrough_columns(&self) -> &[PassthroughColumn] {
+        &self.passthrough_columns
     }
 
     /// What the columns mean; belongs into the model.
@@ -164,30 +168,34 @@ impl Source {
     pub fn splits(&self, task_count: usize) -> Vec<Vec<Split>> {
         let mut pieces = Vec::new();
         for (file, input) in self.files.iter().enumerate() {
-            match &self.plan {
-                OpenPlan::Lines(plan) => pieces.push(match input.splittable_bytes() {
-                    Some(bytes) if plan.quotes().is_none() => Piece::Bytes { file, bytes },
-                    _ => Piece::Whole { file, bytes: input.size_bytes().unwrap_or(0) },
+            match &self.format {
+                SourceFormat::Lines(plan) => pieces.push(match input.splittable_bytes() {
+                    Some(bytes) if plan.quotes().is_none() => SplitCandidate::Bytes { file, bytes },
+                    _ => SplitCandidate::Whole { file, bytes: input.size_bytes().unwrap_or(0) },
                 }),
-                OpenPlan::Blocks(plan) => {
-                    let units = plan.units(file).into_iter().enumerate();
-                    pieces.extend(units.map(|(number, unit)| Piece::Unit { file, number, unit }));
+                SourceFormat::RowGroups(plan) => {
+                    let units = plan.row_groups(file).into_iter().enumerate();
+                    pieces.extend(units.map(|(number, unit)| SplitCandidate::RowGroup {
+                        file,
+                        number,
+                        row_group: unit,
+                    }));
                 }
             }
         }
-        divide(&pieces, task_count)
+        assign_splits(&pieces, task_count)
     }
 
     /// The whole input in pieces that can be read on their own at no more than the cost of reading it once, in its order:
     /// `count` of them at least, where it can be cut so often.
     pub fn chunks(&self, count: usize) -> Vec<Split> {
         // From the middle of a unit nothing can be read without decoding what comes before.
-        let count = match &self.plan {
-            OpenPlan::Lines(_) => count,
-            OpenPlan::Blocks(_) => 1,
+        let count = match &self.format {
+            SourceFormat::Lines(_) => count,
+            SourceFormat::RowGroups(_) => 1,
         };
         let mut chunks: Vec<Split> = self.splits(count).into_iter().flatten().collect();
-        chunks.sort_by_key(|split| (split.file, split.part.start()));
+        chunks.sort_by_key(|split| (split.file, split.range.sort_key()));
         chunks
     }
 
@@ -199,7 +207,7 @@ impl Source {
     /// Whether that many are allowed. To be asked when all readers have come to their end: the answer is always the same
     /// then.
     pub fn check_bad_lines(&self) -> Result<(), Error> {
-        self.bad_lines.rule.check(&self.bad_lines())
+        self.bad_lines.policy.check(&self.bad_lines())
     }
 
     /// A reader of one task's splits. The limit of bad lines holds for each reader at once, for all of them together in
@@ -207,20 +215,20 @@ impl Source {
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);
-        Ok(match &self.plan {
-            OpenPlan::Lines(plan) => {
+        Ok(match &self.format {
+            SourceFormat::Lines(plan) => {
                 let header = plan.header().map(<[u8]>::to_vec);
                 let grammar = Grammar { header, quotes: plan.quotes(), parser: plan.parser() };
                 let lines = LineReader::new(Arc::clone(&self.files), grammar, splits);
                 Reader::new(Box::new(lines), sink)
             }
-            OpenPlan::Blocks(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
+            SourceFormat::RowGroups(plan) => Reader::new(plan.reader(&self.files, &splits)?, sink),
         })
     }
 }
 
 /// What the user is told of columns that folders are named by, where they are not read.
-fn columns_left_out(files: &[Input]) -> Option<String> {
+fn unread_partition_notice(files: &[Input]) -> Option<String> {
     let columns = files.iter().map(Input::partition).find(|columns| !columns.is_empty())?;
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     Some(format!(
@@ -238,7 +246,7 @@ fn without_columns(format: &str) -> String {
 
 /// A limit of feature numbers means nothing for features that are known by name.
 fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> Result<(), Error> {
-    let file = input::names(files);
+    let file = input::list_names(files);
     let text = schema.columns.iter().find(|column| column.kind == ColumnKind::Text);
     let reason = match text {
         Some(column) => {
@@ -263,10 +271,10 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
 }
 
 /// Formats whose features stand in groups that can be multiplied.
-const WITH_GROUPS: [&str; 5] = ["csv", "dense", "vw", "libffm", "parquet"];
+const FORMATS_WITH_INTERACTIONS: [&str; 5] = ["csv", "dense", "vw", "libffm", "parquet"];
 
 /// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
-const NUMBERED: [&str; 3] = ["libsvm", "libffm", "parquet"];
+const FORMATS_WITH_NUMBERED_FEATURES: [&str; 3] = ["libsvm", "libffm", "parquet"];
 
 /// Input of another format than that of training is understood when its features are known in the same way: by the
 /// names of columns, or by numbers that are written.
@@ -277,13 +285,14 @@ fn check_features(
     like: &Schema,
 ) -> Result<(), Error> {
     // A look without the schema of training: what is wrong with the file itself is found when it is opened like it.
-    let Ok(plan) = (row.open)(&FormatContext { files, options, like: None }) else { return Ok(()) };
+    let Ok(plan) = (row.open)(&FormatContext { files, options, trained_schema: None }) else { return Ok(()) };
     let columns = match plan {
-        Plan::Lines(plan) => plan.schema().columns,
-        Plan::Blocks(plan) => plan.schema().columns,
+        OpenFormat::Lines(plan) => plan.schema().columns,
+        OpenFormat::RowGroups(plan) => plan.schema().columns,
     };
     let by_columns = (!columns.is_empty(), !like.columns.is_empty());
-    let numbered = NUMBERED.contains(&row.name) && NUMBERED.contains(&like.format.as_str());
+    let numbered = FORMATS_WITH_NUMBERED_FEATURES.contains(&row.name)
+        && FORMATS_WITH_NUMBERED_FEATURES.contains(&like.format.as_str());
     if by_columns == (true, true) || (by_columns == (false, false) && numbered) {
         return Ok(());
     }
@@ -296,7 +305,7 @@ fn check_features(
         known(by_columns.1),
         like.format
     );
-    Err(Error::SchemaDiffers { file: input::names(files), difference })
+    Err(Error::SchemaDiffers { file: input::list_names(files), difference })
 }
 
 /// Records of a batch of [`read_bytes`].
@@ -307,7 +316,7 @@ pub fn read_bytes(format: &str, options: &FormatOptions, bytes: &[u8]) -> Result
     let config =
         SourceConfig { format: Some(format.to_owned()), options: options.clone(), ..SourceConfig::default() };
     let files = vec![Input::memory("bytes", bytes)?];
-    let source = Source::over(files, &config, None, &FormatTable::builtin())?;
+    let source = Source::from_inputs(files, &config, None, &FormatTable::builtin())?;
     let splits = source.splits(1).remove(0);
     let mut reader = source.reader(splits)?;
     let mut batches = Vec::new();

@@ -13,14 +13,14 @@ pub struct Split {
     /// Position of the file among the inputs.
     pub file: usize,
     /// Which part.
-    pub part: Part,
+    pub range: SplitRange,
     /// Bytes of the file that this part covers, for progress.
     pub size_bytes: u64,
 }
 
 /// What of a file a split covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum SplitRange {
     /// The lines that begin in this range of bytes.
     Bytes(Range<u64>),
     /// All of it, front to back.
@@ -28,26 +28,26 @@ pub enum Part {
     /// These records of one unit of a format in blocks (a row group of Parquet), numbered from 0 in the unit.
     Records {
         /// Number of the unit in the file.
-        unit: usize,
+        row_group: usize,
         /// Which of its records.
         records: Range<u64>,
     },
 }
 
-impl Part {
+impl SplitRange {
     /// Parts of one file come in the order of this.
-    pub(crate) fn start(&self) -> (usize, u64) {
+    pub(crate) fn sort_key(&self) -> (usize, u64) {
         match self {
             Self::Bytes(range) => (0, range.start),
             Self::Whole => (0, 0),
-            Self::Records { unit, records } => (*unit, records.start),
+            Self::Records { row_group: unit, records } => (*unit, records.start),
         }
     }
 }
 
 /// A unit of a format in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct RowGroup {
     /// Its bytes in the file.
     pub size_bytes: u64,
     /// Its records.
@@ -56,49 +56,49 @@ pub struct Unit {
 
 /// A unit is cut at multiples of its size over this number. A task that begins within a unit decodes the records before its own:
 /// four tasks on one unit decode 0, 1, 2 and 3 quarters besides their own, and more tasks do not add to that.
-const CUTS: u128 = 4;
+const CUTS_PER_ROW_GROUP: u128 = 4;
 
 /// What there is to divide.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum SplitCandidate {
     /// A file that can be cut at any byte.
     Bytes { file: usize, bytes: u64 },
     /// A unit of a format in blocks, by its number in the file.
-    Unit { file: usize, number: usize, unit: Unit },
+    RowGroup { file: usize, number: usize, row_group: RowGroup },
     /// A file that stays together.
     Whole { file: usize, bytes: u64 },
 }
 
 /// The splits of each task, each task's in the order of the pieces.
-pub(crate) fn divide(pieces: &[Piece], task_count: usize) -> Vec<Vec<Split>> {
+pub(crate) fn assign_splits(pieces: &[SplitCandidate], task_count: usize) -> Vec<Vec<Split>> {
     assert!(task_count > 0, "splits for no task");
     let mut tasks: Vec<Vec<(usize, Split)>> = vec![Vec::new(); task_count];
     let mut loads = vec![0u64; task_count];
-    cut_bytes(pieces, &mut tasks, &mut loads);
-    cut_units(pieces, &mut tasks);
-    spread_whole(pieces, &mut tasks, &mut loads);
+    split_bytes(pieces, &mut tasks, &mut loads);
+    split_row_groups(pieces, &mut tasks);
+    assign_whole_files(pieces, &mut tasks, &mut loads);
     for task in &mut tasks {
         task.sort_by_key(|(piece, _)| *piece);
     }
     tasks.into_iter().map(|task| task.into_iter().map(|(_, split)| split).collect()).collect()
 }
 
-fn cut_bytes(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
+fn split_bytes(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
     let sizes = pieces.iter().map(|piece| match piece {
-        Piece::Bytes { bytes, .. } => *bytes,
-        Piece::Unit { .. } | Piece::Whole { .. } => 0,
+        SplitCandidate::Bytes { bytes, .. } => *bytes,
+        SplitCandidate::RowGroup { .. } | SplitCandidate::Whole { .. } => 0,
     });
     let total: u64 = sizes.sum();
     let count = tasks.len() as u128;
     let bound = |task: usize| (u128::from(total) * task as u128 / count) as u64;
     let mut before = 0;
     for (position, piece) in pieces.iter().enumerate() {
-        let Piece::Bytes { file, bytes } = *piece else { continue };
+        let SplitCandidate::Bytes { file, bytes } = *piece else { continue };
         for task in 0..tasks.len() {
             let start = bound(task).clamp(before, before + bytes) - before;
             let end = bound(task + 1).clamp(before, before + bytes) - before;
             if start < end {
-                let split = Split { file, part: Part::Bytes(start..end), size_bytes: end - start };
+                let split = Split { file, range: SplitRange::Bytes(start..end), size_bytes: end - start };
                 tasks[task].push((position, split));
                 loads[task] += end - start;
             }
@@ -107,43 +107,47 @@ fn cut_bytes(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u
     }
 }
 
-fn cut_units(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>]) {
+fn split_row_groups(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>]) {
     // Sizes are what a file says of itself: a unit of no bytes may have records all the same.
-    let size = |unit: &Unit| u128::from(unit.size_bytes).max(1);
-    let total: u128 =
-        pieces.iter().map(|piece| if let Piece::Unit { unit, .. } = piece { size(unit) } else { 0 }).sum();
+    let size = |unit: &RowGroup| u128::from(unit.size_bytes).max(1);
+    let total: u128 = pieces
+        .iter()
+        .map(
+            |piece| if let SplitCandidate::RowGroup { row_group: unit, .. } = piece { size(unit) } else { 0 },
+        )
+        .sum();
     let count = tasks.len() as u128;
     let mut before = 0;
     for (position, piece) in pieces.iter().enumerate() {
-        let Piece::Unit { file, number, unit } = piece else { continue };
+        let SplitCandidate::RowGroup { file, number, row_group: unit } = piece else { continue };
         let size = size(unit);
         let cut = |task: usize, amount: u64| {
             let inside = (total * task as u128 / count).clamp(before, before + size) - before;
-            let quarters = (2 * inside * CUTS + size) / (2 * size);
-            (u128::from(amount) * quarters / CUTS) as u64
+            let quarters = (2 * inside * CUTS_PER_ROW_GROUP + size) / (2 * size);
+            (u128::from(amount) * quarters / CUTS_PER_ROW_GROUP) as u64
         };
         for (task, splits) in tasks.iter_mut().enumerate() {
             let records = cut(task, unit.record_count)..cut(task + 1, unit.record_count);
             if !records.is_empty() {
                 let size_bytes = cut(task + 1, unit.size_bytes) - cut(task, unit.size_bytes);
-                let part = Part::Records { unit: *number, records };
-                splits.push((position, Split { file: *file, part, size_bytes }));
+                let part = SplitRange::Records { row_group: *number, records };
+                splits.push((position, Split { file: *file, range: part, size_bytes }));
             }
         }
         before += size;
     }
 }
 
-fn spread_whole(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
-    let whole = |(position, piece): (usize, &Piece)| match piece {
-        Piece::Whole { file, bytes } => Some((position, *file, *bytes)),
-        Piece::Bytes { .. } | Piece::Unit { .. } => None,
+fn assign_whole_files(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loads: &mut [u64]) {
+    let whole = |(position, piece): (usize, &SplitCandidate)| match piece {
+        SplitCandidate::Whole { file, bytes } => Some((position, *file, *bytes)),
+        SplitCandidate::Bytes { .. } | SplitCandidate::RowGroup { .. } => None,
     };
     let mut files: Vec<(usize, usize, u64)> = pieces.iter().enumerate().filter_map(whole).collect();
     files.sort_by_key(|(_, _, bytes)| std::cmp::Reverse(*bytes));
     for (position, file, size_bytes) in files {
         let task = (0..tasks.len()).min_by_key(|task| loads[*task]).expect("there is a task");
-        tasks[task].push((position, Split { file, part: Part::Whole, size_bytes }));
+        tasks[task].push((position, Split { file, range: SplitRange::Whole, size_bytes }));
         loads[task] += size_bytes;
     }
 }
@@ -152,20 +156,23 @@ fn spread_whole(pieces: &[Piece], tasks: &mut [Vec<(usize, Split)>], loads: &mut
 mod tests {
     use super::*;
 
-    fn whole(file: usize, bytes: u64) -> Piece {
-        Piece::Whole { file, bytes }
+    fn whole(file: usize, bytes: u64) -> SplitCandidate {
+        SplitCandidate::Whole { file, bytes }
     }
 
     /// The records of each task: (file, unit, first, one past the last).
     fn records(units: &[(usize, usize, u64, u64)], task_count: usize) -> Vec<Vec<(usize, usize, u64, u64)>> {
-        let piece = |(file, number, size_bytes, record_count): &(usize, usize, u64, u64)| Piece::Unit {
-            file: *file,
-            number: *number,
-            unit: Unit { size_bytes: *size_bytes, record_count: *record_count },
-        };
-        let tasks = divide(&units.iter().map(piece).collect::<Vec<_>>(), task_count);
-        let record = |split: Split| match split.part {
-            Part::Records { unit, records } => (split.file, unit, records.start, records.end),
+        let piece =
+            |(file, number, size_bytes, record_count): &(usize, usize, u64, u64)| SplitCandidate::RowGroup {
+                file: *file,
+                number: *number,
+                row_group: RowGroup { size_bytes: *size_bytes, record_count: *record_count },
+            };
+        let tasks = assign_splits(&units.iter().map(piece).collect::<Vec<_>>(), task_count);
+        let record = |split: Split| match split.range {
+            SplitRange::Records { row_group: unit, records } => {
+                (split.file, unit, records.start, records.end)
+            }
             part => panic!("{part:?} of a format in blocks"),
         };
         tasks.into_iter().map(|task| task.into_iter().map(record).collect()).collect()
@@ -207,18 +214,25 @@ mod tests {
 
     #[test]
     fn bytes_of_all_files_are_one_run() {
-        let splits = divide(&[Piece::Bytes { file: 0, bytes: 10 }, Piece::Bytes { file: 1, bytes: 5 }], 3);
-        let ranges: Vec<Vec<(usize, Part)>> =
-            splits.into_iter().map(|task| task.into_iter().map(|s| (s.file, s.part)).collect()).collect();
+        let splits = assign_splits(
+            &[SplitCandidate::Bytes { file: 0, bytes: 10 }, SplitCandidate::Bytes { file: 1, bytes: 5 }],
+            3,
+        );
+        let ranges: Vec<Vec<(usize, SplitRange)>> =
+            splits.into_iter().map(|task| task.into_iter().map(|s| (s.file, s.range)).collect()).collect();
         assert_eq!(
             ranges,
-            [vec![(0, Part::Bytes(0..5))], vec![(0, Part::Bytes(5..10))], vec![(1, Part::Bytes(0..5))]]
+            [
+                vec![(0, SplitRange::Bytes(0..5))],
+                vec![(0, SplitRange::Bytes(5..10))],
+                vec![(1, SplitRange::Bytes(0..5))]
+            ]
         );
     }
 
     #[test]
     fn what_stays_together_is_spread_by_size_in_file_order() {
-        let splits = divide(&[whole(0, 3), whole(1, 5), whole(2, 3), whole(3, 1)], 2);
+        let splits = assign_splits(&[whole(0, 3), whole(1, 5), whole(2, 3), whole(3, 1)], 2);
         let files: Vec<Vec<usize>> =
             splits.into_iter().map(|t| t.into_iter().map(|s| s.file).collect()).collect();
         assert_eq!(files, [vec![1, 3], vec![0, 2]]);
@@ -226,7 +240,7 @@ mod tests {
 
     #[test]
     fn one_input_of_unknown_size_goes_to_the_first_task() {
-        let splits = divide(&[whole(0, 0)], 3);
+        let splits = assign_splits(&[whole(0, 0)], 3);
         assert_eq!(splits.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 0]);
     }
 }

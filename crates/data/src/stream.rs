@@ -2,7 +2,7 @@
 
 use crate::{Batch, Error};
 
-/// Batches of one task. `start_epoch`, then `next` until it says `None`, for each epoch in turn.
+/// Batches of one task. `start_epoch`, then `next_batch` until it says `None`, for each epoch in turn.
 pub trait BatchStream: Send {
     /// Goes to the start of `epoch` (0, 1, ...).
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error>;
@@ -19,5 +19,5 @@ pub trait BatchStream: Send {
         }
     }
     /// No later epoch will be asked for: what is kept for one may be dropped.
-    fn forget(&mut self) {}
+    fn release_cache(&mut self) {}
 }

@@ -84,10 +84,10 @@ impl Survey {
             let total = self.scales.entry(key).or_default();
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
-        self.forget_scales_when_too_many();
+        self.drop_scales_when_too_many();
     }
 
-    fn forget_scales_when_too_many(&mut self) {
+    fn drop_scales_when_too_many(&mut self) {
         self.too_many_columns |= self.scales.len() > COLUMN_LIMIT;
         if self.too_many_columns {
             self.scales.clear();
@@ -111,7 +111,7 @@ impl Survey {
             let total = self.scales.entry(key).or_default();
             total.iter_mut().zip(sum).for_each(|(total, sum)| *total += sum);
         }
-        self.forget_scales_when_too_many();
+        self.drop_scales_when_too_many();
     }
 
     /// Distinct columns: exact up to a thousand, then an estimate that is off by some 3 %. The same however the records are

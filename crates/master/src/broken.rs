@@ -5,15 +5,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// What members have heard is kept all the same.
-    HeardIgnored,
+    AcknowledgementsIgnored,
     /// What a member says twice is told twice.
-    RepeatsTaken,
+    DuplicatesDelivered,
     /// What was not confirmed is not said again on a new connection.
-    NothingSaidAgain,
+    NoRetransmission,
     /// Nobody is ever taken for dead.
-    LeaseNeverEnds,
+    LeaseNeverExpires,
     /// A master that slept takes its members for silent.
-    OwnSleepNotForgiven,
+    OwnPauseCounted,
     /// The last job in line starts first.
-    QueueFromBehind,
+    QueueReversed,
 }

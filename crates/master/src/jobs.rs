@@ -3,32 +3,32 @@
 use std::collections::BTreeMap;
 
 use control::limits::{PROGRESS_BYTES, REPORT_BYTES, TITLE_BYTES};
-use control::{Answer, ClientId, Given, JobState, JobStatus, Order, SubmissionId, text};
+use control::{CallResult, ClientId, ClientResponse, JobState, JobStatus, JobSubmission, SubmissionId, text};
 use rpc::message::{FaultKind, JobId};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::runner::Event;
+use crate::runner::JobEvent;
 use crate::state::MasterState;
 
 /// A job and who is concerned.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) status: JobStatus,
-    pub(crate) order: Order,
+    pub(crate) submission: JobSubmission,
     /// Numbers of its members, while it runs.
     pub(crate) members: Vec<u32>,
     pub(crate) cancelled: bool,
     /// What its runner has left for those who ask for it by its number, as JSON, while there is room.
     report: Option<String>,
     /// None: a session of the parameter service.
-    submission: Option<Submission>,
+    submission_key: Option<SubmissionKey>,
     watchers: Vec<ClientId>,
 }
 
 /// By which a repeat of a submission is known, and that it asks for the same.
 #[derive(Debug)]
-struct Submission {
+struct SubmissionKey {
     id: SubmissionId,
     digest: u128,
     /// Bytes of the job as it was submitted.
@@ -72,18 +72,26 @@ impl Jobs {
     }
 
     /// A new session, which waits.
-    pub(crate) fn add_session(&mut self, order: Order) -> JobId {
+    pub(crate) fn add_session(&mut self, order: JobSubmission) -> JobId {
         self.add(order, None)
     }
 
-    fn add(&mut self, order: Order, submission: Option<Submission>) -> JobId {
+    fn add(&mut self, order: JobSubmission, submission: Option<SubmissionKey>) -> JobId {
         self.last_id += 1;
         let id = self.last_id;
         let title = text::plain(&order.title, TITLE_BYTES);
-        let order = Order { title: title.clone(), ..order };
+        let order = JobSubmission { title: title.clone(), ..order };
         let status = JobStatus { id, title, state: JobState::Queued, progress: Value::Null, error: None };
         let (members, watchers) = (Vec::new(), Vec::new());
-        let job = Job { status, order, members, cancelled: false, report: None, submission, watchers };
+        let job = Job {
+            status,
+            submission: order,
+            members,
+            cancelled: false,
+            report: None,
+            submission_key: submission,
+            watchers,
+        };
         self.all.insert(id, job);
         id
     }
@@ -96,7 +104,7 @@ impl Jobs {
     /// Bytes of the jobs that wait, as they were submitted.
     fn queued_bytes(&self) -> u64 {
         let queued = self.iter().filter(|job| job.status.state == JobState::Queued);
-        queued.filter_map(|job| job.submission.as_ref()).map(|submission| submission.bytes).sum()
+        queued.filter_map(|job| job.submission_key.as_ref()).map(|submission| submission.bytes).sum()
     }
 
     /// Bytes of the reports of jobs that have ended.
@@ -122,30 +130,30 @@ impl Jobs {
 
 impl Job {
     pub(crate) fn is_session(&self) -> bool {
-        self.submission.is_none()
+        self.submission_key.is_none()
     }
 
-    pub(crate) fn tell_watchers(&mut self, answers: &mut Vec<(ClientId, Given)>) {
+    pub(crate) fn notify_watchers(&mut self, answers: &mut Vec<(ClientId, CallResult)>) {
         for client in &self.watchers {
-            answers.push((*client, Ok(Answer::News(self.status.clone()))));
+            answers.push((*client, Ok(ClientResponse::Job(self.status.clone()))));
         }
     }
 
     /// Tells the end to all who watch: with the whole report, unless that is too long for an answer.
-    fn tell_end(&mut self, report: Option<Value>, answers: &mut Vec<(ClientId, Given)>) {
+    fn notify_end(&mut self, report: Option<Value>, answers: &mut Vec<(ClientId, CallResult)>) {
         let text = report.as_ref().map(Value::to_string).filter(|text| text.len() <= REPORT_BYTES);
         let status = match report.filter(|_| text.is_some()) {
             Some(report) => JobStatus { progress: report, ..self.status.clone() },
             None => self.status.clone(),
         };
         for client in std::mem::take(&mut self.watchers) {
-            answers.push((client, Ok(Answer::News(status.clone()))));
+            answers.push((client, Ok(ClientResponse::Job(status.clone()))));
         }
         self.report = text;
     }
 
     /// The job with all that is remembered of it.
-    fn in_detail(&self) -> JobStatus {
+    fn with_report(&self) -> JobStatus {
         let report = self.report.as_ref().and_then(|text| serde_json::from_str(text).ok());
         match report {
             Some(progress) => JobStatus { progress, ..self.status.clone() },
@@ -155,8 +163,8 @@ impl Job {
 }
 
 /// The same for equal orders, and for no others that a person will ever see; and the bytes of the order.
-fn digest(order: &Order) -> (u128, u64) {
-    let Order { title, spec, servers, workers } = order;
+fn digest(order: &JobSubmission) -> (u128, u64) {
+    let JobSubmission { title, spec, servers, workers } = order;
     let mut bytes = spec.to_string().into_bytes();
     for part in [title.as_bytes(), &servers.to_le_bytes(), &workers.to_le_bytes()] {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
@@ -166,15 +174,15 @@ fn digest(order: &Order) -> (u128, u64) {
 }
 
 impl MasterState {
-    pub(crate) fn on_submit(&mut self, client: ClientId, submission: SubmissionId, order: Order) {
+    pub(crate) fn on_submit(&mut self, client: ClientId, submission: SubmissionId, order: JobSubmission) {
         let (digest, bytes) = digest(&order);
         let known = self.jobs.iter().find_map(|job| {
-            let known = job.submission.as_ref().filter(|known| known.id == submission)?;
+            let known = job.submission_key.as_ref().filter(|known| known.id == submission)?;
             Some((job.status.id, known.digest == digest))
         });
         if let Some((id, is_same)) = known {
             if is_same {
-                return self.answer(client, Answer::Submitted { job: id });
+                return self.answer(client, ClientResponse::Submitted { job: id });
             }
             let text = format!(
                 "this submission id was used for job {id}, which is another job: make a new one for each job"
@@ -194,9 +202,9 @@ impl MasterState {
             );
             return self.refuse_client(client, FaultKind::Busy, text);
         }
-        let id = self.jobs.add(order, Some(Submission { id: submission, digest, bytes }));
-        self.answer(client, Answer::Submitted { job: id });
-        self.start_what_can();
+        let id = self.jobs.add(order, Some(SubmissionKey { id: submission, digest, bytes }));
+        self.answer(client, ClientResponse::Submitted { job: id });
+        self.start_ready_jobs();
     }
 
     pub(crate) fn on_cancel(&mut self, client: ClientId, id: JobId) {
@@ -204,7 +212,7 @@ impl MasterState {
             return self.refuse_job(client, id);
         };
         let was_live = !job.status.state.is_over();
-        self.answer(client, Answer::Cancelled { was_live });
+        self.answer(client, ClientResponse::Cancelled { was_live });
         self.cancel(id);
     }
 
@@ -217,7 +225,7 @@ impl MasterState {
             }
             JobState::Running if !job.cancelled => {
                 job.cancelled = true;
-                self.tell_runner(id, Event::Cancelled);
+                self.send_to_runner(id, JobEvent::Cancelled);
             }
             JobState::Running | JobState::Done | JobState::Failed | JobState::Cancelled => {}
         }
@@ -246,8 +254,8 @@ impl MasterState {
         if !job.status.state.is_over() {
             job.watchers.push(client);
         }
-        let status = job.in_detail();
-        self.answer(client, Answer::News(status));
+        let status = job.with_report();
+        self.answer(client, ClientResponse::Job(status));
     }
 
     fn refuse_job(&mut self, client: ClientId, id: JobId) {
@@ -266,7 +274,7 @@ impl MasterState {
         }
         if job.status.progress != progress {
             job.status.progress = progress;
-            job.tell_watchers(&mut self.answers);
+            job.notify_watchers(&mut self.responses);
         }
     }
 
@@ -274,10 +282,10 @@ impl MasterState {
         if let Some(job) = self.jobs.all.get_mut(&id) {
             job.status.state = state;
             job.members.clear();
-            job.order.spec = Value::Null;
-            job.tell_end(report, &mut self.answers);
+            job.submission.spec = Value::Null;
+            job.notify_end(report, &mut self.responses);
         }
         self.jobs.forget_ended(self.settings.ended_job_limit, self.settings.report_limit_bytes);
-        self.start_what_can();
+        self.start_ready_jobs();
     }
 }

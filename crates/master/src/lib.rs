@@ -9,29 +9,29 @@
 //! | [`settings`] | times and limits |
 
 mod broken;
-mod desk;
 mod error;
+mod input;
 mod jobs;
 mod members;
-mod port;
+mod messages;
 pub mod process;
 mod register;
 pub mod runner;
+mod service;
 mod session;
 mod sessions;
 pub mod settings;
 mod start;
 pub mod state;
 mod status;
-mod talk;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "broken")]
 pub use broken::Broken;
 pub use error::Error;
-pub use process::{Checked, MasterConfig, run};
-pub use runner::{Event, Finished, JobLink, Runner, SessionAsk};
+pub use process::{CheckedConfig, MasterConfig, run};
+pub use runner::{JobEvent, JobLink, JobResult, Runner, SessionCommand};
 pub use session::lanes_of;
 pub use settings::Settings;
 pub use state::MasterState;

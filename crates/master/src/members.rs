@@ -8,53 +8,53 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use control::limits::MEMBER_REPORT_BYTES;
-use rpc::kept::Kept;
 use rpc::message::{ControlBody, FaultKind, Member, RequestId};
+use rpc::reliable_queue::ReliableQueue;
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
 use crate::broken::Broken;
-use crate::runner::Event;
+use crate::runner::JobEvent;
 use crate::settings::Settings;
-use crate::state::{MasterState, say};
+use crate::state::{MasterState, control_effect};
 
 /// A member that lives.
 #[derive(Debug)]
-pub(crate) struct Living {
+pub(crate) struct AliveMember {
     pub(crate) member: Member,
     /// `None` while it may still come back.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) report: Value,
-    pub(crate) heard_at: Duration,
+    pub(crate) received_at: Duration,
     /// Since when it is missed: its lease is over but for one heartbeat.
-    pub(crate) missed_at: Option<Duration>,
+    pub(crate) suspected_at: Option<Duration>,
     /// It does not confirm what it is told; its lease is over.
-    pub(crate) deaf: bool,
-    pub(crate) kept: Kept,
+    pub(crate) is_unresponsive: bool,
+    pub(crate) queue: ReliableQueue,
 }
 
-impl Living {
+impl AliveMember {
     /// When it is dead, or missed, if nothing is heard of it.
-    fn due(&self, settings: &Settings) -> Duration {
+    fn next_check(&self, settings: &Settings) -> Duration {
         let Settings { lease, heartbeat, .. } = *settings;
-        let end = self.heard_at + lease;
-        match self.missed_at {
-            _ if self.deaf => Duration::ZERO,
-            _ if settings.lacks(Broken::OwnSleepNotForgiven) => end,
+        let end = self.received_at + lease;
+        match self.suspected_at {
+            _ if self.is_unresponsive => Duration::ZERO,
+            _ if settings.lacks(Broken::OwnPauseCounted) => end,
             None => end.saturating_sub(heartbeat),
             Some(missed_at) => end.max(missed_at + heartbeat),
         }
     }
 
     /// Its due time has come: whether it is dead, and not only missed from now on.
-    fn is_dead(&mut self, now: Duration, settings: &Settings) -> bool {
-        let is_missed = self.missed_at.replace(self.missed_at.unwrap_or(now)).is_some();
-        is_missed || self.deaf || settings.lacks(Broken::OwnSleepNotForgiven)
+    fn check_lease(&mut self, now: Duration, settings: &Settings) -> bool {
+        let is_missed = self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some();
+        is_missed || self.is_unresponsive || settings.lacks(Broken::OwnPauseCounted)
     }
 
-    pub(crate) fn heard(&mut self, now: Duration) {
-        self.heard_at = self.heard_at.max(now);
-        self.missed_at = None;
+    pub(crate) fn renew_lease(&mut self, now: Duration) {
+        self.received_at = self.received_at.max(now);
+        self.suspected_at = None;
     }
 }
 
@@ -62,17 +62,17 @@ impl Living {
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     pub(crate) last_id: u32,
-    pub(crate) living: BTreeMap<u32, Living>,
+    pub(crate) alive: BTreeMap<u32, AliveMember>,
     pub(crate) by_connection: BTreeMap<ConnectionId, u32>,
 }
 
 impl Members {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Living> {
-        self.living.values()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &AliveMember> {
+        self.alive.values()
     }
 
-    pub(crate) fn get(&self, id: u32) -> Option<&Living> {
-        self.living.get(&id)
+    pub(crate) fn get(&self, id: u32) -> Option<&AliveMember> {
+        self.alive.get(&id)
     }
 
     pub(crate) fn id_of(&self, connection: ConnectionId) -> Option<u32> {
@@ -81,34 +81,34 @@ impl Members {
 
     /// Whoever says something lives.
     pub(crate) fn renew(&mut self, connection: ConnectionId, now: Duration) {
-        if let Some(living) = self.of_connection(connection) {
-            living.heard(now);
+        if let Some(living) = self.get_by_connection(connection) {
+            living.renew_lease(now);
         }
     }
 
     /// When the first is missed or dead.
-    pub(crate) fn first_due(&self, settings: &Settings) -> Option<Duration> {
-        self.living.values().map(|living| living.due(settings)).min()
+    pub(crate) fn next_check(&self, settings: &Settings) -> Option<Duration> {
+        self.alive.values().map(|living| living.next_check(settings)).min()
     }
 
     /// It may come back until its lease is over.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
-        if let Some(living) = self.of_connection(connection) {
+        if let Some(living) = self.get_by_connection(connection) {
             living.connection = None;
         }
         self.by_connection.remove(&connection);
     }
 
-    pub(crate) fn of_connection(&mut self, connection: ConnectionId) -> Option<&mut Living> {
-        self.living.get_mut(self.by_connection.get(&connection)?)
+    pub(crate) fn get_by_connection(&mut self, connection: ConnectionId) -> Option<&mut AliveMember> {
+        self.alive.get_mut(self.by_connection.get(&connection)?)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        self.living.values().find(|living| living.member.name == name).map(|living| living.member.id)
+        self.alive.values().find(|living| living.member.name == name).map(|living| living.member.id)
     }
 
-    fn remove(&mut self, id: u32) -> Option<Living> {
-        let living = self.living.remove(&id)?;
+    fn remove(&mut self, id: u32) -> Option<AliveMember> {
+        let living = self.alive.remove(&id)?;
         if let Some(connection) = living.connection {
             self.by_connection.remove(&connection);
         }
@@ -130,29 +130,30 @@ impl MasterState {
             let text = format!("no member {id} is on this connection: register first");
             return self.refuse(from, request, FaultKind::NotFound, text, out);
         }
-        out.push(say(from, request, ControlBody::Alive));
-        if let Some(living) = self.members.living.get_mut(&id) {
+        out.push(control_effect(from, request, ControlBody::Alive));
+        if let Some(living) = self.members.alive.get_mut(&id) {
             let is_short = report.to_string().len() <= MEMBER_REPORT_BYTES;
             living.report = if is_short { report } else { Value::Null };
-            out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
+            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
         }
     }
 
     pub(crate) fn on_leave(&mut self, from: ConnectionId, out: &mut Vec<Effect>) {
         match self.members.id_of(from) {
-            Some(id) => self.bury(id, "it has left", out),
+            Some(id) => self.remove_member(id, "it has left", out),
             None => out.push(Effect::Close { connection: from }),
         }
     }
 
     /// Misses those who are late, and buries those whose lease is over.
-    pub(crate) fn expire(&mut self, now: Duration, out: &mut Vec<Effect>) {
+    pub(crate) fn expire_leases(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let lease = self.settings.lease;
         let limit = self.settings.unconfirmed_limit;
         let settings = &self.settings;
-        let due = self.members.living.values_mut().filter(|living| living.due(settings) <= now);
-        let over =
-            due.filter_map(|living| living.is_dead(now, settings).then_some((living.member.id, living.deaf)));
+        let due = self.members.alive.values_mut().filter(|living| living.next_check(settings) <= now);
+        let over = due.filter_map(|living| {
+            living.check_lease(now, settings).then_some((living.member.id, living.is_unresponsive))
+        });
         let over: Vec<(u32, bool)> = over.collect();
         for (id, deaf) in over {
             let reason = if deaf {
@@ -161,26 +162,29 @@ impl MasterState {
                 format!("it has said nothing for {} ms, its lease", lease.as_millis())
             };
             self.counts.expired += 1;
-            self.bury(id, &reason, out);
+            self.remove_member(id, &reason, out);
         }
     }
 
     /// Takes a member out, and tells all who may care.
-    pub(crate) fn bury(&mut self, id: u32, reason: &str, out: &mut Vec<Effect>) {
+    pub(crate) fn remove_member(&mut self, id: u32, reason: &str, out: &mut Vec<Effect>) {
         let Some(living) = self.members.remove(id) else { return };
         out.extend(living.connection.map(|connection| Effect::Close { connection }));
         let member = living.member;
         for job in self.jobs.running_with(id) {
-            self.tell_runner(job, Event::Gone { member: member.clone(), reason: reason.to_string() });
+            self.send_to_runner(
+                job,
+                JobEvent::MemberLost { member: member.clone(), reason: reason.to_string() },
+            );
         }
-        let others: Vec<u32> = self.members.living.keys().copied().collect();
+        let others: Vec<u32> = self.members.alive.keys().copied().collect();
         for other in others {
-            self.tell_member(
+            self.send_to_member(
                 other,
                 ControlBody::Gone { member: member.clone(), reason: reason.to_string() },
                 out,
             );
         }
-        self.start_what_can();
+        self.start_ready_jobs();
     }
 }

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::Door;
+use control::GrpcServer;
 use rpc::stop::Stop;
 use rpc::transport::Address;
-use rpc::{Limits, Listener, ServeConfig, serve_with};
+use rpc::{Limits, Listener, ServeConfig, serve_with_handler};
 
-use crate::desk::{Desk, Ending};
 use crate::error::Error;
-use crate::port::{Bell, Port};
+use crate::input::{InputSender, Waker};
 use crate::runner::Runner;
+use crate::service::{MasterService, Shutdown};
 use crate::settings::Settings;
 use crate::state::MasterState;
 
 /// How often it is seen that the sockets have ended by themselves.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of the process, as people write them.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct MasterConfig {
     /// Times and limits of the state machine.
     pub settings: Settings,
     /// How long the end of the process is held up for running jobs, which are cancelled first. Default 10 s.
-    pub hold_for: Duration,
+    pub shutdown_limit: Duration,
     /// Limits of connections.
     pub limits: Limits,
 }
@@ -40,7 +40,7 @@ impl Default for MasterConfig {
             listen: vec![Address::Tcp("127.0.0.1:7070".into())],
             token: Vec::new(),
             settings: Settings::default(),
-            hold_for: Duration::from_secs(10),
+            shutdown_limit: Duration::from_secs(10),
             limits: Limits::default(),
         }
     }
@@ -48,11 +48,11 @@ impl Default for MasterConfig {
 
 /// Settings that were checked.
 #[derive(Clone, Debug)]
-pub struct Checked(MasterConfig);
+pub struct CheckedConfig(MasterConfig);
 
 impl MasterConfig {
     /// Refuses what cannot be, and an open port without a token.
-    pub fn check(self) -> Result<Checked, Error> {
+    pub fn check(self) -> Result<CheckedConfig, Error> {
         if self.listen.is_empty() {
             return Err(Error::Config(
                 "a master needs at least one address to listen at, such as 127.0.0.1:7070".into(),
@@ -66,7 +66,7 @@ impl MasterConfig {
             )));
         }
         self.settings.check().map_err(Error::Config)?;
-        Ok(Checked(self))
+        Ok(CheckedConfig(self))
     }
 }
 
@@ -85,49 +85,49 @@ fn is_local(address: &Address) -> bool {
 /// Runs a master until `stop` is raised and the jobs that run have ended. `on_ready` gets the addresses with their real
 /// ports, as soon as connections are taken.
 pub fn run(
-    config: Checked,
+    config: CheckedConfig,
     runner: Arc<dyn Runner>,
     stop: Stop,
     on_ready: impl FnOnce(&[Address]),
 ) -> Result<(), Error> {
-    let Checked(MasterConfig { listen, token, settings, hold_for, limits }) = config;
+    let CheckedConfig(MasterConfig { listen, token, settings, shutdown_limit: hold_for, limits }) = config;
     let listeners = listen.iter().map(Listener::bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
-    let bell = Arc::new(Bell::default());
-    let (port, words) = Port::new(Arc::clone(&bell));
-    let door = Arc::new(Door::of_master(Arc::new(port.clone())));
-    let ending = Ending { is_wanted: Arc::new(AtomicBool::new(false)), sockets: Stop::new() };
+    let bell = Arc::new(Waker::default());
+    let (port, words) = InputSender::new(Arc::clone(&bell));
+    let door = Arc::new(GrpcServer::of_master(Arc::new(port.clone())));
+    let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
     let state = MasterState::new(settings, incarnation());
-    let desk = Desk::new(state, runner, (port, words), Arc::clone(&bell), ending.clone());
-    let sockets = ending.sockets.clone();
+    let desk = MasterService::new(state, runner, (port, words), Arc::clone(&bell), ending.clone());
+    let sockets = ending.close_sockets.clone();
     let watch = std::thread::Builder::new()
         .name("master-end".into())
         .spawn(move || wait_for_end(&stop, &ending, &bell, hold_for))
         .map_err(|source| rpc::Error::Io { what: "start a thread of the master".into(), source })?;
     on_ready(&addresses);
     let config = ServeConfig { token, limits };
-    let served = serve_with(listeners, vec![Box::new(desk)], config, door, sockets.clone());
+    let served = serve_with_handler(listeners, vec![Box::new(desk)], config, door, sockets.clone());
     sockets.raise();
     // It has nothing that can panic; the result of serving counts.
     let _ = watch.join();
     Ok(served?)
 }
 
-/// Turns the wish to end into the cancelling of jobs, and after `hold_for` into the end of the sockets.
-fn wait_for_end(stop: &Stop, ending: &Ending, bell: &Bell, hold_for: Duration) {
-    while !stop.wait(LOOK_EVERY) {
-        if ending.sockets.is_raised() {
+/// Turns the wish to end into the cancelling of jobs, and after `shutdown_limit` into the end of the sockets.
+fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration) {
+    while !stop.wait(POLL_INTERVAL) {
+        if ending.close_sockets.is_raised() {
             return;
         }
     }
-    ending.is_wanted.store(true, Ordering::SeqCst);
+    ending.is_requested.store(true, Ordering::SeqCst);
     let since = Instant::now();
-    bell.ring();
-    if ending.sockets.wait(hold_for) {
+    bell.wake();
+    if ending.close_sockets.wait(hold_for) {
         return;
     }
     tracing::warn!(waited_ms = since.elapsed().as_millis() as u64, "ends although jobs run");
-    ending.sockets.raise();
+    ending.close_sockets.raise();
 }
 
 /// Differs from that of any earlier process here: the clock does not go back by as much as a process takes to start.

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use control::text::is_printable;
-use rpc::kept::Kept;
 use rpc::message::{ControlBody, FaultKind, Member, MemberKind, RequestId};
+use rpc::reliable_queue::ReliableQueue;
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
 use crate::broken::Broken;
-use crate::members::Living;
-use crate::runner::Event;
-use crate::state::{MasterState, say};
+use crate::members::AliveMember;
+use crate::runner::JobEvent;
+use crate::state::{MasterState, control_effect};
 
 /// Most bytes of a name.
 const NAME_LIMIT_BYTES: usize = 200;
@@ -39,17 +39,17 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let known = self.members.find(&registration.name);
-        let refusal = why_not(&registration)
-            .or_else(|| self.why_not_here(from, known))
-            .or_else(|| self.why_not_this_name(now, known, &registration));
+        let refusal = registration_problem(&registration)
+            .or_else(|| self.connection_conflict(from, known))
+            .or_else(|| self.name_conflict(now, known, &registration));
         if let Some(text) = refusal {
             self.refuse(from, request, FaultKind::Invalid, text, out);
             out.push(Effect::Close { connection: from });
             return;
         }
         let id = match known {
-            Some(id) => self.come_back(now, id, from, registration, out),
-            None => self.come_new(now, from, registration),
+            Some(id) => self.reconnect_member(now, id, from, registration, out),
+            None => self.add_member(now, from, registration),
         };
         let registered = ControlBody::Registered {
             id,
@@ -57,24 +57,26 @@ impl MasterState {
             heartbeat_ms: self.settings.heartbeat.as_millis() as u64,
             incarnation: self.incarnation,
         };
-        out.push(say(from, request, registered));
-        if let Some(living) = self.members.living.get_mut(&id) {
-            living.kept.forget_confirmation();
-            out.extend(living.kept.confirmation().map(|body| say(from, 0, body)));
-            if !self.settings.lacks(Broken::NothingSaidAgain) {
-                out.extend(living.kept.unconfirmed().map(|c| say(from, c.request, c.body.clone())));
+        out.push(control_effect(from, request, registered));
+        if let Some(living) = self.members.alive.get_mut(&id) {
+            living.queue.reset_acknowledgement();
+            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
+            if !self.settings.lacks(Broken::NoRetransmission) {
+                out.extend(
+                    living.queue.unacknowledged().map(|c| control_effect(from, c.request, c.body.clone())),
+                );
             }
         }
-        self.start_what_can();
+        self.start_ready_jobs();
     }
 
-    fn why_not_here(&self, from: ConnectionId, known: Option<u32>) -> Option<String> {
+    fn connection_conflict(&self, from: ConnectionId, known: Option<u32>) -> Option<String> {
         let other = self.members.id_of(from).filter(|id| Some(*id) != known)?;
         let name = &self.members.get(other)?.member.name;
         Some(format!("this connection is that of \"{name}\": a connection has one member"))
     }
 
-    fn why_not_this_name(
+    fn name_conflict(
         &self,
         now: Duration,
         known: Option<u32>,
@@ -82,14 +84,14 @@ impl MasterState {
     ) -> Option<String> {
         let Some(id) = known else {
             let limit = self.settings.member_limit;
-            return (self.members.living.len() >= limit)
+            return (self.members.alive.len() >= limit)
                 .then(|| format!("{limit} members are here, the limit (member_limit)"));
         };
         let first = self.members.get(id)?;
         if first.member.incarnation == registration.incarnation {
             return None;
         }
-        let left_ms = (first.heard_at + self.settings.lease).saturating_sub(now).as_millis();
+        let left_ms = (first.received_at + self.settings.lease).saturating_sub(now).as_millis();
         let name = &registration.name;
         let what_to_do = if first.connection.is_some() {
             "is connected: give one of them another name".to_string()
@@ -102,7 +104,7 @@ impl MasterState {
         ))
     }
 
-    fn come_back(
+    fn reconnect_member(
         &mut self,
         now: Duration,
         id: u32,
@@ -110,8 +112,8 @@ impl MasterState {
         registration: Registration,
         out: &mut Vec<Effect>,
     ) -> u32 {
-        let Some(living) = self.members.living.get_mut(&id) else { return id };
-        living.heard(now);
+        let Some(living) = self.members.alive.get_mut(&id) else { return id };
+        living.renew_lease(now);
         living.member.host = registration.host;
         living.member.kind = registration.kind;
         let before = living.connection.replace(from);
@@ -124,29 +126,37 @@ impl MasterState {
             self.members.by_connection.remove(&before);
             out.push(Effect::Close { connection: before });
         }
-        self.counts.came_back += 1;
+        self.counts.reconnected += 1;
         for job in self.jobs.running_with(id) {
-            self.tell_runner(job, Event::Back { member: member.clone() });
+            self.send_to_runner(job, JobEvent::MemberReconnected { member: member.clone() });
         }
         id
     }
 
-    fn come_new(&mut self, now: Duration, from: ConnectionId, registration: Registration) -> u32 {
+    fn add_member(&mut self, now: Duration, from: ConnectionId, registration: Registration) -> u32 {
         self.members.last_id += 1;
         let id = self.members.last_id;
         let Registration { name, incarnation, host, kind } = registration;
         let member = Member { id, name, incarnation, kind, host };
-        let (report, kept) = (Value::Null, Kept::default());
+        let (report, kept) = (Value::Null, ReliableQueue::default());
         let (connection, heard_at, missed_at) = (Some(from), now, None);
-        let living = Living { member, connection, report, heard_at, missed_at, deaf: false, kept };
-        self.members.living.insert(id, living);
+        let living = AliveMember {
+            member,
+            connection,
+            report,
+            received_at: heard_at,
+            suspected_at: missed_at,
+            is_unresponsive: false,
+            queue: kept,
+        };
+        self.members.alive.insert(id, living);
         self.members.by_connection.insert(from, id);
         id
     }
 }
 
 /// What cannot be, whoever else is there.
-fn why_not(registration: &Registration) -> Option<String> {
+fn registration_problem(registration: &Registration) -> Option<String> {
     let name = &registration.name;
     if name.is_empty() || name.len() > NAME_LIMIT_BYTES {
         return Some(format!(

@@ -5,18 +5,20 @@
 
 use std::time::Duration;
 
-use control::Order;
+use control::JobSubmission;
 use matrix::MatrixSpec;
-use rpc::message::{Done, Fault, FaultKind, JobId, Mark, Message, OpenSession};
+use rpc::message::{Done, Fault, FaultKind, JobId, Message, OpenSession, PushPosition};
 use rpc::service::{ConnectionId, Effect};
 use serde_json::Value;
 
-use crate::session::{Asker, Call, No, Session, What, Wish, check_name, lanes_of};
+use crate::session::{
+    CallStatus, Refusal, Requester, Session, SessionCall, SessionCallKind, check_name, lanes_of,
+};
 use crate::start::is_server;
 use crate::state::MasterState;
 
 /// Shortest and longest lease that may be asked for.
-const LEASES: [Duration; 2] = [Duration::from_secs(1), Duration::from_hours(24)];
+const LEASE_RANGE: [Duration; 2] = [Duration::from_secs(1), Duration::from_hours(24)];
 /// When one who was sent away may come again.
 const BUSY_PAUSE_MS: u32 = 1000;
 
@@ -30,32 +32,32 @@ impl MasterState {
     ) {
         let asker = (from, open.request);
         if let Err(no) = self.open_session(now, asker, open) {
-            self.say_no(asker, no, out);
+            self.refuse_request(asker, no, out);
         }
     }
 
-    fn open_session(&mut self, now: Duration, asker: Asker, open: &OpenSession) -> Result<(), No> {
+    fn open_session(&mut self, now: Duration, asker: Requester, open: &OpenSession) -> Result<(), Refusal> {
         check_name("the session", &open.name)?;
         let lease = match open.lease_ms {
             0 => self.settings.session_lease,
             ms => Duration::from_millis(ms),
         };
-        if lease < LEASES[0] || lease > LEASES[1] {
-            let [least, most] = LEASES.map(|lease| lease.as_millis());
+        if lease < LEASE_RANGE[0] || lease > LEASE_RANGE[1] {
+            let [least, most] = LEASE_RANGE.map(|lease| lease.as_millis());
             let text = format!("lease_ms is {}, expected 0 or {least} to {most}", open.lease_ms);
-            return Err(No(FaultKind::Invalid, text));
+            return Err(Refusal(FaultKind::Invalid, text));
         }
         if self.sessions.len() >= self.settings.session_limit {
             let text = format!("{} sessions are open, the limit (session_limit)", self.sessions.len());
-            return Err(No(FaultKind::Busy, text));
+            return Err(Refusal(FaultKind::Busy, text));
         }
         let wanted = if open.servers == 0 { self.connected_servers().max(1) } else { open.servers };
         let servers = self
-            .idlest(is_server, wanted)
-            .map_err(|found| No(FaultKind::Busy, format!("{found} of {wanted} servers are there")))?;
+            .least_loaded(is_server, wanted)
+            .map_err(|found| Refusal(FaultKind::Busy, format!("{found} of {wanted} servers are there")))?;
         let lanes = lanes_of(&servers);
         let title = format!("session {}", open.name);
-        let order = Order { title, spec: Value::Null, servers: wanted, workers: 0 };
+        let order = JobSubmission { title, spec: Value::Null, servers: wanted, workers: 0 };
         let id = self.jobs.add_session(order);
         self.sessions.insert(id, Session::new(now, lease, lanes, asker));
         self.start(id, servers, Vec::new());
@@ -63,22 +65,22 @@ impl MasterState {
     }
 
     /// A session that can be asked something, which keeps it alive.
-    fn session(&mut self, now: Duration, id: JobId) -> Result<&mut Session, No> {
+    fn session(&mut self, now: Duration, id: JobId) -> Result<&mut Session, Refusal> {
         let ended = match self.jobs.all.get(&id) {
-            None => No(FaultKind::NoSuchJob, format!("no session {id} is known here: open one")),
+            None => Refusal(FaultKind::NoSuchJob, format!("no session {id} is known here: open one")),
             Some(job) if !job.is_session() => {
-                No(FaultKind::Invalid, format!("job {id} is no session: it was submitted"))
+                Refusal(FaultKind::Invalid, format!("job {id} is no session: it was submitted"))
             }
             Some(job) => {
                 let why = job.status.error.as_deref().unwrap_or("it was closed");
-                No(FaultKind::Stopped, format!("session {id} has ended: {why}"))
+                Refusal(FaultKind::Stopped, format!("session {id} has ended: {why}"))
             }
         };
         let session = self.sessions.get_mut(&id).ok_or(ended)?;
         if session.is_ending {
-            return Err(No(FaultKind::Stopped, format!("session {id} is being closed")));
+            return Err(Refusal(FaultKind::Stopped, format!("session {id} is being closed")));
         }
-        session.heard(now);
+        session.renew_lease(now);
         Ok(session)
     }
 
@@ -86,16 +88,16 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Asker,
+        asker: Requester,
         spec: MatrixSpec,
         out: &mut Vec<Effect>,
     ) {
         let created = self.session(now, job).and_then(|session| session.create(spec, asker));
         match created {
-            Ok(Wish::Asks(event)) => self.tell_runner(job, event),
-            Ok(Wish::Waits) => {}
-            Ok(Wish::IsSo) => self.send_map(job, asker, out),
-            Err(no) => self.say_no(asker, no, out),
+            Ok(CallStatus::Started(event)) => self.send_to_runner(job, event),
+            Ok(CallStatus::Joined) => {}
+            Ok(CallStatus::AlreadyDone) => self.send_map(job, asker, out),
+            Err(no) => self.refuse_request(asker, no, out),
         }
     }
 
@@ -103,23 +105,29 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Asker,
+        asker: Requester,
         matrix: u32,
         out: &mut Vec<Effect>,
     ) {
         let dropped = self.session(now, job).and_then(|session| session.drop_matrix(matrix, asker));
         match dropped {
-            Ok(Wish::Asks(event)) => self.tell_runner(job, event),
-            Ok(Wish::Waits) => {}
-            Ok(Wish::IsSo) => say_done(asker, out),
-            Err(no) => self.say_no(asker, no, out),
+            Ok(CallStatus::Started(event)) => self.send_to_runner(job, event),
+            Ok(CallStatus::Joined) => {}
+            Ok(CallStatus::AlreadyDone) => send_done(asker, out),
+            Err(no) => self.refuse_request(asker, no, out),
         }
     }
 
-    pub(crate) fn on_ask_map(&mut self, now: Duration, job: JobId, asker: Asker, out: &mut Vec<Effect>) {
+    pub(crate) fn on_get_session_map(
+        &mut self,
+        now: Duration,
+        job: JobId,
+        asker: Requester,
+        out: &mut Vec<Effect>,
+    ) {
         match self.session(now, job) {
             Ok(_) => self.send_map(job, asker, out),
-            Err(no) => self.say_no(asker, no, out),
+            Err(no) => self.refuse_request(asker, no, out),
         }
     }
 
@@ -127,12 +135,12 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Asker,
+        asker: Requester,
         out: &mut Vec<Effect>,
     ) {
         match self.session(now, job) {
-            Ok(_) => say_done(asker, out),
-            Err(no) => self.say_no(asker, no, out),
+            Ok(_) => send_done(asker, out),
+            Err(no) => self.refuse_request(asker, no, out),
         }
     }
 
@@ -140,17 +148,17 @@ impl MasterState {
         &mut self,
         now: Duration,
         job: JobId,
-        asker: Asker,
+        asker: Requester,
         out: &mut Vec<Effect>,
     ) {
         if let Some(session) = self.sessions.get_mut(&job) {
-            session.closers.push(asker);
+            session.close_requesters.push(asker);
             return self.end_session(job, None);
         }
         match self.session(now, job) {
             // Closed before: the repeat of one whose answer was lost.
-            Err(No(FaultKind::Stopped, _)) => say_done(asker, out),
-            Err(no) => self.say_no(asker, no, out),
+            Err(Refusal(FaultKind::Stopped, _)) => send_done(asker, out),
+            Err(no) => self.refuse_request(asker, no, out),
             Ok(_) => {}
         }
     }
@@ -160,7 +168,7 @@ impl MasterState {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if !session.is_ending {
             let event = session.close(reason);
-            self.tell_runner(id, event);
+            self.send_to_runner(id, event);
         }
     }
 
@@ -173,12 +181,15 @@ impl MasterState {
         out: &mut Vec<Effect>,
     ) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(Call { what, askers }) = session.answered(call, result.is_ok()) else { return };
+        let Some(SessionCall { kind: what, requesters: askers }) = session.on_reply(call, result.is_ok())
+        else {
+            return;
+        };
         for asker in askers {
             match (result, what) {
-                (Ok(()), What::Open | What::Create(_)) => self.send_map(id, asker, out),
-                (Ok(()), What::Drop(_)) => say_done(asker, out),
-                (Err(fault), _) => self.say_no(asker, No(fault.kind, fault.text.clone()), out),
+                (Ok(()), SessionCallKind::Open | SessionCallKind::Create(_)) => self.send_map(id, asker, out),
+                (Ok(()), SessionCallKind::Drop(_)) => send_done(asker, out),
+                (Err(fault), _) => self.refuse_request(asker, Refusal(fault.kind, fault.text.clone()), out),
             }
         }
     }
@@ -188,12 +199,16 @@ impl MasterState {
         let Some(session) = self.sessions.remove(&id) else { return };
         let error = self.jobs.all.get(&id).and_then(|job| job.status.error.clone());
         let why = error.unwrap_or_else(|| "it was closed".into());
-        let (askers, closers) = session.into_askers();
+        let (askers, closers) = session.into_requesters();
         for asker in askers {
-            self.say_no(asker, No(FaultKind::Stopped, format!("session {id} has ended: {why}")), out);
+            self.refuse_request(
+                asker,
+                Refusal(FaultKind::Stopped, format!("session {id} has ended: {why}")),
+                out,
+            );
         }
         for asker in closers {
-            say_done(asker, out);
+            send_done(asker, out);
         }
     }
 
@@ -203,8 +218,8 @@ impl MasterState {
         let due = self
             .sessions
             .iter_mut()
-            .filter(|(_, session)| session.due(heartbeat).is_some_and(|due| due <= now));
-        let over = due.filter_map(|(id, session)| session.is_over(now).then_some((*id, session.lease)));
+            .filter(|(_, session)| session.next_check(heartbeat).is_some_and(|due| due <= now));
+        let over = due.filter_map(|(id, session)| session.check_lease(now).then_some((*id, session.lease)));
         for (id, lease) in over.collect::<Vec<(JobId, Duration)>>() {
             let reason = format!("its host has said nothing for {} ms, its lease", lease.as_millis());
             self.end_session(id, Some(reason));
@@ -212,16 +227,21 @@ impl MasterState {
     }
 
     pub(crate) fn first_session_due(&self) -> Option<Duration> {
-        self.sessions.values().filter_map(|session| session.due(self.settings.heartbeat)).min()
+        self.sessions.values().filter_map(|session| session.next_check(self.settings.heartbeat)).min()
     }
 
-    fn send_map(&mut self, id: JobId, asker: Asker, out: &mut Vec<Effect>) {
+    fn send_map(&mut self, id: JobId, asker: Requester, out: &mut Vec<Effect>) {
         if let Some(session) = self.sessions.get(&id) {
             out.push(Effect::Send { connection: asker.0, message: session.map(id, asker.1) });
         }
     }
 
-    fn say_no(&mut self, (connection, request): Asker, No(kind, text): No, out: &mut Vec<Effect>) {
+    fn refuse_request(
+        &mut self,
+        (connection, request): Requester,
+        Refusal(kind, text): Refusal,
+        out: &mut Vec<Effect>,
+    ) {
         self.counts.refused += 1;
         let retry_after_ms = if kind == FaultKind::Busy { BUSY_PAUSE_MS } else { 0 };
         let fault = Fault { request, kind, text, retry_after_ms };
@@ -229,14 +249,15 @@ impl MasterState {
     }
 
     fn connected_servers(&self) -> u32 {
-        let connected = |living: &&crate::members::Living| living.connection.is_some() && is_server(living);
+        let connected =
+            |living: &&crate::members::AliveMember| living.connection.is_some() && is_server(living);
         self.members.iter().filter(connected).count() as u32
     }
 }
 
-fn say_done((connection, request): Asker, out: &mut Vec<Effect>) {
+fn send_done((connection, request): Requester, out: &mut Vec<Effect>) {
     if request != 0 {
-        let done = Done { request, minimum: u64::MAX, applied: Mark::default() };
+        let done = Done { request, minimum: u64::MAX, applied: PushPosition::default() };
         out.push(Effect::Send { connection, message: Message::Done(done) });
     }
 }

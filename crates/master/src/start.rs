@@ -5,24 +5,24 @@ use rpc::message::{JobId, Member, MemberKind};
 use serde_json::{Value, json};
 
 use crate::broken::Broken;
-use crate::members::Living;
-use crate::runner::{JobStart, RunnerOrder};
+use crate::members::AliveMember;
+use crate::runner::{JobStart, RunnerCommand};
 use crate::state::MasterState;
 
 impl MasterState {
     /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
     /// members does not hold up those behind it.
-    pub(crate) fn start_what_can(&mut self) {
+    pub(crate) fn start_ready_jobs(&mut self) {
         let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
-        if self.settings.lacks(Broken::QueueFromBehind) {
+        if self.settings.lacks(Broken::QueueReversed) {
             queued.reverse();
         }
         for id in queued {
             let Some(job) = self.jobs.all.get(&id) else { continue };
-            let (wanted_servers, wanted_workers) = (job.order.servers, job.order.workers);
+            let (wanted_servers, wanted_workers) = (job.submission.servers, job.submission.workers);
             let running_count = self.jobs.working_count();
-            let servers = self.idlest(is_server, wanted_servers);
-            let workers = self.idlest(is_worker, wanted_workers);
+            let servers = self.least_loaded(is_server, wanted_servers);
+            let workers = self.least_loaded(is_worker, wanted_workers);
             let waits_for = match (&servers, &workers) {
                 (Ok(_), Ok(_)) if running_count >= self.settings.running_job_limit => {
                     format!("one of {running_count} running jobs to end (running_job_limit)")
@@ -47,7 +47,11 @@ impl MasterState {
     }
 
     /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
-    pub(crate) fn idlest(&self, is_kind: fn(&Living) -> bool, count: u32) -> Result<Vec<Member>, usize> {
+    pub(crate) fn least_loaded(
+        &self,
+        is_kind: fn(&AliveMember) -> bool,
+        count: u32,
+    ) -> Result<Vec<Member>, usize> {
         let connected = self.members.iter().filter(|living| living.connection.is_some() && is_kind(living));
         let mut found: Vec<&Member> = connected.map(|living| &living.member).collect();
         if found.len() < count as usize {
@@ -64,20 +68,20 @@ impl MasterState {
         job.status.state = JobState::Running;
         job.status.progress = Value::Null;
         job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
-        let title = job.order.title.clone();
+        let title = job.submission.title.clone();
         // Only the runner needs it from here on.
-        let spec = job.order.spec.take();
+        let spec = job.submission.spec.take();
         let is_session = job.is_session();
-        job.tell_watchers(&mut self.answers);
+        job.notify_watchers(&mut self.responses);
         let start = JobStart { job: id, title, spec, servers, workers, is_session };
-        self.orders.push(RunnerOrder::StartJob(start));
+        self.commands.push(RunnerCommand::StartJob(start));
     }
 }
 
-pub(crate) fn is_server(living: &Living) -> bool {
+pub(crate) fn is_server(living: &AliveMember) -> bool {
     matches!(living.member.kind, MemberKind::Server { .. })
 }
 
-fn is_worker(living: &Living) -> bool {
+fn is_worker(living: &AliveMember) -> bool {
     matches!(living.member.kind, MemberKind::Worker { .. })
 }

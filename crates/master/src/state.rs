@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control::words::Status;
-use control::{Answer, ClientId, ClientWord, Given};
-use rpc::message::{Control, ControlBody, Fault, FaultKind, Hello, JobId, Mark, RequestId, Role, Welcome};
+use control::request::Status;
+use control::{CallResult, ClientId, ClientRequest, ClientResponse};
+use rpc::message::{
+    Control, ControlBody, Fault, FaultKind, Hello, JobId, PushPosition, RequestId, Role, Welcome,
+};
 use rpc::service::{ConnectionId, Effect, Service};
 use rpc::{Message, Metrics};
 
@@ -17,7 +19,7 @@ use crate::broken::Broken;
 use crate::jobs::Jobs;
 use crate::members::Members;
 use crate::register::Registration;
-use crate::runner::RunnerOrder;
+use crate::runner::RunnerCommand;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::status::Counts;
@@ -33,8 +35,8 @@ pub struct MasterState {
     pub(crate) members: Members,
     pub(crate) jobs: Jobs,
     pub(crate) sessions: BTreeMap<JobId, Session>,
-    pub(crate) orders: Vec<RunnerOrder>,
-    pub(crate) answers: Vec<(ClientId, Given)>,
+    pub(crate) commands: Vec<RunnerCommand>,
+    pub(crate) responses: Vec<(ClientId, CallResult)>,
     pub(crate) counts: Counts,
 }
 
@@ -51,45 +53,45 @@ impl MasterState {
             members: Members::default(),
             jobs: Jobs::default(),
             sessions: BTreeMap::new(),
-            orders: Vec::new(),
-            answers: Vec::new(),
+            commands: Vec::new(),
+            responses: Vec::new(),
             counts: Counts::default(),
         }
     }
 
     /// What runners are told since the last call, in order.
-    pub fn take_orders(&mut self) -> Vec<RunnerOrder> {
-        std::mem::take(&mut self.orders)
+    pub fn take_commands(&mut self) -> Vec<RunnerCommand> {
+        std::mem::take(&mut self.commands)
     }
 
     /// What clients are answered since the last call, in order.
-    pub fn take_answers(&mut self) -> Vec<(ClientId, Given)> {
-        std::mem::take(&mut self.answers)
+    pub fn take_responses(&mut self) -> Vec<(ClientId, CallResult)> {
+        std::mem::take(&mut self.responses)
     }
 
-    /// A client says something. Each call of one has a number of its own; its answers are taken with [`Self::take_answers`].
-    pub fn on_client(&mut self, client: ClientId, word: ClientWord) {
+    /// A client says something. Each call of one has a number of its own; its answers are taken with [`Self::take_responses`].
+    pub fn on_client(&mut self, client: ClientId, word: ClientRequest) {
         self.counts.messages += 1;
         match word {
-            ClientWord::Submit { id, order } => self.on_submit(client, id, order),
-            ClientWord::Status => {
-                let status = Status { members: self.members_seen(), jobs: self.jobs_seen() };
-                self.answer(client, Answer::Status(status));
+            ClientRequest::Submit { id, submission: order } => self.on_submit(client, id, order),
+            ClientRequest::Status => {
+                let status = Status { members: self.member_reports(), jobs: self.job_statuses() };
+                self.answer(client, ClientResponse::Status(status));
             }
-            ClientWord::Cancel { job } => self.on_cancel(client, job),
-            ClientWord::Watch { job } => self.on_watch(client, job),
-            ClientWord::Left => self.jobs.unwatch(client),
+            ClientRequest::Cancel { job } => self.on_cancel(client, job),
+            ClientRequest::Watch { job } => self.on_watch(client, job),
+            ClientRequest::Unwatch => self.jobs.unwatch(client),
         }
     }
 
-    pub(crate) fn answer(&mut self, client: ClientId, answer: Answer) {
-        self.answers.push((client, Ok(answer)));
+    pub(crate) fn answer(&mut self, client: ClientId, answer: ClientResponse) {
+        self.responses.push((client, Ok(answer)));
     }
 
     /// Answers a client with a fault.
     pub(crate) fn refuse_client(&mut self, client: ClientId, kind: FaultKind, text: String) {
         self.counts.refused += 1;
-        self.answers.push((client, Err(Fault { request: 0, kind, text, retry_after_ms: 0 })));
+        self.responses.push((client, Err(Fault { request: 0, kind, text, retry_after_ms: 0 })));
     }
 
     fn on_hello(&mut self, connection: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
@@ -100,7 +102,7 @@ impl MasterState {
                     incarnation: self.incarnation,
                     lanes: 1,
                     window_bytes: WINDOW_BYTES,
-                    applied: Mark::default(),
+                    applied: PushPosition::default(),
                     clock: 0,
                     minimum: u64::MAX,
                 };
@@ -128,7 +130,7 @@ impl MasterState {
             }
             ControlBody::Leave => self.on_leave(from, out),
             ControlBody::Heartbeat { id, report } => self.on_heartbeat(from, request, id, report, out),
-            ControlBody::Heard { count } => self.on_heard(from, count),
+            ControlBody::Heard { count } => self.on_acknowledged(from, count),
             ControlBody::FromTask { job, body } => self.on_from_task(from, request, job, body, out),
             ControlBody::Registered { .. }
             | ControlBody::Alive
@@ -156,7 +158,7 @@ impl MasterState {
 }
 
 /// A control frame as an effect.
-pub(crate) fn say(connection: ConnectionId, request: RequestId, body: ControlBody) -> Effect {
+pub(crate) fn control_effect(connection: ConnectionId, request: RequestId, body: ControlBody) -> Effect {
     Effect::Send { connection, message: Message::Control(Control { request, body }) }
 }
 
@@ -179,7 +181,7 @@ impl Service for MasterState {
             Message::DropMatrix(drop) => {
                 self.on_drop_matrix(now, drop.job, (connection, drop.request), drop.matrix, out);
             }
-            Message::AskMap(ask) => self.on_ask_map(now, ask.job, (connection, ask.request), out),
+            Message::AskMap(ask) => self.on_get_session_map(now, ask.job, (connection, ask.request), out),
             Message::RenewSession(renew) => {
                 self.on_renew_session(now, renew.job, (connection, renew.request), out);
             }
@@ -231,22 +233,22 @@ impl Service for MasterState {
 
     fn on_closed(&mut self, _now: Duration, connection: ConnectionId, _out: &mut Vec<Effect>) {
         self.members.disconnect(connection);
-        self.start_what_can();
+        self.start_ready_jobs();
     }
 
     fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
-        self.expire(now, out);
+        self.expire_leases(now, out);
         self.expire_sessions(now);
     }
 
     fn next_time(&self) -> Option<Duration> {
-        if self.settings.lacks(Broken::LeaseNeverEnds) {
+        if self.settings.lacks(Broken::LeaseNeverExpires) {
             return None;
         }
-        self.members.first_due(&self.settings).into_iter().chain(self.first_session_due()).min()
+        self.members.next_check(&self.settings).into_iter().chain(self.first_session_due()).min()
     }
 
     fn metrics(&self, out: &mut Metrics) {
-        self.count_all(out);
+        self.write_metrics(out);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     /// Members whose lease was over.
     pub(crate) expired: u64,
-    pub(crate) came_back: u64,
+    pub(crate) reconnected: u64,
     /// Messages that came twice.
     pub(crate) repeated: u64,
     /// Messages between a runner and a member of which one was not there any more.
@@ -24,15 +24,15 @@ pub(crate) struct Counts {
 
 impl MasterState {
     /// The living, each with what it last said of itself.
-    pub(crate) fn members_seen(&self) -> Vec<(Member, Value)> {
+    pub(crate) fn member_reports(&self) -> Vec<(Member, Value)> {
         self.members.iter().map(|living| (living.member.clone(), living.report.clone())).collect()
     }
 
-    pub(crate) fn jobs_seen(&self) -> Vec<JobStatus> {
+    pub(crate) fn job_statuses(&self) -> Vec<JobStatus> {
         self.jobs.iter().map(|job| job.status.clone()).collect()
     }
 
-    pub(crate) fn count_all(&self, out: &mut Metrics) {
+    pub(crate) fn write_metrics(&self, out: &mut Metrics) {
         self.count_members(out);
         for (state, name) in [
             (JobState::Queued, "queued"),
@@ -54,7 +54,7 @@ impl MasterState {
             ("heartbeats", "Heartbeats that came", counts.heartbeats),
             ("refused", "Messages that were refused", counts.refused),
             ("leases_over", "Members that were silent for their lease", counts.expired),
-            ("members_back", "Members that came back on another connection", counts.came_back),
+            ("members_back", "Members that came back on another connection", counts.reconnected),
             ("repeats_dropped", "Messages that came twice, the second dropped", counts.repeated),
             ("late_dropped", "Messages for a job or member that had ended", counts.dropped),
         ] {

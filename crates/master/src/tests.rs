@@ -5,4 +5,4 @@ mod broken;
 mod jobs;
 mod members;
 mod sessions;
-mod world;
+mod test_master;

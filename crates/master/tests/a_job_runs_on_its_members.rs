@@ -7,9 +7,9 @@ mod common;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use common::{Cluster, Does, LIMIT, Proxy, config, next, quick, server, worker};
+use common::{Cluster, FnRunner, LIMIT, Proxy, config, next, quick, server, worker};
 use control::{Error, JobState, JobStatus};
-use master::{Event, JobLink};
+use master::{JobEvent, JobLink};
 use rpc::member::{MemberEvent, Membership, join};
 use rpc::message::ControlBody;
 use serde_json::{Value, json};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 fn squares(membership: Membership, events: Receiver<MemberEvent>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         loop {
-            if let MemberEvent::Said(ControlBody::ToTask { job, body }) = next(&events) {
+            if let MemberEvent::Message(ControlBody::ToTask { job, body }) = next(&events) {
                 let Some(number) = body.as_u64() else { break };
-                membership.say(ControlBody::FromTask { job, body: json!(number * number) });
+                membership.send(ControlBody::FromTask { job, body: json!(number * number) });
             }
         }
         membership.leave();
@@ -37,12 +37,12 @@ fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
     let (mut sum, mut heard) = (0, 0);
     while heard < count {
         match link.receive(LIMIT) {
-            Event::FromTask { body, .. } => {
+            JobEvent::FromTask { body, .. } => {
                 sum += body.as_u64().ok_or("no number")?;
                 heard += 1;
                 link.progress(json!({ "heard": heard }));
             }
-            Event::Back { .. } => {}
+            JobEvent::MemberReconnected { .. } => {}
             other => return Err(format!("{other:?}")),
         }
     }
@@ -69,7 +69,7 @@ fn expected(n: u64) -> Value {
 
 #[test]
 fn a_runner_talks_to_two_workers_that_come_after_the_job() {
-    let cluster = Cluster::start(quick(), b"", Does(|link: JobLink| sum_of_squares(&link)));
+    let cluster = Cluster::start(quick(), b"", FnRunner(|link: JobLink| sum_of_squares(&link)));
     let job = cluster.submit(1, 2, json!(100));
     assert_eq!(cluster.status().1[0].state, JobState::Queued);
     let (_server, _events) = cluster.join("s", server());
@@ -87,7 +87,7 @@ fn a_runner_talks_to_two_workers_that_come_after_the_job() {
 #[test]
 fn nothing_is_lost_or_said_twice_when_connections_are_cut_in_the_middle() {
     const NUMBERS: u64 = 3000;
-    let cluster = Cluster::start(quick(), b"", Does(|link: JobLink| sum_of_squares(&link)));
+    let cluster = Cluster::start(quick(), b"", FnRunner(|link: JobLink| sum_of_squares(&link)));
     let proxy = Proxy::to(&cluster.address);
     let threads = ["a", "b"].map(|name| {
         let (membership, events) = join(config(&proxy.address, name, worker())).unwrap();
@@ -121,7 +121,7 @@ fn a_runner_that_fails_or_panics_is_a_failed_job_and_the_master_lives() {
         Some("panic") => panic!("index out of range"),
         _ => Ok(json!("well")),
     };
-    let cluster = Cluster::start(quick(), b"", Does(runner));
+    let cluster = Cluster::start(quick(), b"", FnRunner(runner));
     let failed = end_of(&cluster, cluster.submit(0, 0, json!("fail")));
     assert_eq!((failed.state, failed.error.as_deref()), (JobState::Failed, Some("no worker can read x.csv")));
     let panicked = end_of(&cluster, cluster.submit(0, 0, json!("panic")));
@@ -132,12 +132,12 @@ fn a_runner_that_fails_or_panics_is_a_failed_job_and_the_master_lives() {
 }
 
 /// Runs until it is cancelled.
-fn patient() -> Does<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
-    Does(|link: JobLink| {
+fn patient() -> FnRunner<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
+    FnRunner(|link: JobLink| {
         link.progress(json!("waiting"));
         match link.receive(LIMIT) {
-            Event::Cancelled => Err("stopped, nothing was saved".into()),
-            Event::Gone { member, reason } => Err(format!("{} is gone: {reason}", member.name)),
+            JobEvent::Cancelled => Err("stopped, nothing was saved".into()),
+            JobEvent::MemberLost { member, reason } => Err(format!("{} is gone: {reason}", member.name)),
             other => Err(format!("{other:?}")),
         }
     })

@@ -7,20 +7,20 @@ mod common;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Instant;
 
-use common::{Cluster, Does, LIMIT, carry, new_id, quick, worker};
-use control::{Client, Error, JobState, Order};
-use master::{Event, JobLink, Settings};
+use common::{Cluster, FnRunner, LIMIT, carry, new_id, quick, worker};
+use control::{Client, Error, JobState, JobSubmission};
+use master::{JobEvent, JobLink, Settings};
 use rpc::transport::Address;
 use serde_json::{Value, json};
 
 /// A job for nobody, which lasts until it is cancelled.
-fn order(title: &str) -> Order {
-    Order { title: title.into(), spec: json!({ "n": u64::MAX }), servers: 0, workers: 0 }
+fn submission(title: &str) -> JobSubmission {
+    JobSubmission { title: title.into(), spec: json!({ "n": u64::MAX }), servers: 0, workers: 0 }
 }
 
-fn until_cancelled() -> Does<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
-    Does(|link: JobLink| match link.receive(LIMIT) {
-        Event::Cancelled => Err("stopped".into()),
+fn until_cancelled() -> FnRunner<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
+    FnRunner(|link: JobLink| match link.receive(LIMIT) {
+        JobEvent::Cancelled => Err("stopped".into()),
         other => Err(format!("{other:?}")),
     })
 }
@@ -37,11 +37,11 @@ fn everything_that_a_client_does_needs_the_token_but_health() {
     let cluster = Cluster::start(quick(), b"secret", until_cancelled());
     let client = |token: &[u8]| Client::new(cluster.address.clone(), token);
     let right = client(b"secret");
-    let job = right.submit(new_id(), &order("a"), LIMIT).unwrap();
+    let job = right.submit(new_id(), &submission("a"), LIMIT).unwrap();
     for (token, text) in [(&b"wrong"[..], "not the one of this cluster"), (b"", "a token is needed")] {
         let wrong = client(token);
         let errors = [
-            wrong.submit(new_id(), &order("b"), LIMIT).unwrap_err(),
+            wrong.submit(new_id(), &submission("b"), LIMIT).unwrap_err(),
             wrong.status(LIMIT).unwrap_err(),
             wrong.cancel(job, LIMIT).unwrap_err(),
             wrong.watch(job, |_| true).unwrap_err(),
@@ -72,12 +72,12 @@ fn everything_that_a_client_does_needs_the_token_but_health() {
 fn a_submission_that_is_repeated_is_the_same_job_and_its_id_is_of_no_use_for_another() {
     let cluster = Cluster::start(quick(), b"", until_cancelled());
     let (client, id) = (cluster.client(), new_id());
-    let job = client.submit(id, &order("a"), LIMIT).unwrap();
+    let job = client.submit(id, &submission("a"), LIMIT).unwrap();
     for _ in 0..3 {
-        assert_eq!(client.submit(id, &order("a"), LIMIT).unwrap(), job);
+        assert_eq!(client.submit(id, &submission("a"), LIMIT).unwrap(), job);
     }
-    assert_ne!(client.submit(new_id(), &order("a"), LIMIT).unwrap(), job);
-    let error = client.submit(id, &order("b"), LIMIT).unwrap_err();
+    assert_ne!(client.submit(new_id(), &submission("a"), LIMIT).unwrap(), job);
+    let error = client.submit(id, &submission("b"), LIMIT).unwrap_err();
     assert!(
         refusal(&error).starts_with("InvalidArgument: ") && refusal(&error).contains("another job"),
         "{error}"
@@ -113,7 +113,7 @@ fn a_submission_whose_answer_is_lost_is_sent_again_and_runs_once() {
     let cluster = Cluster::start(quick(), b"", until_cancelled());
     let looking = cluster.client();
     let between = swallow_first(&cluster.address, move || !looking.status(LIMIT).unwrap().jobs.is_empty());
-    let job = Client::new(between, b"").submit(new_id(), &order("a"), LIMIT).unwrap();
+    let job = Client::new(between, b"").submit(new_id(), &submission("a"), LIMIT).unwrap();
     let jobs = cluster.status().1;
     assert_eq!(jobs.iter().map(|status| status.id).collect::<Vec<_>>(), [job]);
 }

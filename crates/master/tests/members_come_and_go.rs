@@ -6,7 +6,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Cluster, Does, Proxy, config, next, quick, server, worker};
+use common::{Cluster, FnRunner, Proxy, config, next, quick, server, worker};
 use master::JobLink;
 use rpc::Error;
 use rpc::member::{MemberEvent, join};
@@ -14,15 +14,15 @@ use rpc::message::{ControlBody, FaultKind};
 use rpc::transport::Address;
 use serde_json::{Value, json};
 
-fn no_jobs() -> Does<fn(JobLink) -> Result<Value, String>> {
-    Does(|_| Ok(Value::Null))
+fn no_jobs() -> FnRunner<fn(JobLink) -> Result<Value, String>> {
+    FnRunner(|_| Ok(Value::Null))
 }
 
 #[test]
 fn a_member_joins_and_its_report_is_seen() {
     let cluster = Cluster::start(quick(), b"", no_jobs());
     let (membership, _events) = cluster.join("s", server());
-    membership.report(json!({ "bytes": 7 }));
+    membership.set_report(json!({ "bytes": 7 }));
     let id = membership.id();
     cluster
         .until(|members, _| members.iter().any(|(m, report)| m.id == id && *report == json!({ "bytes": 7 })));
@@ -46,7 +46,7 @@ fn a_member_that_leaves_frees_its_name_and_the_others_hear_of_it() {
     let (leaves, _) = cluster.join("leaves", worker());
     let id = leaves.id();
     leaves.leave();
-    let MemberEvent::Said(ControlBody::Gone { member, reason }) = next(&events) else { panic!() };
+    let MemberEvent::Message(ControlBody::Gone { member, reason }) = next(&events) else { panic!() };
     assert_eq!((member.id, reason.as_str()), (id, "it has left"));
     let (again, _) = cluster.join("leaves", worker());
     assert!(again.id() > id && stays.id() < id);
@@ -60,7 +60,7 @@ fn a_member_whose_connection_is_cut_comes_back_with_its_number() {
     let id = membership.id();
     for round in 0..3 {
         proxy.cut();
-        assert_eq!(next(&events), MemberEvent::Back, "round {round}");
+        assert_eq!(next(&events), MemberEvent::Reconnected, "round {round}");
     }
     assert_eq!(membership.id(), id);
     assert_eq!(cluster.status().0.len(), 1);
@@ -122,10 +122,10 @@ fn a_master_that_is_gone_is_given_up_after_the_limit() {
     impatient.lost_limit = Duration::from_millis(400);
     let (membership, events) = join(impatient).unwrap();
     cluster.end();
-    let MemberEvent::Lost { reason } = next(&events) else { panic!() };
+    let MemberEvent::MasterLost { reason } = next(&events) else { panic!() };
     assert!(reason.contains("0.4 s, the limit") && reason.contains("attempts"), "{reason}");
     assert!(events.recv().is_err(), "nothing more will come");
-    membership.say(ControlBody::FromTask { job: 1, body: Value::Null });
+    membership.send(ControlBody::FromTask { job: 1, body: Value::Null });
     membership.leave();
 }
 
@@ -137,7 +137,7 @@ fn a_member_hears_that_its_master_was_started_anew_and_is_unknown_until_it_joins
     let (_membership, events) = cluster.join("w", worker());
     cluster.end();
     let again = Cluster::at(&place, quick(), b"", no_jobs());
-    assert_eq!(next(&events), MemberEvent::Anew);
+    assert_eq!(next(&events), MemberEvent::MasterRestarted);
     assert!(events.recv().is_err(), "nothing more will come");
     assert_eq!(again.status().0.len(), 0, "what it did for the earlier one comes first");
     let (membership, _events) = again.join("w", worker());

@@ -22,20 +22,20 @@ pub enum Purpose {
 /// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. 8 bytes of state, so that a checkpoint can
 /// keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stream {
+pub struct RandomStream {
     state: u64,
 }
 
 /// The stream of `purpose` for `task` in `epoch`, under `seed`.
-pub fn stream(seed: u64, purpose: Purpose, task: u64, epoch: u64) -> Stream {
+pub fn stream(seed: u64, purpose: Purpose, task: u64, epoch: u64) -> RandomStream {
     let mut state = mix64(seed);
     for part in [purpose as u64, task, epoch] {
         state = combine(state, part);
     }
-    Stream { state }
+    RandomStream { state }
 }
 
-impl Stream {
+impl RandomStream {
     /// The next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn streams_differ_in_every_part_of_their_name_and_repeat() {
-        let first = |mut s: Stream| s.next_u64();
+        let first = |mut s: RandomStream| s.next_u64();
         let base = first(stream(1, Purpose::Test, 0, 0));
         assert_eq!(base, first(stream(1, Purpose::Test, 0, 0)));
         for other in [

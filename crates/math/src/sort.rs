@@ -4,7 +4,7 @@
 const DIGIT_BITS: u32 = 11;
 const BUCKET_COUNT: usize = 1 << DIGIT_BITS;
 /// Below this many items a comparison sort is faster than clearing the counters.
-const SMALL: usize = 256;
+const COMPARISON_SORT_LIMIT: usize = 256;
 
 /// Sorts `(key, payload)` pairs by key; equal keys keep their order. `scratch` is reused between calls.
 pub fn sort_pairs(items: &mut Vec<(u64, u32)>, scratch: &mut Vec<(u64, u32)>) {
@@ -19,7 +19,7 @@ pub fn sort_pairs(items: &mut Vec<(u64, u32)>, scratch: &mut Vec<(u64, u32)>) {
 /// When there are 2^32 items or more.
 pub fn sort_by_key<T: Copy + Default>(items: &mut Vec<T>, scratch: &mut Vec<T>, key: impl Fn(T) -> u64) {
     assert!(u32::try_from(items.len()).is_ok(), "{} items are too many to count in 32 bits", items.len());
-    if items.len() < SMALL {
+    if items.len() < COMPARISON_SORT_LIMIT {
         items.sort_by_key(|&item| key(item));
         return;
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::map::{Clip, Map, Scalar};
 use matrix::function::reduce::Gram;
 use matrix::function::zip::Axpy;
@@ -90,6 +90,6 @@ fn main() -> Result<(), Error> {
     report("five maps in five visits", 10.0, apart);
     println!("{:<28} {:>7.2} of five visits", "one visit takes", together / apart);
     let rows: Vec<u32> = (0..11).collect();
-    report("gram of 11 rows", 11.0, best(|| ask(&mut agent, matrix, &Gram, &rows, &()).map(drop))?);
+    report("gram of 11 rows", 11.0, best(|| call_pull(&mut agent, matrix, &Gram, &rows, &()).map(drop))?);
     Ok(())
 }

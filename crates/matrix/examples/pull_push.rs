@@ -1,7 +1,7 @@
 //! What the parameter machinery costs: nanoseconds a key of pull and push with FTRL, power-law keys over 10 million ids,
 //! batches of 50,000 sorted distinct keys. The second pass finds all rows.
 //!
-//! `cargo run --release -p matrix --example pull_push [tasks] [partitions] [bsp|ssp|asp]`
+//! `cargo run --release -p matrix --example pull_push [tasks] [partition_numbers] [bsp|ssp|asp]`
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use math::random::{Purpose, stream};
 use matrix::{
     Agent, Axis, Consistency, ElementType, Initializer, Keys, LocalConfig, LocalStore, MatrixId, MatrixSpec,
-    Part, Partitioner, PushRule, Storage, Values, ValuesMut,
+    Partitioner, PushRule, Selection, Storage, Values, ValuesMut,
 };
 
 const IDS: f64 = 10e6;
@@ -119,13 +119,13 @@ fn run(store: &Arc<LocalStore>, task: u32, batches: &[Vec<u64>]) -> Result<Vec<S
         for keys in batches {
             values.resize(keys.len(), 0f32);
             let start = busy_time();
-            agent.pull(MatrixId(0), Part::Rows(Keys::Sorted(keys)), ValuesMut::F32(&mut values))?;
+            agent.pull(MatrixId(0), Selection::Rows(Keys::Sorted(keys)), ValuesMut::F32(&mut values))?;
             pull += busy_time().saturating_sub(start);
             for (value, key) in values.iter_mut().zip(keys) {
                 *value = *value * 0.5 + ((key & 7) as f32 - 3.5);
             }
             let start = busy_time();
-            agent.push(MatrixId(0), Part::Rows(Keys::Sorted(keys)), Values::F32(&values))?;
+            agent.push(MatrixId(0), Selection::Rows(Keys::Sorted(keys)), Values::F32(&values))?;
             agent.tick()?;
             push += busy_time().saturating_sub(start);
         }

@@ -15,13 +15,13 @@ pub struct MatrixId(pub u32);
 pub enum Keys<'a> {
     /// Strictly ascending.
     Sorted(&'a [u64]),
-    /// `start..end`.
+    /// `init_row..end`.
     Range(u64, u64),
 }
 
 /// Which part of a matrix a pull or push speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Selection<'a> {
     /// Whole rows of a matrix partitioned by row: `keys x columns` values.
     Rows(Keys<'a>),
     /// Some columns of one row of a matrix partitioned by column: one value a key.
@@ -47,27 +47,27 @@ pub trait Agent: Send {
 
     /// Reads values, in the order of the keys, as the consistency of the matrix allows at this clock. Rows that nobody
     /// pushed have their initial values; a pull creates nothing.
-    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
+    fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error>;
 
     /// Says that a pull of exactly this part will follow, at this clock: an agent of servers asks for it at once, and the
     /// pull waits for less. It reads what it would read without. What cannot be asked is an error when it is pulled.
-    fn pull_ahead(&mut self, _matrix: MatrixId, _part: Part<'_>) -> Result<(), Error> {
+    fn pull_ahead(&mut self, _matrix: MatrixId, _part: Selection<'_>) -> Result<(), Error> {
         Ok(())
     }
 
     /// Sends a change, merged by the push rule of the matrix. A non-finite value is refused whole.
-    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error>;
+    fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error>;
 
     /// Carries a pull function out on a matrix; the bytes of its answer. It sees what a pull would see.
     /// [`crate::function::call::ask`] takes the answer out of them.
     fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
-        Err(Error::function(&matrix.0.to_string(), &call.name, FunctionFault::Agent))
+        Err(Error::function(&matrix.0.to_string(), &call.name, FunctionFault::UnsupportedAgent))
     }
 
     /// Carries push functions out on a matrix, in this order and in one visit, when a push would be applied.
     fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
         let name = steps.first().map_or("", |call| &call.name);
-        Err(Error::function(&matrix.0.to_string(), name, FunctionFault::Agent))
+        Err(Error::function(&matrix.0.to_string(), name, FunctionFault::UnsupportedAgent))
     }
 
     /// Ends a step: advances all matrices of the job.

@@ -81,7 +81,7 @@ pub enum ClockFault {
 
 /// What a task that came to the barrier does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum BarrierArrival {
     /// It was the last: all go on.
     Released,
     /// It waits until [`ClockTable::generation`] is no longer this number.
@@ -105,7 +105,7 @@ pub struct ClockTable {
     tasks: Vec<(TaskState, Clock)>,
     generation: u64,
     /// Live tasks that have not come to a barrier that is over here: [`Self::join_late`].
-    late: BTreeSet<u32>,
+    late_joiners: BTreeSet<u32>,
     /// m when the last of them came or left: the clocks of the others may be told only later.
     floor: Clock,
 }
@@ -114,7 +114,7 @@ impl ClockTable {
     /// `task_count` live tasks at clock 0.
     pub fn new(task_count: u32) -> Self {
         let tasks = vec![(TaskState::Live, 0); task_count as usize];
-        Self { tasks, generation: 0, late: BTreeSet::new(), floor: 0 }
+        Self { tasks, generation: 0, late_joiners: BTreeSet::new(), floor: 0 }
     }
 
     /// Ends a step of `task`; its new clock.
@@ -141,9 +141,9 @@ impl ClockTable {
         if self.tasks.get(task as usize).is_none_or(|entry| entry.0 == TaskState::Left) {
             return false;
         }
-        self.is_no_longer_late(task);
+        self.remove_late_joiner(task);
         self.tasks[task as usize].0 = TaskState::Left;
-        self.release_if_all_came();
+        self.release_if_complete();
         true
     }
 
@@ -154,36 +154,40 @@ impl ClockTable {
 
     /// A new task, at the smallest clock of the live ones (the largest of all when none is live); its number.
     pub fn join(&mut self) -> u32 {
-        let clock = self.minimum().unwrap_or_else(|| self.largest());
+        let clock = self.minimum().unwrap_or_else(|| self.max_clock());
         self.tasks.push((TaskState::Live, clock));
         self.tasks.len() as u32 - 1
     }
 
-    /// A new task, as [`Self::join`], for which the others wait elsewhere at the barrier that is over here. They do not
+    /// A new task, as [`Self::append`], for which the others wait elsewhere at the barrier that is over here. They do not
     /// hold back the minimum before it has come to that one, as if they still waited for it here, or has left.
     pub fn join_late(&mut self) -> u32 {
         let task = self.join();
-        self.late.insert(task);
+        self.late_joiners.insert(task);
         task
     }
 
     /// Whether a task has joined by [`Self::join_late`], and has neither come nor left since.
     pub fn is_late(&self, task: u32) -> bool {
-        self.late.contains(&task)
+        self.late_joiners.contains(&task)
     }
 
     /// `task` comes to the barrier. While it waits it does not hold back the minimum. When all live tasks have come,
     /// all their clocks become the largest of all tasks, those that have left included. Who is late comes to one that is
     /// over, and goes on at once.
-    pub fn barrier(&mut self, task: u32) -> Result<Arrival, ClockFault> {
+    pub fn barrier(&mut self, task: u32) -> Result<BarrierArrival, ClockFault> {
         self.live_clock(task)?;
-        if self.is_no_longer_late(task) {
-            return Ok(Arrival::Released);
+        if self.remove_late_joiner(task) {
+            return Ok(BarrierArrival::Released);
         }
         self.tasks[task as usize].0 = TaskState::AtBarrier;
         let generation = self.generation;
-        self.release_if_all_came();
-        Ok(if self.generation == generation { Arrival::Wait { generation } } else { Arrival::Released })
+        self.release_if_complete();
+        Ok(if self.generation == generation {
+            BarrierArrival::Wait { generation }
+        } else {
+            BarrierArrival::Released
+        })
     }
 
     /// The number of barriers passed.
@@ -194,7 +198,7 @@ impl ClockTable {
     /// m: the smallest clock of the live tasks that are not at the barrier, here or elsewhere; `None` when there is none
     /// left.
     pub fn minimum(&self) -> Option<Clock> {
-        let clocks = self.who_counts().map(|(_, clock)| clock);
+        let clocks = self.counted_tasks().map(|(_, clock)| clock);
         Some(clocks.min()?.max(self.floor))
     }
 
@@ -223,22 +227,22 @@ impl ClockTable {
     }
 
     /// The slowest live task that is not at the barrier, and its clock; of several the first.
-    pub fn who_holds_back(&self) -> Option<(u32, Clock)> {
-        self.who_counts().min_by_key(|(_, clock)| *clock)
+    pub fn slowest_task(&self) -> Option<(u32, Clock)> {
+        self.counted_tasks().min_by_key(|(_, clock)| *clock)
     }
 
     /// The live tasks that are not at the barrier, here or elsewhere, with their clocks.
-    fn who_counts(&self) -> impl Iterator<Item = (u32, Clock)> {
+    fn counted_tasks(&self) -> impl Iterator<Item = (u32, Clock)> {
         let live = self.tasks.iter().zip(0u32..).filter(|(entry, _)| entry.0 == TaskState::Live);
-        let counts = |task: &u32| self.late.is_empty() || self.late.contains(task);
+        let counts = |task: &u32| self.late_joiners.is_empty() || self.late_joiners.contains(task);
         live.map(|(entry, task)| (task, entry.1)).filter(move |(task, _)| counts(task))
     }
 
     /// False when it was not late.
-    fn is_no_longer_late(&mut self, task: u32) -> bool {
+    fn remove_late_joiner(&mut self, task: u32) -> bool {
         let floor = self.minimum();
-        let was_late = self.late.remove(&task);
-        if was_late && self.late.is_empty() {
+        let was_late = self.late_joiners.remove(&task);
+        if was_late && self.late_joiners.is_empty() {
             self.floor = floor.map_or(self.floor, |floor| floor.max(self.floor));
         }
         was_late
@@ -253,17 +257,17 @@ impl ClockTable {
         }
     }
 
-    fn largest(&self) -> Clock {
+    fn max_clock(&self) -> Clock {
         self.tasks.iter().map(|task| task.1).max().unwrap_or(0)
     }
 
-    fn release_if_all_came(&mut self) {
+    fn release_if_complete(&mut self) {
         let waits = |entry: &(TaskState, Clock)| entry.0 == TaskState::AtBarrier;
         if self.tasks.iter().any(|entry| entry.0 == TaskState::Live) || !self.tasks.iter().any(waits) {
             return;
         }
         // Those that left count too: others may have seen the minimum at their clock, and it must not fall.
-        let largest = self.largest();
+        let largest = self.max_clock();
         for entry in self.tasks.iter_mut().filter(|entry| waits(entry)) {
             *entry = (TaskState::Live, largest);
         }

@@ -65,7 +65,7 @@ pub enum OwnedValues {
 impl<'a> Values<'a> {
     /// The elements of a range.
     #[must_use]
-    pub fn part(self, range: Range<usize>) -> Values<'a> {
+    pub fn slice(self, range: Range<usize>) -> Values<'a> {
         match self {
             Values::F32(values) => Values::F32(&values[range]),
             Values::F64(values) => Values::F64(&values[range]),
@@ -110,7 +110,7 @@ impl Values<'_> {
 
 impl ValuesMut<'_> {
     /// The elements of a range. Panics when they are not all there.
-    pub fn part_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
+    pub fn slice_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
         match self {
             ValuesMut::F32(values) => ValuesMut::F32(&mut values[range]),
             ValuesMut::F64(values) => ValuesMut::F64(&mut values[range]),
@@ -171,7 +171,7 @@ impl OwnedValues {
     }
 
     /// The elements of a range, to be written.
-    pub fn part_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
+    pub fn slice_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
         match self {
             OwnedValues::F32(values) => ValuesMut::F32(&mut values[range]),
             OwnedValues::F64(values) => ValuesMut::F64(&mut values[range]),

@@ -14,7 +14,7 @@ pub enum Error {
 
     /// Two matrices of one name.
     #[error("matrix {matrix:?} exists already: names are unique in a job, choose another")]
-    NameTaken { matrix: String },
+    DuplicateName { matrix: String },
 
     /// An identity that no matrix has.
     #[error("there is no matrix {id}: this job has {count}, numbered from 0 by order of creation")]
@@ -73,7 +73,7 @@ pub enum Error {
         "task {task} at clock {clock} waited {seconds:.1} s {purpose} and gave up: it waits for {waited_for}. \
              If that task is only slow, raise the wait limit; if it died, its error comes first"
     )]
-    WaitedTooLong { task: u32, clock: Clock, seconds: f64, purpose: String, waited_for: Holdup },
+    WaitTimeout { task: u32, clock: Clock, seconds: f64, purpose: String, waited_for: SlowestTask },
 
     /// The job is being stopped.
     #[error("stopped: {reason}")]
@@ -118,14 +118,14 @@ impl Error {
 
 /// Who is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holdup {
+pub struct SlowestTask {
     /// The slowest task and its clock, if there is one.
-    pub slowest: Option<(u32, Clock)>,
+    pub task_and_clock: Option<(u32, Clock)>,
 }
 
-impl std::fmt::Display for Holdup {
+impl std::fmt::Display for SlowestTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.slowest {
+        match self.task_and_clock {
             Some((task, clock)) => write!(f, "task {task}, which is at clock {clock}"),
             None => write!(f, "nobody (a fault of the program)"),
         }

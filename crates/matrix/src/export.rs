@@ -7,45 +7,45 @@ use math::sort::sort_pairs;
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues};
 use crate::error::Error;
+use crate::key_runs::KeyRuns;
 use crate::matrix::Matrix;
 use crate::partition::Partition;
 use crate::partitioner::Placement;
-use crate::route::Route;
-use crate::rule::Ruled;
+use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec};
 use crate::storage::Table;
 
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exported {
+pub struct ExportedRows {
     /// n keys, ascending. By row: of rows. By column: `row * columns + column`.
     pub keys: Vec<u64>,
     /// `n x columns` values, row-major; by column, n.
     pub values: OwnedValues,
     /// The slots of the push rule by name, in the rule's order: `n x columns` each, or n when the rule keeps one number a
-    /// row (Adam's `steps`). Empty: not known.
+    /// row (Adam's `functions`). Empty: not known.
     pub slots: Vec<(String, OwnedValues)>,
 }
 
 /// Rows ahead for which the cache is asked.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 /// Rows that are imported together.
 const IMPORT_BLOCK: usize = 1 << 16;
 
 /// The least rows for which a thread is worth its start.
-const GATHER_SHARE: usize = 1 << 17;
+const MIN_ROWS_PER_THREAD: usize = 1 << 17;
 
 /// Tables, and the number of positions in those before each.
-struct Gather<'a, E> {
+struct RowGatherer<'a, E> {
     tables: &'a [&'a Table<E>],
     starts: &'a [u32],
 }
 
-impl<E: Ruled> Gather<'_, E> {
-    /// As [`Self::rows`], by all cores when there are many.
-    fn all(&self, pairs: &[(u64, u32)], parts: Vec<(&mut Vec<E>, usize)>) {
+impl<E: RuleElement> RowGatherer<'_, E> {
+    /// As [`Self::gather`], by all cores when there are many.
+    fn gather_parallel(&self, pairs: &[(u64, u32)], parts: Vec<(&mut Vec<E>, usize)>) {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let share = pairs.len().div_ceil(threads).max(GATHER_SHARE);
+        let share = pairs.len().div_ceil(threads).max(MIN_ROWS_PER_THREAD);
         // Each thread fills its own rows of all parts.
         let mut parts: Vec<_> =
             parts.into_iter().map(|(out, width)| (out.chunks_mut((share * width).max(1)), width)).collect();
@@ -56,28 +56,28 @@ impl<E: Ruled> Gather<'_, E> {
                     .map(|(chunks, width)| (chunks.next().unwrap_or_default(), *width))
                     .collect();
                 if pairs.len() < share {
-                    self.rows(pairs, outs);
+                    self.gather(pairs, outs);
                 } else {
-                    scope.spawn(|| self.rows(pairs, outs));
+                    scope.spawn(|| self.gather(pairs, outs));
                 }
             }
         });
     }
 
     /// The table and the position in it of a row, given its place among those of all tables.
-    fn find(&self, ordinal: u32) -> (&Table<E>, u32) {
+    fn locate(&self, ordinal: u32) -> (&Table<E>, u32) {
         let table = self.starts.partition_point(|start| *start <= ordinal) - 1;
         (self.tables[table], ordinal - self.starts[table])
     }
 
     /// Copies the rows of `pairs` (n), cut into parts of these widths, to `outs` (n x width each).
-    fn rows(&self, pairs: &[(u64, u32)], mut outs: Vec<(&mut [E], usize)>) {
+    fn gather(&self, pairs: &[(u64, u32)], mut outs: Vec<(&mut [E], usize)>) {
         for i in 0..pairs.len() {
-            if let Some(pair) = pairs.get(i + AHEAD) {
-                let (table, position) = self.find(pair.1);
+            if let Some(pair) = pairs.get(i + PREFETCH_DISTANCE) {
+                let (table, position) = self.locate(pair.1);
                 table.prefetch(position);
             }
-            let (table, position) = self.find(pairs[i].1);
+            let (table, position) = self.locate(pairs[i].1);
             let mut rest = table.row(position);
             for (out, width) in &mut outs {
                 let (own, next) = rest.split_at(*width);
@@ -88,35 +88,38 @@ impl<E: Ruled> Gather<'_, E> {
     }
 }
 
-impl<E: Ruled> Matrix<E> {
+impl<E: RuleElement> Matrix<E> {
     /// All rows, after merging what is staged below `bound`.
-    pub(crate) fn export(&self, bound: Clock) -> Result<Exported, Error> {
+    pub(crate) fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
         let mut partitions = self.lock_all()?;
         for (_, partition) in &mut partitions {
             partition.merge_below(bound);
-            partition.check()?;
+            partition.check_staged_failure()?;
         }
         let tables: Vec<_> = partitions.iter().flat_map(|(_, partition)| partition.tables()).collect();
         export_tables(&self.spec, &tables)
     }
 
     /// Replaces all rows. Others than these are as if they had never been.
-    pub(crate) fn import(&self, rows: &Exported) -> Result<(), Error> {
+    pub(crate) fn import(&self, rows: &ExportedRows) -> Result<(), Error> {
         let mut partitions = self.lock_all()?;
         let mut partitions: Vec<_> = partitions.iter_mut().map(|(p, lock)| (*p, &mut **lock)).collect();
-        Import::check(&self.spec, &self.placement, rows)?.replace(&mut partitions)
+        CheckedImport::check(&self.spec, &self.placement, rows)?.replace(&mut partitions)
     }
 
-    fn lock_all(&self) -> Result<Locked<'_, E>, Error> {
+    fn lock_all(&self) -> Result<LockedPartitions<'_, E>, Error> {
         (0..self.partitions.len()).map(|p| Ok((p, self.lock(p)?))).collect()
     }
 }
 
 /// Partitions by number.
-type Locked<'a, E> = Vec<(usize, MutexGuard<'a, Partition<E>>)>;
+type LockedPartitions<'a, E> = Vec<(usize, MutexGuard<'a, Partition<E>>)>;
 
 /// All rows of these tables, which are those of whole partitions one after the other.
-pub(crate) fn export_tables<E: Ruled>(spec: &MatrixSpec, tables: &[&Table<E>]) -> Result<Exported, Error> {
+pub(crate) fn export_tables<E: RuleElement>(
+    spec: &MatrixSpec,
+    tables: &[&Table<E>],
+) -> Result<ExportedRows, Error> {
     let table_count = spec.table_count();
     let mut starts = Vec::with_capacity(tables.len());
     let row_count: u64 = tables.iter().map(|table| u64::from(table.row_count())).sum();
@@ -129,7 +132,7 @@ pub(crate) fn export_tables<E: Ruled>(spec: &MatrixSpec, tables: &[&Table<E>]) -
     for (i, table) in tables.iter().enumerate() {
         starts.push(total);
         let offset = spec.key_offset(i % table_count);
-        table.each_key(|key, position| pairs.push((offset + key, total + position)));
+        table.for_each_key(|key, position| pairs.push((offset + key, total + position)));
         total += table.position_bound();
     }
     sort_pairs(&mut pairs, &mut Vec::new());
@@ -138,12 +141,12 @@ pub(crate) fn export_tables<E: Ruled>(spec: &MatrixSpec, tables: &[&Table<E>]) -
     let mut values = vec![E::ZERO; pairs.len() * columns];
     let mut slots: Vec<Vec<E>> =
         rule_slots.iter().map(|slot| vec![E::ZERO; pairs.len() * slot.width(columns)]).collect();
-    let gather = Gather { tables, starts: &starts };
+    let gather = RowGatherer { tables, starts: &starts };
     let parts = std::iter::once((&mut values, columns))
         .chain(slots.iter_mut().zip(rule_slots).map(|(out, slot)| (out, slot.width(columns))));
-    gather.all(&pairs, parts.collect());
+    gather.gather_parallel(&pairs, parts.collect());
     let slots = rule_slots.iter().zip(slots).map(|(slot, out)| (slot.name.to_owned(), E::owned(out)));
-    Ok(Exported {
+    Ok(ExportedRows {
         keys: pairs.iter().map(|pair| pair.0).collect(),
         values: E::owned(values),
         slots: slots.collect(),
@@ -151,7 +154,7 @@ pub(crate) fn export_tables<E: Ruled>(spec: &MatrixSpec, tables: &[&Table<E>]) -
 }
 
 /// Rows that fit a matrix.
-pub(crate) struct Import<'a, E> {
+pub(crate) struct CheckedImport<'a, E> {
     spec: &'a MatrixSpec,
     placement: &'a Placement,
     keys: &'a [u64],
@@ -159,12 +162,12 @@ pub(crate) struct Import<'a, E> {
     slots: Vec<&'a [E]>,
 }
 
-impl<'a, E: Ruled> Import<'a, E> {
+impl<'a, E: RuleElement> CheckedImport<'a, E> {
     /// Checks everything before anything is changed.
     pub(crate) fn check(
         spec: &'a MatrixSpec,
         placement: &'a Placement,
-        rows: &'a Exported,
+        rows: &'a ExportedRows,
     ) -> Result<Self, Error> {
         let (values, slots) = check_import(spec, rows)?;
         Ok(Self { spec, placement, keys: &rows.keys, values, slots })
@@ -182,7 +185,7 @@ impl<'a, E: Ruled> Import<'a, E> {
     pub(crate) fn set(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
         let columns = self.spec.columns_of_table();
         let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
-        let mut route = Route::default();
+        let mut route = KeyRuns::default();
         let (mut local, mut hidden) = (Vec::new(), Vec::new());
         let mut start = 0;
         while start < self.keys.len() {
@@ -194,7 +197,12 @@ impl<'a, E: Ruled> Import<'a, E> {
                 let table = partition.table_mut(table);
                 table.find_or_add(run.keys, run.positions);
                 for (j, position) in run.positions.iter().enumerate() {
-                    let i = start + if run.order.is_empty() { run.first + j } else { run.order[j] as usize };
+                    let i = start
+                        + if run.value_indices.is_empty() {
+                            run.first + j
+                        } else {
+                            run.value_indices[j] as usize
+                        };
                     hidden.clear();
                     for (slot, width) in self.slots.iter().zip(&widths) {
                         hidden.extend_from_slice(&slot[i * width..(i + 1) * width]);
@@ -202,14 +210,14 @@ impl<'a, E: Ruled> Import<'a, E> {
                     let known = (self.slots.len() == widths.len()).then_some(&hidden[..]);
                     table.set(*position, &self.values[i * columns..(i + 1) * columns], known);
                 }
-                partition.rows_moved();
+                partition.invalidate_positions();
             }
             start = end;
         }
         Ok(())
     }
 
-    /// Puts the keys from `start` on that lie in one table, at most [`IMPORT_BLOCK`], into `local` as the table counts
+    /// Puts the keys from `init_row` on that lie in one table, at most [`IMPORT_BLOCK`], into `local` as the table counts
     /// them; the end of them.
     fn block(&self, start: usize, local: &mut Vec<u64>) -> usize {
         let block = &self.keys[start..self.keys.len().min(start + IMPORT_BLOCK)];
@@ -229,9 +237,9 @@ impl<'a, E: Ruled> Import<'a, E> {
     }
 }
 
-fn check_import<'a, E: Ruled>(
+fn check_import<'a, E: RuleElement>(
     spec: &MatrixSpec,
-    rows: &'a Exported,
+    rows: &'a ExportedRows,
 ) -> Result<(&'a [E], Vec<&'a [E]>), Error> {
     let refuse = |what: &str, actual: String, expected: String| Err(fault(spec, what, actual, expected));
     let bound = spec.key_bound() * spec.table_count() as u64;
@@ -242,7 +250,7 @@ fn check_import<'a, E: Ruled>(
         return refuse("the largest key", key.to_string(), format!("below {bound}"));
     }
     let (n, columns) = (rows.keys.len(), spec.columns_of_table());
-    let values = check_part(spec, "the values", &rows.values, n * columns)?;
+    let values = check_import_values(spec, "the values", &rows.values, n * columns)?;
     let expected = spec.rule.slots();
     let names: Vec<&str> = rows.slots.iter().map(|(name, _)| name.as_str()).collect();
     if !names.is_empty() && !names.iter().copied().eq(expected.iter().map(|slot| slot.name)) {
@@ -252,12 +260,12 @@ fn check_import<'a, E: Ruled>(
     }
     let mut slots = Vec::new();
     for ((name, part), slot) in rows.slots.iter().zip(expected) {
-        slots.push(check_part(spec, &format!("slot {name:?}"), part, n * slot.width(columns))?);
+        slots.push(check_import_values(spec, &format!("slot {name:?}"), part, n * slot.width(columns))?);
     }
     Ok((values, slots))
 }
 
-fn check_part<'a, E: Ruled>(
+fn check_import_values<'a, E: RuleElement>(
     spec: &MatrixSpec,
     what: &str,
     part: &'a OwnedValues,

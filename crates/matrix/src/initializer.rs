@@ -50,13 +50,13 @@ impl Initializer {
 
 /// An initializer bound to its matrix.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FirstValues {
+pub(crate) struct InitialValues {
     initializer: Initializer,
     seed: u64,
     matrix: u64,
 }
 
-impl FirstValues {
+impl InitialValues {
     pub(crate) fn new(initializer: Initializer, seed: u64, matrix: &str) -> Self {
         Self { initializer, seed, matrix: named_key(b"matrix", matrix.as_bytes()) }
     }
@@ -88,7 +88,7 @@ mod tests {
     fn first_values_hang_on_seed_matrix_and_row_alone() {
         let fill = |seed, name, row| {
             let mut out = [0f32; 3];
-            FirstValues::new(Initializer::Normal { deviation: 0.1 }, seed, name).fill(row, &mut out);
+            InitialValues::new(Initializer::Normal { deviation: 0.1 }, seed, name).fill(row, &mut out);
             out
         };
         assert_eq!(fill(1, "w", 5), fill(1, "w", 5));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::agent::MatrixId;
 use crate::clock::Clock;
+use crate::clock_barrier::ClockBarrier;
 use crate::element::ElementType;
 use crate::error::Error;
-use crate::export::Exported;
+use crate::export::ExportedRows;
 use crate::function::FunctionTable;
-use crate::gate::Gate;
 use crate::local_agent::LocalAgent;
 use crate::matrix::Matrix;
 use crate::spec::MatrixSpec;
@@ -28,7 +28,7 @@ pub struct LocalConfig {
 #[derive(Debug)]
 pub struct LocalStore {
     matrices: Vec<AnyMatrix>,
-    gate: Gate,
+    barrier: ClockBarrier,
     task_count: u32,
     functions: FunctionTable,
 }
@@ -73,15 +73,15 @@ impl LocalStore {
     /// When there is no task.
     pub fn with_functions(config: LocalConfig, functions: FunctionTable) -> Self {
         assert!(config.task_count > 0, "a job has at least one task");
-        let gate = Gate::new(config.task_count, config.wait_limit);
-        Self { matrices: Vec::new(), gate, task_count: config.task_count, functions }
+        let gate = ClockBarrier::new(config.task_count, config.wait_limit);
+        Self { matrices: Vec::new(), barrier: gate, task_count: config.task_count, functions }
     }
 
     /// Adds a matrix, before the tasks start. The first is `MatrixId(0)`.
     pub fn create(&mut self, spec: MatrixSpec) -> Result<MatrixId, Error> {
         spec.check()?;
         if self.matrices.iter().any(|matrix| matrix.spec().name == spec.name) {
-            return Err(Error::NameTaken { matrix: spec.name });
+            return Err(Error::DuplicateName { matrix: spec.name });
         }
         self.matrices.push(match spec.element {
             ElementType::F32 => AnyMatrix::F32(Matrix::new(spec)),
@@ -107,46 +107,46 @@ impl LocalStore {
 
     /// The agent of a new task, which starts at the smallest clock of the live ones.
     pub fn join(self: &Arc<Self>) -> Result<LocalAgent, Error> {
-        let (task, clock) = self.gate.join()?;
+        let (task, clock) = self.barrier.join()?;
         Ok(LocalAgent::new(Arc::clone(self), task, clock))
     }
 
     /// Takes a task out, for example because it died: it holds nobody back any more. False when it had left.
     pub fn remove(&self, task: u32) -> bool {
-        self.gate.leave(task)
+        self.barrier.leave(task)
     }
 
     /// All rows that exist, keys ascending, with every push that the live tasks may see: of what is staged under BSP, the
     /// stamps below the smallest clock; all, when no task is live.
-    pub fn export(&self, id: MatrixId) -> Result<Exported, Error> {
-        with_matrix!(self.matrix(id)?, matrix => matrix.export(self.visible_below()))
+    pub fn export(&self, id: MatrixId) -> Result<ExportedRows, Error> {
+        with_matrix!(self.matrix(id)?, matrix => matrix.export(self.visibility_bound()))
     }
 
     /// Replaces all rows, and forgets what is staged. With no slots, the push rule starts them so that the values stand.
-    pub fn import(&self, id: MatrixId, rows: &Exported) -> Result<(), Error> {
+    pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
         with_matrix!(self.matrix(id)?, matrix => matrix.import(rows))
     }
 
     /// Sizes and counts.
     pub fn stats(&self) -> StoreStats {
         let matrices = self.matrices.iter().map(|any| with_matrix!(any, matrix => matrix.stats()));
-        StoreStats { matrices: matrices.collect(), waits: self.gate.waits() }
+        StoreStats { matrices: matrices.collect(), waits: self.barrier.waits() }
     }
 
     /// Ends the job: whoever waits, and whoever ticks from now on, gets [`Error::Stopped`]. The first reason stays.
     pub fn stop(&self, reason: impl Into<String>) {
-        self.gate.stop(reason.into());
+        self.barrier.stop(reason.into());
     }
 
     /// A task has failed, and stays where it is, also when its agent is dropped: whoever has to wait for it gets
     /// [`Error::Stopped`] with the reason at once. All others go on until they have to wait for it, so that under BSP what
     /// they do meanwhile does not depend on time.
     pub fn fail(&self, task: u32, reason: impl Into<String>) {
-        self.gate.fail(task, reason.into());
+        self.barrier.fail(task, reason.into());
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.gate
+    pub(crate) fn barrier(&self) -> &ClockBarrier {
+        &self.barrier
     }
 
     pub(crate) fn functions(&self) -> &FunctionTable {
@@ -162,7 +162,7 @@ impl LocalStore {
         self.matrices.get(id.0 as usize).ok_or(Error::NoSuchMatrix { id: id.0, count })
     }
 
-    fn visible_below(&self) -> Clock {
-        self.gate.minimum()
+    fn visibility_bound(&self) -> Clock {
+        self.barrier.minimum()
     }
 }

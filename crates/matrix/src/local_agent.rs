@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::agent::{Agent, Keys, MatrixId, Part};
+use crate::agent::{Agent, Keys, MatrixId, Selection};
 use crate::clock::{Clock, ClockFault};
 use crate::element::{Values, ValuesMut};
 use crate::error::Error;
 use crate::function::FunctionCall;
+use crate::key_runs::{KeyRuns, table_and_keys};
 use crate::local::{AnyMatrix, LocalStore};
-use crate::matrix::{Matrix, Walk};
-use crate::route::{Route, table_and_keys};
-use crate::rule::Ruled;
-use crate::staged::PushName;
+use crate::matrix::{Matrix, VisitOrder};
+use crate::rule::RuleElement;
+use crate::staged::PushId;
 
-/// An [`Agent`] on a [`LocalStore`]. Its calls after `finish` are errors; dropping it finishes it.
+/// An [`UnsupportedAgent`] on a [`LocalStore`]. Its calls after `finish` are errors; dropping it finishes it.
 #[derive(Debug)]
 pub struct LocalAgent {
     store: Arc<LocalStore>,
@@ -21,30 +21,43 @@ pub struct LocalAgent {
     clock: Clock,
     /// Pushes since the last tick: the next one's index.
     push_count: u32,
-    routes: Vec<Route>,
+    key_runs: Vec<KeyRuns>,
     /// The keys of a range, written out.
-    range: Vec<u64>,
-    left: bool,
+    range_keys: Vec<u64>,
+    is_finished: bool,
 }
 
 impl LocalAgent {
     pub(crate) fn new(store: Arc<LocalStore>, task: u32, clock: Clock) -> Self {
-        let clock = store.gate().clock(task).unwrap_or(clock);
-        Self { store, task, clock, push_count: 0, routes: Vec::new(), range: Vec::new(), left: false }
+        let clock = store.barrier().clock(task).unwrap_or(clock);
+        Self {
+            store,
+            task,
+            clock,
+            push_count: 0,
+            key_runs: Vec::new(),
+            range_keys: Vec::new(),
+            is_finished: false,
+        }
     }
 
     fn check_live(&self, call: &'static str) -> Result<(), Error> {
-        if self.left {
+        if self.is_finished {
             return Err(Error::Task { task: self.task, call, fault: ClockFault::Left });
         }
         Ok(())
     }
 
     /// Takes the route of a matrix out, set to a part with `value_count` values; give it back after use.
-    fn route(&mut self, id: MatrixId, part: Part<'_>, value_count: usize) -> Result<Route, Error> {
+    fn take_key_runs(
+        &mut self,
+        id: MatrixId,
+        part: Selection<'_>,
+        value_count: usize,
+    ) -> Result<KeyRuns, Error> {
         let i = id.0 as usize;
-        if self.routes.len() <= i {
-            self.routes.resize_with(i + 1, Route::default);
+        if self.key_runs.len() <= i {
+            self.key_runs.resize_with(i + 1, KeyRuns::default);
         }
         let matrix = self.store.matrix(id)?;
         let (spec, placement) = match matrix {
@@ -67,24 +80,24 @@ impl LocalAgent {
         let keys = match keys {
             Keys::Sorted(keys) => keys,
             Keys::Range(start, end) => {
-                self.range.clear();
-                self.range.extend(start..end);
-                &self.range
+                self.range_keys.clear();
+                self.range_keys.extend(start..end);
+                &self.range_keys
             }
         };
-        let mut route = std::mem::take(&mut self.routes[i]);
+        let mut route = std::mem::take(&mut self.key_runs[i]);
         let set = route.set(&spec.name, placement, spec.key_bound(), table, keys);
         if let Err(error) = set {
-            self.routes[i] = route;
+            self.key_runs[i] = route;
             return Err(error);
         }
         Ok(route)
     }
 
-    fn pull_from<E: Ruled>(
+    fn pull_from<E: RuleElement>(
         &self,
         matrix: &Matrix<E>,
-        route: &mut Route,
+        route: &mut KeyRuns,
         out: ValuesMut<'_>,
     ) -> Result<(), Error> {
         let actual = out.element_type();
@@ -94,18 +107,18 @@ impl LocalAgent {
             expected: E::TYPE,
             actual,
         })?;
-        let gate = self.store.gate();
+        let gate = self.store.barrier();
         let needed = matrix.spec.consistency.pull_needs(self.clock);
         let purpose = || format!("to pull from matrix {:?}", matrix.spec.name);
         gate.wait(self.task, self.clock, needed, purpose)?;
-        matrix.counters.pulled(key_count, self.clock, gate.minimum());
-        matrix.pull(self.walk(), route, self.clock, slice)
+        matrix.counters.record_pull(key_count, self.clock, gate.minimum());
+        matrix.pull(self.visit_order(), route, self.clock, slice)
     }
 
-    fn push_to<E: Ruled>(
+    fn push_to<E: RuleElement>(
         &self,
         matrix: &Matrix<E>,
-        route: &mut Route,
+        route: &mut KeyRuns,
         values: Values<'_>,
     ) -> Result<(), Error> {
         let spec = &matrix.spec;
@@ -116,21 +129,21 @@ impl LocalAgent {
         })?;
         let columns = spec.columns_of_table();
         if let Some(at) = E::first_non_finite(slice) {
-            matrix.counters.refused();
+            matrix.counters.record_refused_push();
             let (key, column, value) = (route.key(at / columns), (at % columns) as u64, slice[at].to_f64());
             return Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value });
         }
         let needed = spec.consistency.push_needs(self.clock);
         let purpose = || format!("to push to matrix {:?}", spec.name);
-        self.store.gate().wait(self.task, self.clock, needed, purpose)?;
-        matrix.counters.pushed(slice.len() / columns);
-        let name = PushName { clock: self.clock, task: self.task, index: self.push_count };
-        matrix.push(self.walk(), route, name, slice)
+        self.store.barrier().wait(self.task, self.clock, needed, purpose)?;
+        matrix.counters.record_push(slice.len() / columns);
+        let name = PushId { clock: self.clock, task: self.task, index: self.push_count };
+        matrix.push(self.visit_order(), route, name, slice)
     }
 
-    fn walk(&self) -> Walk {
+    fn visit_order(&self) -> VisitOrder {
         let task_count = self.store.task_count();
-        Walk { task: self.task % task_count, task_count }
+        VisitOrder { task: self.task % task_count, task_count }
     }
 
     /// Ends an open step, so that what was pushed in it is before the barrier for all.
@@ -138,9 +151,9 @@ impl LocalAgent {
         if self.push_count > 0 { self.tick() } else { Ok(()) }
     }
 
-    fn pass_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
+    fn wait_at_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
         self.end_step()?;
-        let (clock, sum) = self.store.gate().barrier(self.task, part)?;
+        let (clock, sum) = self.store.barrier().barrier(self.task, part)?;
         self.clock = clock;
         Ok(sum)
     }
@@ -159,27 +172,27 @@ impl Agent for LocalAgent {
         self.clock
     }
 
-    fn pull(&mut self, id: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+    fn pull(&mut self, id: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         self.check_live("pull")?;
-        let mut route = self.route(id, part, out.len())?;
+        let mut route = self.take_key_runs(id, part, out.len())?;
         let result = match self.store.matrix(id)? {
             AnyMatrix::F32(matrix) => self.pull_from(matrix, &mut route, out),
             AnyMatrix::F64(matrix) => self.pull_from(matrix, &mut route, out),
             AnyMatrix::I64(matrix) => self.pull_from(matrix, &mut route, out),
         };
-        self.routes[id.0 as usize] = route;
+        self.key_runs[id.0 as usize] = route;
         result
     }
 
-    fn push(&mut self, id: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+    fn push(&mut self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         self.check_live("push")?;
-        let mut route = self.route(id, part, values.len())?;
+        let mut route = self.take_key_runs(id, part, values.len())?;
         let result = match self.store.matrix(id)? {
             AnyMatrix::F32(matrix) => self.push_to(matrix, &mut route, values),
             AnyMatrix::F64(matrix) => self.push_to(matrix, &mut route, values),
             AnyMatrix::I64(matrix) => self.push_to(matrix, &mut route, values),
         };
-        self.routes[id.0 as usize] = route;
+        self.key_runs[id.0 as usize] = route;
         self.push_count += u32::from(result.is_ok());
         result
     }
@@ -191,37 +204,37 @@ impl Agent for LocalAgent {
 
     fn push_function(&mut self, id: MatrixId, steps: &[FunctionCall]) -> Result<(), Error> {
         self.check_live("push_function")?;
-        let name = PushName { clock: self.clock, task: self.task, index: self.push_count };
+        let name = PushId { clock: self.clock, task: self.task, index: self.push_count };
         self.store.push_function(name, id, steps)?;
         self.push_count += 1;
         Ok(())
     }
 
     fn tick(&mut self) -> Result<(), Error> {
-        self.clock = self.store.gate().tick(self.task)?;
+        self.clock = self.store.barrier().tick(self.task)?;
         self.push_count = 0;
         Ok(())
     }
 
     fn barrier(&mut self) -> Result<(), Error> {
-        self.pass_barrier(None).map(drop)
+        self.wait_at_barrier(None).map(drop)
     }
 
     fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), Error> {
-        let sum = self.pass_barrier(Some(values.to_vec()))?;
+        let sum = self.wait_at_barrier(Some(values.to_vec()))?;
         values.copy_from_slice(&sum);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        self.left = true;
-        self.store.gate().leave(self.task);
+        self.is_finished = true;
+        self.store.barrier().leave(self.task);
         Ok(())
     }
 }
 
 impl Drop for LocalAgent {
     fn drop(&mut self) {
-        self.store.gate().leave(self.task);
+        self.store.barrier().leave(self.task);
     }
 }

@@ -3,11 +3,11 @@
 use crate::agent::MatrixId;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{BoundPull, FunctionCall, Program, carry_out_all, columns};
+use crate::function::{BoundPull, FunctionCall, PushProgram, columns, run_on_partitions};
 use crate::local::{AnyMatrix, LocalStore};
 use crate::matrix::Matrix;
-use crate::rule::Ruled;
-use crate::staged::PushName;
+use crate::rule::RuleElement;
+use crate::staged::PushId;
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ impl LocalStore {
         let spec = matrix.spec();
         let bound = BoundPull::new(self.functions(), spec, call)?;
         let purpose = || format!("to pull {:?} from matrix {:?}", call.name, spec.name);
-        self.gate().wait(task, clock, spec.consistency.pull_needs(clock), purpose)?;
-        let minimum = self.gate().minimum();
+        self.barrier().wait(task, clock, spec.consistency.pull_needs(clock), purpose)?;
+        let minimum = self.barrier().minimum();
         match matrix {
             AnyMatrix::F32(matrix) => matrix.pull_function(&bound, clock, minimum),
             AnyMatrix::F64(matrix) => matrix.pull_function(&bound, clock, minimum),
@@ -33,18 +33,18 @@ impl LocalStore {
         }
     }
 
-    /// Carries push functions out for the task in `name`, or stages them.
+    /// Carries push functions out for the task in `id`, or stages them.
     pub(crate) fn push_function(
         &self,
-        name: PushName,
+        name: PushId,
         id: MatrixId,
         steps: &[FunctionCall],
     ) -> Result<(), Error> {
         let matrix = self.matrix(id)?;
         let spec = matrix.spec();
-        let program = Program::new(self.functions(), spec, steps)?;
+        let program = PushProgram::new(self.functions(), spec, steps)?;
         let purpose = || format!("to push functions to matrix {:?}", spec.name);
-        self.gate().wait(name.task, name.clock, spec.consistency.push_needs(name.clock), purpose)?;
+        self.barrier().wait(name.task, name.clock, spec.consistency.push_needs(name.clock), purpose)?;
         match matrix {
             AnyMatrix::F32(matrix) => matrix.push_function(program, name),
             AnyMatrix::F64(matrix) => matrix.push_function(program, name),
@@ -53,16 +53,16 @@ impl LocalStore {
     }
 }
 
-impl<E: Ruled> Matrix<E> {
+impl<E: RuleElement> Matrix<E> {
     fn pull_function(&self, bound: &BoundPull, clock: Clock, minimum: Clock) -> Result<Vec<u8>, Error> {
-        self.counters.pulled(bound.value_count(), clock, minimum);
+        self.counters.record_pull(bound.value_count(), clock, minimum);
         let mut parts = Vec::with_capacity(self.partitions.len());
         for p in 0..self.partitions.len() {
             let mut partition = self.lock(p)?;
             if self.spec.consistency.stages_pushes() {
                 partition.merge_below(clock);
             }
-            partition.check()?;
+            partition.check_staged_failure()?;
             if let Some(columns) = columns(partition.tables(), &bound.from) {
                 parts.push(bound.read(&columns)?);
             }
@@ -70,8 +70,8 @@ impl<E: Ruled> Matrix<E> {
         bound.merge(&parts)
     }
 
-    fn push_function(&self, program: Program, name: PushName) -> Result<(), Error> {
-        self.counters.pushed(program.written.len() * self.spec.columns as usize);
+    fn push_function(&self, program: PushProgram, name: PushId) -> Result<(), Error> {
+        self.counters.record_push(program.written_rows.len() * self.spec.columns as usize);
         if self.spec.consistency.stages_pushes() {
             let program = Arc::new(program);
             let count = self.partitions.len();
@@ -82,7 +82,7 @@ impl<E: Ruled> Matrix<E> {
         }
         if !program.tries_first {
             for p in 0..self.partitions.len() {
-                carry_out_all(&program, &mut [self.lock(p)?.tables_mut()])?;
+                run_on_partitions(&program, &mut [self.lock(p)?.tables_mut()])?;
             }
             return Ok(());
         }
@@ -90,6 +90,6 @@ impl<E: Ruled> Matrix<E> {
         let mut locked =
             (0..self.partitions.len()).map(|p| self.lock(p)).collect::<Result<Vec<_>, Error>>()?;
         let mut tables: Vec<_> = locked.iter_mut().map(|partition| partition.tables_mut()).collect();
-        carry_out_all(&program, &mut tables)
+        run_on_partitions(&program, &mut tables)
     }
 }

@@ -4,15 +4,15 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::initializer::FirstValues;
-use crate::partition::{Partition, Run};
+use crate::initializer::InitialValues;
+use crate::key_runs::KeyRuns;
+use crate::partition::{Partition, PositionedRun};
 use crate::partitioner::Placement;
-use crate::route::Route;
-use crate::rule::Ruled;
+use crate::rule::RuleElement;
 use crate::spec::{Axis, MatrixSpec, Storage};
-use crate::staged::PushName;
-use crate::stats::{Counters, MatrixStats};
-use crate::storage::{Birth, Table};
+use crate::staged::PushId;
+use crate::stats::{MatrixCounters, MatrixStats};
+use crate::storage::{RowInitializer, Table};
 
 /// The partitions of a matrix. Each has a plain lock of its own: a visit holds it for microseconds, both pulls (which
 /// merge what is staged) and pushes write, and tasks start their walks at different partitions, so that they rarely
@@ -22,34 +22,34 @@ pub(crate) struct Matrix<E> {
     pub(crate) spec: MatrixSpec,
     pub(crate) placement: Placement,
     pub(crate) partitions: Vec<Mutex<Partition<E>>>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: MatrixCounters,
 }
 
-impl<E: Ruled> Matrix<E> {
+impl<E: RuleElement> Matrix<E> {
     /// The matrix of a spec that was checked.
     pub(crate) fn new(spec: MatrixSpec) -> Self {
-        let placement = spec.partitioner.place(spec.key_bound());
+        let placement = spec.partitioner.placement(spec.key_bound());
         let partitions = (0..placement.partition_count())
             .map(|i| Mutex::new(new_partition(&spec, &placement, i)))
             .collect();
-        Self { spec, placement, partitions, counters: Counters::default() }
+        Self { spec, placement, partitions, counters: MatrixCounters::default() }
     }
 
     /// Reads what a task at `clock` may see of the keys of `route` into `out`.
     pub(crate) fn pull(
         &self,
-        walk: Walk,
-        route: &mut Route,
+        walk: VisitOrder,
+        route: &mut KeyRuns,
         clock: Clock,
         out: &mut [E],
     ) -> Result<(), Error> {
         let merges = self.spec.consistency.stages_pushes();
         let mut failure = Ok(());
-        self.visit(walk, route, |partition, mut run| {
+        self.visit_partitions(walk, route, |partition, mut run| {
             if merges {
                 partition.merge_below(clock);
             }
-            if let Err(error) = partition.check() {
+            if let Err(error) = partition.check_staged_failure() {
                 failure = Err(error);
             }
             partition.pull(&mut run, out);
@@ -60,27 +60,28 @@ impl<E: Ruled> Matrix<E> {
     /// Merges `values` for the keys of `route`, now or when their clock is over.
     pub(crate) fn push(
         &self,
-        walk: Walk,
-        route: &mut Route,
-        name: PushName,
+        walk: VisitOrder,
+        route: &mut KeyRuns,
+        name: PushId,
         values: &[E],
     ) -> Result<(), Error> {
         if self.spec.consistency.stages_pushes() {
-            return self.visit(walk, route, |partition, mut run| partition.stage(&mut run, name, values));
+            return self
+                .visit_partitions(walk, route, |partition, mut run| partition.stage(&mut run, name, values));
         }
-        self.visit(walk, route, |partition, run| partition.apply(run, name.clock, values))
+        self.visit_partitions(walk, route, |partition, run| partition.apply(run, name.clock, values))
     }
 
     /// Visits the partitions of a route. One that another task holds is left for the end.
-    fn visit(
+    fn visit_partitions(
         &self,
-        walk: Walk,
-        route: &mut Route,
-        mut visit: impl FnMut(&mut Partition<E>, Run<'_>),
+        walk: VisitOrder,
+        route: &mut KeyRuns,
+        mut visit: impl FnMut(&mut Partition<E>, PositionedRun<'_>),
     ) -> Result<(), Error> {
         let count = self.partitions.len();
         let start = count * walk.task as usize / walk.task_count.max(1) as usize;
-        let mut busy = std::mem::take(&mut route.busy);
+        let mut busy = std::mem::take(&mut route.locked_partitions);
         busy.clear();
         for i in 0..count {
             let p = (start + i) % count;
@@ -96,7 +97,7 @@ impl<E: Ruled> Matrix<E> {
         for p in &busy {
             visit(&mut *self.lock(*p)?, route.run(*p));
         }
-        route.busy = busy;
+        route.locked_partitions = busy;
         Ok(())
     }
 
@@ -110,7 +111,7 @@ impl<E: Ruled> Matrix<E> {
             // Counting may look at what a task left behind when it panicked.
             let partition = partition.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             rows += partition.tables().iter().map(|table| u64::from(table.row_count())).sum::<u64>();
-            bytes += partition.bytes();
+            bytes += partition.size_bytes();
         }
         self.counters.stats(&self.spec.name, rows, bytes)
     }
@@ -122,7 +123,7 @@ impl<E: Ruled> Matrix<E> {
 
 /// Who walks over the partitions: tasks begin at different ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct VisitOrder {
     pub(crate) task: u32,
     pub(crate) task_count: u32,
 }
@@ -154,15 +155,25 @@ impl MatrixSpec {
 }
 
 /// Partition `i` of a matrix, without rows.
-pub(crate) fn new_partition<E: Ruled>(spec: &MatrixSpec, placement: &Placement, i: usize) -> Partition<E> {
+pub(crate) fn new_partition<E: RuleElement>(
+    spec: &MatrixSpec,
+    placement: &Placement,
+    i: usize,
+) -> Partition<E> {
     let tables = (0..spec.table_count()).map(|table| new_table(spec, placement, i, table)).collect();
     Partition::new(tables, spec.rule, spec.columns_of_table())
 }
 
-fn new_table<E: Ruled>(spec: &MatrixSpec, placement: &Placement, partition: usize, table: usize) -> Table<E> {
-    let first = FirstValues::new(spec.initializer, spec.seed, &spec.name);
+fn new_table<E: RuleElement>(
+    spec: &MatrixSpec,
+    placement: &Placement,
+    partition: usize,
+    table: usize,
+) -> Table<E> {
+    let first = InitialValues::new(spec.initializer, spec.seed, &spec.name);
     let key_offset = spec.key_offset(table);
-    let birth = Birth { rule: spec.rule, columns: spec.columns_of_table(), first, key_offset };
+    let birth =
+        RowInitializer { rule: spec.rule, columns: spec.columns_of_table(), initial: first, key_offset };
     match (spec.storage, placement.range(partition)) {
         (Storage::Dense, Some(range)) => Table::dense(range, birth),
         (Storage::Dense, None) => unreachable!("MatrixSpec::check refuses dense storage by hash"),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::function::{Program, StagedCall, carry_out_all};
-use crate::rule::{PushRule, Ruled, Step, Visit};
-use crate::staged::{PushName, StagedPush, merge_pushes};
+use crate::function::{PushProgram, StagedProgram, run_on_partitions};
+use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
+use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
 use crate::storage::rows::ABSENT;
 
 /// Buffers that wait for the next staged push; more are given back to the system.
-const POOL_LIMIT: usize = 64;
+const FREE_BUFFER_LIMIT: usize = 64;
 
 /// One part of a matrix. By row: one table. By column: a table for each row, over its part of the columns.
 #[derive(Debug)]
@@ -21,33 +21,43 @@ pub(crate) struct Partition<E> {
     columns: usize,
     staged: Vec<StagedPush<E>>,
     /// Functions that wait for their clock, beside the pushes.
-    staged_calls: Vec<StagedCall>,
+    staged_calls: Vec<StagedProgram>,
     /// The first staged function that failed: it had nobody left to answer to.
-    failure: Option<Error>,
-    pool: Vec<StagedPush<E>>,
-    merged: StagedPush<E>,
+    staged_failure: Option<Error>,
+    free_buffers: Vec<StagedPush<E>>,
+    merge_buffer: StagedPush<E>,
     /// Changes when positions lose their meaning: the tables were cleared, or rows have moved.
     generation: u64,
 }
 
 /// The keys of one pull or push that lie in one partition.
-pub(crate) struct Run<'a> {
+pub(crate) struct PositionedRun<'a> {
     pub(crate) table: u32,
     pub(crate) keys: &'a [u64],
     /// Known positions, or [`ABSENT`].
     pub(crate) positions: &'a mut [u32],
-    /// The place of each key in the caller's slice; when empty, the keys lie together from `first` on.
-    pub(crate) order: &'a [u32],
+    /// The place of each key in the caller's slice; when empty, the keys lie together from `initial` on.
+    pub(crate) value_indices: &'a [u32],
     pub(crate) first: usize,
     /// The generation of `positions`.
     pub(crate) generation: &'a mut u64,
 }
 
-impl<E: Ruled> Partition<E> {
+impl<E: RuleElement> Partition<E> {
     pub(crate) fn new(tables: Vec<Table<E>>, rule: PushRule, columns: usize) -> Self {
         let (staged, pool, merged) = (Vec::new(), Vec::new(), StagedPush::default());
         let (staged_calls, failure) = (Vec::new(), None);
-        Self { tables, rule, columns, staged, staged_calls, failure, pool, merged, generation: 0 }
+        Self {
+            tables,
+            rule,
+            columns,
+            staged,
+            staged_calls,
+            staged_failure: failure,
+            free_buffers: pool,
+            merge_buffer: merged,
+            generation: 0,
+        }
     }
 
     pub(crate) fn tables(&self) -> &[Table<E>] {
@@ -60,8 +70,8 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// The error of a staged function that failed, told to all who read from then on.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.failure.clone().map_or(Ok(()), Err)
+    pub(crate) fn check_staged_failure(&self) -> Result<(), Error> {
+        self.staged_failure.clone().map_or(Ok(()), Err)
     }
 
     pub(crate) fn table_mut(&mut self, i: usize) -> &mut Table<E> {
@@ -69,9 +79,9 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// Bytes of tables and staged pushes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn size_bytes(&self) -> u64 {
         let tables: u64 = self.tables.iter().map(Table::bytes).sum();
-        let buffers = self.staged.iter().chain(&self.pool).chain(std::iter::once(&self.merged));
+        let buffers = self.staged.iter().chain(&self.free_buffers).chain(std::iter::once(&self.merge_buffer));
         let staged: usize = buffers
             .map(|push| {
                 push.keys.capacity() * 8
@@ -79,7 +89,7 @@ impl<E: Ruled> Partition<E> {
                     + push.values.capacity() * size_of::<E>()
             })
             .sum();
-        let arguments: usize = self.staged_calls.iter().map(|call| call.bytes).sum();
+        let arguments: usize = self.staged_calls.iter().map(|call| call.argument_bytes).sum();
         tables + (staged + arguments) as u64
     }
 
@@ -88,36 +98,36 @@ impl<E: Ruled> Partition<E> {
         self.tables.iter_mut().for_each(Table::clear);
         self.staged.clear();
         self.staged_calls.clear();
-        self.failure = None;
+        self.staged_failure = None;
         self.generation += 1;
     }
 
     /// Positions that others keep mean nothing any more.
-    pub(crate) fn rows_moved(&mut self) {
+    pub(crate) fn invalidate_positions(&mut self) {
         self.generation += 1;
     }
 
     /// Reads into `out`.
-    pub(crate) fn pull(&self, run: &mut Run<'_>, out: &mut [E]) {
+    pub(crate) fn pull(&self, run: &mut PositionedRun<'_>, out: &mut [E]) {
         let table = &self.tables[run.table as usize];
-        if run.order.is_empty() {
+        if run.value_indices.is_empty() {
             let columns = self.columns;
             let own = &mut out[run.first * columns..(run.first + run.keys.len()) * columns];
-            if table.pull_together(run.keys, own) {
+            if table.pull_contiguous(run.keys, own) {
                 return;
             }
         }
-        self.forget_stale(run.generation, run.positions);
-        if run.order.is_empty() {
+        self.clear_stale_positions(run.generation, run.positions);
+        if run.value_indices.is_empty() {
             table.pull(run.keys, run.positions, out, |i| run.first + i);
         } else {
-            table.pull(run.keys, run.positions, out, |i| run.order[i] as usize);
+            table.pull(run.keys, run.positions, out, |i| run.value_indices[i] as usize);
         }
     }
 
     /// Reads all of a run that stands in the caller's order behind what `out` has.
-    pub(crate) fn pull_behind(&self, run: &mut Run<'_>, out: &mut Vec<E>) {
-        if self.tables[run.table as usize].append_together(run.keys, out) {
+    pub(crate) fn pull_append(&self, run: &mut PositionedRun<'_>, out: &mut Vec<E>) {
+        if self.tables[run.table as usize].append_contiguous(run.keys, out) {
             return;
         }
         let start = out.len();
@@ -126,31 +136,31 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// Merges a push at once.
-    pub(crate) fn apply(&mut self, run: Run<'_>, clock: Clock, values: &[E]) {
-        self.forget_stale(&mut *run.generation, run.positions);
-        let Run { table, generation, .. } = run;
+    pub(crate) fn apply(&mut self, run: PositionedRun<'_>, clock: Clock, values: &[E]) {
+        self.clear_stale_positions(&mut *run.generation, run.positions);
+        let PositionedRun { table, generation, .. } = run;
         let table = &mut self.tables[table as usize];
-        let run = Run { generation: &mut self.generation, ..run };
-        E::with_step(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
+        let run = PositionedRun { generation: &mut self.generation, ..run };
+        E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
         *generation = self.generation;
     }
 
     /// Keeps a push until its clock is over.
-    pub(crate) fn stage(&mut self, run: &mut Run<'_>, name: PushName, values: &[E]) {
-        self.forget_stale(&mut *run.generation, run.positions);
-        let mut push = self.pool.pop().unwrap_or_default();
-        push.name = name;
+    pub(crate) fn stage(&mut self, run: &mut PositionedRun<'_>, name: PushId, values: &[E]) {
+        self.clear_stale_positions(&mut *run.generation, run.positions);
+        let mut push = self.free_buffers.pop().unwrap_or_default();
+        push.id = name;
         push.table = run.table;
         push.generation = self.generation;
         push.keys.extend_from_slice(run.keys);
         push.positions.extend_from_slice(run.positions);
-        if run.order.is_empty() {
+        if run.value_indices.is_empty() {
             let (start, end) = (run.first * self.columns, (run.first + run.keys.len()) * self.columns);
             push.values.extend_from_slice(&values[start..end]);
         } else if self.columns == 1 {
-            push.values.extend(run.order.iter().map(|place| values[*place as usize]));
+            push.values.extend(run.value_indices.iter().map(|place| values[*place as usize]));
         } else {
-            for place in run.order {
+            for place in run.value_indices {
                 let start = *place as usize * self.columns;
                 push.values.extend_from_slice(&values[start..start + self.columns]);
             }
@@ -159,23 +169,23 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// Keeps functions, which are shared by `sharers` partitions, until their clock is over.
-    pub(crate) fn stage_call(&mut self, name: PushName, program: &Arc<Program>, sharers: usize) {
-        let (program, bytes) = (Arc::clone(program), program.bytes.div_ceil(sharers.max(1)));
-        self.staged_calls.push(StagedCall { name, program, bytes });
+    pub(crate) fn stage_call(&mut self, name: PushId, program: &Arc<PushProgram>, sharers: usize) {
+        let (program, bytes) = (Arc::clone(program), program.argument_bytes.div_ceil(sharers.max(1)));
+        self.staged_calls.push(StagedProgram { id: name, program, argument_bytes: bytes });
     }
 
     /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock. A function comes
     /// between the pushes before it and those after it.
     pub(crate) fn merge_below(&mut self, bound: Clock) {
-        let bound = PushName { clock: bound, task: 0, index: 0 };
-        if self.staged_calls.iter().any(|call| call.name < bound) {
+        let bound = PushId { clock: bound, task: 0, index: 0 };
+        if self.staged_calls.iter().any(|call| call.id < bound) {
             let mut calls = std::mem::take(&mut self.staged_calls);
-            calls.sort_by_key(|call| call.name);
-            let ready = calls.partition_point(|call| call.name < bound);
+            calls.sort_by_key(|call| call.id);
+            let ready = calls.partition_point(|call| call.id < bound);
             for call in calls.drain(..ready) {
-                self.merge_before(call.name);
-                if let Err(error) = carry_out_all(&call.program, &mut [&mut self.tables]) {
-                    self.failure.get_or_insert(error);
+                self.merge_before(call.id);
+                if let Err(error) = run_on_partitions(&call.program, &mut [&mut self.tables]) {
+                    self.staged_failure.get_or_insert(error);
                 }
             }
             self.staged_calls = calls;
@@ -184,20 +194,20 @@ impl<E: Ruled> Partition<E> {
     }
 
     /// Merges the pushes with names below `bound`.
-    fn merge_before(&mut self, bound: PushName) {
-        if self.staged.iter().all(|push| push.name >= bound) {
+    fn merge_before(&mut self, bound: PushId) {
+        if self.staged.iter().all(|push| push.id >= bound) {
             return;
         }
         let mut staged = std::mem::take(&mut self.staged);
-        staged.sort_by_key(|push| (push.name >= bound, push.name.clock, push.table, push.name));
-        let ready = staged.partition_point(|push| push.name < bound);
-        for group in staged[..ready].chunk_by_mut(|a, b| (a.name.clock, a.table) == (b.name.clock, b.table)) {
+        staged.sort_by_key(|push| (push.id >= bound, push.id.clock, push.table, push.id));
+        let ready = staged.partition_point(|push| push.id < bound);
+        for group in staged[..ready].chunk_by_mut(|a, b| (a.id.clock, a.table) == (b.id.clock, b.table)) {
             self.merge_group(group);
         }
         for mut push in staged.drain(..ready) {
-            if self.pool.len() < POOL_LIMIT {
+            if self.free_buffers.len() < FREE_BUFFER_LIMIT {
                 push.clear();
-                self.pool.push(push);
+                self.free_buffers.push(push);
             }
         }
         self.staged = staged;
@@ -206,22 +216,29 @@ impl<E: Ruled> Partition<E> {
     /// Merges the pushes to one table under one clock.
     fn merge_group(&mut self, group: &mut [StagedPush<E>]) {
         for push in group.iter_mut() {
-            self.forget_stale(&mut push.generation, &mut push.positions);
+            self.clear_stale_positions(&mut push.generation, &mut push.positions);
         }
-        let (clock, table) = (group[0].name.clock, group[0].table);
+        let (clock, table) = (group[0].id.clock, group[0].table);
         let push = if let [push] = group {
             push
         } else {
-            merge_pushes(group, self.columns, self.rule.merge(), &mut self.merged);
-            &mut self.merged
+            merge_pushes(group, self.columns, self.rule.merge(), &mut self.merge_buffer);
+            &mut self.merge_buffer
         };
         let StagedPush { keys, positions, values, .. } = push;
-        let run = Run { table, keys, positions, order: &[], first: 0, generation: &mut self.generation };
+        let run = PositionedRun {
+            table,
+            keys,
+            positions,
+            value_indices: &[],
+            first: 0,
+            generation: &mut self.generation,
+        };
         let table = &mut self.tables[table as usize];
-        E::with_step(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
+        E::with_prepared_rule(&self.rule, clock, ApplyRun { columns: self.columns, table, run, values });
     }
 
-    fn forget_stale(&self, generation: &mut u64, positions: &mut [u32]) {
+    fn clear_stale_positions(&self, generation: &mut u64, positions: &mut [u32]) {
         if *generation != self.generation {
             positions.fill(ABSENT);
             *generation = self.generation;
@@ -233,18 +250,18 @@ impl<E: Ruled> Partition<E> {
 struct ApplyRun<'a, 'b, E> {
     columns: usize,
     table: &'a mut Table<E>,
-    run: Run<'b>,
+    run: PositionedRun<'b>,
     values: &'a [E],
 }
 
-impl<E: Ruled> Visit<E> for ApplyRun<'_, '_, E> {
+impl<E: RuleElement> RuleVisitor<E> for ApplyRun<'_, '_, E> {
     type Out = ();
 
-    fn visit<S: Step<E>>(self, step: &S) {
-        let Run { keys, positions, order, first, generation, .. } = self.run;
+    fn visit<S: PreparedRule<E>>(self, step: &S) {
+        let PositionedRun { keys, positions, value_indices: order, first, generation, .. } = self.run;
         let columns = self.columns;
         if order.is_empty()
-            && self.table.push_together(
+            && self.table.push_contiguous(
                 keys,
                 &self.values[first * columns..(first + keys.len()) * columns],
                 step,

@@ -39,7 +39,7 @@ impl Partitioner {
     }
 
     /// The places of keys below `bound`.
-    pub fn place(&self, bound: u64) -> Placement {
+    pub fn placement(&self, bound: u64) -> Placement {
         match self {
             Partitioner::Hash { partition_count } => {
                 Placement::Hash { partition_count: u64::from(*partition_count) }
@@ -154,7 +154,7 @@ mod tests {
         #[test]
         fn every_key_has_exactly_one_place((partitioner, bound) in partitioners(), picks in prop::collection::vec(any::<u64>(), 50)) {
             prop_assert_eq!(partitioner.fault(bound), None);
-            let placement = partitioner.place(bound);
+            let placement = partitioner.placement(bound);
             for key in picks.into_iter().map(|pick| pick % bound).chain([0, bound - 1]) {
                 let place = placement.partition_of(key);
                 prop_assert!(place < placement.partition_count());
@@ -166,7 +166,7 @@ mod tests {
 
         #[test]
         fn ranges_cover_all_keys_and_are_even((count, bound) in (1u32..60, 1u64..10_000)) {
-            let placement = Partitioner::Range { partition_count: count }.place(bound);
+            let placement = Partitioner::Range { partition_count: count }.placement(bound);
             let ranges: Vec<_> = (0..count as usize).filter_map(|i| placement.range(i)).collect();
             prop_assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, bound));
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn hashing_spreads_neighbouring_keys_evenly() {
-        let placement = Partitioner::Hash { partition_count: 7 }.place(1 << 63);
+        let placement = Partitioner::Hash { partition_count: 7 }.placement(1 << 63);
         let mut counts = [0u32; 7];
         for key in 0..70_000 {
             counts[placement.partition_of(key)] += 1;

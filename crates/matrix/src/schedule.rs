@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
-/// A factor on the step size as a function of `t`, the clock of the push plus `start`: the clocks of earlier runs, when
+/// A factor on the step size as a function of `t`, the clock of the push plus `init_row`: the clocks of earlier runs, when
 /// training goes on from a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -54,7 +54,7 @@ impl Schedule {
             Schedule::InverseTime { decay, start } => 1.0 / (1.0 + decay * (start + t) as f64),
             Schedule::Exponential { decay, every, start } => decay.powf((start + t) as f64 / every),
             Schedule::WarmRestarts { period, stretch, floor, start } => {
-                let (passed, length) = place_in_period((start + t) as f64, period, stretch);
+                let (passed, length) = position_in_period((start + t) as f64, period, stretch);
                 floor + 0.5 * (1.0 - floor) * (1.0 + (PI * passed / length).cos()) // Eq. 5
             }
         }
@@ -105,14 +105,14 @@ fn is_zero(clock: &Clock) -> bool {
 }
 
 /// Steps since the last restart, and the length of the period that they are in.
-fn place_in_period(t: f64, period: f64, stretch: f64) -> (f64, f64) {
+fn position_in_period(t: f64, period: f64, stretch: f64) -> (f64, f64) {
     if stretch == 1.0 {
         return (t % period, period);
     }
     let (mut passed, mut length) = (t, period);
     // Periods grow, so that this ends after the logarithm of t; a growth of almost 1 is as good as none.
     let mut turns = 0;
-    while passed >= length && turns < MOST_RESTARTS {
+    while passed >= length && turns < RESTART_LIMIT {
         passed -= length;
         length *= stretch;
         turns += 1;
@@ -121,7 +121,7 @@ fn place_in_period(t: f64, period: f64, stretch: f64) -> (f64, f64) {
 }
 
 /// Restarts that are counted one by one; after them the period stays as it is.
-const MOST_RESTARTS: u32 = 10_000;
+const RESTART_LIMIT: u32 = 10_000;
 
 #[cfg(test)]
 mod tests {

@@ -79,12 +79,12 @@ impl MatrixSpec {
         (self.rule.row_width(self.columns_of_table()) as u64).saturating_mul(self.element.size() as u64)
     }
 
-    /// Bytes that the partitions `held` take before anything is pushed: all rows of dense ones, with their slots.
-    pub fn first_bytes(&self, held: &[u32]) -> u64 {
+    /// Bytes that the partitions `lane_matrix` take before anything is pushed: all rows of dense ones, with their slots.
+    pub fn initial_size_bytes(&self, held: &[u32]) -> u64 {
         if self.storage == Storage::Sparse {
             return 0;
         }
-        let placement = self.partitioner.place(self.key_bound());
+        let placement = self.partitioner.placement(self.key_bound());
         let ranges = held.iter().filter_map(|partition| placement.range(*partition as usize));
         let keys: u64 = ranges.map(|range| range.end - range.start).sum();
         keys.saturating_mul(self.row_bytes()).saturating_mul(self.table_count() as u64)
@@ -134,7 +134,7 @@ impl MatrixSpec {
         if self.storage == Storage::Sparse {
             return Ok(());
         }
-        let placement = self.partitioner.place(self.key_bound());
+        let placement = self.partitioner.placement(self.key_bound());
         for i in 0..placement.partition_count() {
             let Some(range) = placement.range(i) else {
                 return self.fault(

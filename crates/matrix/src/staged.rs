@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 
 use crate::clock::Clock;
 use crate::element::Element;
-use crate::rule::Merge;
+use crate::rule::MergeOp;
 use crate::storage::rows::ABSENT;
 
 /// The name of a push: the same when a restarted task does the step again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PushName {
+pub struct PushId {
     /// The clock of the task when it pushed.
     pub clock: Clock,
     /// The task.
@@ -25,7 +25,7 @@ pub struct PushName {
 /// One push to one table of one partition.
 #[derive(Clone, Debug)]
 pub(crate) struct StagedPush<E> {
-    pub(crate) name: PushName,
+    pub(crate) id: PushId,
     pub(crate) table: u32,
     /// Strictly ascending.
     pub(crate) keys: Vec<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct StagedPush<E> {
 impl<E> Default for StagedPush<E> {
     fn default() -> Self {
         Self {
-            name: PushName::default(),
+            id: PushId::default(),
             table: 0,
             keys: Vec::new(),
             positions: Vec::new(),
@@ -67,7 +67,7 @@ impl<E: Element> StagedPush<E> {
     }
 
     /// Folds row `i` of `from` into the last row, which has the same key.
-    fn fold(&mut self, from: &Self, i: usize, columns: usize, merge: Merge) {
+    fn fold(&mut self, from: &Self, i: usize, columns: usize, merge: MergeOp) {
         let last = self.keys.len() - 1;
         if self.positions[last] == ABSENT {
             self.positions[last] = from.positions[i];
@@ -82,7 +82,7 @@ impl<E: Element> StagedPush<E> {
 pub(crate) fn merge_pushes<E: Element>(
     pushes: &[StagedPush<E>],
     columns: usize,
-    merge: Merge,
+    merge: MergeOp,
     out: &mut StagedPush<E>,
 ) {
     out.clear();
@@ -110,7 +110,7 @@ fn merge_two<E: Element>(
     first: &StagedPush<E>,
     second: &StagedPush<E>,
     columns: usize,
-    merge: Merge,
+    merge: MergeOp,
     out: &mut StagedPush<E>,
 ) {
     let (mut i, mut j) = (0, 0);
@@ -154,10 +154,10 @@ mod tests {
             runs in prop::collection::vec(prop::collection::btree_map(0u64..30, -9i64..9, 0..20), 2..6),
         ) {
             for (kind, fold) in [
-                (Merge::Sum, (|a, b| a + b) as fn(i64, i64) -> i64),
-                (Merge::Last, |_, b| b),
-                (Merge::Smallest, Ord::min),
-                (Merge::Largest, Ord::max),
+                (MergeOp::Sum, (|a, b| a + b) as fn(i64, i64) -> i64),
+                (MergeOp::Last, |_, b| b),
+                (MergeOp::Smallest, Ord::min),
+                (MergeOp::Largest, Ord::max),
             ] {
                 let mut model = BTreeMap::new();
                 for (key, value) in runs.iter().flatten() {
@@ -183,9 +183,9 @@ mod tests {
         };
         // (1e8 + 1) - 1e8 is 0 in single precision, (1e8 - 1e8) + 1 is 1.
         let mut out = StagedPush::default();
-        merge_pushes(&[run(&[1e8]), run(&[1.0]), run(&[-1e8])], 1, Merge::Sum, &mut out);
+        merge_pushes(&[run(&[1e8]), run(&[1.0]), run(&[-1e8])], 1, MergeOp::Sum, &mut out);
         assert_eq!(out.values, [0.0]);
-        merge_pushes(&[run(&[1e8]), run(&[-1e8]), run(&[1.0])], 1, Merge::Sum, &mut out);
+        merge_pushes(&[run(&[1e8]), run(&[-1e8]), run(&[1.0])], 1, MergeOp::Sum, &mut out);
         assert_eq!(out.values, [1.0]);
     }
 }

@@ -15,7 +15,7 @@ pub struct StoreStats {
     /// One for each matrix, by identity.
     pub matrices: Vec<MatrixStats>,
     /// Waits of tasks for each other.
-    pub waits: Waits,
+    pub waits: WaitStats,
 }
 
 /// What happened to one matrix.
@@ -44,7 +44,7 @@ pub struct MatrixStats {
 
 /// Waits of tasks for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Waits {
+pub struct WaitStats {
     /// How many.
     pub count: u64,
     /// How long, all together.
@@ -52,31 +52,31 @@ pub struct Waits {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct MatrixCounters {
     pulls: AtomicU64,
     pulled_keys: AtomicU64,
     pushes: AtomicU64,
     pushed_keys: AtomicU64,
-    refused: AtomicU64,
+    refused_pushes: AtomicU64,
     staleness: [AtomicU64; STALENESS_BUCKETS],
 }
 
-impl Counters {
+impl MatrixCounters {
     /// A pull of a task at `clock` when the slowest was at `minimum`.
-    pub(crate) fn pulled(&self, keys: usize, clock: Clock, minimum: Clock) {
+    pub(crate) fn record_pull(&self, keys: usize, clock: Clock, minimum: Clock) {
         self.pulls.fetch_add(1, Relaxed);
         self.pulled_keys.fetch_add(keys as u64, Relaxed);
         let bucket = clock.saturating_sub(minimum).min(STALENESS_BUCKETS as u64 - 1);
         self.staleness[bucket as usize].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn pushed(&self, keys: usize) {
+    pub(crate) fn record_push(&self, keys: usize) {
         self.pushes.fetch_add(1, Relaxed);
         self.pushed_keys.fetch_add(keys as u64, Relaxed);
     }
 
-    pub(crate) fn refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
+    pub(crate) fn record_refused_push(&self) {
+        self.refused_pushes.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn stats(&self, name: &str, rows: u64, size_bytes: u64) -> MatrixStats {
@@ -88,7 +88,7 @@ impl Counters {
             pulled_key_count: self.pulled_keys.load(Relaxed),
             push_count: self.pushes.load(Relaxed),
             pushed_key_count: self.pushed_keys.load(Relaxed),
-            refused_push_count: self.refused.load(Relaxed),
+            refused_push_count: self.refused_pushes.load(Relaxed),
             staleness: std::array::from_fn(|i| self.staleness[i].load(Relaxed)),
         }
     }

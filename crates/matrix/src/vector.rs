@@ -6,17 +6,17 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::agent::{Agent, Keys, MatrixId, Part};
+use crate::agent::{Agent, Keys, MatrixId, Selection};
 use crate::clock::Consistency;
 use crate::element::{ElementType, OwnedValues, Values};
 use crate::error::Error;
-use crate::function::call::ask;
+use crate::function::call::call_pull;
 use crate::function::extreme::{Extreme, FirstDifference, TopK};
 use crate::function::map::{Map, Scalar, Set};
 use crate::function::reduce::{CountNonZero, Dot, Gram, Reduce};
-use crate::function::sent::Sent;
 use crate::function::sum::even_starts;
-use crate::function::zip::{Axpy, Combine, Copy, Zip};
+use crate::function::vector_op::VectorOp;
+use crate::function::zip::{Axpy, Combine, CopyRow, Zip};
 use crate::function::{FunctionCall, FunctionFault, PullFunction, PushFunction};
 use crate::initializer::Initializer;
 use crate::partitioner::Partitioner;
@@ -24,7 +24,7 @@ use crate::rule::PushRule;
 use crate::spec::{Axis, MatrixSpec, Storage};
 
 /// Most values in one call: a frame holds them, also when all are for one lane.
-const PUT_VALUES: usize = 4 << 20;
+const PUT_VALUE_LIMIT: usize = 4 << 20;
 
 /// The rows of a matrix, to be given out as vectors. One pool a matrix; when several tasks make one each, they must create
 /// and release in the same order, and then speak of the same rows.
@@ -108,7 +108,7 @@ impl VectorPool {
         vectors: &[&ServerVector],
     ) -> Result<Vec<f64>, Error> {
         let rows = self.shared.rows_of("gram", vectors)?;
-        ask(agent, self.shared.matrix, &Gram, &rows, &())
+        call_pull(agent, self.shared.matrix, &Gram, &rows, &())
     }
 
     /// Carries several push functions out in one visit, on rows of [`ServerVector::row`].
@@ -127,7 +127,7 @@ impl Shared {
         let row = |vector: &&ServerVector| {
             if !Arc::ptr_eq(&vector.pool, self) {
                 let (first, second) = (self.name.clone(), vector.pool.name.clone());
-                return Err(self.error(function, FunctionFault::Pools { first, second }));
+                return Err(self.error(function, FunctionFault::DifferentPools { first, second }));
             }
             vector.row_for(function)
         };
@@ -166,11 +166,11 @@ impl ServerVector {
         if self.is_live {
             return Ok(self.row);
         }
-        Err(self.pool.error(function, FunctionFault::Released { row: self.row }))
+        Err(self.pool.error(function, FunctionFault::ReleasedVector { row: self.row }))
     }
 
     /// The answer of a pull function on this vector and `others`.
-    pub fn ask<F: PullFunction>(
+    pub fn pull_function<F: PullFunction>(
         &self,
         agent: &mut (impl Agent + ?Sized),
         function: &F,
@@ -179,11 +179,11 @@ impl ServerVector {
     ) -> Result<F::Answer, Error> {
         let mut rows = vec![self.row_for(function.name())?];
         rows.extend(self.pool.rows_of(function.name(), others)?);
-        ask(agent, self.pool.matrix, function, &rows, argument)
+        call_pull(agent, self.pool.matrix, function, &rows, argument)
     }
 
     /// Makes this vector what a push function makes of `from`.
-    pub fn become_of<F: PushFunction>(
+    pub fn assign_function<F: PushFunction>(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
         function: &F,
@@ -195,8 +195,8 @@ impl ServerVector {
         self.push_call(agent, &FunctionCall::push(function, &from, &[into], argument))
     }
 
-    /// As [`Self::become_of`], where this vector stands behind `from` among the rows read.
-    fn change_with<F: PushFunction>(
+    /// As [`Self::assign_function`], where this vector stands behind `from` among the rows read.
+    fn apply_function<F: PushFunction>(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
         function: &F,
@@ -217,47 +217,47 @@ impl ServerVector {
 
     /// `sum x y`.
     pub fn dot(&self, agent: &mut (impl Agent + ?Sized), other: &ServerVector) -> Result<f64, Error> {
-        self.ask(agent, &Dot, &[other], &())
+        self.pull_function(agent, &Dot, &[other], &())
     }
 
     /// `sum x`.
     pub fn sum(&self, agent: &mut (impl Agent + ?Sized)) -> Result<f64, Error> {
-        self.ask(agent, &Reduce::Sum, &[], &())
+        self.pull_function(agent, &Reduce::Sum, &[], &())
     }
 
     /// `sum |x|`.
     pub fn norm_1(&self, agent: &mut (impl Agent + ?Sized)) -> Result<f64, Error> {
-        self.ask(agent, &Reduce::AbsoluteSum, &[], &())
+        self.pull_function(agent, &Reduce::AbsoluteSum, &[], &())
     }
 
     /// `sqrt(sum x^2)`.
     pub fn norm_2(&self, agent: &mut (impl Agent + ?Sized)) -> Result<f64, Error> {
-        self.ask(agent, &Reduce::Norm2, &[], &())
+        self.pull_function(agent, &Reduce::Norm2, &[], &())
     }
 
     /// `max |x|`.
     pub fn norm_inf(&self, agent: &mut (impl Agent + ?Sized)) -> Result<f64, Error> {
-        self.ask(agent, &Extreme::Magnitude, &[], &()).map(|(_, value)| value.abs())
+        self.pull_function(agent, &Extreme::Magnitude, &[], &()).map(|(_, value)| value.abs())
     }
 
     /// The number of values that are not 0.
     pub fn count_non_zero(&self, agent: &mut (impl Agent + ?Sized)) -> Result<u64, Error> {
-        self.ask(agent, &CountNonZero, &[], &())
+        self.pull_function(agent, &CountNonZero, &[], &())
     }
 
     /// The k values of largest magnitude, with their columns.
     pub fn top_k(&self, agent: &mut (impl Agent + ?Sized), k: u64) -> Result<Vec<(u64, f64)>, Error> {
-        self.ask(agent, &TopK::Magnitude, &[], &k)
+        self.pull_function(agent, &TopK::Magnitude, &[], &k)
     }
 
     /// Whether all values are equal.
     pub fn equals(&self, agent: &mut (impl Agent + ?Sized), other: &ServerVector) -> Result<bool, Error> {
-        self.ask(agent, &FirstDifference, &[other], &()).map(|at| at.is_none())
+        self.pull_function(agent, &FirstDifference, &[other], &()).map(|at| at.is_none())
     }
 
     /// One value everywhere.
     pub fn set(&mut self, agent: &mut (impl Agent + ?Sized), value: f64) -> Result<(), Error> {
-        self.become_of(agent, &Set, &[], &value)
+        self.assign_function(agent, &Set, &[], &value)
     }
 
     /// The values of another.
@@ -266,17 +266,17 @@ impl ServerVector {
         agent: &mut (impl Agent + ?Sized),
         other: &ServerVector,
     ) -> Result<(), Error> {
-        self.become_of(agent, &Copy, &[other], &())
+        self.assign_function(agent, &CopyRow, &[other], &())
     }
 
     /// Each value x of this vector becomes `f(x)`.
     pub fn map(&mut self, agent: &mut (impl Agent + ?Sized), map: Map) -> Result<(), Error> {
-        self.change_with(agent, &map, &[], &[], &())
+        self.apply_function(agent, &map, &[], &[], &())
     }
 
     /// Each value x of this vector becomes `f(x, a)`.
     pub fn scalar(&mut self, agent: &mut (impl Agent + ?Sized), scalar: Scalar, a: f64) -> Result<(), Error> {
-        self.change_with(agent, &scalar, &[], &[], &a)
+        self.apply_function(agent, &scalar, &[], &[], &a)
     }
 
     /// Each value x of this vector becomes `f(x, y)`, y of the other.
@@ -286,12 +286,12 @@ impl ServerVector {
         zip: Zip,
         other: &ServerVector,
     ) -> Result<(), Error> {
-        self.change_with(agent, &zip, &[], &[other], &())
+        self.apply_function(agent, &zip, &[], &[other], &())
     }
 
     /// Adds `a x`.
     pub fn axpy(&mut self, agent: &mut (impl Agent + ?Sized), a: f64, x: &ServerVector) -> Result<(), Error> {
-        self.change_with(agent, &Axpy, &[x], &[], &a)
+        self.apply_function(agent, &Axpy, &[x], &[], &a)
     }
 
     /// Becomes the sum of all `a x`, in one visit.
@@ -301,15 +301,15 @@ impl ServerVector {
         terms: &[(f64, &ServerVector)],
     ) -> Result<(), Error> {
         let (factors, vectors): (Vec<f64>, Vec<&ServerVector>) = terms.iter().copied().unzip();
-        self.become_of(agent, &Combine, &vectors, &factors)
+        self.assign_function(agent, &Combine, &vectors, &factors)
     }
 
     /// Becomes `values`, all of them, of the element type of the matrix. A long vector is sent in several calls.
     pub fn put(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
         self.check_len("put_sent", values)?;
-        for start in (0..values.len()).step_by(PUT_VALUES) {
-            let part = values.part(start..values.len().min(start + PUT_VALUES));
-            self.become_of(agent, &Sent::Put, &[], &(start as u64, part.to_owned_values(), 1.0))?;
+        for start in (0..values.len()).step_by(PUT_VALUE_LIMIT) {
+            let part = values.slice(start..values.len().min(start + PUT_VALUE_LIMIT));
+            self.assign_function(agent, &VectorOp::Put, &[], &(start as u64, part.to_owned_values(), 1.0))?;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl ServerVector {
     ) -> Result<OwnedValues, Error> {
         let row = self.row_for("pull")?;
         let mut out = OwnedValues::zeros(self.pool.element, count);
-        agent.pull(self.pool.matrix, Part::Columns { row, keys }, out.part_mut(0..count))?;
+        agent.pull(self.pool.matrix, Selection::Columns { row, keys }, out.slice_mut(0..count))?;
         Ok(out)
     }
 
@@ -340,7 +340,7 @@ impl ServerVector {
     pub fn push(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
         self.check_len("push", values)?;
         let row = self.row_for("push")?;
-        let part = Part::Columns { row, keys: Keys::Range(0, self.pool.columns) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, self.pool.columns) };
         agent.push(self.pool.matrix, part, values)
     }
 
@@ -356,7 +356,7 @@ impl ServerVector {
             let (matrix, expected, actual) = (self.pool.name.clone(), columns.len(), values.len());
             return Err(Error::ValueCount { matrix, expected, actual });
         }
-        agent.push(self.pool.matrix, Part::Columns { row, keys: Keys::Sorted(columns) }, values)
+        agent.push(self.pool.matrix, Selection::Columns { row, keys: Keys::Sorted(columns) }, values)
     }
 
     fn check_len(&self, function: &str, values: Values<'_>) -> Result<(), Error> {

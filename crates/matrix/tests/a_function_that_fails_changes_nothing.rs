@@ -8,16 +8,16 @@ mod common;
 use std::sync::Arc;
 
 use common::{W as M, WAIT_LIMIT, long};
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::map::{Clip, Map, Scalar, Set};
 use matrix::function::reduce::{Dot, Reduce};
-use matrix::function::sent::Sent;
-use matrix::function::zip::{Axpy, Copy, Zip};
-use matrix::function::{Block, Columns, Count, Shape};
+use matrix::function::vector_op::VectorOp;
+use matrix::function::zip::{Axpy, CopyRow, Zip};
+use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionFault, FunctionTable, HeldMatrix,
-    Initializer, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Part,
-    PullFunction, PushFunction, PushName, PushRule, Schedule, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionFault, FunctionTable, Initializer,
+    Keys, LaneMatrix, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, PullFunction,
+    PushFunction, PushId, PushRule, Schedule, Selection, Storage, Values, ValuesMut,
 };
 
 /// More than one block a partition.
@@ -45,12 +45,12 @@ impl PushFunction for Fragile {
         3
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::AtLeast(1)
+    fn writes(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn tries_first(&self) -> bool {
@@ -71,15 +71,15 @@ struct FragilePull;
 
 impl PullFunction for FragilePull {
     type Argument = u32;
-    type Part = ();
+    type Partial = ();
     type Answer = ();
 
     fn name(&self) -> &'static str {
         "fragile_pull"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, half: &u32, _shape: &Shape) -> Result<(), FunctionFault> {
@@ -94,7 +94,7 @@ impl PullFunction for FragilePull {
 
     fn merge(&self, half: &u32, _shape: &Shape, _parts: Vec<()>) -> Result<(), FunctionFault> {
         if *half == 2 {
-            return Err(FunctionFault::own("in merge"));
+            return Err(FunctionFault::user("in merge"));
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ fn row(agent: &mut LocalAgent, row: u32) -> Vec<f32> {
     out
 }
 
-fn all(row: u32) -> Part<'static> {
-    Part::Columns { row, keys: Keys::Range(0, COLUMNS) }
+fn all(row: u32) -> Selection<'static> {
+    Selection::Columns { row, keys: Keys::Range(0, COLUMNS) }
 }
 
 fn fault(result: Result<impl std::fmt::Debug, Error>) -> FunctionFault {
@@ -155,7 +155,7 @@ fn a_row_that_is_changed_in_place_is_what_others_read() {
     let mut agent = agent();
     let program = [
         FunctionCall::push(&Map::Negate, &[0], &[0], &()),
-        FunctionCall::push(&Copy, &[0], &[1], &()),
+        FunctionCall::push(&CopyRow, &[0], &[1], &()),
         FunctionCall::push(&Scalar::Add, &[0], &[0], &5.0),
         FunctionCall::push(&Scalar::Mul, &[1], &[1], &3.0),
         FunctionCall::push(&Zip::Sub, &[1, 0], &[0], &()),
@@ -184,7 +184,7 @@ fn an_unknown_name_is_told_with_the_nearest() {
     call.name = "frag1le".into();
     let nearest = fault(agent.push_function(M, std::slice::from_ref(&call)));
     assert_eq!(nearest, FunctionFault::Unknown { nearest: Some("fragile".into()) });
-    let error = HeldMatrix::new(spec(Consistency::Asp), &[0]).unwrap().pull_function(&table(), &call, 0);
+    let error = LaneMatrix::new(spec(Consistency::Asp), &[0]).unwrap().pull_function(&table(), &call, 0);
     assert!(matches!(fault(error), FunctionFault::Unknown { .. }));
 }
 
@@ -196,10 +196,10 @@ fn another_version_and_another_kind_are_refused() {
     let refused = fault(agent.push_function(M, std::slice::from_ref(&call)));
     assert_eq!(refused, FunctionFault::Version { asked: 2, known: 3 });
     let pulled = fault(agent.pull_function(M, &FunctionCall::push(&Set, &[], &[0], &1.0)));
-    assert_eq!(pulled, FunctionFault::Kind { is: "push", asked: "pull" });
+    assert_eq!(pulled, FunctionFault::WrongKind { is: "push", asked: "pull" });
     let pushed = fault(agent.push_function(M, &[FunctionCall::pull(&Dot, &[0, 1], &())]));
-    assert_eq!(pushed, FunctionFault::Kind { is: "pull", asked: "push" });
-    assert_eq!(table().add_push(Set).unwrap_err(), FunctionFault::NameTaken { name: "set".into() });
+    assert_eq!(pushed, FunctionFault::WrongKind { is: "pull", asked: "push" });
+    assert_eq!(table().add_push(Set).unwrap_err(), FunctionFault::DuplicateName { name: "set".into() });
 }
 
 #[test]
@@ -211,16 +211,19 @@ fn arguments_and_rows_of_a_wrong_shape_are_refused() {
     };
     let sent = |start, values| (start, values, 1.0);
     let long = sent(1, OwnedValues::F32(vec![1.0; COLUMNS as usize]));
-    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &long)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &long)]), "vector sent along");
     let far = sent(u64::MAX, OwnedValues::F32(vec![1.0]));
-    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &far)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &far)]), "vector sent along");
     let nan = sent(0, OwnedValues::F32(vec![f32::NAN]));
-    assert_eq!(refused(&[FunctionCall::push(&Sent::Put, &[], &[0], &nan)]), "vector sent along");
+    assert_eq!(refused(&[FunctionCall::push(&VectorOp::Put, &[], &[0], &nan)]), "vector sent along");
     let wide = sent(0, OwnedValues::F64(vec![1.0]));
-    assert_eq!(refused(&[FunctionCall::push(&Sent::Add, &[], &[0], &wide)]), "element type of the vector");
+    assert_eq!(
+        refused(&[FunctionCall::push(&VectorOp::Add, &[], &[0], &wide)]),
+        "element type of the vector"
+    );
     assert_eq!(refused(&[FunctionCall::push(&Axpy, &[0], &[1], &1.0)]), "rows to read");
     assert_eq!(refused(&[FunctionCall::push(&Axpy, &[0, 4], &[1], &1.0)]), "rows to read");
-    assert_eq!(refused(&[FunctionCall::push(&Copy, &[0], &[1, 2], &())]), "rows to write");
+    assert_eq!(refused(&[FunctionCall::push(&CopyRow, &[0], &[1, 2], &())]), "rows to write");
     assert_eq!(refused(&[FunctionCall::push(&Set, &[], &[1, 1], &0.0)]), "rows to write");
     assert_eq!(refused(&[FunctionCall::push(&Scalar::Div, &[0], &[1], &0.0)]), "a");
     let mut short = FunctionCall::push(&Axpy, &[0, 1], &[1], &1.0);
@@ -241,7 +244,7 @@ fn matrices_without_long_dense_rows_are_refused() {
     let slots = MatrixSpec { rule, name: "slots".into(), ..spec(Consistency::Asp) };
     let mut agent = store(vec![by_row, sparse, slots], 1).agent(0);
     for i in 0..3 {
-        let refused = fault(ask(&mut agent, MatrixId(i), &Dot, &[0, 1], &()));
+        let refused = fault(call_pull(&mut agent, MatrixId(i), &Dot, &[0, 1], &()));
         assert!(matches!(refused, FunctionFault::Matrix { .. }), "{refused}");
         let calls = [FunctionCall::push(&Set, &[], &[0], &1.0)];
         let refused = fault(agent.push_function(MatrixId(i), &calls));
@@ -253,7 +256,7 @@ fn matrices_without_long_dense_rows_are_refused() {
 fn the_log_of_a_negative_value_is_told_with_its_place_and_all_rows_stay() {
     let mut agent = agent();
     let columns = [15_000];
-    let part = Part::Columns { row: 1, keys: Keys::Sorted(&columns) };
+    let part = Selection::Columns { row: 1, keys: Keys::Sorted(&columns) };
     agent.push(M, part, Values::F32(&[-3.0])).unwrap();
     let before = row(&mut agent, 1);
     for into in [1, 2] {
@@ -278,8 +281,8 @@ fn the_log_of_a_negative_value_is_told_with_its_place_and_all_rows_stay() {
 
 #[test]
 fn a_lane_that_fails_leaves_all_its_partitions_as_they_were() {
-    let mut lane = HeldMatrix::new(spec(Consistency::Asp), &[0, 1]).unwrap();
-    let name = |index| PushName { clock: 0, task: 0, index };
+    let mut lane = LaneMatrix::new(spec(Consistency::Asp), &[0, 1]).unwrap();
+    let name = |index| PushId { clock: 0, task: 0, index };
     let minus = FunctionCall::push(&Set, &[], &[1], &-1.0);
     lane.push_function(&table(), &[minus], name(0)).unwrap();
     let before = lane.export(0).unwrap();
@@ -313,11 +316,11 @@ fn a_panic_leaves_the_rows_of_its_partition_or_of_all_when_the_function_is_tried
 #[test]
 fn a_pull_function_that_panics_is_an_error_of_the_call() {
     let mut agent = agent();
-    let mut fail = |half| fault(ask(&mut agent, M, &FragilePull, &[0], &half));
+    let mut fail = |half| fault(call_pull(&mut agent, M, &FragilePull, &[0], &half));
     assert_eq!(fail(0), FunctionFault::Panicked { message: "in check".into() });
     assert_eq!(fail(1), FunctionFault::Panicked { message: "in read".into() });
-    assert_eq!(fail(2), FunctionFault::own("in merge"));
-    assert_eq!(ask(&mut agent, M, &FragilePull, &[0], &3), Ok(()));
+    assert_eq!(fail(2), FunctionFault::user("in merge"));
+    assert_eq!(call_pull(&mut agent, M, &FragilePull, &[0], &3), Ok(()));
 }
 
 /// A program looks no further where a step cannot leave finite values, but never takes for granted what it has not made.
@@ -359,7 +362,7 @@ fn an_infinite_value_in_a_later_block_is_told_too() {
     let columns = [9_000];
     for _ in 0..2 {
         agent
-            .push(M, Part::Columns { row: 0, keys: Keys::Sorted(&columns) }, Values::F32(&[f32::MAX]))
+            .push(M, Selection::Columns { row: 0, keys: Keys::Sorted(&columns) }, Values::F32(&[f32::MAX]))
             .unwrap();
     }
     let refused = fault(push(&mut agent, &Map::Abs, &[0], &[0], &()));
@@ -370,7 +373,7 @@ fn an_infinite_value_in_a_later_block_is_told_too() {
 fn an_overflow_is_told_and_its_partition_stays() {
     let mut agent = agent();
     let columns = [14_999];
-    let part = Part::Columns { row: 0, keys: Keys::Sorted(&columns) };
+    let part = Selection::Columns { row: 0, keys: Keys::Sorted(&columns) };
     agent.push(M, part, Values::F32(&[f32::MAX])).unwrap();
     let before = row(&mut agent, 0);
     let refused = fault(push(&mut agent, &Zip::Add, &[0, 0], &[0], &()));
@@ -380,7 +383,7 @@ fn an_overflow_is_told_and_its_partition_stays() {
     let wide = MatrixSpec { element: ElementType::F64, ..spec(Consistency::Asp) };
     let mut agent = store(vec![wide], 1).agent(0);
     push(&mut agent, &Set, &[], &[0], &1e300).unwrap();
-    assert_eq!(fault(ask(&mut agent, M, &Reduce::Norm2, &[0], &())), FunctionFault::NonFiniteAnswer);
+    assert_eq!(fault(call_pull(&mut agent, M, &Reduce::Norm2, &[0], &())), FunctionFault::NonFiniteAnswer);
 }
 
 #[test]
@@ -396,7 +399,10 @@ fn a_staged_function_that_fails_is_told_to_all_who_read_from_then_on() {
     for agent in [&mut first, &mut second] {
         let told = fault(agent.pull(M, all(2), ValuesMut::F32(&mut out)));
         assert!(matches!(told, FunctionFault::NonFinite { row: 1, column: 0 | 10_000, .. }), "{told}");
-        assert!(matches!(fault(ask(agent, M, &Reduce::Sum, &[2], &())), FunctionFault::NonFinite { .. }));
+        assert!(matches!(
+            fault(call_pull(agent, M, &Reduce::Sum, &[2], &())),
+            FunctionFault::NonFinite { .. }
+        ));
     }
     assert!(matches!(fault(store.export(M)), FunctionFault::NonFinite { .. }), "no model of half a step");
 }

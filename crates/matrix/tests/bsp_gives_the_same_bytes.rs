@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 
 use common::*;
 use math::random::{Purpose, stream};
-use matrix::{Agent, Consistency, ElementType, Exported, Initializer, Partitioner, PushRule};
+use matrix::{Agent, Consistency, ElementType, ExportedRows, Initializer, Partitioner, PushRule};
 
 const TASKS: u32 = 3;
 const STEPS: u64 = 25;
@@ -30,7 +30,7 @@ fn steps(task: u32) -> u64 {
 }
 
 /// A training whose pushes hang on what was pulled. Task `slow` pushes in each step only when the others have pushed.
-fn train(rule: PushRule, partitioner: Partitioner, slow: u32) -> Exported {
+fn train(rule: PushRule, partitioner: Partitioner, slow: u32) -> ExportedRows {
     let mut spec = spec(ElementType::F32, rule, Consistency::Bsp);
     spec.columns = COLUMNS as u64;
     spec.partitioner = partitioner;

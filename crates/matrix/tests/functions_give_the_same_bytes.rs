@@ -10,20 +10,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::extreme::{Extreme, FirstDifference, TopK};
 use matrix::function::fill::{Diagonal, Identity, Random};
 use matrix::function::map::{Clip, Map, Scalar, Set};
 use matrix::function::reduce::{CountNonZero, Dot, Gram, Reduce};
-use matrix::function::sent::Sent;
 use matrix::function::sketch::Quantiles;
-use matrix::function::zip::{Axpy, Combine, Copy, Zip};
-use matrix::function::{Data, pack};
-use matrix::held::merge_parts;
+use matrix::function::vector_op::VectorOp;
+use matrix::function::zip::{Axpy, Combine, CopyRow, Zip};
+use matrix::function::{FunctionValue, pack};
+use matrix::lane_matrix::merge_partial_answers;
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Error, Found, FunctionCall, FunctionTable, HeldMatrix,
-    Initializer, KeyRun, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Part,
-    Partitioner, PullFunction, PushFunction, PushName, PushRule, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, KeyRun, Keys,
+    LaneMatrix, LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, OwnedValues, Partitioner,
+    PullFunction, PushFunction, PushId, PushRule, RowPositions, Selection, Storage, Values, ValuesMut,
 };
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn spec(columns: usize, starts: &[u64]) -> MatrixSpec {
 struct Three {
     plain: Vec<Vec<f32>>,
     agent: LocalAgent,
-    lanes: Vec<HeldMatrix>,
+    lanes: Vec<LaneMatrix>,
     spec: MatrixSpec,
     table: FunctionTable,
     pushes: u32,
@@ -67,19 +67,19 @@ impl Three {
         store.create(spec.clone()).unwrap();
         let mut agent = Arc::new(store).agent(0);
         let partitions: Vec<u32> = (0..starts.len() as u32).collect();
-        let held = |p: &u32| HeldMatrix::new(spec.clone(), &[*p]).unwrap();
+        let held = |p: &u32| LaneMatrix::new(spec.clone(), &[*p]).unwrap();
         let mut lanes: Vec<_> = partitions.iter().map(held).collect();
-        let placement = spec.partitioner.place(spec.key_bound());
+        let placement = spec.partitioner.placement(spec.key_bound());
         for (row, values) in (0u32..).zip(&plain) {
-            let part = Part::Columns { row, keys: Keys::Range(0, columns as u64) };
+            let part = Selection::Columns { row, keys: Keys::Range(0, columns as u64) };
             agent.push(M, part, Values::F32(values)).unwrap();
             for p in &partitions {
                 let range = placement.range(*p as usize).unwrap();
                 let keys: Vec<u64> = range.clone().collect();
                 let run = KeyRun { partition: *p, table: row, keys: &keys };
-                let name = PushName { clock: 0, task: 0, index: 0 };
+                let name = PushId { clock: 0, task: 0, index: 0 };
                 let own = Values::F32(&values[range.start as usize..range.end as usize]);
-                lanes[*p as usize].push(run, &mut Found::default(), name, own).unwrap();
+                lanes[*p as usize].push(run, &mut RowPositions::default(), name, own).unwrap();
             }
         }
         Self { plain, agent, lanes, spec, table: FunctionTable::builtin(), pushes: 100 }
@@ -88,7 +88,7 @@ impl Three {
     fn row(&mut self, row: u32) -> Vec<f32> {
         let columns = self.plain[0].len();
         let mut out = vec![0.0; columns];
-        let part = Part::Columns { row, keys: Keys::Range(0, columns as u64) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, columns as u64) };
         self.agent.pull(M, part, ValuesMut::F32(&mut out)).unwrap();
         let mut exported: Vec<(u64, f32)> = Vec::new();
         for lane in &mut self.lanes {
@@ -103,18 +103,18 @@ impl Three {
     }
 
     fn ask<F: PullFunction>(&mut self, function: &F, from: &[u32], argument: &F::Argument) -> F::Answer {
-        let answer = ask(&mut self.agent, M, function, from, argument).unwrap();
+        let answer = call_pull(&mut self.agent, M, function, from, argument).unwrap();
         let call = FunctionCall::pull(function, from, argument);
         let parts = self.lanes.iter_mut().flat_map(|lane| lane.pull_function(&self.table, &call, 9).unwrap());
-        let bytes = merge_parts(&self.table, &self.spec, &call, parts.collect()).unwrap();
+        let bytes = merge_partial_answers(&self.table, &self.spec, &call, parts.collect()).unwrap();
         assert_eq!(bytes, pack(&answer), "{}: lanes answer as the process", function.name());
         answer
     }
 
     fn push(&mut self, steps: &[FunctionCall]) -> Result<(), Error> {
         self.pushes += 1;
-        let name = PushName { clock: 0, task: 0, index: self.pushes };
-        let placement = self.spec.partitioner.place(self.spec.columns);
+        let name = PushId { clock: 0, task: 0, index: self.pushes };
+        let placement = self.spec.partitioner.placement(self.spec.columns);
         for (p, lane) in self.lanes.iter_mut().enumerate() {
             let columns = placement.range(p).unwrap();
             let split: Vec<_> =
@@ -174,7 +174,7 @@ fn node(leaves: &[f64]) -> f64 {
     }
 }
 
-fn same<T: Data>(name: &str, answer: &T, expected: &T) {
+fn same<T: FunctionValue>(name: &str, answer: &T, expected: &T) {
     assert_eq!(pack(answer), pack(expected), "{name}");
 }
 
@@ -206,9 +206,9 @@ fn reductions_agree(all: &mut Three) {
     same("dot", &all.ask(&Dot, &[0, 1], &()), &dot);
     let gram = all.ask(&Gram, &[1, 0, 3], &());
     assert_eq!(gram.len(), 6);
-    same("gram", &gram[Gram::place(1, 0, 3)], &dot);
+    same("gram", &gram[Gram::index(1, 0, 3)], &dot);
     let third = sum(all.plain[3].iter().map(|x| f64::from(*x) * f64::from(*x)));
-    same("gram", &gram[Gram::place(2, 2, 3)], &third);
+    same("gram", &gram[Gram::index(2, 2, 3)], &third);
     same("count", &all.ask(&CountNonZero, &[0], &()), &(x.iter().filter(|x| **x != 0.0).count() as u64));
     let first = |best: fn(f64, f64) -> bool| {
         let mut at = 0;
@@ -327,7 +327,7 @@ fn several_rows_agree(all: &mut Three) {
         assert_eq!(bits(&all.result(&zip, &[0, 1], &())), twin(f), "{}", zip.name());
     }
     assert_eq!(bits(&all.result(&Axpy, &[0, 1], &0.3)), twin(&|x, y| 0.3 * x + y), "axpy");
-    assert_eq!(bits(&all.result(&Copy, &[1], &())), bits(&y), "copy");
+    assert_eq!(bits(&all.result(&CopyRow, &[1], &())), bits(&y), "copy");
     let combined: Vec<f32> = x
         .iter()
         .zip(&y)
@@ -335,7 +335,7 @@ fn several_rows_agree(all: &mut Three) {
         .map(|((x, y), z)| (0.0 + 0.5 * f64::from(*x) + -2.0 * f64::from(*y) + 0.1 * f64::from(*z)) as f32)
         .collect();
     assert_eq!(bits(&all.result(&Combine, &[0, 1, 4], &vec![0.5, -2.0, 0.1])), bits(&combined), "combine");
-    all.run(&Copy, &[1], &[2], &());
+    all.run(&CopyRow, &[1], &[2], &());
     all.run(&Axpy, &[0, 2], &[2], &0.3);
     assert_eq!(bits(&all.row(2)), twin(&|x, y| 0.3 * x + y), "a row may be read and written");
     all.run(&Map::Exp, &[4], &[5], &());
@@ -348,20 +348,20 @@ fn sent_and_fills_agree(all: &mut Three) {
     let (x, sent) = (all.plain[0].clone(), all.plain[1].clone());
     let columns = x.len();
     let (start, end) = (columns / 3, columns - columns / 4);
-    let functions: [(Sent, fn(f64, f64) -> f64); 6] = [
-        (Sent::Add, |x, v| x + v),
-        (Sent::Sub, |x, v| x - v),
-        (Sent::Min, |x, v| if v < x { v } else { x }),
-        (Sent::Max, |x, v| if v > x { v } else { x }),
-        (Sent::AddScaled, |x, v| x + 0.3 * v),
-        (Sent::Put, |_, v| v),
+    let functions: [(VectorOp, fn(f64, f64) -> f64); 6] = [
+        (VectorOp::Add, |x, v| x + v),
+        (VectorOp::Sub, |x, v| x - v),
+        (VectorOp::Min, |x, v| if v < x { v } else { x }),
+        (VectorOp::Max, |x, v| if v > x { v } else { x }),
+        (VectorOp::AddScaled, |x, v| x + 0.3 * v),
+        (VectorOp::Put, |_, v| v),
     ];
     for (function, f) in functions {
         let mut expected = x.clone();
         for i in start..end {
             expected[i] = f(f64::from(x[i]), f64::from(sent[i])) as f32;
         }
-        all.run(&Copy, &[0], &[2], &());
+        all.run(&CopyRow, &[0], &[2], &());
         let vector = (start as u64, OwnedValues::F32(sent[start..end].to_vec()), 0.3);
         assert_eq!(bits(&all.result(&function, &[], &vector)), bits(&expected), "{}", function.name());
     }

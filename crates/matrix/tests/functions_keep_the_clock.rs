@@ -8,14 +8,14 @@ mod common;
 use std::time::Duration;
 
 use common::{W as M, long, store_of, store_with};
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::map::{Map, Scalar, Set};
 use matrix::function::reduce::Reduce;
-use matrix::function::sent::Sent;
+use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::{Axpy, Zip};
 use matrix::{
-    Agent, Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, Initializer, Keys,
-    LocalAgent, MatrixSpec, OwnedValues, Part, PushName, PushRule, Values, ValuesMut,
+    Agent, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, Keys, LaneMatrix,
+    LocalAgent, MatrixSpec, OwnedValues, PushId, PushRule, Selection, Values, ValuesMut,
 };
 
 const COLUMNS: u64 = 9_000;
@@ -30,16 +30,18 @@ fn scale(agent: &mut LocalAgent, by: f64) {
 }
 
 fn add(agent: &mut LocalAgent, value: f32) {
-    let part = Part::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
+    let part = Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
     agent.push(M, part, Values::F32(&vec![value; COLUMNS as usize])).unwrap();
 }
 
 /// The value in all columns of row 0.
 fn value(agent: &mut LocalAgent) -> f32 {
     let mut out = vec![0.0; COLUMNS as usize];
-    agent.pull(M, Part::Columns { row: 0, keys: Keys::Range(0, COLUMNS) }, ValuesMut::F32(&mut out)).unwrap();
+    agent
+        .pull(M, Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) }, ValuesMut::F32(&mut out))
+        .unwrap();
     assert!(out.iter().all(|x| *x == out[0]));
-    let sum = ask(agent, M, &Reduce::Sum, &[0], &()).unwrap();
+    let sum = call_pull(agent, M, &Reduce::Sum, &[0], &()).unwrap();
     assert_eq!(sum, f64::from(out[0]) * COLUMNS as f64, "a pull function sees what a pull sees");
     out[0]
 }
@@ -79,11 +81,11 @@ fn under_bsp_functions_come_between_pushes_in_the_order_of_tasks_whoever_comes_f
 #[test]
 fn a_lane_stages_functions_as_the_process_does() {
     let spec = spec(ElementType::F32, Consistency::Bsp);
-    let mut lane = HeldMatrix::new(spec, &[0, 1, 2]).unwrap();
+    let mut lane = LaneMatrix::new(spec, &[0, 1, 2]).unwrap();
     let table = FunctionTable::builtin();
     let mut push = |clock, task, index, by: f64, scalar: Scalar| {
         let call = FunctionCall::push(&scalar, &[0], &[0], &by);
-        lane.push_function(&table, &[call], PushName { clock, task, index }).unwrap();
+        lane.push_function(&table, &[call], PushId { clock, task, index }).unwrap();
     };
     push(1, 0, 0, 100.0, Scalar::Mul);
     push(0, 1, 0, 2.0, Scalar::Mul);
@@ -110,14 +112,14 @@ fn under_asp_functions_apply_on_arrival_and_under_ssp_they_wait_for_the_bound() 
     first.tick().unwrap();
     let call = FunctionCall::push(&Set, &[], &[0], &1.0);
     let pushed = first.push_function(M, std::slice::from_ref(&call)).unwrap_err();
-    let pulled = ask(&mut first, M, &Reduce::Sum, &[0], &()).unwrap_err();
+    let pulled = call_pull(&mut first, M, &Reduce::Sum, &[0], &()).unwrap_err();
     for error in [pushed, pulled] {
-        assert!(matches!(error, Error::WaitedTooLong { .. }), "{error}");
+        assert!(matches!(error, Error::WaitTimeout { .. }), "{error}");
     }
     drop(second);
     first.push_function(M, &[call]).unwrap();
     first.finish().unwrap();
-    let after = ask(&mut first, M, &Reduce::Sum, &[0], &()).unwrap_err();
+    let after = call_pull(&mut first, M, &Reduce::Sum, &[0], &()).unwrap_err();
     assert!(matches!(after, Error::Task { call: "pull_function", .. }), "{after}");
 }
 
@@ -126,7 +128,7 @@ fn a_program_of_several_functions_is_the_functions_one_after_the_other() {
     let make = || store_of(1, [spec(ElementType::F32, Consistency::Asp)]).agent(0);
     let sent: Vec<f32> = (0..COLUMNS).map(|i| (i % 97) as f32 / 7.0).collect();
     let steps = [
-        FunctionCall::push(&Sent::Put, &[], &[0], &(0, OwnedValues::F32(sent), 1.0)),
+        FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, OwnedValues::F32(sent), 1.0)),
         FunctionCall::push(&Map::Sqrt, &[0], &[1], &()),
         FunctionCall::push(&Axpy, &[1, 0], &[0], &-0.5),
         FunctionCall::push(&Zip::Mul, &[0, 1], &[2], &()),
@@ -140,7 +142,7 @@ fn a_program_of_several_functions_is_the_functions_one_after_the_other() {
     for row in 0..3 {
         let pull = |agent: &mut LocalAgent| {
             let mut out = vec![0.0; COLUMNS as usize];
-            let part = Part::Columns { row, keys: Keys::Range(0, COLUMNS) };
+            let part = Selection::Columns { row, keys: Keys::Range(0, COLUMNS) };
             agent.pull(M, part, ValuesMut::F32(&mut out)).unwrap();
             out
         };
@@ -156,14 +158,14 @@ fn integers_are_exact() {
     let big = (1i64 << 53) + 1;
     let values = OwnedValues::I64(vec![-big; COLUMNS as usize]);
     let steps = [
-        FunctionCall::push(&Sent::Put, &[], &[0], &(0, values, 1.0)),
+        FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, values, 1.0)),
         FunctionCall::push(&Zip::Add, &[0, 1], &[1], &()),
         FunctionCall::push(&Map::Abs, &[0], &[2], &()),
     ];
     agent.push_function(M, &steps).unwrap();
     for (row, expected) in [(0, -big), (1, 1 - big), (2, big)] {
         let mut out = vec![0i64; COLUMNS as usize];
-        let part = Part::Columns { row, keys: Keys::Range(0, COLUMNS) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, COLUMNS) };
         agent.pull(M, part, ValuesMut::I64(&mut out)).unwrap();
         assert_eq!(out, vec![expected; COLUMNS as usize], "row {row}");
     }

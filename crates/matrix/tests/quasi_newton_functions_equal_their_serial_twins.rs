@@ -5,15 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::call::ask;
+use matrix::function::call::call_pull;
 use matrix::function::consensus::ConsensusStep;
 use matrix::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};
 use matrix::function::orthant::OrthantProducts;
-use matrix::function::quasi_newton::{HISTORY_ROWS, HISTORY_SCALARS, History, PAIR_SCALARS, Penalty};
+use matrix::function::quasi_newton::{
+    HISTORY_ROWS, HISTORY_SCALARS, PAIR_SCALARS, Penalty, QuasiNewtonProducts,
+};
 use matrix::function::sum::RangeSum;
 use matrix::{
     Agent, Axis, Consistency, ElementType, FunctionCall, Initializer, Keys, LocalAgent, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, Part, Partitioner, PushFunction, PushRule, Storage, Values, ValuesMut,
+    LocalStore, MatrixId, MatrixSpec, Partitioner, PushFunction, PushRule, Selection, Storage, Values,
+    ValuesMut,
 };
 use proptest::prelude::*;
 
@@ -40,7 +43,7 @@ fn agent(columns: usize, starts: &[u64], rows: &[Vec<f64>]) -> LocalAgent {
     store.create(spec).unwrap();
     let mut agent = Arc::new(store).agent(0);
     for (row, values) in (0u32..).zip(rows) {
-        let part = Part::Columns { row, keys: Keys::Range(0, columns as u64) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, columns as u64) };
         agent.push(M, part, Values::F64(values)).unwrap();
     }
     agent
@@ -57,7 +60,7 @@ fn result<F: PushFunction>(
     agent.push_function(M, &[FunctionCall::push(function, from, into, argument)]).unwrap();
     let row = |row: &u32| {
         let mut out = vec![0.0; columns];
-        let part = Part::Columns { row: *row, keys: Keys::Range(0, columns as u64) };
+        let part = Selection::Columns { row: *row, keys: Keys::Range(0, columns as u64) };
         agent.pull(M, part, ValuesMut::F64(&mut out)).unwrap();
         out
     };
@@ -146,7 +149,7 @@ proptest! {
         let w = each(&|i| if i < free { plain[2][i] * plain[0][i] } else { 0.0 });
         let dot = |a: &[f64], b: &[f64]| sum(a.iter().zip(b).map(|(a, b)| a * b));
 
-        let found = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
+        let found = call_pull(&mut agent, M, &QuasiNewtonProducts, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
         prop_assert_eq!(found.len(), HISTORY_SCALARS + 2 * PAIR_SCALARS);
         let mut expected = vec![
             sum(w.iter().map(|w| l1 * w.abs())),
@@ -160,7 +163,7 @@ proptest! {
         prop_assert_eq!(found, expected);
 
         let moves = |i: usize| if plain[0][i] != 0.0 || v[i] != 0.0 { 1.0 } else { 0.0 };
-        let found = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
+        let found = call_pull(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5, 6, 7, 8], &penalty).unwrap();
         prop_assert_eq!(found, orthant_products((l1, &w, &v, &v0), [&plain[5], &plain[6], &s], [&plain[7], &plain[8], &y], &each(&moves)));
 
         let factors = vec![0.5, -2.0];
@@ -221,11 +224,15 @@ fn arguments_that_cannot_be_are_refused() {
     let plain = rows(1, 8);
     let mut agent = agent(8, &[0], &plain);
     let good: Penalty = (0.0, 0.0, 8);
-    let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
+    let text =
+        call_pull(&mut agent, M, &QuasiNewtonProducts, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
     assert!(text.contains("2 for each pair"), "{text}");
-    let text = ask(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
+    let text =
+        call_pull(&mut agent, M, &OrthantProducts, &[0, 1, 2, 3, 4, 5], &good).unwrap_err().to_string();
     assert!(text.contains("2 for each pair"), "{text}");
-    let text = ask(&mut agent, M, &History, &[0, 1, 2, 3, 4], &(-1.0, 0.0, 8)).unwrap_err().to_string();
+    let text = call_pull(&mut agent, M, &QuasiNewtonProducts, &[0, 1, 2, 3, 4], &(-1.0, 0.0, 8))
+        .unwrap_err()
+        .to_string();
     assert!(text.contains("l1") && text.contains(">= 0"), "{text}");
     let mut push = |call| agent.push_function(M, &[call]).unwrap_err().to_string();
     let text = push(FunctionCall::push(&Direction, &[0, 1, 2, 3], &[9], &(good, 1.0, vec![])));

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use matrix::*;
 
-fn train(store: &std::sync::Arc<LocalStore>, steps: u64) -> Exported {
+fn train(store: &std::sync::Arc<LocalStore>, steps: u64) -> ExportedRows {
     let mut agent = store.join().unwrap();
     for step in 0..steps {
         let keys: Vec<u64> = (0..50).map(|i| i * 7 + step % 3).collect();
@@ -71,7 +71,7 @@ fn an_agent_that_remembers_rows_is_not_fooled_by_an_import() {
     let mut agent = store.agent(0);
     push_f32(&mut agent, &[5, 6, 7], &[1.0, 2.0, 3.0]).unwrap();
     assert_eq!(pull_f32(&mut agent, &[5, 6, 7], 1).unwrap(), [1.0, 2.0, 3.0]);
-    let rows = Exported { keys: vec![1, 7], values: OwnedValues::F32(vec![8.0, 9.0]), slots: Vec::new() };
+    let rows = ExportedRows { keys: vec![1, 7], values: OwnedValues::F32(vec![8.0, 9.0]), slots: Vec::new() };
     store.import(W, &rows).unwrap();
     push_f32(&mut agent, &[5, 6, 7], &[1.0, 1.0, 1.0]).unwrap();
     assert_eq!(pull_f32(&mut agent, &[1, 5, 6, 7], 1).unwrap(), [8.0, 1.0, 1.0, 10.0]);
@@ -85,7 +85,7 @@ fn first_values_are_the_same_for_any_storage_and_number_of_partitions() {
         let store = store_of(1, [spec]);
         let mut out = vec![0.0; 200];
         let mut agent = store.agent(0);
-        agent.pull(W, Part::Rows(Keys::Range(0, 100)), ValuesMut::F32(&mut out)).unwrap();
+        agent.pull(W, Selection::Rows(Keys::Range(0, 100)), ValuesMut::F32(&mut out)).unwrap();
         push_f32(&mut agent, &[3, 50], &[0.0; 4]).unwrap();
         assert_eq!(pull_f32(&mut agent, &[50], 2).unwrap(), out[100..102], "a row is born as it was read");
         out
@@ -108,12 +108,12 @@ fn by_column_a_few_long_rows_are_cut_into_column_ranges() {
         let mut agent = store.agent(0);
         for row in 0..3u32 {
             let values: Vec<f64> = (0..1_000).map(|i| f64::from(row * 1_000 + i)).collect();
-            let part = Part::Columns { row, keys: Keys::Range(0, 1_000) };
+            let part = Selection::Columns { row, keys: Keys::Range(0, 1_000) };
             agent.push(W, part, Values::F64(&values)).unwrap();
         }
         agent.tick().unwrap();
         let mut out = [0.0; 3];
-        let part = Part::Columns { row: 2, keys: Keys::Sorted(&[0, 500, 999]) };
+        let part = Selection::Columns { row: 2, keys: Keys::Sorted(&[0, 500, 999]) };
         agent.pull(W, part, ValuesMut::F64(&mut out)).unwrap();
         assert_eq!(out, [2_000.0, 2_500.0, 2_999.0]);
         agent.finish().unwrap();
@@ -153,9 +153,9 @@ fn calls_that_do_not_fit_the_matrix_say_how() {
     ));
     assert!(matches!(push_f32(&mut agent, &[3, 3], &[0.0; 2]), Err(Error::KeysNotAscending { .. })));
     assert!(matches!(push_i64(&mut agent, &[3], &[0]), Err(Error::ElementType { .. })));
-    let part = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
+    let part = Selection::Columns { row: 0, keys: Keys::Range(0, 1) };
     assert!(matches!(agent.push(W, part, Values::F32(&[0.0])), Err(Error::WrongAxis { .. })));
-    let part = Part::Rows(Keys::Range(0, 1));
+    let part = Selection::Rows(Keys::Range(0, 1));
     assert!(matches!(
         agent.push(MatrixId(4), part, Values::F32(&[0.0])),
         Err(Error::NoSuchMatrix { id: 4, count: 1 })
@@ -164,14 +164,14 @@ fn calls_that_do_not_fit_the_matrix_say_how() {
     let mut double = LocalStore::new(LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT });
     double.create(spec(ElementType::F32, PushRule::Add, Consistency::Asp)).unwrap();
     let again = double.create(spec(ElementType::F32, PushRule::Add, Consistency::Asp));
-    assert!(matches!(again, Err(Error::NameTaken { .. })));
+    assert!(matches!(again, Err(Error::DuplicateName { .. })));
 }
 
 #[test]
 fn an_import_that_does_not_fit_is_refused_and_changes_nothing() {
     let store = store_of(1, [with_columns(ftrl(), 4)]);
     let good = train(&store, 3);
-    let refused = |change: fn(&mut Exported)| {
+    let refused = |change: fn(&mut ExportedRows)| {
         let mut rows = good.clone();
         change(&mut rows);
         assert!(matches!(store.import(W, &rows), Err(Error::Import { .. })));

@@ -19,7 +19,7 @@ fn probe(consistency: Consistency) -> matrix::MatrixSpec {
     spec(ElementType::I64, PushRule::Add, consistency)
 }
 
-/// Runs all tasks; `check(task, clock, counters)` is called at each pull. The slow task makes a step only when the others
+/// Runs all tasks; `check_staged_failure(task, clock, counters)` is called at each pull. The slow task makes a step only when the others
 /// have made as many calls as they can: it takes a token for each pull of theirs.
 fn run(consistency: Consistency, check: impl Fn(u32, u64, &[i64]) + Sync) -> matrix::StoreStats {
     let store = store_of(TASKS, [probe(consistency)]);
@@ -121,7 +121,7 @@ fn a_wait_has_a_deadline_and_says_who_is_waited_for() {
             assert!(text.contains(&part), "{text}");
         }
         assert!(push_i64(&mut ahead, &[0], &[1]).is_err(), "pushes are held too");
-        assert!(matches!(ahead.barrier(), Err(Error::WaitedTooLong { .. })));
+        assert!(matches!(ahead.barrier(), Err(Error::WaitTimeout { .. })));
     }
 }
 

@@ -67,7 +67,7 @@ fn arithmetic_is_that_of_plain_vectors() {
     assert_eq!(w.norm_inf(agent).unwrap(), plain.iter().map(|x| x.abs()).fold(0.0, f64::max));
     assert_eq!(w.count_non_zero(agent).unwrap(), plain.iter().filter(|x| **x != 0.0).count() as u64);
     let gram = pool.gram(agent, &[&v, &w]).unwrap();
-    assert_eq!(gram[Gram::place(0, 1, 2)], v.dot(agent, &w).unwrap());
+    assert_eq!(gram[Gram::index(0, 1, 2)], v.dot(agent, &w).unwrap());
     let mut u = pool.create(agent).unwrap();
     u.combine(agent, &[(2.0, &v), (-1.0, &w)]).unwrap();
     let combined: Vec<f64> = x.iter().zip(&plain).map(|(x, y)| 2.0 * x - y).collect();
@@ -108,7 +108,7 @@ fn a_released_vector_is_refused_also_when_its_row_has_another_owner() {
     v.release();
     let mut other = pool.create(agent).unwrap();
     assert_eq!(other.row().unwrap(), 0, "the row of the first");
-    let released = FunctionFault::Released { row: 0 };
+    let released = FunctionFault::ReleasedVector { row: 0 };
     assert_eq!(fault(v.set(agent, 1.0)), released);
     assert_eq!(fault(v.sum(agent)), released);
     assert_eq!(fault(v.pull(agent)), released);
@@ -124,7 +124,7 @@ fn vectors_of_different_pools_and_of_a_wrong_length_are_refused() {
     let agent = &mut agent;
     let mut v = first.create(agent).unwrap();
     let w = second.create(agent).unwrap();
-    let pools = FunctionFault::Pools { first: "first".into(), second: "second".into() };
+    let pools = FunctionFault::DifferentPools { first: "first".into(), second: "second".into() };
     assert_eq!(fault(v.dot(agent, &w)), pools);
     assert_eq!(fault(v.axpy(agent, 1.0, &w)), pools);
     assert_eq!(fault(first.gram(agent, &[&v, &w])), pools);

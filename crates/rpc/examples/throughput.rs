@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use matrix::OwnedValues;
-use rpc::message::{Done, Hello, KeyList, Mark, Pull, Pulled, Push, Role, Run, Welcome};
+use rpc::message::{Done, Hello, KeyList, PartitionRun, Pull, Pulled, Push, PushPosition, Role, Welcome};
 use rpc::transport::{ConnectOptions, open_with};
 use rpc::{
     ConnectionId, Effect, Limits, Listener, Message, Receiver, Sender, ServeConfig, Service, Stop, WireType,
@@ -28,12 +28,12 @@ const PUSHES: u64 = 100_000;
 const IN_FLIGHT: u64 = 64;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Answers pulls with zeros and pushes that ask for it with `Done`.
+/// Answers pulls with zeros and pushes that ask for it with `TaskTimes`.
 struct Zeros;
 
 impl Service for Zeros {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
-        let applied = Mark::default();
+        let applied = PushPosition::default();
         let message = match message {
             Message::Hello(hello) => Message::Welcome(Welcome {
                 request: hello.request,
@@ -68,7 +68,7 @@ impl Service for Zeros {
 }
 
 fn pull(request: u64, count: usize) -> Message {
-    let runs = vec![Run { partition: 0, count: count as u32 }];
+    let runs = vec![PartitionRun { partition: 0, count: count as u32 }];
     let keys = KeyList::Range { start: 0, end: count as u64 };
     Message::Pull(Pull {
         request,
@@ -93,7 +93,7 @@ fn push(request: u64, index: u32) -> Message {
         index,
         matrix: 0,
         table: 0,
-        runs: vec![Run { partition: 0, count: 100 }],
+        runs: vec![PartitionRun { partition: 0, count: 100 }],
         keys: KeyList::Listed((0..100).map(|key| key * 977).collect()),
         values: OwnedValues::F32(vec![0.5; 100]).into(),
     })

@@ -44,7 +44,7 @@ impl Frame {
     }
 
     /// Bytes of the section in which byte `at` of the padded body lies, from that byte on; 0 at the end.
-    pub(crate) fn left_from(&self, at: usize) -> usize {
+    pub(crate) fn section_len_from(&self, at: usize) -> usize {
         let keys_at = self.meta.len();
         let values_at = keys_at + self.header.keys_len as usize * 8;
         let end = if at < keys_at {
@@ -60,8 +60,8 @@ impl Frame {
 
     /// The section in which byte `at` of the padded body lies, from that byte on, or the beginning of that. Empty at the end.
     /// All before it has been filled.
-    pub(crate) fn body_from(&mut self, at: usize) -> &mut [u8] {
-        let count = self.left_from(at).min(GROWTH_BYTES);
+    pub(crate) fn section_from(&mut self, at: usize) -> &mut [u8] {
+        let count = self.section_len_from(at).min(GROWTH_BYTES);
         let keys_at = self.meta.len();
         let values_at = keys_at + self.header.keys_len as usize * 8;
         if at < keys_at {

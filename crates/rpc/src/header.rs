@@ -37,8 +37,8 @@ const BODY_CHECKSUM: u32 = 1;
 /// Where the three bits of the type of the values stand.
 const TYPE_SHIFT: u32 = 4;
 /// Where the sixteen bits of the branch stand.
-const BRANCH_SHIFT: u32 = 16;
-const KNOWN_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT | 0xFFFF << BRANCH_SHIFT;
+const STREAM_SHIFT: u32 = 16;
+const DEFINED_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT | 0xFFFF << STREAM_SHIFT;
 /// What the header's own checksum covers.
 const SUMMED: usize = 60;
 
@@ -52,7 +52,7 @@ pub struct Header {
     /// Of the values, or of those that are asked for.
     pub value_type: ValueType,
     /// Which conversation of the connection; 0 where there is one.
-    pub branch: u16,
+    pub stream: u16,
     pub job: u32,
     pub request: u64,
     pub clock: u64,
@@ -72,7 +72,7 @@ impl Header {
             kind,
             checksum: false,
             value_type: ValueType::F32,
-            branch: 0,
+            stream: 0,
             job: 0,
             request: 0,
             clock: 0,
@@ -90,7 +90,7 @@ impl Header {
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let flags = u32::from(self.checksum)
             | self.value_type.code() << TYPE_SHIFT
-            | u32::from(self.branch) << BRANCH_SHIFT;
+            | u32::from(self.stream) << STREAM_SHIFT;
         let mut bytes = [0; HEADER_BYTES];
         let mut at = 0;
         let mut put = |field: &[u8]| {
@@ -131,7 +131,7 @@ impl Header {
         let kind = Kind::from_code(kind)?;
         let flags = u32_at(bytes, 8);
         let value_type = ValueType::from_code(flags >> TYPE_SHIFT & 7);
-        let (Some(value_type), 0) = (value_type, flags & !KNOWN_FLAGS) else {
+        let (Some(value_type), 0) = (value_type, flags & !DEFINED_FLAGS) else {
             return Err(field(
                 kind,
                 "flags",
@@ -143,7 +143,7 @@ impl Header {
             kind,
             checksum: flags & BODY_CHECKSUM != 0,
             value_type,
-            branch: (flags >> BRANCH_SHIFT) as u16,
+            stream: (flags >> STREAM_SHIFT) as u16,
             job: u32_at(bytes, 12),
             request: u64_at(bytes, 16),
             clock: u64_at(bytes, 24),

@@ -8,7 +8,7 @@
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
 //! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
 //! | [`member`] | the end of a member that talks with the master |
-//! | [`kept`] | what members and master say about jobs, until it is known to have arrived |
+//! | [`reliable_queue`] | what members and master say about jobs, until it is known to have arrived |
 //! | [`trace`] | the identity of a request in the logs |
 //! | [`metrics`] | what a process counts, as `/metrics` tells it |
 //! | [`buffers`] | the memory of large frames |
@@ -19,13 +19,13 @@ pub mod codec;
 pub mod error;
 pub mod frame;
 pub mod header;
-pub mod kept;
 pub mod kind;
 pub mod limits;
 pub mod member;
 pub mod message;
 pub mod metrics;
 pub mod reader;
+pub mod reliable_queue;
 pub mod serve;
 pub mod service;
 pub mod stop;
@@ -40,7 +40,7 @@ pub use error::Error;
 pub use limits::{CHUNK_BYTES, FUNCTION_BYTES, FrameLimits, Limits, ROW_BYTES};
 pub use message::Message;
 pub use metrics::Metrics;
-pub use serve::{Listener, ServeConfig, serve, serve_with};
+pub use serve::{Listener, ServeConfig, serve, serve_with_handler};
 pub use service::{ConnectionId, Effect, Service};
 pub use stop::Stop;
 pub use transport::{Address, Closer, ConnectOptions, Receiver, Sender, connect, open};

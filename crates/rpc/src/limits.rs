@@ -52,7 +52,7 @@ impl Default for FrameLimits {
 
 impl FrameLimits {
     /// Of one who has not said hello: nothing long.
-    pub fn stranger() -> Self {
+    pub fn unauthenticated() -> Self {
         Self {
             keys_bytes: 0,
             values_bytes: 0,
@@ -70,7 +70,7 @@ impl FrameLimits {
 pub struct Limits {
     /// Of each frame.
     pub frame: FrameLimits,
-    /// Most connections at once, those that have not said hello included. Further ones are told `Busy` and closed.
+    /// Most connections at once, those that have not said hello included. Further ones are told `BusyGuard` and closed.
     pub connections: usize,
     /// The hello must be there after so long.
     pub hello_time: Duration,
@@ -78,7 +78,7 @@ pub struct Limits {
     pub outbound_pause_bytes: usize,
     /// Most bytes of requests that are put aside for the branches of one connection that are paused; a connection with more
     /// is closed. One with a single branch is not read while that is paused.
-    pub aside_bytes: usize,
+    pub deferred_bytes: usize,
     /// A connection is closed when more bytes than this wait to be written to it.
     pub outbound_bytes: usize,
     /// A connection is closed when bytes wait to be written to it and it has taken none for so long.
@@ -94,7 +94,7 @@ impl Default for Limits {
             connections: 4096,
             hello_time: Duration::from_secs(5),
             outbound_pause_bytes: 16 << 20,
-            aside_bytes: 256 << 20,
+            deferred_bytes: 256 << 20,
             outbound_bytes: 256 << 20,
             outbound_stall: Duration::from_secs(30),
             close_time: Duration::from_secs(2),

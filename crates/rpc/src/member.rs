@@ -1,8 +1,8 @@
 //! The member's end of the control conversation: registers, says that it lives, comes back after a reset with the same
 //! incarnation, and gives up when the master is gone for too long. A thread with a blocking connection.
 
-mod contact;
-mod session;
+mod registration;
+mod thread;
 
 use std::sync::mpsc::{Receiver as Events, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use contact::Contact;
+use registration::RegisteredConnection;
 
 use crate::error::Error;
-use crate::kept::Kept;
 use crate::message::{Control, ControlBody, MemberKind, Message};
+use crate::reliable_queue::ReliableQueue;
 use crate::stop::Stop;
 use crate::trace::log_control;
 use crate::transport::{Address, Sender};
@@ -48,21 +48,21 @@ pub struct MemberConfig {
 /// What a member hears.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberEvent {
-    /// `ToTask` or `Gone` of another member, each once and in order.
-    Said(ControlBody),
+    /// `ToTask` or `MemberLost` of another member, each once and in order.
+    Message(ControlBody),
     /// The master had taken this member for dead, and it is another one from now on: what it was part of before this time
     /// has ended without it.
-    Forgotten {
+    LeaseExpired {
         /// No job that began later is meant.
         before: Instant,
     },
     /// Connected again after a loss. What was said meanwhile on both sides arrives.
-    Back,
+    Reconnected,
     /// The master was started anew and knows of no job. Nothing more will come: whoever has ended what it did for the one
     /// before joins again.
-    Anew,
+    MasterRestarted,
     /// Nothing more will come.
-    Lost {
+    MasterLost {
         /// Why.
         reason: String,
     },
@@ -77,36 +77,38 @@ pub struct Membership {
 /// What the thread and the handles share.
 #[derive(Debug)]
 struct Shared {
-    link: Mutex<Link>,
+    state: Mutex<MemberState>,
     changed: Condvar,
-    leaving: Stop,
+    leave_requested: Stop,
 }
 
 #[derive(Debug)]
-struct Link {
+struct MemberState {
     id: u32,
     report: Value,
     /// `None` while there is no connection.
     sender: Option<Sender>,
-    kept: Kept,
+    queue: ReliableQueue,
     /// The thread has ended.
-    is_over: bool,
+    is_closed: bool,
 }
 
 /// Registers with the master. A master that is not there is tried until `connect_limit`; a refusal is an error at once.
 pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), Error> {
-    let Contact { sender, receiver, registered } = contact::first(&config)?;
+    let RegisteredConnection { sender, receiver, lease: registered } =
+        registration::register_with_retry(&config)?;
     let (events, heard) = channel();
-    let link = Link {
+    let link = MemberState {
         id: registered.id,
         report: Value::Null,
         // From the start, so that whoever leaves at once says so.
         sender: Some(sender),
-        kept: Kept::default(),
-        is_over: false,
+        queue: ReliableQueue::default(),
+        is_closed: false,
     };
-    let shared = Arc::new(Shared { link: Mutex::new(link), changed: Condvar::new(), leaving: Stop::new() });
-    let thread = session::Session::new(config, Arc::clone(&shared), events, &registered);
+    let shared =
+        Arc::new(Shared { state: Mutex::new(link), changed: Condvar::new(), leave_requested: Stop::new() });
+    let thread = thread::MemberThread::new(config, Arc::clone(&shared), events, &registered);
     std::thread::Builder::new()
         .name("member".into())
         .spawn(move || thread.run(receiver))
@@ -115,31 +117,31 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
 }
 
 impl Membership {
-    /// Its number at the master. Another one after [`MemberEvent::Forgotten`].
+    /// Its number at the master. Another one after [`MemberEvent::LeaseExpired`].
     pub fn id(&self) -> u32 {
         self.shared.lock().id
     }
 
     /// Says something to the master. `FromTask` arrives once, in order, through resets; anything else is lost when there
-    /// is no connection. Waits while too much is unconfirmed. Does nothing after `Lost`.
-    pub fn say(&self, body: ControlBody) {
+    /// is no connection. Waits while too much is unconfirmed. Does nothing after `MasterLost`.
+    pub fn send(&self, body: ControlBody) {
         let mut link = self.shared.lock();
         if !matches!(body, ControlBody::FromTask { .. }) {
             link.send(Control { request: 0, body });
             return;
         }
-        while link.kept.unconfirmed_count() >= UNCONFIRMED_LIMIT && !link.is_over {
+        while link.queue.unacknowledged_count() >= UNCONFIRMED_LIMIT && !link.is_closed {
             link = self.shared.changed.wait(link).unwrap_or_else(PoisonError::into_inner);
         }
-        if !link.is_over {
-            let control = link.kept.say(body);
+        if !link.is_closed {
+            let control = link.queue.enqueue(body);
             log_control("said to the master", link.id, control.request, &control.body);
             link.send(control);
         }
     }
 
     /// What people see of it, from the next heartbeat on.
-    pub fn report(&self, value: Value) {
+    pub fn set_report(&self, value: Value) {
         self.shared.lock().report = value;
     }
 
@@ -147,9 +149,9 @@ impl Membership {
     pub fn leave(&self) {
         let mut link = self.shared.lock();
         link.send(Control { request: 0, body: ControlBody::Leave });
-        self.shared.leaving.raise();
+        self.shared.leave_requested.raise();
         let deadline = Instant::now() + LEAVE_LIMIT;
-        while !link.is_over {
+        while !link.is_closed {
             let rest = deadline.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 break;
@@ -160,12 +162,12 @@ impl Membership {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, MemberState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Link {
+impl MemberState {
     /// Sends if there is a connection. A broken one is shut down, which the thread sees.
     fn send(&mut self, control: Control) {
         if let Some(sender) = &mut self.sender

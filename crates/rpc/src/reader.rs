@@ -19,12 +19,12 @@ pub struct FrameReader {
     /// What of the buffer is filled and not yet taken.
     start: usize,
     end: usize,
-    partial: Option<Partial>,
+    partial: Option<PartialFrame>,
 }
 
 /// A frame whose header has come.
 #[derive(Debug)]
-struct Partial {
+struct PartialFrame {
     frame: Frame,
     /// Bytes of the padded body that have come.
     filled: usize,
@@ -40,7 +40,7 @@ impl FrameReader {
     }
 
     /// Other limits and a larger buffer from now on: the stranger has said who it is.
-    pub fn trust(&mut self, limits: FrameLimits, buffer_bytes: usize) {
+    pub fn set_limits(&mut self, limits: FrameLimits, buffer_bytes: usize) {
         self.limits = limits;
         if self.buffer.len() < buffer_bytes {
             self.buffer.resize(buffer_bytes, 0);
@@ -55,7 +55,7 @@ impl FrameReader {
         if self.reads_direct()
             && let Some(partial) = &mut self.partial
         {
-            return partial.frame.body_from(partial.filled);
+            return partial.frame.section_from(partial.filled);
         }
         if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -65,11 +65,11 @@ impl FrameReader {
     }
 
     /// So many bytes came where [`Self::space`] said.
-    pub fn filled(&mut self, count: usize) {
+    pub fn advance(&mut self, count: usize) {
         if !self.reads_direct() {
             self.end += count;
         } else if let Some(partial) = &mut self.partial {
-            partial.took(count);
+            partial.advance(count);
         }
     }
 
@@ -82,11 +82,11 @@ impl FrameReader {
             };
             let header = Header::from_bytes(bytes, &self.limits)?;
             self.start += HEADER_BYTES;
-            self.partial = Some(Partial { frame: Frame::with_room(header), filled: 0, sum: 0 });
+            self.partial = Some(PartialFrame { frame: Frame::with_room(header), filled: 0, sum: 0 });
         }
         let Some(partial) = &mut self.partial else { return Ok(None) };
         loop {
-            let rest = partial.frame.body_from(partial.filled);
+            let rest = partial.frame.section_from(partial.filled);
             if rest.is_empty() {
                 break;
             }
@@ -96,15 +96,15 @@ impl FrameReader {
             }
             rest[..count].copy_from_slice(&self.buffer[self.start..self.start + count]);
             self.start += count;
-            partial.took(count);
+            partial.advance(count);
         }
-        let Some(Partial { mut frame, sum, .. }) = self.partial.take() else { return Ok(None) };
+        let Some(PartialFrame { mut frame, sum, .. }) = self.partial.take() else { return Ok(None) };
         frame.finish(sum)?;
         Ok(Some(frame))
     }
 
     /// What has come and is no frame yet.
-    pub(crate) fn waiting(&self) -> &[u8] {
+    pub(crate) fn unparsed(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
@@ -117,14 +117,16 @@ impl FrameReader {
         if self.start != self.end {
             return false;
         }
-        self.partial.as_ref().is_some_and(|partial| partial.frame.left_from(partial.filled) >= DIRECT_BYTES)
+        self.partial
+            .as_ref()
+            .is_some_and(|partial| partial.frame.section_len_from(partial.filled) >= DIRECT_BYTES)
     }
 }
 
-impl Partial {
-    fn took(&mut self, count: usize) {
+impl PartialFrame {
+    fn advance(&mut self, count: usize) {
         if self.frame.header.checksum {
-            let bytes = &self.frame.body_from(self.filled)[..count];
+            let bytes = &self.frame.section_from(self.filled)[..count];
             self.sum = crc32c::crc32c_append(self.sum, bytes);
         }
         self.filled += count;

@@ -8,13 +8,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use common::{Echo, PATIENCE, Served, hello, pull_range};
+use common::{Echo, LIMIT, Served, hello, pull_range};
 use rpc::limits::FrameLimits;
 use rpc::message::{FaultKind, Hello, Leave, Tick};
 use rpc::{ConnectOptions, Error, Limits, Message, open};
 
 fn refusal(served: &Served, hello: &Hello) -> FaultKind {
-    match open(&served.address, PATIENCE, hello) {
+    match open(&served.address, LIMIT, hello) {
         Err(Error::Refused(fault)) => fault.kind,
         other => panic!("{other:?}"),
     }
@@ -25,9 +25,9 @@ fn tick(request: u64) -> Message {
 }
 
 /// What the other end says to these bytes until it closes.
-fn say(served: &Served, bytes: &[u8]) -> Vec<u8> {
+fn exchange(served: &Served, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(served.port()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     // A reset behind the answer is an end too.
@@ -38,7 +38,7 @@ fn say(served: &Served, bytes: &[u8]) -> Vec<u8> {
 fn fault_in(bytes: &[u8]) -> rpc::message::Fault {
     let mut reader = rpc::reader::FrameReader::new(FrameLimits::default(), bytes.len());
     reader.space()[..bytes.len()].copy_from_slice(bytes);
-    reader.filled(bytes.len());
+    reader.advance(bytes.len());
     let frame = reader.frame().unwrap().unwrap();
     match Message::from_frame(frame).unwrap() {
         Message::Fault(fault) => fault,
@@ -62,9 +62,9 @@ fn requests_are_answered_in_order_over_tcp_and_unix_sockets() {
         for checksum in [true, false] {
             let options = ConnectOptions { checksum, ..ConnectOptions::default() };
             let (mut sender, mut receiver, welcome) =
-                rpc::transport::open_with(&served.address, PATIENCE, &hello(), options).unwrap();
+                rpc::transport::open_with(&served.address, LIMIT, &hello(), options).unwrap();
             assert_eq!(welcome.request, 1);
-            receiver.set_timeout(Some(PATIENCE)).unwrap();
+            receiver.set_timeout(Some(LIMIT)).unwrap();
             for request in 1..=20 {
                 sender.send(&pull_range(request, 50_001 * (request % 3) as u32)).unwrap();
                 sender.send(&tick(request)).unwrap();
@@ -89,7 +89,7 @@ fn a_wrong_token_a_wrong_lane_and_a_wrong_version_are_refused() {
     assert_eq!(refusal(&served, &Hello { lane: 1, ..hello() }), FaultKind::NotFound);
     let mut other_version = hello_bytes();
     other_version[4] = 9;
-    let fault = fault_in(&say(&served, &other_version));
+    let fault = fault_in(&exchange(&served, &other_version));
     assert_eq!(fault.kind, FaultKind::BadVersion);
     assert!(fault.text.contains("version 9"), "{}", fault.text);
 }
@@ -97,17 +97,17 @@ fn a_wrong_token_a_wrong_lane_and_a_wrong_version_are_refused() {
 #[test]
 fn bytes_that_are_no_frame_are_answered_with_a_fault() {
     let served = Served::echo();
-    assert_eq!(fault_in(&say(&served, b"\x16\x03\x01 these are no frames")).kind, FaultKind::BadFrame);
+    assert_eq!(fault_in(&exchange(&served, b"\x16\x03\x01 these are no frames")).kind, FaultKind::BadFrame);
     // The header says 2^32 - 1 u64s of keys, with a right checksum.
     let mut huge = hello_bytes();
     huge[40..44].copy_from_slice(&u32::MAX.to_le_bytes());
     let sum = crc32c::crc32c(&huge[..60]);
     huge[60..64].copy_from_slice(&sum.to_le_bytes());
-    assert_eq!(fault_in(&say(&served, &huge)).kind, FaultKind::TooLarge);
+    assert_eq!(fault_in(&exchange(&served, &huge)).kind, FaultKind::TooLarge);
     let mut first_is_no_hello = Vec::new();
     let limits = FrameLimits::default();
     rpc::codec::put_frame(&tick(5), true, &limits, &mut first_is_no_hello).unwrap();
-    let fault = fault_in(&say(&served, &first_is_no_hello));
+    let fault = fault_in(&exchange(&served, &first_is_no_hello));
     assert_eq!((fault.kind, fault.request), (FaultKind::BadFrame, 5));
 }
 
@@ -119,7 +119,7 @@ fn damage_behind_the_hello_is_a_fault_and_an_end() {
     let limits = FrameLimits::default();
     rpc::codec::put_frame(&pull_range(3, 4), true, &limits, &mut bytes).unwrap();
     bytes[at + 70] ^= 1;
-    let answer = say(&served, &bytes);
+    let answer = exchange(&served, &bytes);
     let welcome_bytes = 64 + 40;
     let fault = fault_in(&answer[welcome_bytes..]);
     assert_eq!(fault.kind, FaultKind::BadFrame);
@@ -130,7 +130,7 @@ fn damage_behind_the_hello_is_a_fault_and_an_end() {
 fn one_who_says_nothing_is_closed_in_time() {
     let limits = Limits { hello_time: Duration::from_millis(50), ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    assert!(fault_in(&say(&served, b"SRPH")).text.contains("no hello came"));
+    assert!(fault_in(&exchange(&served, b"SRPH")).text.contains("no hello came"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn metrics_and_health_are_told_over_http() {
     let served = Served::echo();
     let answer = |path: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        String::from_utf8(say(&served, request.as_bytes())).unwrap()
+        String::from_utf8(exchange(&served, request.as_bytes())).unwrap()
     };
     let metrics = answer("/metrics");
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/openmetrics-text; version=1.0.0";
@@ -154,13 +154,13 @@ fn metrics_and_health_are_told_over_http() {
 #[test]
 fn a_service_that_closes_a_connection_is_told_of_its_end_once() {
     let served = Served::echo();
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     sender.send_all(&[tick(2), Message::Leave(Leave { request: 0, job: 1, task: 0 }), tick(3)]).unwrap();
     assert!(matches!(receiver.receive().unwrap(), Message::Done(_)), "what came before the end is answered");
     assert!(matches!(receiver.receive(), Err(Error::Closed)));
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     sender.send(&tick(4)).unwrap();
     let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
     assert_eq!(done.minimum, 1, "on_closed was called once");
@@ -170,8 +170,8 @@ fn a_service_that_closes_a_connection_is_told_of_its_end_once() {
 fn a_service_is_called_at_its_time() {
     let echo = Echo::ticking(Duration::from_millis(5));
     let served = Served::new("127.0.0.1:0", vec![Box::new(echo)], Limits::default());
-    let (_sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (_sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     let Message::Done(done) = receiver.receive().unwrap() else { panic!() };
     assert_eq!(done.request, 7);
 }
@@ -179,8 +179,8 @@ fn a_service_is_called_at_its_time() {
 #[test]
 fn a_service_that_panics_ends_the_serving_with_an_error() {
     let served = Served::echo();
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     sender.send(&Message::Stats(rpc::message::Stats { request: 1, job: 1 })).unwrap();
     assert!(matches!(receiver.receive(), Err(Error::Closed)));
     assert!(matches!(served.ends_by_itself(), Err(Error::Lane { lane: 0 })));

@@ -5,14 +5,14 @@
 #[path = "common/samples.rs"]
 mod samples;
 
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 use matrix::{FunctionCall, OwnedValues};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rpc::limits::FrameLimits;
 use rpc::message::{
-    Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, Mark, Pull, Pulled, PulledFunction, Push,
-    PushFunction, Role, Run,
+    Barrier, ExportPage, Fault, FaultKind, Hello, KeyList, PartitionRun, Pull, Pulled, PulledFunction, Push,
+    PushFunction, PushPosition, Role,
 };
 use rpc::reader::FrameReader;
 use rpc::{Error, Message, WireType, WireValues};
@@ -37,7 +37,7 @@ fn read(bytes: &[u8], pieces: &[usize], buffer: usize) -> Result<Vec<Message>, E
         let space = reader.space();
         let count = pieces[piece % pieces.len()].min(space.len()).min(bytes.len() - at);
         space[..count].copy_from_slice(&bytes[at..at + count]);
-        reader.filled(count);
+        reader.advance(count);
         (at, piece) = (at + count, piece + 1);
     }
 }
@@ -50,30 +50,31 @@ fn values() -> impl Strategy<Value = OwnedValues> {
     ]
 }
 
-fn runs_and_keys() -> impl Strategy<Value = (Vec<Run>, KeyList)> {
+fn runs_and_keys() -> impl Strategy<Value = (Vec<PartitionRun>, KeyList)> {
     let runs = vec((any::<u32>(), 0u32..400), 0..6);
     (runs, 0..3, any::<u64>(), any::<u128>()).prop_map(|(runs, form, start, digest)| {
-        let runs: Vec<Run> = runs.into_iter().map(|(partition, count)| Run { partition, count }).collect();
+        let runs: Vec<PartitionRun> =
+            runs.into_iter().map(|(partition, count)| PartitionRun { partition, count }).collect();
         let count: u32 = runs.iter().map(|run| run.count).sum();
         let keys = match form {
             0 => KeyList::Listed((0..u64::from(count)).map(|key| key.wrapping_mul(start)).collect()),
             1 => KeyList::Range { start: start >> 1, end: (start >> 1) + u64::from(count) },
-            _ => KeyList::Known { digest, count },
+            _ => KeyList::Cached { digest, count },
         };
         (runs, keys)
     })
 }
 
 /// As many calls as runs.
-fn calls(runs: &[Run], argument: Vec<u8>) -> Vec<FunctionCall> {
+fn calls(runs: &[PartitionRun], argument: Vec<u8>) -> Vec<FunctionCall> {
     let name = String::from_utf8_lossy(&argument).into_owned();
     let from: Vec<u32> = runs.iter().map(|run| run.partition).collect();
     let into = from[from.len() / 2..].to_vec();
     vec![FunctionCall { name, version: 3, from, into, argument }; runs.len()]
 }
 
-fn parts(runs: &[Run], bytes: &[u8]) -> Vec<FunctionPart> {
-    runs.iter().map(|run| FunctionPart { partition: run.partition, bytes: bytes.to_vec() }).collect()
+fn parts(runs: &[PartitionRun], bytes: &[u8]) -> Vec<PartialAnswer> {
+    runs.iter().map(|run| PartialAnswer { partition: run.partition, bytes: bytes.to_vec() }).collect()
 }
 
 fn messages() -> impl Strategy<Value = Message> {
@@ -83,7 +84,7 @@ fn messages() -> impl Strategy<Value = Message> {
     let others = proptest::sample::select(samples);
     (0..10, numbers, bulk, others).prop_map(|(which, (request, clock, job, task, index), bulk, other)| {
         let (values, (runs, keys), token) = bulk;
-        let (matrix, table, applied) = (index, job, Mark { clock, index });
+        let (matrix, table, applied) = (index, job, PushPosition { clock, index });
         let wire = WireType::ALL[index as usize % 3];
         match which {
             0 => {
@@ -239,8 +240,13 @@ fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
 fn a_message_that_is_too_long_is_not_written() {
     let values = OwnedValues::F64(vec![0.0; (9 << 20) as usize]);
     let values = values.into();
-    let message =
-        Message::Pulled(Pulled { request: 1, minimum: 0, held_ns: 0, applied: Mark::default(), values });
+    let message = Message::Pulled(Pulled {
+        request: 1,
+        minimum: 0,
+        held_ns: 0,
+        applied: PushPosition::default(),
+        values,
+    });
     let mut bytes = vec![1];
     let result = rpc::codec::put_frame(&message, true, &FrameLimits::default(), &mut bytes);
     assert!(matches!(result, Err(Error::TooLong { section: "values", .. })), "{result:?}");
@@ -262,7 +268,10 @@ fn an_argument_that_is_too_long_is_neither_written_nor_read() {
     let mut header = rpc::header::Header::new(rpc::kind::Kind::PullFunction);
     header.meta_len = 1;
     assert!(header.check_lengths(&limits).is_ok());
-    assert!(header.check_lengths(&FrameLimits::stranger()).is_err(), "who has not said hello calls nothing");
+    assert!(
+        header.check_lengths(&FrameLimits::unauthenticated()).is_err(),
+        "who has not said hello calls nothing"
+    );
 }
 
 #[test]

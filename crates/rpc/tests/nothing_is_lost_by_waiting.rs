@@ -8,24 +8,24 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, hello, pull_range, welcome};
+use common::{LIMIT, hello, pull_range, welcome};
 use matrix::OwnedValues;
 use rpc::limits::FrameLimits;
-use rpc::message::{Mark, Pulled};
+use rpc::message::{Pulled, PushPosition};
 use rpc::{Address, ConnectOptions, Error, Message, connect, open};
 
 const SHORT: Duration = Duration::from_millis(5);
 
 fn pulled(count: usize) -> Message {
     let values = OwnedValues::F32(vec![0.5; count]).into();
-    Message::Pulled(Pulled { request: 4, minimum: 1, held_ns: 0, applied: Mark::default(), values })
+    Message::Pulled(Pulled { request: 4, minimum: 1, held_ns: 0, applied: PushPosition::default(), values })
 }
 
 #[test]
 fn a_frame_in_pieces_survives_timeouts() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp(listener.local_addr().unwrap().to_string());
-    let (_sender, mut receiver) = connect(&address, PATIENCE).unwrap();
+    let (_sender, mut receiver) = connect(&address, LIMIT).unwrap();
     let (mut other, _) = listener.accept().unwrap();
     let mut bytes = Vec::new();
     let message = pulled(40_000);
@@ -36,7 +36,7 @@ fn a_frame_in_pieces_survives_timeouts() {
         for _ in 0..3 {
             assert!(matches!(receiver.receive(), Err(Error::TimedOut { .. })), "cut at {cut}");
         }
-        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        receiver.set_timeout(Some(LIMIT)).unwrap();
         other.write_all(&bytes[cut..]).unwrap();
         assert_eq!(receiver.receive().unwrap(), message, "cut at {cut}");
     }
@@ -46,7 +46,7 @@ fn a_frame_in_pieces_survives_timeouts() {
 fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp(listener.local_addr().unwrap().to_string());
-    let (_sender, mut receiver) = connect(&address, PATIENCE).unwrap();
+    let (_sender, mut receiver) = connect(&address, LIMIT).unwrap();
     let (mut other, _) = listener.accept().unwrap();
     let mut bytes = Vec::new();
     rpc::codec::put_frame(&pulled(100_000), true, &FrameLimits::default(), &mut bytes).unwrap();
@@ -62,7 +62,7 @@ fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
     receiver.set_timeout(Some(Duration::from_millis(50))).unwrap();
     let started = Instant::now();
     assert!(matches!(receiver.receive(), Err(Error::TimedOut { .. })));
-    assert!(started.elapsed() < PATIENCE, "all of it would take minutes");
+    assert!(started.elapsed() < LIMIT, "all of it would take minutes");
     stop.raise();
     writer.join().unwrap();
 }
@@ -104,7 +104,7 @@ fn an_open_that_is_not_answered_ends_in_time() {
     let result = open(&address, Duration::from_millis(50), &hello());
     assert!(matches!(result, Err(Error::TimedOut { .. })), "{result:?}");
     drop(listener);
-    let result = open(&address, PATIENCE, &hello());
+    let result = open(&address, LIMIT, &hello());
     assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
 }
 

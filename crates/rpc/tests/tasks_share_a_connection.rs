@@ -9,26 +9,26 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use common::{Echo, PATIENCE, Served, hello, pull_range, welcome};
-use rpc::codec::put_frame_of;
+use common::{Echo, LIMIT, Served, hello, pull_range, welcome};
+use rpc::codec::put_stream_frame;
 use rpc::limits::FrameLimits;
-use rpc::message::{Done, EndBranch, FaultKind, Hello, Leave, Mark, Push, Tick};
+use rpc::message::{Done, EndBranch, FaultKind, Hello, Leave, Push, PushPosition, Tick};
 use rpc::reader::FrameReader;
-use rpc::transport::Trunk;
+use rpc::transport::MultiplexedConnection;
 use rpc::{ConnectOptions, ConnectionId, Effect, Error, Limits, Message, Receiver, Sender, Service};
 
 type Half = (Sender, Receiver);
 
-fn trunk(served: &Served, count: usize) -> (Trunk, Vec<Half>) {
+fn multiplexed(served: &Served, count: usize) -> (MultiplexedConnection, Vec<Half>) {
     let (trunk, first) =
-        Trunk::connect(&served.address, PATIENCE, &hello(), ConnectOptions::default()).unwrap();
+        MultiplexedConnection::connect(&served.address, LIMIT, &hello(), ConnectOptions::default()).unwrap();
     let mut halves = vec![(first.0, first.1)];
     for _ in 1..count {
-        let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
+        let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
         halves.push((sender, receiver));
     }
     for (_, receiver) in &halves {
-        receiver.set_timeout(Some(PATIENCE)).unwrap();
+        receiver.set_timeout(Some(LIMIT)).unwrap();
     }
     (trunk, halves)
 }
@@ -46,7 +46,7 @@ fn push(request: u64, values: usize) -> Message {
         index: 0,
         matrix: 0,
         table: 0,
-        runs: vec![rpc::message::Run { partition: 0, count: values as u32 }],
+        runs: vec![rpc::message::PartitionRun { partition: 0, count: values as u32 }],
         keys: rpc::message::KeyList::Range { start: 0, end: values as u64 },
         values: matrix::OwnedValues::F32(vec![1.0; values]).into(),
     })
@@ -62,7 +62,7 @@ fn done((sender, receiver): &mut Half, request: u64) -> Done {
 /// What the service says over HTTP.
 fn metrics(served: &Served) -> String {
     let mut stream = TcpStream::connect(served.port()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     let mut text = String::new();
     let _ = stream.read_to_string(&mut text);
@@ -72,7 +72,7 @@ fn metrics(served: &Served) -> String {
 #[test]
 fn each_gets_its_own_answers_over_one_connection() {
     let served = Served::echo();
-    let (_trunk, halves) = trunk(&served, 4);
+    let (_trunk, halves) = multiplexed(&served, 4);
     assert!(metrics(&served).contains("seraphim_rpc_accepted_total 2\n"), "one, and one for the metrics");
     std::thread::scope(|scope| {
         for (task, (mut sender, mut receiver)) in (1u64..).zip(halves) {
@@ -98,15 +98,15 @@ fn each_gets_its_own_answers_over_one_connection() {
 fn many_come_at_once() {
     let served = Served::echo();
     for _ in 0..100 {
-        let (trunk, mut halves) = trunk(&served, 1);
+        let (trunk, mut halves) = multiplexed(&served, 1);
         let together = std::sync::Barrier::new(16);
         std::thread::scope(|scope| {
             for request in 1..=16 {
                 let (trunk, together) = (&trunk, &together);
                 scope.spawn(move || {
                     together.wait();
-                    let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
-                    receiver.set_timeout(Some(PATIENCE)).unwrap();
+                    let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
+                    receiver.set_timeout(Some(LIMIT)).unwrap();
                     done(&mut (sender, receiver), request);
                 });
             }
@@ -119,7 +119,7 @@ fn many_come_at_once() {
 fn one_who_does_not_listen_holds_nobody_up() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (_trunk, mut halves) = trunk(&served, 2);
+    let (_trunk, mut halves) = multiplexed(&served, 2);
     for request in 1..=16 {
         halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -134,7 +134,7 @@ fn one_who_does_not_listen_holds_nobody_up() {
 fn one_who_cannot_write_reads_for_those_who_do_not() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (_trunk, mut halves) = trunk(&served, 2);
+    let (_trunk, mut halves) = multiplexed(&served, 2);
     for request in 1..=16 {
         halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -152,7 +152,7 @@ fn one_who_cannot_write_reads_for_those_who_do_not() {
 #[test]
 fn a_service_closes_one_and_not_the_others() {
     let served = Served::echo();
-    let (_trunk, mut halves) = trunk(&served, 3);
+    let (_trunk, mut halves) = multiplexed(&served, 3);
     let leave = Message::Leave(Leave { request: 0, job: 1, task: 0 });
     halves[1].0.send_all(&[tick(5), leave, tick(6)]).unwrap();
     let Message::Done(before) = halves[1].1.receive().unwrap() else { panic!() };
@@ -167,16 +167,16 @@ fn a_service_closes_one_and_not_the_others() {
 #[test]
 fn who_leaves_is_missed_by_the_service_only_and_the_last_closes() {
     let served = Served::echo();
-    let (trunk, mut halves) = trunk(&served, 3);
+    let (trunk, mut halves) = multiplexed(&served, 3);
     drop(halves.remove(0));
     assert_eq!(done(&mut halves[0], 1).minimum, 1);
-    let (sender, receiver, _) = trunk.open(PATIENCE, &hello()).unwrap();
+    let (sender, receiver, _) = trunk.open(LIMIT, &hello()).unwrap();
     halves.push((sender, receiver));
     assert_eq!(done(&mut halves[2], 2).minimum, 1, "another may come");
     drop(halves);
     assert!(trunk.is_over());
-    assert!(matches!(trunk.open(PATIENCE, &hello()), Err(Error::Closed)));
-    let deadline = std::time::Instant::now() + PATIENCE;
+    assert!(matches!(trunk.open(LIMIT, &hello()), Err(Error::Closed)));
+    let deadline = std::time::Instant::now() + LIMIT;
     while !metrics(&served).contains("seraphim_rpc_connections 1\n") {
         assert!(std::time::Instant::now() < deadline, "all places come back");
     }
@@ -186,25 +186,25 @@ fn who_leaves_is_missed_by_the_service_only_and_the_last_closes() {
 fn who_may_not_come_is_told_so_and_the_others_go_on() {
     let limits = Limits { connections: 3, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (trunk, mut halves) = trunk(&served, 2);
-    let refusal = |hello: &Hello| match trunk.open(PATIENCE, hello) {
+    let (trunk, mut halves) = multiplexed(&served, 2);
+    let refusal = |hello: &Hello| match trunk.open(LIMIT, hello) {
         Err(Error::Refused(fault)) => fault.kind,
         other => panic!("{other:?}"),
     };
     assert_eq!(refusal(&Hello { token: b"guess".to_vec(), ..hello() }), FaultKind::BadToken);
     assert_eq!(refusal(&Hello { lane: 1, ..hello() }), FaultKind::NotFound);
-    let third = trunk.open(PATIENCE, &hello()).unwrap();
+    let third = trunk.open(LIMIT, &hello()).unwrap();
     assert_eq!(refusal(&hello()), FaultKind::Busy, "each takes a place");
     assert_eq!(done(&mut halves[0], 1).minimum, 0);
     drop(third);
     assert_eq!(done(&mut halves[0], 2).minimum, 1);
-    trunk.open(PATIENCE, &hello()).unwrap();
+    trunk.open(LIMIT, &hello()).unwrap();
 }
 
 #[test]
 fn when_the_connection_breaks_each_is_told() {
     let served = Served::echo();
-    let (trunk, mut halves) = trunk(&served, 3);
+    let (trunk, mut halves) = multiplexed(&served, 3);
     let waiting = halves.pop().unwrap();
     std::thread::scope(|scope| {
         let (_sender, mut receiver) = waiting;
@@ -220,15 +220,15 @@ fn when_the_connection_breaks_each_is_told() {
 
 /// Takes no more of a connection that has pushed until another one ticks, as a server does whose push waits for the others.
 #[derive(Default)]
-struct Holding {
+struct PauseOnPush {
     /// Who has pushed, and what it said behind the push.
-    held: Option<ConnectionId>,
+    paused: Option<ConnectionId>,
 }
 
-impl Service for Holding {
+impl Service for PauseOnPush {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         let mut answer = |request| {
-            let message = Message::Done(Done { request, minimum: 0, applied: Mark::default() });
+            let message = Message::Done(Done { request, minimum: 0, applied: PushPosition::default() });
             out.push(Effect::Send { connection, message });
         };
         match message {
@@ -236,15 +236,15 @@ impl Service for Holding {
                 out.push(Effect::Send { connection, message: Message::Welcome(welcome(hello.request)) });
             }
             Message::Push(push) => {
-                assert_eq!(self.held, None, "nothing comes of one who is paused");
+                assert_eq!(self.paused, None, "nothing comes of one who is paused");
                 answer(push.request);
-                self.held = Some(connection);
+                self.paused = Some(connection);
                 out.push(Effect::Pause { connection });
             }
             Message::Tick(tick) => {
-                assert_ne!(self.held, Some(connection), "nothing comes of one who is paused");
+                assert_ne!(self.paused, Some(connection), "nothing comes of one who is paused");
                 answer(tick.request);
-                if let Some(connection) = self.held.take() {
+                if let Some(connection) = self.paused.take() {
                     out.push(Effect::Resume { connection });
                 }
             }
@@ -265,8 +265,8 @@ impl Service for Holding {
 
 #[test]
 fn one_who_is_paused_waits_for_another_of_the_same_connection() {
-    let served = Served::new("127.0.0.1:0", vec![Box::new(Holding::default())], Limits::default());
-    let (_trunk, mut halves) = trunk(&served, 2);
+    let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], Limits::default());
+    let (_trunk, mut halves) = multiplexed(&served, 2);
     // Two pushes that pause, each let go by the other task.
     halves[0].0.send_all(&[push(1, 1), push(2, 100_000), tick(3)]).unwrap();
     assert_eq!(next_of(&mut halves, 0), 1);
@@ -284,9 +284,9 @@ fn next_of(halves: &mut [Half], half: usize) -> u64 {
 
 #[test]
 fn too_much_behind_one_who_is_paused_is_a_fault_and_an_end() {
-    let limits = Limits { aside_bytes: 100_000, ..Limits::default() };
-    let served = Served::new("127.0.0.1:0", vec![Box::new(Holding::default())], limits);
-    let (_trunk, mut halves) = trunk(&served, 2);
+    let limits = Limits { deferred_bytes: 100_000, ..Limits::default() };
+    let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], limits);
+    let (_trunk, mut halves) = multiplexed(&served, 2);
     halves[0].0.send_all(&[push(1, 1), push(2, 50_000)]).unwrap();
     assert_eq!(next_of(&mut halves, 0), 1);
     let Message::Fault(fault) = halves[0].1.receive().unwrap() else { panic!() };
@@ -295,21 +295,21 @@ fn too_much_behind_one_who_is_paused_is_a_fault_and_an_end() {
 }
 
 /// What the other end says to these frames until it closes.
-fn say(served: &Served, frames: &[(u16, Message)]) -> Vec<(u16, Message)> {
+fn exchange(served: &Served, frames: &[(u16, Message)]) -> Vec<(u16, Message)> {
     let mut stream = TcpStream::connect(served.port()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     let mut bytes = Vec::new();
     for (branch, message) in frames {
-        put_frame_of(*branch, message, true, &FrameLimits::default(), &mut bytes).unwrap();
+        put_stream_frame(*branch, message, true, &FrameLimits::default(), &mut bytes).unwrap();
     }
     stream.write_all(&bytes).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let mut reader = FrameReader::new(FrameLimits::default(), answer.len());
     reader.space()[..answer.len()].copy_from_slice(&answer);
-    reader.filled(answer.len());
+    reader.advance(answer.len());
     std::iter::from_fn(|| reader.frame().unwrap())
-        .map(|frame| (frame.header.branch, Message::from_frame(frame).unwrap()))
+        .map(|frame| (frame.header.stream, Message::from_frame(frame).unwrap()))
         .collect()
 }
 
@@ -318,7 +318,7 @@ fn frames_that_belong_to_no_branch_are_a_fault_unless_it_has_ended() {
     let served = Served::echo();
     let hello = || Message::Hello(hello());
     let end = || Message::EndBranch(EndBranch { request: 0 });
-    let fault_of = |frames: &[(u16, Message)]| match say(&served, frames).pop() {
+    let fault_of = |frames: &[(u16, Message)]| match exchange(&served, frames).pop() {
         Some((branch, Message::Fault(fault))) => (branch, fault),
         other => panic!("{other:?}"),
     };
@@ -331,37 +331,38 @@ fn frames_that_belong_to_no_branch_are_a_fault_unless_it_has_ended() {
     assert!(fault.text.contains("above 7"), "{}", fault.text);
     // What was on its way to one that has ended is not missed, and the end of the last is the end of all.
     let said =
-        say(&served, &[(3, hello()), (7, hello()), (7, end()), (7, tick(8)), (3, tick(9)), (3, end())]);
+        exchange(&served, &[(3, hello()), (7, hello()), (7, end()), (7, tick(8)), (3, tick(9)), (3, end())]);
     let numbers: Vec<u16> = said.iter().map(|(branch, _)| *branch).collect();
     assert_eq!(numbers, [3, 7, 3], "{said:?}");
     assert!(matches!(said[2], (3, Message::Done(Done { request: 9, .. }))));
 }
 
 /// The other end, played by the test: takes one connection, and welcomes two branches.
-struct Played {
+struct FakeServer {
     stream: TcpStream,
     reader: FrameReader,
 }
 
-impl Played {
+impl FakeServer {
     fn new() -> (Self, Half, Half) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp:{}", listener.local_addr().unwrap()).parse().unwrap();
         let (played, halves) = std::thread::scope(|scope| {
             let opened = scope.spawn(|| {
-                let connected = Trunk::connect(&address, PATIENCE, &hello(), ConnectOptions::default());
+                let connected =
+                    MultiplexedConnection::connect(&address, LIMIT, &hello(), ConnectOptions::default());
                 let (trunk, one) = connected.unwrap();
-                let other = trunk.open(PATIENCE, &hello()).unwrap();
+                let other = trunk.open(LIMIT, &hello()).unwrap();
                 ((one.0, one.1), (other.0, other.1))
             });
             let (stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
             let mut played = Self { stream, reader: FrameReader::new(FrameLimits::default(), 4096) };
             for branch in 0..2 {
                 assert!(matches!(played.next(), (at, Message::Hello(_)) if at == branch));
                 let mut bytes = Vec::new();
                 let message = Message::Welcome(welcome(1));
-                put_frame_of(branch, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
+                put_stream_frame(branch, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
                 played.stream.write_all(&bytes).unwrap();
             }
             (played, opened.join().unwrap())
@@ -372,11 +373,11 @@ impl Played {
     fn next(&mut self) -> (u16, Message) {
         loop {
             if let Some(frame) = self.reader.frame().unwrap() {
-                return (frame.header.branch, Message::from_frame(frame).unwrap());
+                return (frame.header.stream, Message::from_frame(frame).unwrap());
             }
             let count = self.stream.read(self.reader.space()).unwrap();
             assert_ne!(count, 0, "the end");
-            self.reader.filled(count);
+            self.reader.advance(count);
         }
     }
 
@@ -388,7 +389,7 @@ impl Played {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    fn assert_hears(&mut self, expected: &[(u16, u64)]) {
+    fn assert_receives(&mut self, expected: &[(u16, u64)]) {
         for (branch, request) in expected {
             let (at, message) = self.next();
             let Message::Tick(tick) = message else { panic!("{message:?}") };
@@ -399,41 +400,41 @@ impl Played {
 
 #[test]
 fn the_end_of_a_step_waits_for_the_others_and_goes_out_with_theirs() {
-    let (mut played, (mut one, _a), (mut other, answers)) = Played::new();
+    let (mut played, (mut one, _a), (mut other, answers)) = FakeServer::new();
     one.send_step(&[tick(11)], 1).unwrap();
-    played.assert_hears(&[(0, 11)]);
+    played.assert_receives(&[(0, 11)]);
     other.send_step(&[tick(21)], 1).unwrap();
-    played.assert_hears(&[(1, 21)]);
+    played.assert_receives(&[(1, 21)]);
     one.send_step(&[tick(12)], 2).unwrap();
     played.assert_silent();
     other.send_step(&[tick(22)], 2).unwrap();
-    played.assert_hears(&[(0, 12), (1, 22)]);
+    played.assert_receives(&[(0, 12), (1, 22)]);
     // Any other word takes it along, and whoever said it is not waited for.
     one.send_step(&[tick(13)], 3).unwrap();
     played.assert_silent();
     other.send(&tick(23)).unwrap();
-    played.assert_hears(&[(0, 13), (1, 23)]);
+    played.assert_receives(&[(0, 13), (1, 23)]);
     one.send_step(&[tick(14)], 4).unwrap();
-    played.assert_hears(&[(0, 14)]);
+    played.assert_receives(&[(0, 14)]);
     // So does an end.
     other.send_step(&[tick(24)], 4).unwrap();
-    played.assert_hears(&[(1, 24)]);
+    played.assert_receives(&[(1, 24)]);
     one.send_step(&[tick(15)], 5).unwrap();
     played.assert_silent();
     drop((other, answers));
-    played.assert_hears(&[(0, 15)]);
+    played.assert_receives(&[(0, 15)]);
     assert!(matches!(played.next(), (1, Message::EndBranch(_))));
 }
 
 #[test]
 fn the_end_of_a_step_goes_out_when_its_task_has_waited_for_a_while() {
-    let (mut played, (mut one, mut answers), (mut other, _b)) = Played::new();
+    let (mut played, (mut one, mut answers), (mut other, _b)) = FakeServer::new();
     one.send_step(&[tick(11)], 1).unwrap();
     other.send_step(&[tick(21)], 1).unwrap();
-    played.assert_hears(&[(0, 11), (1, 21)]);
+    played.assert_receives(&[(0, 11), (1, 21)]);
     one.send_step(&[tick(12)], 2).unwrap();
     played.assert_silent();
     answers.set_timeout(Some(Duration::from_millis(30))).unwrap();
     assert!(matches!(answers.receive(), Err(Error::TimedOut { .. })));
-    played.assert_hears(&[(0, 12)]);
+    played.assert_receives(&[(0, 12)]);
 }

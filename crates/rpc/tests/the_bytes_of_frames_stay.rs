@@ -14,7 +14,7 @@ use matrix::Partitioner;
 use rpc::Message;
 use rpc::kind::Kind;
 use rpc::limits::FrameLimits;
-use rpc::message::{KeyList, Run};
+use rpc::message::{KeyList, PartitionRun};
 use rpc::reader::FrameReader;
 use samples::{KEYS, RUNS, samples};
 
@@ -55,7 +55,7 @@ fn the_frames_are_those_of_the_file() {
         }
         if name == "tick" {
             let mut bytes = Vec::new();
-            rpc::codec::put_frame_of(7, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
+            rpc::codec::put_stream_frame(7, &message, true, &FrameLimits::default(), &mut bytes).unwrap();
             writeln!(text, "tick_of_branch_7 {}", hex(&bytes)).unwrap();
         }
     }
@@ -74,7 +74,7 @@ fn the_frames_of_the_file_are_read() {
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
         let mut reader = FrameReader::new(FrameLimits::default(), bytes.len());
         reader.space()[..bytes.len()].copy_from_slice(&bytes);
-        reader.filled(bytes.len());
+        reader.advance(bytes.len());
         let frame = reader.frame().unwrap().unwrap();
         assert_eq!(Message::from_frame(frame).unwrap(), message, "{name}");
     }
@@ -111,14 +111,14 @@ fn the_hashes_are_those_of_the_file() {
         writeln!(text, "crc32c {word:?} {:08x}", crc32c::crc32c(word.as_bytes())).unwrap();
     }
     text.push_str("# digest of a list of keys: runs as partition:count, keys, xxh3-128\n");
-    let lists: [(&[Run], &[u64]); 3] = [(&[], &[]), (&RUNS[1..], &KEYS[2..]), (&RUNS, &KEYS)];
+    let lists: [(&[PartitionRun], &[u64]); 3] = [(&[], &[]), (&RUNS[1..], &KEYS[2..]), (&RUNS, &KEYS)];
     for (runs, keys) in lists {
         let runs_text: Vec<String> =
             runs.iter().map(|run| format!("{}:{}", run.partition, run.count)).collect();
         writeln!(text, "digest {runs_text:?} {keys:?} {:032x}", KeyList::digest(runs, keys)).unwrap();
     }
     text.push_str("# mix64, and the partition by hash among 7\n");
-    let placement = Partitioner::Hash { partition_count: 7 }.place(1 << 63);
+    let placement = Partitioner::Hash { partition_count: 7 }.placement(1 << 63);
     for key in [0, 1, 2, 1_000_000_007, 1 << 40, (1 << 63) - 1] {
         writeln!(text, "mix64 {key} {:016x} {}", mix64(key), placement.partition_of(key)).unwrap();
     }

@@ -8,16 +8,16 @@ use std::io::Read;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use common::{Echo, PATIENCE, Served, hello, pull_range};
+use common::{Echo, LIMIT, Served, hello, pull_range};
 use rpc::message::Tick;
 use rpc::{Error, Limits, Message, open};
 
 /// Waits until the metrics of the service say so.
 fn until_metrics_say(served: &Served, line: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LIMIT;
     loop {
         let mut stream = TcpStream::connect(served.port()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text);
@@ -29,8 +29,8 @@ fn until_metrics_say(served: &Served, line: &str) {
 }
 
 fn assert_answers(served: &Served) {
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     sender.send(&Message::Tick(Tick { request: 9, job: 1, task: 0, clock: 1 })).unwrap();
     assert!(matches!(receiver.receive().unwrap(), Message::Done(_)));
 }
@@ -39,14 +39,14 @@ fn assert_answers(served: &Served) {
 fn one_who_stops_reading_is_closed_after_the_stall_time() {
     let limits = Limits { outbound_stall: Duration::from_millis(100), ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
     // 16 MiB is more than the sockets hold.
     for request in 1..=4 {
         sender.send(&pull_range(request, 1 << 20)).unwrap();
     }
     until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
     assert_answers(&served);
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     let end = (0..5).map(|_| receiver.receive()).find(Result::is_err);
     assert!(matches!(end, Some(Err(Error::Closed))), "{end:?}");
 }
@@ -55,7 +55,7 @@ fn one_who_stops_reading_is_closed_after_the_stall_time() {
 fn more_waiting_bytes_than_the_limit_close_a_connection() {
     let limits = Limits { outbound_bytes: 20 << 20, outbound_pause_bytes: usize::MAX, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (mut sender, _receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
+    let (mut sender, _receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
     for request in 1..=10 {
         // It may be closed before the last is sent.
         let _ = sender.send(&pull_range(request, 1 << 20));
@@ -68,8 +68,8 @@ fn more_waiting_bytes_than_the_limit_close_a_connection() {
 fn requests_are_not_read_while_their_answers_are_not() {
     let limits = Limits { outbound_pause_bytes: 1 << 20, outbound_bytes: 12 << 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let (mut sender, mut receiver, _) = open(&served.address, PATIENCE, &hello()).unwrap();
-    receiver.set_timeout(Some(PATIENCE)).unwrap();
+    let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
+    receiver.set_timeout(Some(LIMIT)).unwrap();
     for request in 1..=20 {
         sender.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -83,7 +83,7 @@ fn requests_are_not_read_while_their_answers_are_not() {
 fn connections_beyond_the_limit_are_refused_and_places_come_back() {
     let limits = Limits { connections: 20, ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
-    let open_one = || open(&served.address, PATIENCE, &hello());
+    let open_one = || open(&served.address, LIMIT, &hello());
     let held: Vec<_> = (0..20).map(|_| open_one().unwrap()).collect();
     for _ in 0..50 {
         match open_one() {

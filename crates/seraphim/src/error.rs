@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// A request that cannot be met.
     #[error("{what}; {advice}")]
-    Request {
+    InvalidRequest {
         /// What cannot be.
         what: String,
         /// What to do.
@@ -85,7 +85,7 @@ pub enum Error {
         path.display(),
         file.display()
     )]
-    StrangerInModel {
+    ForeignFileInModel {
         /// The directory.
         path: PathBuf,
         /// The name of the file.
@@ -207,10 +207,10 @@ impl Error {
             | Self::MissingKey { .. }
             | Self::BadValue { .. }
             | Self::JobFile { .. }
-            | Self::Request { .. } => Exit::Usage,
+            | Self::InvalidRequest { .. } => Exit::Usage,
             Self::ModelExists { .. }
             | Self::FileExists { .. }
-            | Self::StrangerInModel { .. }
+            | Self::ForeignFileInModel { .. }
             | Self::NotReplaceable { .. } => Exit::Usage,
             Self::NotAModel { .. }
             | Self::ModelVersion { .. }
@@ -302,9 +302,9 @@ fn data_exit(error: &data::Error) -> Exit {
     use data::Error as E;
     match error {
         E::Io { .. }
-        | E::KeepCreate { .. }
-        | E::KeepWrite { .. }
-        | E::KeepRead { .. }
+        | E::CacheCreate { .. }
+        | E::CacheWrite { .. }
+        | E::CacheRead { .. }
         | E::NothingMatches { .. } => Exit::Io,
         E::BadPattern { .. }
         | E::UnknownFormat { .. }
@@ -312,19 +312,19 @@ fn data_exit(error: &data::Error) -> Exit {
         | E::UnknownColumn { .. }
         | E::BadOption { .. }
         | E::StandardInputTaken
-        | E::KeepLimit { .. } => Exit::Usage,
-        E::NotKept { .. } => Exit::Internal,
+        | E::CacheLimit { .. } => Exit::Usage,
+        E::NotCached { .. } => Exit::Internal,
         E::NoRecords { .. }
-        | E::Shrunk { .. }
-        | E::Foreign { .. }
-        | E::Compressed { .. }
+        | E::FileTruncated { .. }
+        | E::UnsupportedEncoding { .. }
+        | E::DamagedCompression { .. }
         | E::SchemaDiffers { .. }
         | E::BadLine(_)
         | E::TooManyBadLines { .. }
         | E::LineTooLong { .. }
         | E::BadLabels { .. }
         | E::BadFile { .. }
-        | E::KeptBlock { .. } => Exit::Data,
+        | E::DamagedBlock { .. } => Exit::Data,
     }
 }
 
@@ -335,8 +335,8 @@ fn matrix_exit(error: &matrix::Error) -> Exit {
         E::Spec { .. } | E::Function { .. } | E::FunctionAtServer { .. } => Exit::Usage,
         E::NonFinite { .. } | E::KeyOutOfRange { .. } => Exit::Data,
         E::Import { .. } => Exit::Model,
-        E::Server { .. } | E::Stopped { .. } | E::WaitedTooLong { .. } => Exit::Io,
-        E::NameTaken { .. }
+        E::Server { .. } | E::Stopped { .. } | E::WaitTimeout { .. } => Exit::Io,
+        E::DuplicateName { .. }
         | E::NoSuchMatrix { .. }
         | E::WrongAxis { .. }
         | E::NoSuchRow { .. }
@@ -358,21 +358,23 @@ fn algo_exit(error: &algo::Error) -> Exit {
         | E::UnknownParameter { .. }
         | E::Parameter { .. }
         | E::Conflict { .. }
-        | E::Unread { .. }
-        | E::ManyNames { .. }
+        | E::UnusedParameter { .. }
+        | E::TooManyLabelNames { .. }
         | E::LargeLabel { .. }
         | E::UnknownLabel { .. }
-        | E::TwiceNamed { .. }
+        | E::DuplicateLabel { .. }
         | E::UncountableLabels { .. }
-        | E::UnlikeWeights { .. } => Exit::Usage,
+        | E::UnequalWeights { .. } => Exit::Usage,
         E::NoRecords
         | E::OneClass { .. }
-        | E::OneName { .. }
+        | E::SingleLabelName { .. }
         | E::ClassCount { .. }
         | E::UnknownClass { .. }
         | E::UndefinedMetric { .. }
         | E::NoWeight { .. } => Exit::Data,
-        E::Diverged { .. } | E::DataChanged { .. } | E::NoStart { .. } | E::LargeValues { .. } => Exit::Data,
+        E::Diverged { .. } | E::DataChanged { .. } | E::NonFiniteStart { .. } | E::LargeValues { .. } => {
+            Exit::Data
+        }
         E::ModelMismatch { .. } => Exit::Model,
         E::Coordinator { .. } => Exit::Io,
         E::Matrix(error) => matrix_exit(error),

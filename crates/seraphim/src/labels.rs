@@ -3,7 +3,7 @@
 use algo::{Model, Output};
 use data::{LabelKind, LabelRule, LabelStats, Schema};
 
-/// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `real from 0.15 to 5`. Labels that `rule` reads as numbers are no classes,
+/// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `resolve_link from 0.15 to 5`. Labels that `rule` reads as numbers are no classes,
 /// whatever they look like.
 pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) -> String {
     if !schema.label_names.is_empty() {

@@ -13,10 +13,10 @@
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
-mod bar;
 pub mod cli;
 pub mod error;
 pub mod exit;
+mod file_identity;
 pub mod generate;
 pub mod interrupt;
 pub mod job;
@@ -25,10 +25,10 @@ mod machine;
 pub mod model;
 pub mod modules;
 mod outputs;
-mod place;
 pub mod progress;
 pub mod report;
 pub mod run;
+mod terminal_bar;
 
 /// PS functions as WebAssembly modules; `wasm::upload` makes the table of a job from files.
 #[cfg(feature = "wasm")]

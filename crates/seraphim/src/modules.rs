@@ -2,40 +2,40 @@
 //! `wasm` there are none, and whoever asks for some is told so.
 
 use matrix::FunctionTable;
-use rpc::message::Bytes;
+use rpc::message::Base64Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// What reads modules at a server.
 #[cfg(feature = "wasm")]
-pub const OF_JOBS: Option<server::ModulesOf> = Some(table_of);
+pub const OF_JOBS: Option<server::ModuleLoader> = Some(table_of);
 /// What reads modules at a server: nothing, in this build.
 #[cfg(not(feature = "wasm"))]
-pub const OF_JOBS: Option<server::ModulesOf> = None;
+pub const OF_JOBS: Option<server::ModuleLoader> = None;
 
 /// What reads modules where a job is asked for.
-type ReadFiles = fn(&[String]) -> Result<Vec<Bytes>, Error>;
+type FileReader = fn(&[String]) -> Result<Vec<Base64Bytes>, Error>;
 #[cfg(feature = "wasm")]
-const OF_FILES: Option<ReadFiles> = Some(read);
+const OF_FILES: Option<FileReader> = Some(read);
 #[cfg(not(feature = "wasm"))]
-const OF_FILES: Option<ReadFiles> = None;
+const OF_FILES: Option<FileReader> = None;
 
 /// The modules of a job, as they travel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Modules(Vec<Bytes>);
+pub struct Modules(Vec<Base64Bytes>);
 
 impl Modules {
     /// Reads files, as a user names them, and checks that they are modules of functions.
     pub fn read(files: &[String]) -> Result<Self, Error> {
-        Self::read_by(OF_FILES, files)
+        Self::read_with(OF_FILES, files)
     }
 
-    fn read_by(reader: Option<ReadFiles>, files: &[String]) -> Result<Self, Error> {
+    fn read_with(reader: Option<FileReader>, files: &[String]) -> Result<Self, Error> {
         match reader {
             _ if files.is_empty() => Ok(Self::default()),
-            None => Err(none_in_this_build()),
+            None => Err(no_modules_error()),
             Some(read) => read(files).map(Self),
         }
     }
@@ -51,52 +51,54 @@ impl Modules {
     }
 
     /// As the servers are told.
-    pub fn list(&self) -> &[Bytes] {
+    pub fn list(&self) -> &[Base64Bytes] {
         &self.0
     }
 
     /// The functions of `table`, and theirs.
-    pub fn added_to(&self, table: &FunctionTable) -> Result<FunctionTable, Error> {
-        self.added_by(OF_JOBS, table)
+    pub fn extend_table(&self, table: &FunctionTable) -> Result<FunctionTable, Error> {
+        self.extend_table_with(OF_JOBS, table)
     }
 
-    fn added_by(
+    fn extend_table_with(
         &self,
-        reader: Option<server::ModulesOf>,
+        reader: Option<server::ModuleLoader>,
         table: &FunctionTable,
     ) -> Result<FunctionTable, Error> {
         match reader {
             _ if self.is_empty() => Ok(table.clone()),
-            None => Err(none_in_this_build()),
-            Some(table_of) => table_of(table, &self.0)
-                .map_err(|what| Error::Request { what, advice: "leave the file out, or mend it".into() }),
+            None => Err(no_modules_error()),
+            Some(table_of) => table_of(table, &self.0).map_err(|what| Error::InvalidRequest {
+                what,
+                advice: "leave the file out, or mend it".into(),
+            }),
         }
     }
 }
 
 #[cfg(feature = "wasm")]
-fn read(files: &[String]) -> Result<Vec<Bytes>, Error> {
-    let uploads = wasm::upload::read_all(files, &wasm::Limits::default()).map_err(|error| {
+fn read(files: &[String]) -> Result<Vec<Base64Bytes>, Error> {
+    let uploads = wasm::module_file::read_all(files, &wasm::Limits::default()).map_err(|error| {
         let advice = "docs/wasm-functions.md has what a module exports".into();
-        Error::Request { what: error.to_string(), advice }
+        Error::InvalidRequest { what: error.to_string(), advice }
     })?;
-    Ok(uploads.iter().map(|upload| Bytes(upload.encode())).collect())
+    Ok(uploads.iter().map(|upload| Base64Bytes(upload.encode())).collect())
 }
 
-fn none_in_this_build() -> Error {
-    Error::Request {
+fn no_modules_error() -> Error {
+    Error::InvalidRequest {
         what: "this program was built without WebAssembly modules, so that it takes no --functions".into(),
         advice: "build one that has them: cargo build --release -p seraphim --features wasm".into(),
     }
 }
 
 #[cfg(feature = "wasm")]
-fn table_of(table: &FunctionTable, modules: &[Bytes]) -> Result<FunctionTable, String> {
-    use wasm::upload::{Upload, added_to};
+fn table_of(table: &FunctionTable, modules: &[Base64Bytes]) -> Result<FunctionTable, String> {
+    use wasm::module_file::{ModuleFile, extend_table};
 
-    let uploads = modules.iter().map(|module| Upload::decode(&module.0)).collect::<Result<Vec<_>, _>>();
+    let uploads = modules.iter().map(|module| ModuleFile::decode(&module.0)).collect::<Result<Vec<_>, _>>();
     let uploads = uploads.map_err(|fault| format!("a module of the job: {fault}"))?;
-    added_to(table, &uploads, &wasm::Limits::default()).map_err(|error| error.to_string())
+    extend_table(table, &uploads, &wasm::Limits::default()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -107,8 +109,8 @@ mod tests {
     fn a_build_without_modules_says_so_to_whoever_brings_some() {
         let builtin = FunctionTable::builtin();
         let refused = [
-            Modules::read_by(None, &["any.wasm".to_owned()]).map(drop),
-            Modules(vec![Bytes(b"\0asm".to_vec())]).added_by(None, &builtin).map(drop),
+            Modules::read_with(None, &["any.wasm".to_owned()]).map(drop),
+            Modules(vec![Base64Bytes(b"\0asm".to_vec())]).extend_table_with(None, &builtin).map(drop),
         ];
         for result in refused {
             let error = result.unwrap_err();
@@ -119,7 +121,7 @@ mod tests {
             );
             assert_eq!(error.exit(), crate::exit::Exit::Usage);
         }
-        assert!(Modules::read_by(None, &[]).unwrap().is_empty());
-        Modules::default().added_by(None, &builtin).unwrap();
+        assert!(Modules::read_with(None, &[]).unwrap().is_empty());
+        Modules::default().extend_table_with(None, &builtin).unwrap();
     }
 }

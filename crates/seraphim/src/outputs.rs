@@ -7,15 +7,15 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::file_identity::{self, FileIdentity};
 use crate::model::{self, manifest};
-use crate::place::{self, Identity};
 
 /// Bytes at either end of a file that are looked at to tell what wrote it.
-const LOOK_BYTES: u64 = 64 << 10;
+const SNIFF_BYTES: u64 = 64 << 10;
 
 /// What a command writes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OutputKind {
     /// Of `predict`.
     Scores,
     /// Of `train`.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Generated,
 }
 
-impl Kind {
+impl OutputKind {
     fn noun(self) -> &'static str {
         match self {
             Self::Scores => "a file of scores",
@@ -34,13 +34,13 @@ impl Kind {
     }
 
     /// Whether a file looks like an earlier output of this kind.
-    fn wrote(self, path: &Path) -> bool {
+    fn recognizes(self, path: &Path) -> bool {
         let names_scores = |field: &str| {
             let name = field.trim().trim_matches('"');
             name == "score" || name == "predicted"
         };
         match self {
-            Self::Scores => ends_of(path).is_ok_and(|(start, end)| {
+            Self::Scores => head_and_tail(path).is_ok_and(|(start, end)| {
                 let header = String::from_utf8_lossy(&start);
                 let line = header.lines().next().unwrap_or_default();
                 let holds = |name: &[u8]| end.windows(name.len()).any(|window| window == name);
@@ -60,13 +60,13 @@ impl Kind {
 pub(crate) const GENERATED_META: &str = "meta.json";
 
 /// The first and the last bytes of a file.
-fn ends_of(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+fn head_and_tail(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     let (mut start, mut end) = (Vec::new(), Vec::new());
-    (&mut file).take(LOOK_BYTES).read_to_end(&mut start)?;
-    file.seek(SeekFrom::Start(size.saturating_sub(LOOK_BYTES)))?;
-    file.take(LOOK_BYTES).read_to_end(&mut end)?;
+    (&mut file).take(SNIFF_BYTES).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(size.saturating_sub(SNIFF_BYTES)))?;
+    file.take(SNIFF_BYTES).read_to_end(&mut end)?;
     Ok((start, end))
 }
 
@@ -78,8 +78,8 @@ fn json_of(path: &Path) -> Option<serde_json::Value> {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     overwrite: bool,
-    inputs: Vec<(Identity, PathBuf)>,
-    models: Vec<(Identity, PathBuf)>,
+    inputs: Vec<(FileIdentity, PathBuf)>,
+    models: Vec<(FileIdentity, PathBuf)>,
 }
 
 impl Outputs {
@@ -89,50 +89,50 @@ impl Outputs {
     }
 
     /// The command reads the files that these inputs name.
-    pub(crate) fn reads(mut self, inputs: &[String]) -> Self {
+    pub(crate) fn with_inputs(mut self, inputs: &[String]) -> Self {
         let named = data::input_paths(inputs).into_iter();
-        self.inputs.extend(named.map(|path| (Identity::of(&path), path)));
+        self.inputs.extend(named.map(|path| (FileIdentity::of(&path), path)));
         self
     }
 
     /// The command reads this model, or writes it.
-    pub(crate) fn has_model(mut self, path: &Path) -> Self {
-        self.models.push((Identity::of(path), path.into()));
+    pub(crate) fn with_model(mut self, path: &Path) -> Self {
+        self.models.push((FileIdentity::of(path), path.into()));
         self
     }
 
     /// Whether a file may be written there. `flag` is the flag that names it.
-    pub(crate) fn check_file(&self, flag: &str, path: &Path, kind: Kind) -> Result<(), Error> {
+    pub(crate) fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
         let shown = path.display();
         if path.is_dir() {
             let advice = format!("name a file for {flag}");
-            return Err(Error::Request { what: format!("{shown} is a folder"), advice });
+            return Err(Error::InvalidRequest { what: format!("{shown} is a folder"), advice });
         }
         let there = std::fs::metadata(path).ok();
         if there.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             // A device or a pipe: nothing is lost there.
             return Ok(());
         }
-        let identity = Identity::of(path);
+        let identity = FileIdentity::of(path);
         if let Some((_, input)) = self.inputs.iter().find(|(input, _)| input.is_same(&identity)) {
             let what = format!("{flag} {shown} would replace {}, which is read", input.display());
-            return Err(Error::Request { what, advice: format!("choose another {flag}") });
+            return Err(Error::InvalidRequest { what, advice: format!("choose another {flag}") });
         }
         if let Some((_, model)) = self.models.iter().find(|(model, _)| identity.is_same(model)) {
             let what = format!("{flag} {shown} is the folder of the model {}", model.display());
-            return Err(Error::Request { what, advice: format!("choose another {flag}") });
+            return Err(Error::InvalidRequest { what, advice: format!("choose another {flag}") });
         }
-        if let Some(model) = self.model_around(&identity, path) {
+        if let Some(model) = self.enclosing_model(&identity, path) {
             let what = format!("{flag} {shown} lies inside the model {}", model.display());
-            return Err(Error::Request { what, advice: format!("choose another {flag}") });
+            return Err(Error::InvalidRequest { what, advice: format!("choose another {flag}") });
         }
         let is_taken = there.is_some_and(|metadata| metadata.len() > 0);
         if is_taken && !self.overwrite {
             return Err(Error::FileExists { path: path.into(), flag: flag.into() });
         }
-        if is_taken && !kind.wrote(path) {
+        if is_taken && !kind.recognizes(path) {
             let what = format!("{shown} is not {}, so --overwrite does not touch it", kind.noun());
-            return Err(Error::Request {
+            return Err(Error::InvalidRequest {
                 what,
                 advice: format!("choose another {flag}, or remove the file"),
             });
@@ -140,34 +140,34 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether a model may be written there, and whether that is possible: see [`model::check_place`].
+    /// Whether a model may be written there, and whether that is possible: see [`model::check_target`].
     pub(crate) fn check_model(&self, flag: &str, path: &Path) -> Result<(), Error> {
-        let identity = Identity::of(path);
+        let identity = FileIdentity::of(path);
         let shown = path.display();
         let advice = || format!("choose another {flag}");
         if let Some((_, input)) = self.inputs.iter().find(|(input, _)| input.is_same(&identity)) {
             let what = format!("{flag} {shown} would replace {}, which is read", input.display());
-            return Err(Error::Request { what, advice: advice() });
+            return Err(Error::InvalidRequest { what, advice: advice() });
         }
         if let Some((_, input)) = self.inputs.iter().find(|(input, _)| input.is_inside(&identity)) {
             let what = format!("{flag} {shown} holds {}, which is read", input.display());
-            return Err(Error::Request { what, advice: advice() });
+            return Err(Error::InvalidRequest { what, advice: advice() });
         }
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         if let Some(model) =
-            above.and_then(|above| self.model_around(&identity, &above.join(manifest::FILE_NAME)))
+            above.and_then(|above| self.enclosing_model(&identity, &above.join(manifest::FILE_NAME)))
         {
             let what = format!("{flag} {shown} lies inside the model {}", model.display());
-            return Err(Error::Request { what, advice: advice() });
+            return Err(Error::InvalidRequest { what, advice: advice() });
         }
-        model::check_place(path, self.overwrite)
+        model::check_target(path, self.overwrite)
     }
 
     /// The model in which a file would lie: one of this command, or one in whose folder it is.
-    fn model_around(&self, identity: &Identity, path: &Path) -> Option<PathBuf> {
+    fn enclosing_model(&self, identity: &FileIdentity, path: &Path) -> Option<PathBuf> {
         let own = self.models.iter().find(|(model, _)| identity.is_inside(model));
         own.map(|(_, path)| path.clone()).or_else(|| {
-            let folder = place::folder_of(path);
+            let folder = file_identity::folder_of(path);
             model::is_model(folder).then(|| folder.to_owned())
         })
     }
@@ -177,7 +177,11 @@ impl Outputs {
 pub(crate) fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
         let is_empty = std::fs::metadata(to).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
-        let put = if overwrite || is_empty { std::fs::rename(from, to) } else { place::put_new(from, to) };
+        let put = if overwrite || is_empty {
+            std::fs::rename(from, to)
+        } else {
+            file_identity::rename_no_replace(from, to)
+        };
         put.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
                 Error::FileExists { path: to.into(), flag: "--output".into() }
@@ -188,7 +192,7 @@ pub(crate) fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(
 }
 
 /// Tries whether a file can be written before the work, and leaves nothing behind.
-pub(crate) fn try_to_write(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
     let there = path.exists();
     std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;
     if there { Ok(()) } else { std::fs::remove_file(path).map_err(Error::io("write", path)) }
@@ -208,7 +212,7 @@ mod tests {
         })
     }
 
-    fn refusal(outputs: &Outputs, path: &Path, kind: Kind) -> String {
+    fn refusal(outputs: &Outputs, path: &Path, kind: OutputKind) -> String {
         outputs.check_file("--output", path, kind).unwrap_err().to_string()
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let (_folder, file) = folder();
         let data = file("data.csv", "label,score\n1,0.5\n");
         let names = [String::from(data.to_str().unwrap())];
-        let outputs = Outputs::new(true).reads(&names);
+        let outputs = Outputs::new(true).with_inputs(&names);
         let mut others = vec![data.clone(), data.parent().unwrap().join("./data.csv")];
         let hard = data.with_file_name("hard.csv");
         std::fs::hard_link(&data, &hard).unwrap();
@@ -229,7 +233,11 @@ mod tests {
             others.push(soft);
         }
         for path in others {
-            assert!(refusal(&outputs, &path, Kind::Scores).contains("which is read"), "{}", path.display());
+            assert!(
+                refusal(&outputs, &path, OutputKind::Scores).contains("which is read"),
+                "{}",
+                path.display()
+            );
         }
     }
 
@@ -241,15 +249,16 @@ mod tests {
         let thesis = file("thesis.csv", "chapter,words\n1,9000\n");
         let empty = file("empty", "");
         let (plain, overwrite) = (Outputs::new(false), Outputs::new(true));
-        for (path, kind, other) in
-            [(&scores, Kind::Scores, Kind::Report), (&report, Kind::Report, Kind::Scores)]
-        {
+        for (path, kind, other) in [
+            (&scores, OutputKind::Scores, OutputKind::Report),
+            (&report, OutputKind::Report, OutputKind::Scores),
+        ] {
             assert!(refusal(&plain, path, kind).contains("--overwrite"));
             overwrite.check_file("--output", path, kind).unwrap();
             assert!(refusal(&overwrite, path, other).contains("does not touch it"));
         }
-        assert!(refusal(&overwrite, &thesis, Kind::Scores).contains("is not a file of scores"));
-        plain.check_file("--output", &empty, Kind::Scores).unwrap();
-        plain.check_file("--output", &empty.with_file_name("new"), Kind::Scores).unwrap();
+        assert!(refusal(&overwrite, &thesis, OutputKind::Scores).contains("is not a file of scores"));
+        plain.check_file("--output", &empty, OutputKind::Scores).unwrap();
+        plain.check_file("--output", &empty.with_file_name("new"), OutputKind::Scores).unwrap();
     }
 }

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use algo::Epochs;
 
-use crate::bar::Bar;
+use crate::terminal_bar::TerminalBar;
 
 /// Time between two plain lines.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between two looks of the bar at the counters.
-const DRAW_EVERY: Duration = Duration::from_millis(100);
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shared by the tasks of a run.
 #[derive(Debug)]
 pub struct Progress {
-    kind: Kind,
+    kind: ProgressKind,
     start: Instant,
     /// Records of all epochs.
     records: AtomicU64,
@@ -30,10 +30,10 @@ pub struct Progress {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ProgressKind {
     Silent,
     Lines,
-    Bar(Bar),
+    Bar(TerminalBar),
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct State {
     /// Length of the last whole epoch.
     epoch_time: Option<Duration>,
     /// Records and losses of the current epoch.
-    seen: u64,
+    epoch_records_so_far: u64,
     loss_sum: f64,
 }
 
@@ -54,9 +54,9 @@ impl Progress {
     /// For a run of `epochs` over `size_bytes` of input, when that is known.
     pub fn new(quiet: bool, size_bytes: Option<u64>, epochs: Epochs) -> Self {
         let kind = match (quiet, std::io::stderr().is_terminal()) {
-            (true, _) => Kind::Silent,
-            (false, true) => Kind::Bar(Bar::new()),
-            (false, false) => Kind::Lines,
+            (true, _) => ProgressKind::Silent,
+            (false, true) => ProgressKind::Bar(TerminalBar::new()),
+            (false, false) => ProgressKind::Lines,
         };
         let start = Instant::now();
         let state = State {
@@ -66,7 +66,7 @@ impl Progress {
             epoch_records: 0,
             epoch_start: start,
             epoch_time: None,
-            seen: 0,
+            epoch_records_so_far: 0,
             loss_sum: 0.0,
         };
         let (records, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -79,12 +79,12 @@ impl Progress {
     }
 
     /// A line for people, above the bar if there is one.
-    pub fn say(&self, line: &str) {
+    pub fn print_line(&self, line: &str) {
         match &self.kind {
-            Kind::Silent => {}
+            ProgressKind::Silent => {}
             // A closed standard error must not end a training run.
-            Kind::Lines => drop(writeln!(std::io::stderr(), "{line}")),
-            Kind::Bar(bar) => bar.say(line),
+            ProgressKind::Lines => drop(writeln!(std::io::stderr(), "{line}")),
+            ProgressKind::Bar(bar) => bar.print_line(line),
         }
     }
 
@@ -94,15 +94,15 @@ impl Progress {
     }
 
     /// Input bytes that a task has read in the scan before the first epoch.
-    pub fn scanned(&self, byte_count: u64) {
+    pub fn add_scanned_bytes(&self, byte_count: u64) {
         let bytes = self.bytes.fetch_add(byte_count, Ordering::Relaxed) + byte_count;
-        if matches!(self.kind, Kind::Silent) {
+        if matches!(self.kind, ProgressKind::Silent) {
             return;
         }
         let Ok(mut state) = self.state.lock() else { return };
         // The first epoch begins where the scan ends.
         state.epoch_start = Instant::now();
-        if state.last.elapsed() < self.every() {
+        if state.last.elapsed() < self.interval() {
             return;
         }
         state.last = Instant::now();
@@ -115,13 +115,13 @@ impl Progress {
     /// A step: records and the sum of their losses.
     pub fn step(&self, record_count: u64, loss_sum: f64) {
         self.records.fetch_add(record_count, Ordering::Relaxed);
-        if matches!(self.kind, Kind::Silent) {
+        if matches!(self.kind, ProgressKind::Silent) {
             return;
         }
         let Ok(mut state) = self.state.lock() else { return };
-        state.seen += record_count;
+        state.epoch_records_so_far += record_count;
         state.loss_sum += loss_sum;
-        if state.last.elapsed() >= self.every() {
+        if state.last.elapsed() >= self.interval() {
             state.last = Instant::now();
             self.draw(&state);
         }
@@ -135,7 +135,7 @@ impl Progress {
             state.epoch_records = records;
             state.epoch_time = Some(state.epoch_start.elapsed());
             state.epoch_start = Instant::now();
-            (state.seen, state.loss_sum) = (0, 0.0);
+            (state.epoch_records_so_far, state.loss_sum) = (0, 0.0);
         }
     }
 
@@ -146,7 +146,7 @@ impl Progress {
 
     /// Takes the bar away.
     pub fn clear(&self) {
-        if let Kind::Bar(bar) = &self.kind {
+        if let ProgressKind::Bar(bar) = &self.kind {
             bar.clear();
         }
     }
@@ -154,7 +154,7 @@ impl Progress {
     /// Share of the current epoch that is done, when it can be known.
     fn share_of_epoch(&self, state: &State) -> Option<f64> {
         let share = if state.epoch_records > 0 {
-            state.seen as f64 / state.epoch_records as f64
+            state.epoch_records_so_far as f64 / state.epoch_records as f64
         } else {
             self.bytes.load(Ordering::Relaxed) as f64 / self.size_bytes.filter(|&b| b > 0)? as f64
         };
@@ -166,7 +166,7 @@ impl Progress {
         match (state.epoch_count, self.epochs) {
             (Some(count), _) | (None, Epochs::Fixed(count)) => Some(count),
             (None, epochs @ Epochs::Auto { .. }) => {
-                let records = state.seen as f64 / share.filter(|&share| share > 0.0)?;
+                let records = state.epoch_records_so_far as f64 / share.filter(|&share| share > 0.0)?;
                 Some(epochs.count(records as u64))
             }
         }
@@ -184,10 +184,10 @@ impl Progress {
                     .filter(|&w| w > 0.0)
                     .map(|w| state.epoch_start.elapsed().as_secs_f64() / w)?,
             };
-            Some(span(of_epoch * (count as f64 - epoch - within).max(0.0)))
+            Some(duration_text(of_epoch * (count as f64 - epoch - within).max(0.0)))
         });
         let of_all = epoch_count.map_or_else(String::new, |count| format!(" of {count}"));
-        let loss = state.loss_sum / state.seen.max(1) as f64;
+        let loss = state.loss_sum / state.epoch_records_so_far.max(1) as f64;
         let speed = self.records() as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
         let eta = eta.unwrap_or_else(|| "?".into());
         // What matters most comes first: a narrow terminal shows the beginning.
@@ -201,18 +201,18 @@ impl Progress {
     }
 
     /// Time between two looks at the counters.
-    fn every(&self) -> Duration {
-        if matches!(self.kind, Kind::Bar(_)) { DRAW_EVERY } else { LINE_EVERY }
+    fn interval(&self) -> Duration {
+        if matches!(self.kind, ProgressKind::Bar(_)) { DRAW_INTERVAL } else { LINE_INTERVAL }
     }
 
     fn show(&self, share: Option<f64>, text: &str) {
         match &self.kind {
-            Kind::Silent => {}
-            Kind::Lines => {
+            ProgressKind::Silent => {}
+            ProgressKind::Lines => {
                 let percent = share.map_or_else(String::new, |s| format!("{:3.0} %  ", s * 100.0));
-                self.say(&format!("{percent}{text}"));
+                self.print_line(&format!("{percent}{text}"));
             }
-            Kind::Bar(bar) => bar.show(share.unwrap_or(0.0), text),
+            ProgressKind::Bar(bar) => bar.show(share.unwrap_or(0.0), text),
         }
     }
 }
@@ -243,7 +243,7 @@ pub fn bytes(number: u64) -> String {
 }
 
 /// `12 s`, `3 min 5 s`, `2 h 10 min`.
-fn span(seconds: f64) -> String {
+fn duration_text(seconds: f64) -> String {
     match seconds.round() as u64 {
         s if s >= 3600 => format!("{} h {} min", s / 3600, s % 3600 / 60),
         s if s >= 60 => format!("{} min {} s", s / 60, s % 60),
@@ -263,19 +263,20 @@ mod tests {
 
     #[test]
     fn the_first_epoch_knows_how_many_there_are() {
-        let fixed = Progress { kind: Kind::Lines, ..Progress::new(true, Some(100), Epochs::Fixed(60)) };
+        let fixed =
+            Progress { kind: ProgressKind::Lines, ..Progress::new(true, Some(100), Epochs::Fixed(60)) };
         fixed.add_bytes(97);
         fixed.step(10, 1.0);
         assert_eq!(drawn(&fixed), (Some(0.97), Some(60)));
         let auto = Epochs::Auto { record_visits: 1000, limit: 50 };
-        let guessed = Progress { kind: Kind::Lines, ..Progress::new(true, Some(100), auto) };
+        let guessed = Progress { kind: ProgressKind::Lines, ..Progress::new(true, Some(100), auto) };
         guessed.add_bytes(50);
         guessed.step(100, 1.0);
         assert_eq!(drawn(&guessed), (Some(0.5), Some(5)), "200 records, 1000 to see");
         guessed.epoch_done(0, 4, 250);
         guessed.step(125, 1.0);
         assert_eq!(drawn(&guessed), (Some(0.5), Some(4)));
-        let stream = Progress { kind: Kind::Lines, ..Progress::new(true, None, auto) };
+        let stream = Progress { kind: ProgressKind::Lines, ..Progress::new(true, None, auto) };
         stream.step(100, 1.0);
         assert_eq!(drawn(&stream), (None, None));
     }
@@ -283,7 +284,10 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([count(950.0), count(12_345.0), count(4.56e6)], ["950", "12.3k", "4.56M"]);
-        assert_eq!([span(12.0), span(185.0), span(7800.0)], ["12 s", "3 min 5 s", "2 h 10 min"]);
+        assert_eq!(
+            [duration_text(12.0), duration_text(185.0), duration_text(7800.0)],
+            ["12 s", "3 min 5 s", "2 h 10 min"]
+        );
         assert_eq!([bytes(512), bytes(1536), bytes(3 << 30)], ["512 bytes", "1.5 KiB", "3.00 GiB"]);
     }
 }

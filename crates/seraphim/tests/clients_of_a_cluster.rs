@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::cluster::{Cluster, Process};
 use common::{Folder, bytes_of, clicks, fail, succeed};
-use control::{Client, Code, JobState, Order, SubmissionId};
+use control::{Client, Code, JobState, JobSubmission, SubmissionId};
 use serde_json::{Value, json};
 
 /// Longest wait for an answer.
@@ -94,7 +94,7 @@ fn a_job_of_a_client_in_another_language_gives_the_same_model() {
     let cluster = Cluster::start(1, 2, 0);
     let spec =
         json!({ "algorithm": "lr", "data": [data], "model": model, "tasks": 2, "set": { "epochs": 2 } });
-    let order = Order { title: "from elsewhere".into(), spec, servers: 1, workers: 2 };
+    let order = JobSubmission { title: "from elsewhere".into(), spec, servers: 1, workers: 2 };
     let client = client(&cluster.address);
     let job = client.submit(SubmissionId::random(), &order, LIMIT).expect("the job is taken");
     let mut last = None;
@@ -105,7 +105,7 @@ fn a_job_of_a_client_in_another_language_gives_the_same_model() {
     client.watch(job, see).expect("the job ends");
     assert_eq!(last, Some((JobState::Done, None)));
     assert!(bytes_of(&model) == bytes_of(&alone), "the model has other bytes");
-    let unknown = Order { spec: json!({ "algorithm": "lr", "dta": "x" }), ..order };
+    let unknown = JobSubmission { spec: json!({ "algorithm": "lr", "dta": "x" }), ..order };
     let error = client.submit(SubmissionId::random(), &unknown, LIMIT).expect_err("there is no such key");
     let (_, text) = error.refusal().expect("the master answers");
     assert!(text.contains("dta") && text.contains("did you mean"), "{text}");
@@ -129,7 +129,7 @@ fn the_master_refuses_what_cannot_run_whoever_submits_it() {
         (with("algorithm", json!("lrr")), 1, 1, "lrr"),
         (with("seed", json!("x")), 1, 1, "seed"),
     ] {
-        let order = Order { title: "t".into(), spec, servers, workers };
+        let order = JobSubmission { title: "t".into(), spec, servers, workers };
         let error = client.submit(SubmissionId::random(), &order, LIMIT).expect_err("it cannot run");
         let (code, text) = error.refusal().expect("the master answers");
         assert!(code == Code::InvalidArgument && text.contains(part), "{code:?} {text}");

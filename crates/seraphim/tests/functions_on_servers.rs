@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use math::random::{Purpose, Stream, stream};
+use math::random::{Purpose, RandomStream, stream};
 use matrix::function::extreme::{Extreme, FirstDifference, TopK};
 use matrix::function::fill::Random;
 use matrix::function::map::{Clip, Map, Scalar};
 use matrix::function::reduce::{CountNonZero, Dot, Gram, Reduce};
-use matrix::function::sent::Sent;
 use matrix::function::sketch::Quantiles;
+use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::{Axpy, Combine, Zip};
-use matrix::function::{Block, Columns, Count, Shape};
+use matrix::function::{Arity, Block, Columns, Shape};
 use matrix::{
     Agent, Consistency, ElementType, Error, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
-    LocalStore, MatrixId, MatrixSpec, OwnedValues, Part, PullFunction, PushFunction, Values, ValuesMut,
+    LocalStore, MatrixId, MatrixSpec, OwnedValues, PullFunction, PushFunction, Selection, Values, ValuesMut,
     VectorPool,
 };
 use seraphim::run::cluster::servers::Servers;
-use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Upcoming, spread};
+use worker::{AheadAgent, JobLayout, LaneAddress, RemoteAgent, Upcoming, assign_partitions};
 
 const M: MatrixId = MatrixId(0);
 const ROWS: u32 = 4;
@@ -66,7 +66,7 @@ impl Served {
             window_bytes: 1 << 20,
             matrices: vec![spec.clone()],
             lanes: (0..count).map(lane).collect(),
-            owners: vec![spread(spec.partitioner.partition_count(), count)],
+            owners: vec![assign_partitions(spec.partitioner.partition_count(), count)],
             home: 0,
             wire: Vec::new(),
             prefetch: worker::Prefetch::default(),
@@ -101,19 +101,19 @@ fn rows(agent: &mut dyn Agent) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in 0..ROWS {
         let mut out = vec![0.0f32; COLUMNS as usize];
-        let part = Part::Columns { row, keys: Keys::Range(0, COLUMNS) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, COLUMNS) };
         agent.pull(M, part, ValuesMut::F32(&mut out)).unwrap();
         bytes.extend(out.iter().flat_map(|x| x.to_le_bytes()));
     }
     bytes
 }
 
-fn reals(random: &mut Stream, count: usize) -> Vec<f32> {
+fn reals(random: &mut RandomStream, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.normal() as f32).collect()
 }
 
 /// A push function that gives finite values.
-fn a_push(random: &mut Stream) -> FunctionCall {
+fn a_push(random: &mut RandomStream) -> FunctionCall {
     let mut row = || random.below(u64::from(ROWS)) as u32;
     let (x, y, z) = (row(), row(), row());
     match random.below(10) {
@@ -129,12 +129,12 @@ fn a_push(random: &mut Stream) -> FunctionCall {
             let start = random.below(COLUMNS);
             let count = random.below(COLUMNS - start + 1) as usize;
             let vector = (start, OwnedValues::F32(reals(random, count)), 0.7);
-            FunctionCall::push(&Sent::ALL[random.below(6) as usize], &[], &[x], &vector)
+            FunctionCall::push(&VectorOp::ALL[random.below(6) as usize], &[], &[x], &vector)
         }
     }
 }
 
-fn a_pull(random: &mut Stream) -> FunctionCall {
+fn a_pull(random: &mut RandomStream) -> FunctionCall {
     let mut row = || random.below(u64::from(ROWS)) as u32;
     let (x, y) = (row(), row());
     match random.below(8) {
@@ -149,11 +149,11 @@ fn a_pull(random: &mut Stream) -> FunctionCall {
     }
 }
 
-fn push_values(agent: &mut dyn Agent, random: &mut Stream) {
+fn push_values(agent: &mut dyn Agent, random: &mut RandomStream) {
     let keys: Vec<u64> = (0..COLUMNS).filter(|_| random.below(9) == 0).collect();
     let row = random.below(u64::from(ROWS)) as u32;
     let values = reals(random, keys.len());
-    agent.push(M, Part::Columns { row, keys: Keys::Sorted(&keys) }, Values::F32(&values)).unwrap();
+    agent.push(M, Selection::Columns { row, keys: Keys::Sorted(&keys) }, Values::F32(&values)).unwrap();
 }
 
 /// What one task does alone, and all that it sees.
@@ -296,12 +296,12 @@ impl PushFunction for Own {
         self.version
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn change(&self, panics: &bool, block: &mut Block<'_>) -> Result<(), FunctionFault> {
@@ -315,15 +315,15 @@ struct OwnPull;
 
 impl PullFunction for OwnPull {
     type Argument = bool;
-    type Part = u64;
+    type Partial = u64;
     type Answer = u64;
 
     fn name(&self) -> &'static str {
         "own_pull"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn read(&self, panics: &bool, columns: &Columns<'_>) -> Result<u64, FunctionFault> {
@@ -349,7 +349,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     let mut agent = served.agent(0);
     let fill = FunctionCall::push(&Random::Uniform, &[], &[0], &(3, 1.0, 2.0));
     let below_zero = (COLUMNS - 2, OwnedValues::F32(vec![-0.5]), 1.0);
-    let put = FunctionCall::push(&Sent::Put, &[], &[0], &below_zero);
+    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
     agent.push_function(M, &[fill, put]).unwrap();
     let before = rows(&mut agent);
     // A program, so that the server with good values alone has something to undo in two rows.
@@ -371,7 +371,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
         let bytes = &before[start..start + COLUMNS as usize * 4];
         let values: Vec<f32> =
             bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        let part = Part::Columns { row, keys: Keys::Range(0, COLUMNS) };
+        let part = Selection::Columns { row, keys: Keys::Range(0, COLUMNS) };
         one.push(M, part, Values::F32(&values)).unwrap();
     }
     one.push_function(M, &[abs]).unwrap();
@@ -412,9 +412,9 @@ fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
 
     // All of them go on: one call has counted.
     for agent in [&mut agent, &mut newer] {
-        let sum = matrix::function::call::ask(agent, M, &Reduce::Sum, &[1], &()).unwrap();
+        let sum = matrix::function::call::call_pull(agent, M, &Reduce::Sum, &[1], &()).unwrap();
         assert_eq!(sum, COLUMNS as f64);
-        let all = matrix::function::call::ask(agent, M, &OwnPull, &[1], &false).unwrap();
+        let all = matrix::function::call::call_pull(agent, M, &OwnPull, &[1], &false).unwrap();
         assert_eq!(all, COLUMNS);
         agent.finish().unwrap();
     }

@@ -11,7 +11,7 @@ use rpc::message::{Member, MemberKind};
 use seraphim::modules::Modules;
 use seraphim::run::cluster::servers::Servers;
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 5_000;
@@ -38,7 +38,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
         task_count: 1,
         wait_limit: common::cluster::PATIENCE,
         window_bytes: 1 << 20,
-        owners: vec![spread(spec.partitioner.partition_count(), lanes.len() as u16)],
+        owners: vec![assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16)],
         matrices: vec![spec],
         lanes,
         home: 0,
@@ -50,11 +50,11 @@ fn vectors(cluster: &Cluster) -> JobLayout {
 
 /// x = 2, y = 3, then y = 0.5 x + y by the function of the module; the sum of y.
 fn call(layout: &JobLayout, modules: &Modules) -> f64 {
-    let functions = modules.added_to(&FunctionTable::builtin()).expect("good modules");
+    let functions = modules.extend_table(&FunctionTable::builtin()).expect("good modules");
     let agent = RemoteAgent::new(layout.clone(), 0, Vec::new()).expect("a good layout");
     let mut agent = agent.with_functions(functions.clone());
     let call = |name: &str, from: &[u32], into: &[u32], argument: Value| {
-        functions.call_of_json(name, from, into, &argument).expect("a good call")
+        functions.call_from_json(name, from, into, &argument).expect("a good call")
     };
     let program = [
         call("set", &[], &[0], json!(2.0)),
@@ -63,7 +63,7 @@ fn call(layout: &JobLayout, modules: &Modules) -> f64 {
     ];
     agent.push_function(M, &program).expect("the servers have it");
     let sum = matrix::function::reduce::Reduce::Sum;
-    let sum = matrix::function::call::ask(&mut agent, M, &sum, &[1], &()).expect("it is answered");
+    let sum = matrix::function::call::call_pull(&mut agent, M, &sum, &[1], &()).expect("it is answered");
     agent.finish().expect("it leaves");
     sum
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use matrix::function::pack;
 use matrix::{
-    Agent, Consistency, ElementType, FunctionCall, FunctionTable, Keys, MatrixId, MatrixSpec, Part, Values,
-    ValuesMut, VectorPool,
+    Agent, Consistency, ElementType, FunctionCall, FunctionTable, Keys, MatrixId, MatrixSpec, Selection,
+    Values, ValuesMut, VectorPool,
 };
 use seraphim::modules::{Modules, OF_JOBS};
 use seraphim::run::cluster::servers::Servers;
-use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 3_001;
@@ -53,7 +53,7 @@ struct Served {
 }
 
 impl Served {
-    fn start(spec: &MatrixSpec, modules: Option<server::ModulesOf>) -> Self {
+    fn start(spec: &MatrixSpec, modules: Option<server::ModuleLoader>) -> Self {
         let stop = rpc::Stop::new();
         let (ready, is_ready) = channel();
         let thread = |_| {
@@ -77,7 +77,7 @@ impl Served {
             window_bytes: 1 << 20,
             matrices: vec![spec.clone()],
             lanes: (0..2).map(lane).collect(),
-            owners: vec![spread(spec.partitioner.partition_count(), 2)],
+            owners: vec![assign_partitions(spec.partitioner.partition_count(), 2)],
             home: 0,
             wire: Vec::new(),
             prefetch: worker::Prefetch::default(),
@@ -117,7 +117,7 @@ fn call(name: &str) -> FunctionCall {
 
 fn row(agent: &mut dyn Agent) -> Vec<f32> {
     let mut out = vec![f32::NAN; COLUMNS as usize];
-    let part = Part::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
+    let part = Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
     agent.pull(M, part, ValuesMut::F32(&mut out)).unwrap();
     out
 }
@@ -129,11 +129,11 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     servers.open_job_with(modules.list()).unwrap();
     // As a connection that was lost does it: the same contents again.
     servers.open_job_with(modules.list()).unwrap();
-    let functions = modules.added_to(&FunctionTable::builtin()).unwrap();
+    let functions = modules.extend_table(&FunctionTable::builtin()).unwrap();
     let mut agent =
         RemoteAgent::new(served.layout.clone(), 0, Vec::new()).unwrap().with_functions(functions.clone());
     let ones = vec![1.0; COLUMNS as usize];
-    let all = Part::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
+    let all = Selection::Columns { row: 0, keys: Keys::Range(0, COLUMNS) };
     agent.push(M, all, Values::F32(&ones)).unwrap();
     let error = agent.push_function(M, &[call("spins")]).unwrap_err().to_string();
     assert!(error.contains("\"spins\"") && error.contains("stopped after"), "{error}");

@@ -157,7 +157,7 @@ fn the_service_outlives_its_clients_and_ends_at_ctrl_c_with_sessions_open() {
     let lane = &again.lanes[owner];
     let mut line =
         service.line(&lane.addresses[0], Role::Session { job: map.job }, lane.lane).expect("it is welcome");
-    let (runs, keys) = (vec![Run { partition: 0, count: 1 }], KeyList::Listed(vec![3]));
+    let (runs, keys) = (vec![PartitionRun { partition: 0, count: 1 }], KeyList::Listed(vec![3]));
     let push = Push {
         request: 5,
         job: map.job,

@@ -3,7 +3,7 @@
 //! the tasks did and saw finds every promise of the consistency modes kept. The same checker finds every rule that is
 //! taken out of the lanes.
 //!
-//! The master is driven by itself in the same way (`control`), and all of them together (`joined`): jobs that a master places on
+//! The master is driven by itself in the same way (`control`), and all of them together (`whole_cluster`): jobs that a master places on
 //! servers and workers which beat, stand still, die, come back and leave while their lanes and tasks work.
 //!
 //! Everything follows from the seed. `cargo xtask simulate --seeds N --start S` runs any seeds.
@@ -18,8 +18,6 @@ mod control;
 mod functions;
 #[path = "simulation/history.rs"]
 mod history;
-#[path = "simulation/joined.rs"]
-mod joined;
 #[path = "simulation/lanes.rs"]
 mod lanes;
 #[path = "simulation/neighbours.rs"]
@@ -38,9 +36,11 @@ mod schedule;
 mod seeds;
 #[path = "simulation/task.rs"]
 mod task;
+#[path = "simulation/whole_cluster.rs"]
+mod whole_cluster;
 
 use history::Facts;
-use scenario::{Drama, Scenario};
+use scenario::{InjectedFault, Scenario};
 use server::Broken;
 
 /// Where seeds of which there are few are looked for.
@@ -81,10 +81,10 @@ fn every_seed_keeps_every_promise_of_the_master() {
 #[test]
 fn every_seed_keeps_every_promise_of_all_together() {
     seeds::check_all(
-        |seed| joined::run(seed, None),
-        |seed| joined::scenario(seed).summary(),
-        joined::Facts::add,
-        joined::Facts::is_whole,
+        |seed| whole_cluster::run(seed, None),
+        |seed| whole_cluster::scenario(seed).summary(),
+        whole_cluster::Facts::add,
+        whole_cluster::Facts::is_whole,
     );
 }
 
@@ -93,9 +93,9 @@ fn a_seed_gives_the_same_history_again() {
     for seed in 0..50 {
         let history = || format!("{:?}", neighbours::run(&Scenario::of(seed), None, None));
         assert!(history() == history(), "seed {seed} cannot be replayed");
-        let told = || control::told(&control::Scenario::of(seed));
+        let told = || control::history_text(&control::Scenario::of(seed));
         assert!(told() == told(), "seed {seed} of the master cannot be replayed");
-        let reached = || format!("{:?}", joined::run(seed, None));
+        let reached = || format!("{:?}", whole_cluster::run(seed, None));
         assert!(reached() == reached(), "seed {seed} of all together cannot be replayed");
     }
 }
@@ -141,7 +141,7 @@ fn waiters_kept_by_a_removed_task_are_found() {
 fn seeds_with_joins_and_barriers() -> impl Iterator<Item = u64> {
     (0..FAR_OUT).filter(|seed| {
         let scenario = Scenario::of(*seed);
-        scenario.drama == Drama::Join && scenario.stretch_count > 1
+        scenario.drama == InjectedFault::Join && scenario.stretch_count > 1
     })
 }
 
@@ -169,32 +169,32 @@ fn a_cache_that_serves_what_is_too_old_is_found() {
 
 #[test]
 fn what_is_heard_and_kept_all_the_same_is_found() {
-    found_in_master(master::Broken::HeardIgnored);
+    found_in_master(master::Broken::AcknowledgementsIgnored);
 }
 
 #[test]
 fn repeats_that_are_taken_again_is_found() {
-    found_in_master(master::Broken::RepeatsTaken);
+    found_in_master(master::Broken::DuplicatesDelivered);
 }
 
 #[test]
 fn what_is_not_said_again_after_a_reset_is_found() {
-    found_in_master(master::Broken::NothingSaidAgain);
+    found_in_master(master::Broken::NoRetransmission);
 }
 
 #[test]
 fn a_lease_that_never_ends_is_found() {
-    found_in_master(master::Broken::LeaseNeverEnds);
+    found_in_master(master::Broken::LeaseNeverExpires);
 }
 
 #[test]
 fn members_that_pay_for_the_sleep_of_the_master_is_found() {
-    found_in_master(master::Broken::OwnSleepNotForgiven);
+    found_in_master(master::Broken::OwnPauseCounted);
 }
 
 #[test]
 fn a_queue_that_starts_from_behind_is_found() {
-    found_in_master(master::Broken::QueueFromBehind);
+    found_in_master(master::Broken::QueueReversed);
 }
 
 #[test]
@@ -219,22 +219,26 @@ fn pulls_asked_ahead_and_kept_at_barriers_are_found() {
 
 #[test]
 fn jobs_that_stay_open_on_a_server_are_found() {
-    seeds::find("ClosesTheFirstOnly", |seed| joined::run(seed, Some(joined::Broken::ClosesTheFirstOnly)));
+    seeds::find("ClosesTheFirstOnly", |seed| {
+        whole_cluster::run(seed, Some(whole_cluster::Broken::ClosesTheFirstOnly))
+    });
 }
 
 #[test]
 fn tasks_that_outlive_their_job_are_found() {
-    seeds::find("TasksOutliveTheirJob", |seed| joined::run(seed, Some(joined::Broken::TasksOutliveTheirJob)));
+    seeds::find("TasksOutliveTheirJob", |seed| {
+        whole_cluster::run(seed, Some(whole_cluster::Broken::TasksOutliveTheirJob))
+    });
 }
 
 #[test]
 fn rules_taken_out_of_lanes_or_master_are_found_in_all_together_too() {
     for rule in [
-        joined::Broken::Lane(Broken::StalenessIgnored),
-        joined::Broken::Lane(Broken::DuplicatesApplied),
-        joined::Broken::Master(master::Broken::LeaseNeverEnds),
+        whole_cluster::Broken::Lane(Broken::StalenessIgnored),
+        whole_cluster::Broken::Lane(Broken::DuplicatesApplied),
+        whole_cluster::Broken::Master(master::Broken::LeaseNeverExpires),
     ] {
-        seeds::find(rule, |seed| joined::run(seed, Some(rule)));
+        seeds::find(rule, |seed| whole_cluster::run(seed, Some(rule)));
     }
 }
 

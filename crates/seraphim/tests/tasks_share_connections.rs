@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::probe::{Probe, SERVERS};
-use matrix::{Agent, Consistency, Keys, MatrixId, Part, Values, ValuesMut};
-use worker::{AheadAgent, JobLayout, RemoteAgent, Trunks, Upcoming};
+use matrix::{Agent, Consistency, Keys, MatrixId, Selection, Values, ValuesMut};
+use worker::{AheadAgent, JobLayout, Multiplexer, RemoteAgent, Upcoming};
 
 const TASKS: u32 = 4;
 /// The matrix of a job that has one.
@@ -87,13 +87,13 @@ fn behind_relays(probe: &Probe) -> (JobLayout, Vec<Relay>) {
 
 /// Plays all tasks over shared connections, each on a thread.
 fn play(layout: &JobLayout, task: impl Fn(u32, RemoteAgent) + Sync) {
-    let trunks = Trunks::default();
+    let trunks = Multiplexer::default();
     std::thread::scope(|scope| {
         for at in 0..layout.task_count {
             let (trunks, layout, task) = (trunks.clone(), layout.clone(), &task);
             scope.spawn(move || {
                 let agent = RemoteAgent::new(layout, at, Vec::new()).expect("the layout is whole");
-                task(at, agent.with_trunks(trunks));
+                task(at, agent.with_multiplexer(trunks));
             });
         }
     });
@@ -152,7 +152,7 @@ fn steps_that_go_out_together_wait_for_the_slow_and_not_for_who_has_left() {
         for step in 0..steps(task) {
             upcoming.set(&keys, &keys);
             let mut values = vec![0.0; keys.len()];
-            let part = Part::Rows(Keys::Sorted(&keys));
+            let part = Selection::Rows(Keys::Sorted(&keys));
             agent.pull(MatrixId(ONE), part, ValuesMut::F32(&mut values)).expect("a pull waits in time");
             let expected: u32 = (0..TASKS).map(|other| steps(other).min(step)).sum();
             assert!(values.iter().all(|value| *value == expected as f32), "task {task} in step {step}");

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::probe::{PARTITIONS, Probe, SERVERS, Seen};
+use common::probe::{PARTITIONS, Probe, PulledCounters, SERVERS};
 use matrix::{Agent, Consistency, MatrixId, OwnedValues};
 use rpc::Message;
-use rpc::message::{KeyList, Leave, Push, Run};
+use rpc::message::{KeyList, Leave, PartitionRun, Push};
 use worker::RemoteAgent;
 
 const TASKS: u32 = 3;
@@ -72,7 +72,12 @@ fn under_bsp_all_see_exactly_the_steps_before_theirs_and_the_same_bytes() {
 }
 
 /// What holds of every read but those under BSP. `own`: pushes that the reader has made, with those of this step.
-fn check(seen: &Seen, earlier: Option<&Seen>, (task, own): (u32, u64), bounds: (u64, u64)) {
+fn check(
+    seen: &PulledCounters,
+    earlier: Option<&PulledCounters>,
+    (task, own): (u32, u64),
+    bounds: (u64, u64),
+) {
     for other in 0..TASKS {
         for (first, second) in seen.of(other) {
             assert!(first >= second, "of task {other} the later push is seen, not the earlier");
@@ -244,7 +249,7 @@ fn a_push_that_comes_again_is_dropped_and_counted() {
                     index,
                     matrix: ONE,
                     table: 0,
-                    runs: vec![Run { partition: 0, count: 1 }],
+                    runs: vec![PartitionRun { partition: 0, count: 1 }],
                     keys: KeyList::Listed(vec![key]),
                     values: OwnedValues::F32(vec![1.0]).into(),
                 };

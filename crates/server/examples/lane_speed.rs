@@ -1,14 +1,14 @@
-//! What a lane costs beyond its matrix: times of one message, in milliseconds, and of `HeldMatrix` alone with the same
+//! What a lane costs beyond its matrix: times of one message, in milliseconds, and of `LaneMatrix` alone with the same
 //! keys. `cargo run --release -p server --example lane_speed`
 
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Axis, Consistency, ElementType, Found, HeldMatrix, Initializer, KeyRun, MatrixSpec, OwnedValues,
-    Partitioner, PushName, PushRule, Storage,
+    Axis, Consistency, ElementType, Initializer, KeyRun, LaneMatrix, MatrixSpec, OwnedValues, Partitioner,
+    PushId, PushRule, RowPositions, Storage,
 };
 use rpc::Message;
-use rpc::message::{Hello, KeyList, OpenJob, Pull, Push, Role, Run};
+use rpc::message::{Hello, KeyList, OpenJob, PartitionRun, Pull, Push, Role};
 use rpc::service::{Effect, Service};
 use server::{LaneConfig, LaneState};
 
@@ -59,13 +59,13 @@ fn lane(spec: MatrixSpec) -> LaneState {
         modules: Vec::new(),
     };
     let hello = |role| Message::Hello(Hello { request: 1, token: Vec::new(), role, lane: 0 });
-    say(&mut lane, 9, hello(Role::Tool));
-    say(&mut lane, 9, Message::OpenJob(open));
-    say(&mut lane, 0, hello(Role::Task { job: 1, task: 0 }));
+    send(&mut lane, 9, hello(Role::Tool));
+    send(&mut lane, 9, Message::OpenJob(open));
+    send(&mut lane, 0, hello(Role::Task { job: 1, task: 0 }));
     lane
 }
 
-fn say(lane: &mut LaneState, at: u64, message: Message) -> Vec<Effect> {
+fn send(lane: &mut LaneState, at: u64, message: Message) -> Vec<Effect> {
     let mut out = Vec::new();
     lane.on_message(Duration::ZERO, at, message, &mut out);
     out
@@ -88,7 +88,7 @@ fn median<T, R>(mut make: impl FnMut(usize) -> T, mut work: impl FnMut(T) -> R) 
 }
 
 fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (String, f64, f64, f64, f64) {
-    let runs = vec![Run { partition: 0, count: keys.len() as u32 }];
+    let runs = vec![PartitionRun { partition: 0, count: keys.len() as u32 }];
     let values = OwnedValues::F32(vec![1.0; keys.len()]);
     let mut lane = lane(spec(storage));
     let push = |i: usize| {
@@ -122,24 +122,24 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
             wire: rpc::WireType::F32,
         })
     };
-    let pushed = median(push, |message| say(&mut lane, 0, message));
-    let pulled = median(pull, |message| say(&mut lane, 0, message));
-    let mut held = HeldMatrix::new(spec(storage), &[0]).expect("a good spec");
+    let pushed = median(push, |message| send(&mut lane, 0, message));
+    let pulled = median(pull, |message| send(&mut lane, 0, message));
+    let mut held = LaneMatrix::new(spec(storage), &[0]).expect("a good spec");
     let run = KeyRun { partition: 0, table: 0, keys };
-    let name_of = |index| PushName { clock: 0, task: 0, index };
-    let mut known = Found::default();
+    let name_of = |index| PushId { clock: 0, task: 0, index };
+    let mut known = RowPositions::default();
     let remembers = matches!(list, KeyList::Range { .. });
-    let mut found = || if remembers { std::mem::take(&mut known) } else { Found::default() };
+    let mut found = || if remembers { std::mem::take(&mut known) } else { RowPositions::default() };
     let held_push = median(
         |i| name_of(i as u32),
         |name| held.push(run, &mut found(), name, values.as_values()).expect("a good push"),
     );
-    let mut found = Found::default();
+    let mut found = RowPositions::default();
     let held_pull = median(
         |_| (),
         |()| {
             if !remembers {
-                found = Found::default();
+                found = RowPositions::default();
             }
             let mut out = OwnedValues::with_capacity(ElementType::F32, keys.len());
             held.pull(run, &mut found, 0, &mut out).expect("a good pull");
@@ -159,7 +159,7 @@ fn small_pushes() -> f64 {
                 |i: u64| ((u64::from(index) << 32 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & !127 | i;
             let mut keys: Vec<u64> = (0..100).map(key).collect();
             keys.sort_unstable();
-            let runs = vec![Run { partition: 0, count: 100 }];
+            let runs = vec![PartitionRun { partition: 0, count: 100 }];
             let (keys, values) = (KeyList::Listed(keys), OwnedValues::F32(vec![1.0; 100]).into());
             let (request, job, task, clock, matrix, table) = (0, 1, 0, 0, 0, 0);
             Message::Push(Push { request, job, task, clock, index, matrix, table, runs, keys, values })
@@ -167,7 +167,7 @@ fn small_pushes() -> f64 {
         .collect();
     let start = Instant::now();
     for message in messages {
-        assert!(say(&mut lane, 0, message).is_empty(), "refused");
+        assert!(send(&mut lane, 0, message).is_empty(), "refused");
     }
     f64::from(count) / start.elapsed().as_secs_f64()
 }

@@ -8,7 +8,7 @@ use rpc::message::{Barrier, FaultKind, Message, Released, RequestId};
 
 use crate::job::Job;
 use crate::log::log_wait;
-use crate::pull::{ends_at, nanoseconds};
+use crate::pull::{deadline_after, nanoseconds};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -16,52 +16,56 @@ use rpc::trace::RequestIdentity;
 
 /// Who waits, with what each brought, and what came out of the last one.
 #[derive(Debug)]
-pub(crate) struct Barriers {
+pub(crate) struct JobBarrier {
     /// By task.
-    tasks: Vec<AtBarrier>,
+    tasks: Vec<BarrierTask>,
     /// Passed barriers that were answered.
-    answered: u64,
+    answered_count: u64,
     /// What each waiting task was told of the last one. It stays until all have come again, so that nobody can miss it.
     sum: Result<Vec<f64>, matrix::Error>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct AtBarrier {
+struct BarrierTask {
     /// Generations that were over before the task joined.
-    joined_at: u64,
+    joined_generation: u64,
     part: Option<Vec<f64>>,
-    waiting: Option<Waiting>,
+    waiter: Option<BarrierWaiter>,
 }
 
 /// A barrier to be answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct BarrierWaiter {
     pub(crate) connection: ConnectionId,
     pub(crate) request: RequestId,
     pub(crate) since: Duration,
     /// When who asked no longer waits, if that is before the limit of the job.
-    pub(crate) until: Option<Duration>,
+    pub(crate) task_deadline: Option<Duration>,
 }
 
-impl Waiting {
-    fn gives_up_at(&self, limit: Duration) -> Duration {
+impl BarrierWaiter {
+    fn expires_at(&self, limit: Duration) -> Duration {
         let end = self.since + limit;
-        self.until.map_or(end, |until| until.min(end))
+        self.task_deadline.map_or(end, |until| until.min(end))
     }
 }
 
-impl Barriers {
+impl JobBarrier {
     pub(crate) fn new(task_count: u32) -> Self {
-        Self { tasks: vec![AtBarrier::default(); task_count as usize], answered: 0, sum: Ok(Vec::new()) }
+        Self {
+            tasks: vec![BarrierTask::default(); task_count as usize],
+            answered_count: 0,
+            sum: Ok(Vec::new()),
+        }
     }
 
     pub(crate) fn join(&mut self, generation: u64) {
-        self.tasks.push(AtBarrier { joined_at: generation, ..AtBarrier::default() });
+        self.tasks.push(BarrierTask { joined_generation: generation, ..BarrierTask::default() });
     }
 
     /// Generations that were over before a task joined.
-    pub(crate) fn joined_at(&self, task: u32) -> u32 {
-        let at = self.tasks.get(task as usize).map_or(0, |task| task.joined_at);
+    pub(crate) fn joined_generation(&self, task: u32) -> u32 {
+        let at = self.tasks.get(task as usize).map_or(0, |task| task.joined_generation);
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
@@ -73,42 +77,42 @@ impl Barriers {
     }
 
     /// Forgets who waited on a connection, not what they brought.
-    pub(crate) fn forget(&mut self, at: ConnectionId) {
+    pub(crate) fn remove_waiter(&mut self, at: ConnectionId) {
         for task in &mut self.tasks {
-            task.waiting.take_if(|waiting| waiting.connection == at);
+            task.waiter.take_if(|waiting| waiting.connection == at);
         }
     }
 
-    pub(crate) fn take_waiting(&mut self) -> Vec<(ConnectionId, RequestId)> {
-        let waiting = self.tasks.iter_mut().filter_map(|task| task.waiting.take());
+    pub(crate) fn take_waiters(&mut self) -> Vec<(ConnectionId, RequestId)> {
+        let waiting = self.tasks.iter_mut().filter_map(|task| task.waiter.take());
         waiting.map(|waiting| (waiting.connection, waiting.request)).collect()
     }
 
     /// Takes out whoever has waited for `limit`, with the task.
-    pub(crate) fn take_late(&mut self, now: Duration, limit: Duration) -> Vec<(Waiting, u32)> {
-        let late = |waiting: &mut Waiting| waiting.gives_up_at(limit) <= now;
+    pub(crate) fn take_expired(&mut self, now: Duration, limit: Duration) -> Vec<(BarrierWaiter, u32)> {
+        let late = |waiting: &mut BarrierWaiter| waiting.expires_at(limit) <= now;
         let tasks = self.tasks.iter_mut().zip(0u32..);
-        tasks.filter_map(|(entry, task)| Some((entry.waiting.take_if(late)?, task))).collect()
+        tasks.filter_map(|(entry, task)| Some((entry.waiter.take_if(late)?, task))).collect()
     }
 
     /// When those who wait give up.
-    pub(crate) fn give_up_times(&self, limit: Duration) -> impl Iterator<Item = Duration> {
-        self.tasks.iter().filter_map(move |task| Some(task.waiting?.gives_up_at(limit)))
+    pub(crate) fn deadlines(&self, limit: Duration) -> impl Iterator<Item = Duration> {
+        self.tasks.iter().filter_map(move |task| Some(task.waiter?.expires_at(limit)))
     }
 
     /// Since when a task waits.
-    pub(crate) fn waits_since(&self, task: u32) -> Option<Duration> {
-        Some(self.tasks.get(task as usize)?.waiting?.since)
+    pub(crate) fn waiting_since(&self, task: u32) -> Option<Duration> {
+        Some(self.tasks.get(task as usize)?.waiter?.since)
     }
 
     /// Since when somebody waits.
-    pub(crate) fn waits(&self) -> impl Iterator<Item = Duration> {
-        self.tasks.iter().filter_map(|task| Some(task.waiting?.since))
+    pub(crate) fn wait_starts(&self) -> impl Iterator<Item = Duration> {
+        self.tasks.iter().filter_map(|task| Some(task.waiter?.since))
     }
 
     /// Number of those who wait.
-    pub(crate) fn waiting_count(&self) -> u64 {
-        self.waits().count() as u64
+    pub(crate) fn waiter_count(&self) -> u64 {
+        self.wait_starts().count() as u64
     }
 }
 
@@ -128,7 +132,7 @@ impl LaneState {
         match arrived {
             Ok(released) => {
                 out.extend(released.map(|message| Effect::Send { connection: at, message }));
-                self.changed.insert(job);
+                self.changed_jobs.insert(job);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
         }
@@ -144,49 +148,54 @@ impl Job {
         barrier: Barrier,
     ) -> Result<Option<Message>, Refusal> {
         let Barrier { request, task, clock, wait_ms, generation, part, .. } = barrier;
-        let fault = |fault| Refusal::of_task(task, "barrier", fault);
-        self.table.clock(task).map_err(fault)?;
-        let entry = &mut self.barriers.tasks[task as usize];
-        let (asked, open) = (entry.joined_at + generation, self.table.generation());
+        let fault = |fault| Refusal::from_clock_fault(task, "barrier", fault);
+        self.clock_table.clock(task).map_err(fault)?;
+        let entry = &mut self.barrier.tasks[task as usize];
+        let (asked, open) = (entry.joined_generation + generation, self.clock_table.generation());
         if asked < open {
-            if self.table.is_late(task) {
-                self.table.advance(task, clock).map_err(fault)?;
-                self.table.barrier(task).map_err(fault)?;
+            if self.clock_table.is_late(task) {
+                self.clock_table.advance(task, clock).map_err(fault)?;
+                self.clock_table.barrier(task).map_err(fault)?;
             }
-            return self.released(task, request, Duration::ZERO).map(Some);
+            return self.release_message(task, request, Duration::ZERO).map(Some);
         }
         if asked > open {
-            let passed = open.saturating_sub(entry.joined_at);
+            let passed = open.saturating_sub(entry.joined_generation);
             let text = format!("task {task} says it has passed {generation} barriers; here it has {passed}");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
         entry.part = part;
-        entry.waiting = Some(Waiting { connection: at, request, since: now, until: ends_at(now, wait_ms) });
-        if !self.table.is_at_barrier(task) {
-            self.table.advance(task, clock).map_err(fault)?;
-            self.table.barrier(task).map_err(fault)?;
+        entry.waiter = Some(BarrierWaiter {
+            connection: at,
+            request,
+            since: now,
+            task_deadline: deadline_after(now, wait_ms),
+        });
+        if !self.clock_table.is_at_barrier(task) {
+            self.clock_table.advance(task, clock).map_err(fault)?;
+            self.clock_table.barrier(task).map_err(fault)?;
         }
         Ok(None)
     }
 
     /// When the barrier is open: closes its sum and answers whoever waits, in the order of tasks.
     pub(crate) fn pass_barrier(&mut self, now: Duration, lane: u16, out: &mut Vec<Effect>) -> bool {
-        if self.barriers.answered == self.table.generation() {
+        if self.barrier.answered_count == self.clock_table.generation() {
             return false;
         }
-        self.barriers.answered = self.table.generation();
-        let mut parts: Vec<_> = self.barriers.tasks.iter_mut().map(|task| task.part.take()).collect();
-        self.barriers.sum = sum_in_task_order(&mut parts);
-        for task in 0..self.table.task_count() {
-            let Some(waiting) = self.barriers.tasks[task as usize].waiting.take() else { continue };
+        self.barrier.answered_count = self.clock_table.generation();
+        let mut parts: Vec<_> = self.barrier.tasks.iter_mut().map(|task| task.part.take()).collect();
+        self.barrier.sum = sum_in_task_order(&mut parts);
+        for task in 0..self.clock_table.task_count() {
+            let Some(waiting) = self.barrier.tasks[task as usize].waiter.take() else { continue };
             let held = now.saturating_sub(waiting.since);
-            self.stats.waited(held);
-            let clock = self.table.last_clock(task).unwrap_or(0);
+            self.stats.count_wait(held);
+            let clock = self.clock_table.last_clock(task).unwrap_or(0);
             log_wait(
                 held,
                 &RequestIdentity {
                     kind: "Barrier",
-                    job: self.opened.job,
+                    job: self.open_request.job,
                     task,
                     request: waiting.request,
                     clock,
@@ -195,17 +204,20 @@ impl Job {
                 lane,
             );
             let message = self
-                .released(task, waiting.request, held)
-                .unwrap_or_else(|refusal| Message::Fault(refusal.fault(waiting.request)));
+                .release_message(task, waiting.request, held)
+                .unwrap_or_else(|refusal| Message::Fault(refusal.into_fault(waiting.request)));
             out.push(Effect::Send { connection: waiting.connection, message });
         }
         true
     }
 
     /// What a task is told of the last barrier.
-    fn released(&self, task: u32, request: RequestId, held: Duration) -> Result<Message, Refusal> {
-        let clock = self.table.clock(task).map_err(|fault| Refusal::of_task(task, "barrier", fault))?;
-        let sum = self.barriers.sum.clone()?;
+    fn release_message(&self, task: u32, request: RequestId, held: Duration) -> Result<Message, Refusal> {
+        let clock = self
+            .clock_table
+            .clock(task)
+            .map_err(|fault| Refusal::from_clock_fault(task, "barrier", fault))?;
+        let sum = self.barrier.sum.clone()?;
         Ok(Message::Released(Released { request, clock, held_ns: nanoseconds(held), sum }))
     }
 }

@@ -47,7 +47,7 @@ impl LaneState {
         }
         let (mut answers, mut others, mut bytes) = (Vec::new(), Vec::new(), 0);
         for message in batch.messages {
-            self.stats.received(&message);
+            self.stats.count_request(&message);
             let mut done = Vec::new();
             if is_small(&message) {
                 self.handle(now, at, arrival, message, &mut done);
@@ -84,8 +84,8 @@ impl LaneState {
         let text = format!(
             "{size} bytes of values behind {bytes} in one batch, the limit is {ANSWER_LIMIT_BYTES}: pull in another"
         );
-        self.stats.refused(FaultKind::TooLarge);
-        Message::Fault(Refusal::new(FaultKind::TooLarge, text).fault(request))
+        self.stats.count_refusal(FaultKind::TooLarge);
+        Message::Fault(Refusal::new(FaultKind::TooLarge, text).into_fault(request))
     }
 }
 
@@ -101,18 +101,18 @@ fn value_bytes(answer: &Message) -> Option<(RequestId, u64)> {
 #[cfg(test)]
 mod tests {
     use matrix::OwnedValues;
-    use matrix::held::FunctionPart;
-    use rpc::message::{Done, Mark, Pulled, PulledFunction};
+    use matrix::lane_matrix::PartialAnswer;
+    use rpc::message::{Done, Pulled, PulledFunction, PushPosition};
 
     use super::*;
 
     #[test]
     fn values_and_parts_of_functions_count_against_the_limit() {
-        let (minimum, held_ns, applied) = (0, 0, Mark::default());
+        let (minimum, held_ns, applied) = (0, 0, PushPosition::default());
         let values = OwnedValues::F32(vec![0.0; 100]).into();
         let pulled = Pulled { request: 3, minimum, held_ns, applied, values };
         assert_eq!(value_bytes(&Message::Pulled(pulled)), Some((3, 400)));
-        let parts = vec![FunctionPart { partition: 0, bytes: vec![0; 100] }; 2];
+        let parts = vec![PartialAnswer { partition: 0, bytes: vec![0; 100] }; 2];
         let pulled = PulledFunction { request: 4, minimum, held_ns, applied, parts };
         assert_eq!(value_bytes(&Message::PulledFunction(pulled)), Some((4, 2 * (16 + 100))));
         assert_eq!(value_bytes(&Message::Done(Done { request: 5, minimum, applied })), None);

@@ -3,33 +3,35 @@
 use std::time::Duration;
 
 use matrix::Error;
-use matrix::error::Holdup;
-use rpc::message::{FaultKind, JobId, Join, Joined, Leave, Mark, Message, Tick};
+use matrix::error::SlowestTask;
+use rpc::message::{FaultKind, JobId, Join, Joined, Leave, Message, PushPosition, Tick};
 
 use crate::broken::Broken;
-use crate::job::{Held, HeldWhat, Job};
+use crate::job::{DeferredCall, DeferredRequest, Job};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
 /// After so long a lane where a barrier is still open is asked again to let a task in.
-const JOIN_PAUSE: Duration = Duration::from_millis(10);
+const JOIN_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 impl LaneState {
     pub(crate) fn tick(&mut self, at: ConnectionId, tick: Tick, out: &mut Vec<Effect>) {
         let Tick { request, job, task, clock } = tick;
         let result = self.check_task(at, job, task).and_then(|()| {
             let open = self.job(job)?;
-            if let Some(known) = open.table.last_clock(task).filter(|known| clock <= *known) {
+            if let Some(known) = open.clock_table.last_clock(task).filter(|known| clock <= *known) {
                 // A repeat, also behind the end of the task: the connection broke before it heard that it had left.
                 return Ok(known);
             }
-            open.table.advance(task, clock).map_err(|fault| Refusal::of_task(task, "tick", fault))
+            open.clock_table
+                .advance(task, clock)
+                .map_err(|fault| Refusal::from_clock_fault(task, "tick", fault))
         });
         match result {
             Ok(_) => {
-                self.changed.insert(job);
-                self.done(at, request, job, out);
+                self.changed_jobs.insert(job);
+                self.reply_done(at, request, job, out);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
         }
@@ -39,21 +41,21 @@ impl LaneState {
         let Leave { request, job, task } = leave;
         let result = self.check_task_or_tool(at, job, task).and_then(|()| {
             let open = self.job(job)?;
-            let count = open.table.task_count();
+            let count = open.clock_table.task_count();
             if task >= count {
                 let text = format!("job {job} has no task {task}: it has {count}, numbered from 0");
                 return Err(Refusal::new(FaultKind::NotFound, text));
             }
-            open.table.finish(task);
-            open.barriers.leave(task);
+            open.clock_table.finish(task);
+            open.barrier.leave(task);
             Ok(())
         });
         match result {
             Ok(()) => {
                 if !self.config.lacks(Broken::RemovedTaskKeepsWaiters) {
-                    self.changed.insert(job);
+                    self.changed_jobs.insert(job);
                 }
-                self.done(at, request, job, out);
+                self.reply_done(at, request, job, out);
             }
             Err(refusal) => self.refuse(at, request, refusal, out),
         }
@@ -63,21 +65,24 @@ impl LaneState {
         let Join { request, job, task, generation } = join;
         let lates_wait = self.config.lacks(Broken::LateTasksWait);
         let result = self.job(job).and_then(|open| {
-            let count = open.table.task_count();
+            let count = open.clock_table.task_count();
             if task > count {
                 let text = format!("task {task} cannot join job {job}: the next number is {count}");
                 return Err(Refusal::new(FaultKind::Invalid, text));
             }
             if task == count {
-                open.let_in(task, generation, lates_wait)?;
+                open.admit_task(task, generation, lates_wait)?;
             }
-            let clock = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "join", fault))?;
-            Ok((clock, open.barriers.joined_at(task)))
+            let clock = open
+                .clock_table
+                .clock(task)
+                .map_err(|fault| Refusal::from_clock_fault(task, "join", fault))?;
+            Ok((clock, open.barrier.joined_generation(task)))
         });
         match result {
             Ok((clock, generation)) => {
                 // With nobody live before, those who wait now wait for the new task.
-                self.changed.insert(job);
+                self.changed_jobs.insert(job);
                 let joined = Message::Joined(Joined { request, clock, generation });
                 out.push(Effect::Send { connection: at, message: joined });
             }
@@ -94,54 +99,56 @@ impl LaneState {
 
     /// Ends the waits that have reached the limit of their job. Nothing behind a push that is given up may be applied, so
     /// that its connection is closed.
-    pub(crate) fn give_up_waits(&mut self, now: Duration, out: &mut Vec<Effect>) {
+    pub(crate) fn expire_waits(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in jobs {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let (limit, slowest) = (job.wait_limit(), job.table.who_holds_back());
-            let late: Vec<u64> = late(job, now).collect();
+            let (limit, slowest) = (job.wait_limit(), job.clock_table.slowest_task());
+            let late: Vec<u64> = expired_requests(job, now).collect();
             for arrival in late {
-                let Some(held) = self.jobs.get_mut(&id).and_then(|job| job.held.remove(&arrival)) else {
+                let Some(held) =
+                    self.jobs.get_mut(&id).and_then(|job| job.deferred_requests.remove(&arrival))
+                else {
                     continue;
                 };
-                self.give_up(now, id, &held, slowest, out);
+                self.expire_request(now, id, &held, slowest, out);
             }
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            for (waiting, task) in job.barriers.take_late(now, limit) {
+            for (waiting, task) in job.barrier.take_expired(now, limit) {
                 let purpose = "at a barrier".to_owned();
-                let clock = job.table.last_clock(task).unwrap_or(0);
+                let clock = job.clock_table.last_clock(task).unwrap_or(0);
                 let waited = now.saturating_sub(waiting.since);
-                job.stats.waited(waited);
+                job.stats.count_wait(waited);
                 let refusal = waited_too_long(task, clock, waited, purpose, slowest);
-                self.stats.refused(refusal.kind);
-                let message = Message::Fault(refusal.fault(waiting.request));
+                self.stats.count_refusal(refusal.kind);
+                let message = Message::Fault(refusal.into_fault(waiting.request));
                 out.push(Effect::Send { connection: waiting.connection, message });
             }
         }
     }
 
-    fn give_up(
+    fn expire_request(
         &mut self,
         now: Duration,
         id: JobId,
-        held: &Held,
+        held: &DeferredRequest,
         slowest: Option<(u32, u64)>,
         out: &mut Vec<Effect>,
     ) {
         let waited = now.saturating_sub(held.since);
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.stats.waited(waited);
+        job.stats.count_wait(waited);
         let name = job.name_of(held.matrix);
-        let purpose = match &held.what {
-            HeldWhat::Pull(_) => format!("to pull from matrix {name:?}"),
-            HeldWhat::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
-            HeldWhat::TryFunction(_) => format!("to try functions on matrix {name:?}"),
-            HeldWhat::Push => format!("to push to matrix {name:?}"),
+        let purpose = match &held.call {
+            DeferredCall::Pull(_) => format!("to pull from matrix {name:?}"),
+            DeferredCall::PullFunction(pull) => format!("to pull {:?} from matrix {name:?}", pull.call.name),
+            DeferredCall::TryFunction(_) => format!("to try functions on matrix {name:?}"),
+            DeferredCall::Push => format!("to push to matrix {name:?}"),
         };
         let refusal = waited_too_long(held.task, held.clock, waited, purpose, slowest);
-        self.held_bytes -= held.bytes;
+        self.deferred_bytes -= held.bytes;
         self.refuse(held.connection, held.request, refusal, out);
-        if let HeldWhat::Push = held.what {
+        if let DeferredCall::Push = held.call {
             self.close(now, held.connection, out);
         }
     }
@@ -151,37 +158,40 @@ impl Job {
     /// A new task takes part in all barriers from the one that is open at the home lane. Where an earlier one is open,
     /// all that wait there would wait for a task that does not come: it has to be over first, as it is at the home lane.
     /// Where that one is over, the others wait at the home lane for the new task: it must not wait for their clocks here.
-    fn let_in(&mut self, task: u32, generation: u32, lates_wait: bool) -> Result<(), Refusal> {
-        let open = self.table.generation();
-        let generation = if self.opened.home { open } else { u64::from(generation) };
+    fn admit_task(&mut self, task: u32, generation: u32, lates_wait: bool) -> Result<(), Refusal> {
+        let open = self.clock_table.generation();
+        let generation = if self.open_request.home { open } else { u64::from(generation) };
         if open < generation {
             let text = format!(
                 "task {task} takes part in barriers from number {generation} on, and here number {open} is open: ask again"
             );
-            return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_PAUSE));
+            return Err(Refusal::new(FaultKind::Busy, text).retry_after(JOIN_RETRY_DELAY));
         }
         if open > generation && !lates_wait {
-            self.table.join_late();
+            self.clock_table.join_late();
         } else {
-            self.table.join();
+            self.clock_table.join();
         }
-        self.marks.push(Mark::default());
+        self.marks.push(PushPosition::default());
         self.connections.push(None);
-        self.barriers.join(generation);
+        self.barrier.join(generation);
         Ok(())
     }
 
     /// When the first wait reaches the limit.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         let limit = self.wait_limit();
-        let held = self.held.values().map(|held| held.gives_up_at(limit));
-        held.chain(self.barriers.give_up_times(limit)).min()
+        let held = self.deferred_requests.values().map(|held| held.expires_at(limit));
+        held.chain(self.barrier.deadlines(limit)).min()
     }
 }
 
-fn late(job: &Job, now: Duration) -> impl Iterator<Item = u64> {
+fn expired_requests(job: &Job, now: Duration) -> impl Iterator<Item = u64> {
     let limit = job.wait_limit();
-    job.held.iter().filter(move |(_, held)| held.gives_up_at(limit) <= now).map(|(arrival, _)| *arrival)
+    job.deferred_requests
+        .iter()
+        .filter(move |(_, held)| held.expires_at(limit) <= now)
+        .map(|(arrival, _)| *arrival)
 }
 
 fn waited_too_long(
@@ -191,6 +201,6 @@ fn waited_too_long(
     purpose: String,
     slowest: Option<(u32, u64)>,
 ) -> Refusal {
-    let waited_for = Holdup { slowest };
-    Error::WaitedTooLong { task, clock, seconds: waited.as_secs_f64(), purpose, waited_for }.into()
+    let waited_for = SlowestTask { task_and_clock: slowest };
+    Error::WaitTimeout { task, clock, seconds: waited.as_secs_f64(), purpose, waited_for }.into()
 }

@@ -1,27 +1,29 @@
 //! Staged pushes of foreign hosts: chunks are checked and kept, the first commit of a part merges its own. Push functions are
 //! not kept: the first commit of a part carries them out.
 
-use matrix::{Found, FunctionCall, HeldMatrix, KeyRun, PushName, Values};
-use rpc::message::{CloseToken, Commit, CommitFunction, Committed, FaultKind, Message, PushStaged, Run};
+use matrix::{FunctionCall, KeyRun, LaneMatrix, PushId, RowPositions, Values};
+use rpc::message::{
+    CloseToken, Commit, CommitFunction, Committed, FaultKind, Message, PartitionRun, PushStaged,
+};
 use rpc::service::{ConnectionId, Effect};
 
 use crate::job::Job;
-use crate::key_lists::Place;
+use crate::key_lists::TableId;
 use crate::push::NO_KEYS;
 use crate::refusal::Refusal;
-use crate::staged::{ATTEMPT_BYTES, Chunk, Outcome, Staged, Turn};
+use crate::staged_chunks::{ATTEMPT_BYTES, ChunkStatus, CommitDecision, StagedChunk, StagedChunks};
 use crate::state::LaneState;
 
 impl LaneState {
     pub(crate) fn push_staged(&mut self, at: ConnectionId, mut push: PushStaged, out: &mut Vec<Effect>) {
         match self.stage(at, &mut push) {
-            Ok(()) => self.done(at, push.request, push.job, out),
+            Ok(()) => self.reply_done(at, push.request, push.job, out),
             Err(refusal) => {
                 let PushStaged { matrix, token, part, attempt, chunk, .. } = push;
                 let name = format!(
                     "staged push (matrix {matrix}, token {token}, part {part}, attempt {attempt}, chunk {chunk})"
                 );
-                self.refuse(at, push.request, refusal.of(name), out);
+                self.refuse(at, push.request, refusal.with_context(name), out);
             }
         }
     }
@@ -30,53 +32,54 @@ impl LaneState {
         self.check_session(at, push.job)?;
         let open = self.job(push.job)?;
         open.matrix(push.matrix)?;
-        match open.staged.turn(push)? {
-            Turn::Stage => {}
-            Turn::Repeat | Turn::Late => {
-                open.staged.counts.dropped_chunks += 1;
+        match open.staged_chunks.status(push)? {
+            ChunkStatus::New => {}
+            ChunkStatus::Duplicate | ChunkStatus::Late => {
+                open.staged_chunks.counts.dropped_chunks += 1;
                 return Ok(());
             }
         }
         let chunk = self.checked_chunk(at, push)?;
-        self.check_room_to_stage(chunk.bytes())?;
-        self.job(push.job)?.staged.stage(push, chunk);
+        self.check_staging_memory(chunk.bytes())?;
+        self.job(push.job)?.staged_chunks.stage(push, chunk);
         Ok(())
     }
 
     /// The chunk of a push that can be merged.
-    fn checked_chunk(&mut self, at: ConnectionId, push: &mut PushStaged) -> Result<Chunk, Refusal> {
+    fn checked_chunk(&mut self, at: ConnectionId, push: &mut PushStaged) -> Result<StagedChunk, Refusal> {
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
-        let place = Place { job: push.job, matrix: push.matrix, table: push.table };
+        let place = TableId { job: push.job, matrix: push.matrix, table: push.table };
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&push.job))
         else {
             return Err(Refusal::new(FaultKind::NoSuchJob, "the session has ended"));
         };
-        let mut list = connection.lists.take(runs, keys)?;
-        let (runs, keys, _) = list.at(place);
+        let mut list = connection.key_lists.take(runs, keys)?;
+        let (runs, keys, _) = list.with_positions(place);
         let values = std::mem::replace(&mut push.values, matrix::OwnedValues::F32(Vec::new()));
-        let mut chunk = Chunk {
+        let mut chunk = StagedChunk {
             table: push.table,
             runs: runs.to_vec(),
             keys: keys.to_vec(),
-            found: vec![Found::default(); runs.len()],
+            positions: vec![RowPositions::default(); runs.len()],
             values,
         };
-        connection.lists.put(list);
+        connection.key_lists.put(list);
         chunk.check(open.matrix(push.matrix)?)?;
         Ok(chunk)
     }
 
     /// Refuses what would keep more than a lane may, rows included. The rows are counted now and then: a bound, not a promise
     /// to the byte.
-    fn check_room_to_stage(&self, bytes: u64) -> Result<(), Refusal> {
+    fn check_staging_memory(&self, bytes: u64) -> Result<(), Refusal> {
         let left = self.config.memory_limit_bytes.saturating_sub(self.memory_bytes);
         let (used, limit) = (self.staged_bytes(), self.config.staged_limit_bytes.min(left));
         if used.saturating_add(bytes) <= limit {
             return Ok(());
         }
         let of = |(id, job): (&u32, &Job)| {
-            let bytes = job.staged.bytes();
-            (bytes > 0).then(|| format!("session {id} {bytes} under {} tokens", job.staged.token_count()))
+            let bytes = job.staged_chunks.bytes();
+            (bytes > 0)
+                .then(|| format!("session {id} {bytes} under {} tokens", job.staged_chunks.token_count()))
         };
         let parts: Vec<String> = self.jobs.iter().filter_map(of).collect();
         let parts = if parts.is_empty() { "none".to_owned() } else { parts.join(" + ") };
@@ -91,11 +94,11 @@ impl LaneState {
 
     /// What is staged, of all sessions.
     pub(crate) fn staged_bytes(&self) -> u64 {
-        self.jobs.values().map(|job| Staged::bytes(&job.staged)).sum()
+        self.jobs.values().map(|job| StagedChunks::bytes(&job.staged_chunks)).sum()
     }
 
     pub(crate) fn commit(&mut self, at: ConnectionId, commit: Commit, out: &mut Vec<Effect>) {
-        let winner = self.decide(at, &commit);
+        let winner = self.apply_commit(at, &commit);
         self.answer_commit(at, &commit, winner, out);
     }
 
@@ -107,7 +110,7 @@ impl LaneState {
     ) {
         let CommitFunction { request, job, matrix, token, part, attempt, calls } = commit;
         let commit = Commit { request, job, matrix, token, part, attempt, chunks: 0 };
-        let winner = self.decide_function(at, &commit, &calls);
+        let winner = self.apply_function_commit(at, &commit, &calls);
         self.answer_commit(at, &commit, winner, out);
     }
 
@@ -126,24 +129,24 @@ impl LaneState {
             }
             Err(refusal) => {
                 let name = format!("commit (matrix {matrix}, token {token}, part {part}, attempt {attempt})");
-                self.refuse(at, request, refusal.of(name), out);
+                self.refuse(at, request, refusal.with_context(name), out);
             }
         }
     }
 
     /// Merges the chunks of the first commit. The attempt that counts.
-    fn decide(&mut self, at: ConnectionId, commit: &Commit) -> Result<u64, Refusal> {
+    fn apply_commit(&mut self, at: ConnectionId, commit: &Commit) -> Result<u64, Refusal> {
         self.check_session(at, commit.job)?;
-        self.check_room(0)?;
+        self.check_memory(0)?;
         if commit.chunks == 0 {
             // It frees nothing, and that it counts is remembered.
-            self.check_room_to_stage(ATTEMPT_BYTES)?;
+            self.check_staging_memory(ATTEMPT_BYTES)?;
         }
         let open = self.job(commit.job)?;
         open.matrix(commit.matrix)?;
-        let chunks = match open.staged.commit(commit)? {
-            Outcome::Already(winner) => return Ok(winner),
-            Outcome::First(chunks) => chunks,
+        let chunks = match open.staged_chunks.commit(commit)? {
+            CommitDecision::Repeated(winner) => return Ok(winner),
+            CommitDecision::First(chunks) => chunks,
         };
         let mut count = 0;
         for (index, mut chunk) in chunks.into_iter().enumerate() {
@@ -151,13 +154,13 @@ impl LaneState {
             count += chunk.values.len();
         }
         open.stats.push_count += 1;
-        open.changes(commit.matrix);
-        self.pushed_since_count += count;
+        open.invalidate_export(commit.matrix);
+        self.uncounted_elements += count;
         Ok(commit.attempt)
     }
 
     /// Carries functions out, if they are those that count. The attempt that does.
-    fn decide_function(
+    fn apply_function_commit(
         &mut self,
         at: ConnectionId,
         commit: &Commit,
@@ -166,16 +169,16 @@ impl LaneState {
         self.check_session(at, commit.job)?;
         let open = self.job(commit.job)?;
         open.matrix(commit.matrix)?;
-        if let Some(winner) = open.staged.winner(commit)? {
+        if let Some(winner) = open.staged_chunks.winner(commit)? {
             // It counts those that come too late.
-            open.staged.commit(commit)?;
+            open.staged_chunks.commit(commit)?;
             return Ok(winner);
         }
-        self.check_room_to_stage(ATTEMPT_BYTES)?;
+        self.check_staging_memory(ATTEMPT_BYTES)?;
         // One that fails half-way would be committed by halves.
-        self.try_for_session(commit.job, commit.matrix, calls)?;
-        self.change_for_session(commit.job, commit.matrix, calls)?;
-        self.job(commit.job)?.staged.commit(commit)?;
+        self.try_functions_for_session(commit.job, commit.matrix, calls)?;
+        self.push_functions_for_session(commit.job, commit.matrix, calls)?;
+        self.job(commit.job)?.staged_chunks.commit(commit)?;
         Ok(commit.attempt)
     }
 
@@ -184,21 +187,21 @@ impl LaneState {
         let result = self.check_session(at, job).and_then(|()| {
             let open = self.job(job)?;
             open.matrix(matrix)?;
-            open.staged.close_token(matrix, token);
+            open.staged_chunks.close_token(matrix, token);
             Ok(())
         });
         match result {
-            Ok(()) => self.done(at, request, job, out),
+            Ok(()) => self.reply_done(at, request, job, out),
             Err(refusal) => self.refuse(at, request, refusal, out),
         }
     }
 }
 
-impl Chunk {
+impl StagedChunk {
     /// Each run with its values.
-    fn parts<'a>(
+    fn key_runs<'a>(
         table: u32,
-        runs: &'a [Run],
+        runs: &'a [PartitionRun],
         keys: &'a [u64],
         values: Values<'a>,
         columns: usize,
@@ -207,20 +210,20 @@ impl Chunk {
             let range = *start..*start + run.count as usize;
             *start = range.end;
             let part = KeyRun { partition: run.partition, table, keys: &keys[range.clone()] };
-            Some((part, values.part(range.start * columns..range.end * columns)))
+            Some((part, values.slice(range.start * columns..range.end * columns)))
         })
     }
 
     /// Whether all of it can be merged.
-    fn check(&mut self, matrix: &HeldMatrix) -> Result<(), Refusal> {
+    fn check(&mut self, matrix: &LaneMatrix) -> Result<(), Refusal> {
         let columns = matrix.spec().columns_of_table();
         let (expected, actual) = (self.keys.len() * columns, self.values.len());
         if actual != expected {
             let matrix = matrix.spec().name.clone();
             return Err(matrix::Error::ValueCount { matrix, expected, actual }.into());
         }
-        let Self { table, runs, keys, found, values } = self;
-        let parts = Self::parts(*table, runs, keys, values.as_values(), columns);
+        let Self { table, runs, keys, positions: found, values } = self;
+        let parts = Self::key_runs(*table, runs, keys, values.as_values(), columns);
         for ((part, values), found) in parts.zip(found) {
             matrix.check_push(part, found, values)?;
         }
@@ -228,11 +231,11 @@ impl Chunk {
     }
 
     /// Merges a chunk that was checked.
-    fn merge(&mut self, matrix: &mut HeldMatrix, index: u32) {
+    fn merge(&mut self, matrix: &mut LaneMatrix, index: u32) {
         let columns = matrix.spec().columns_of_table();
-        let name = PushName { clock: 0, task: 0, index };
-        let Self { table, runs, keys, found, values } = self;
-        let parts = Self::parts(*table, runs, keys, values.as_values(), columns);
+        let name = PushId { clock: 0, task: 0, index };
+        let Self { table, runs, keys, positions: found, values } = self;
+        let parts = Self::key_runs(*table, runs, keys, values.as_values(), columns);
         for ((part, values), found) in parts.zip(found) {
             matrix.push_checked(part, found, name, values);
         }
@@ -245,9 +248,9 @@ mod tests {
 
     #[test]
     fn each_run_of_a_chunk_has_its_keys_and_all_columns_of_their_values() {
-        let runs = [Run { partition: 4, count: 1 }, Run { partition: 6, count: 2 }];
+        let runs = [PartitionRun { partition: 4, count: 1 }, PartitionRun { partition: 6, count: 2 }];
         let values: Vec<f64> = (0..6).map(f64::from).collect();
-        let parts: Vec<_> = Chunk::parts(3, &runs, &[10, 20, 30], Values::F64(&values), 2)
+        let parts: Vec<_> = StagedChunk::key_runs(3, &runs, &[10, 20, 30], Values::F64(&values), 2)
             .map(|(run, values)| (run.partition, run.table, run.keys.to_vec(), values.to_owned_values()))
             .collect();
         let own = |values: &[f64]| Values::F64(values).to_owned_values();

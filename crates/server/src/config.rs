@@ -5,48 +5,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use matrix::FunctionTable;
-use rpc::message::{Bytes, JobId};
+use rpc::message::{Base64Bytes, JobId};
 
 use crate::broken::Broken;
 
 /// Makes the functions of a job: those of the server and, besides, those of the modules that the job brings. The error says
 /// which module is wrong, and how.
-pub type ModulesOf = fn(&FunctionTable, &[Bytes]) -> Result<FunctionTable, String>;
+pub type ModuleLoader = fn(&FunctionTable, &[Base64Bytes]) -> Result<FunctionTable, String>;
 
 /// Makes the functions of jobs that bring modules: once in a process, for all of its lanes and for jobs that bring the same.
 #[derive(Clone, Debug)]
-pub struct JobModules {
-    of: ModulesOf,
-    made: Arc<Mutex<Vec<Made>>>,
+pub struct ModuleCache {
+    load: ModuleLoader,
+    tables: Arc<Mutex<Vec<CachedTable>>>,
 }
 
 /// The functions of some modules, while a job has them.
 #[derive(Debug)]
-struct Made {
-    modules: Vec<Bytes>,
+struct CachedTable {
+    modules: Vec<Base64Bytes>,
     table: Weak<FunctionTable>,
 }
 
-impl JobModules {
+impl ModuleCache {
     /// None are made yet.
-    pub fn new(of: ModulesOf) -> Self {
-        Self { of, made: Arc::default() }
+    pub fn new(of: ModuleLoader) -> Self {
+        Self { load: of, tables: Arc::default() }
     }
 
-    /// The functions of `table`, which is that of the process, and of the modules. Waits while another lane makes some.
+    /// The functions of `clock_table`, which is that of the process, and of the modules. Waits while another lane makes some.
     pub(crate) fn table(
         &self,
         table: &FunctionTable,
-        modules: &[Bytes],
+        modules: &[Base64Bytes],
     ) -> Result<Arc<FunctionTable>, String> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|one| one.table.strong_count() > 0);
         let known = made.iter().filter(|one| one.modules == modules).find_map(|one| one.table.upgrade());
         if let Some(table) = known {
             return Ok(table);
         }
-        let table = Arc::new((self.of)(table, modules)?);
-        made.push(Made { modules: modules.to_vec(), table: Arc::downgrade(&table) });
+        let table = Arc::new((self.load)(table, modules)?);
+        made.push(CachedTable { modules: modules.to_vec(), table: Arc::downgrade(&table) });
         Ok(table)
     }
 }
@@ -92,11 +92,11 @@ impl LaneConfig {
 
 /// The jobs that are open on any lane of a process, for whoever has to know whether it may end, or has to end them.
 #[derive(Clone, Debug, Default)]
-pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenOn>>>);
+pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenJobEntry>>>);
 
 /// How many lanes have a job, and when the first took it.
 #[derive(Debug)]
-struct OpenOn {
+struct OpenJobEntry {
     lane_count: u32,
     since: Instant,
 }
@@ -112,12 +112,14 @@ impl OpenJobs {
         self.lock().iter().filter(|(_, open)| open.since < time).map(|(job, _)| *job).collect()
     }
 
-    pub(crate) fn opened(&self, job: JobId) {
+    pub(crate) fn add(&self, job: JobId) {
         let mut jobs = self.lock();
-        jobs.entry(job).or_insert_with(|| OpenOn { lane_count: 0, since: Instant::now() }).lane_count += 1;
+        jobs.entry(job)
+            .or_insert_with(|| OpenJobEntry { lane_count: 0, since: Instant::now() })
+            .lane_count += 1;
     }
 
-    pub(crate) fn closed(&self, job: JobId) {
+    pub(crate) fn remove(&self, job: JobId) {
         let mut jobs = self.lock();
         if let Some(open) = jobs.get_mut(&job) {
             open.lane_count -= 1;
@@ -127,7 +129,7 @@ impl OpenJobs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, OpenOn>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<JobId, OpenJobEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn jobs_that_were_open_before_a_time_are_those_of_an_earlier_master() {
         let jobs = OpenJobs::default();
-        jobs.opened(1);
+        jobs.add(1);
         let after = Instant::now() + std::time::Duration::from_nanos(1);
         assert_eq!(jobs.list_before(after), [1]);
         let since = jobs.lock()[&1].since;

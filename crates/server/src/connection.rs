@@ -7,20 +7,20 @@ use rpc::message::Role;
 
 use crate::key_lists::KeyLists;
 
-/// One connection. When `blocked`, its first queued request is a push that is held, and all behind it wait.
+/// One connection. When `is_blocked`, its first queued request is a push that is held, and all behind it wait.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) role: Role,
-    pub(crate) blocked: bool,
-    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) is_blocked: bool,
+    pub(crate) queue: VecDeque<QueuedRequest>,
     pub(crate) queued_bytes: u64,
-    pub(crate) paused: bool,
-    pub(crate) lists: KeyLists,
+    pub(crate) is_paused: bool,
+    pub(crate) key_lists: KeyLists,
 }
 
 /// A request that waits for those before it.
 #[derive(Debug)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedRequest {
     /// Counts the messages of the lane.
     pub(crate) arrival: u64,
     pub(crate) message: Message,
@@ -31,25 +31,25 @@ impl Connection {
     pub(crate) fn new(role: Role, key_list_limit_bytes: u64) -> Self {
         Self {
             role,
-            blocked: false,
+            is_blocked: false,
             queue: VecDeque::new(),
             queued_bytes: 0,
-            paused: false,
-            lists: KeyLists::new(key_list_limit_bytes),
+            is_paused: false,
+            key_lists: KeyLists::new(key_list_limit_bytes),
         }
     }
 
-    pub(crate) fn push_back(&mut self, queued: Queued) {
+    pub(crate) fn push_back(&mut self, queued: QueuedRequest) {
         self.queued_bytes += queued.bytes;
         self.queue.push_back(queued);
     }
 
-    pub(crate) fn push_front(&mut self, queued: Queued) {
+    pub(crate) fn push_front(&mut self, queued: QueuedRequest) {
         self.queued_bytes += queued.bytes;
         self.queue.push_front(queued);
     }
 
-    pub(crate) fn pop_front(&mut self) -> Option<Queued> {
+    pub(crate) fn pop_front(&mut self) -> Option<QueuedRequest> {
         let queued = self.queue.pop_front()?;
         self.queued_bytes -= queued.bytes;
         Some(queued)

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 use rpc::FUNCTION_BYTES;
 use rpc::codec::{calls_bytes, parts_bytes};
-use rpc::message::{FaultKind, Mark, Message, PullFunction, PulledFunction, PushFunction, TryFunction};
+use rpc::message::{
+    FaultKind, Message, PullFunction, PulledFunction, PushFunction, PushPosition, TryFunction,
+};
 use rpc::service::{ConnectionId, Effect};
 
-use crate::job::HeldWhat;
-use crate::pull::{Reading, nanoseconds};
-use crate::push::Head;
+use crate::job::DeferredCall;
+use crate::pull::{ReadHeader, nanoseconds};
+use crate::push::PushHeader;
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 
@@ -28,16 +30,16 @@ impl LaneState {
             return self.pull_function_of_session(at, &pull, out);
         }
         let PullFunction { request, job, task, clock, matrix, wait_ms, .. } = pull;
-        let reading = Reading { request, job, task, clock, matrix, wait_ms };
-        match self.pull_needs(at, reading, |_| Ok(())) {
+        let reading = ReadHeader { request, job, task, clock, matrix, wait_ms };
+        match self.missing_clock(at, reading, |_| Ok(())) {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(None) => self.serve_pull_function(at, &pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::PullFunction(pull);
                 let bytes = message.frame_bytes();
                 let Message::PullFunction(pull) = message else { return };
-                let what = HeldWhat::PullFunction(pull);
-                self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
+                let what = DeferredCall::PullFunction(pull);
+                self.defer_pull(now, at, arrival, needed, reading, (what, bytes), out);
             }
         }
     }
@@ -60,7 +62,7 @@ impl LaneState {
         match parts {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok((parts, bytes)) => {
-                open.stats.pulled(clock, open.table.minimum());
+                open.stats.count_pull(clock, open.clock_table.minimum());
                 open.stats.pull_function_count += 1;
                 self.stats.value_bytes_out += bytes as u64;
                 let (minimum, applied) = (open.minimum_or_max(), open.mark(task));
@@ -83,33 +85,33 @@ impl LaneState {
             return self.try_function_of_session(at, &ask, out);
         }
         let TryFunction { request, job, task, clock, matrix, wait_ms, .. } = ask;
-        let reading = Reading { request, job, task, clock, matrix, wait_ms };
-        match self.pull_needs(at, reading, |_| Ok(())) {
+        let reading = ReadHeader { request, job, task, clock, matrix, wait_ms };
+        match self.missing_clock(at, reading, |_| Ok(())) {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(None) => self.serve_try_function(at, &ask, out),
             Ok(Some(needed)) => {
                 let message = Message::TryFunction(ask);
                 let bytes = message.frame_bytes();
                 let Message::TryFunction(ask) = message else { return };
-                let what = HeldWhat::TryFunction(ask);
-                self.hold_pull(now, at, arrival, needed, reading, (what, bytes), out);
+                let what = DeferredCall::TryFunction(ask);
+                self.defer_pull(now, at, arrival, needed, reading, (what, bytes), out);
             }
         }
     }
 
     /// Says whether a push function whose m has come could be carried out, and undoes what it did.
     pub(crate) fn serve_try_function(&mut self, at: ConnectionId, ask: &TryFunction, out: &mut Vec<Effect>) {
-        let head = Head::of_try(ask);
+        let head = PushHeader::of_try(ask);
         let Some(open) = self.jobs.get_mut(&head.job) else { return };
         if head.mark() < open.mark(head.task) {
             // An earlier attempt of the task has pushed it: tried on what it has changed, it might fail.
-            return self.say_again(at, head, out);
+            return self.repeat_reply(at, head, out);
         }
         let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
         let tried =
             open.matrix(head.matrix).and_then(|matrix| Ok(matrix.try_function(&functions, &ask.calls)?));
         match tried {
-            Ok(()) => self.done(at, head.request, head.job, out),
+            Ok(()) => self.reply_done(at, head.request, head.job, out),
             Err(refusal) => {
                 if refusal.kind == FaultKind::Function {
                     // The name will be used up by a push of nothing.
@@ -128,13 +130,14 @@ impl LaneState {
         push: &PushFunction,
         out: &mut Vec<Effect>,
     ) {
-        let head = Head::of_function(push);
-        let Head { request, job, task, clock, index, .. } = head;
+        let head = PushHeader::of_function(push);
+        let PushHeader { request, job, task, clock, index, .. } = head;
         let element_count = calls_bytes(&push.calls) / size_of::<f32>();
-        let room = self.check_room(element_count);
+        let room = self.check_memory(element_count);
         let Some(open) = self.jobs.get_mut(&job) else { return };
         // The master may have taken the task out while the push was held.
-        let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
+        let live =
+            open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault));
         let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
         let result = room.and(live).and_then(|_| {
             let matrix = open.matrix(head.matrix)?;
@@ -142,11 +145,11 @@ impl LaneState {
         });
         let has_failed = matches!(&result, Err(refusal) if refusal.kind == FaultKind::Function);
         if result.is_ok() || (has_failed && request != 0) {
-            open.marks[task as usize] = open.mark(task).max(Mark { clock, index: index + 1 });
+            open.marks[task as usize] = open.mark(task).max(PushPosition { clock, index: index + 1 });
             open.stats.push_count += 1;
             open.stats.push_function_count += 1;
-            open.changes(head.matrix);
-            self.pushed_since_count += element_count;
+            open.invalidate_export(head.matrix);
+            self.uncounted_elements += element_count;
         }
         match result {
             Ok(()) => {
@@ -155,7 +158,7 @@ impl LaneState {
                     // A try of an earlier attempt, before others changed the rows.
                     open.function_faults.remove(&task);
                 }
-                self.done(at, request, job, out);
+                self.reply_done(at, request, job, out);
             }
             Err(refusal) => {
                 if has_failed && request != 0 {
@@ -168,7 +171,7 @@ impl LaneState {
 }
 
 /// The bytes of an answer, if a frame holds them.
-fn check_length(function: &str, parts: &[FunctionPart]) -> Result<usize, Refusal> {
+fn check_length(function: &str, parts: &[PartialAnswer]) -> Result<usize, Refusal> {
     let bytes = parts_bytes(parts);
     if bytes <= FUNCTION_BYTES {
         return Ok(bytes);

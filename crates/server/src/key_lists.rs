@@ -5,39 +5,39 @@
 
 use std::collections::VecDeque;
 
-use matrix::Found;
-use rpc::message::{FaultKind, JobId, KeyList, Run};
+use matrix::RowPositions;
+use rpc::message::{FaultKind, JobId, KeyList, PartitionRun};
 
 use crate::refusal::Refusal;
 
 /// Most lists of a connection, so that looking through them stays cheap.
 const LIST_COUNT_LIMIT: usize = 256;
 /// Matrices of which positions are kept for one list.
-const FOUND_COUNT_LIMIT: usize = 4;
+const POSITIONS_COUNT_LIMIT: usize = 4;
 /// Most keys of a range: twice the number whose values fill a frame.
 const KEY_COUNT_LIMIT: u64 = 1 << 21;
 
 /// The remembered lists, the most recently used last.
 #[derive(Debug)]
 pub(crate) struct KeyLists {
-    lists: VecDeque<List>,
+    lists: VecDeque<CachedKeyList>,
     bytes: u64,
     limit_bytes: u64,
 }
 
 /// Keys in runs.
 #[derive(Debug)]
-pub(crate) struct List {
-    pub(crate) runs: Vec<Run>,
+pub(crate) struct CachedKeyList {
+    pub(crate) runs: Vec<PartitionRun>,
     pub(crate) keys: Vec<u64>,
     range: Option<(u64, u64)>,
     digest: Option<u128>,
-    found: Vec<(Place, Vec<Found>)>,
+    positions: Vec<(TableId, Vec<RowPositions>)>,
 }
 
 /// The table that positions belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TableId {
     pub(crate) job: JobId,
     pub(crate) matrix: u32,
     pub(crate) table: u32,
@@ -53,7 +53,7 @@ impl KeyLists {
     }
 
     /// Takes the list that a request names; give it back with [`Self::put`].
-    pub(crate) fn take(&mut self, runs: Vec<Run>, keys: KeyList) -> Result<List, Refusal> {
+    pub(crate) fn take(&mut self, runs: Vec<PartitionRun>, keys: KeyList) -> Result<CachedKeyList, Refusal> {
         let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let fits = |keys: u64| {
             if keys == count {
@@ -65,7 +65,7 @@ impl KeyLists {
         match keys {
             KeyList::Listed(keys) => {
                 fits(keys.len() as u64)?;
-                Ok(List { runs, keys, range: None, digest: None, found: Vec::new() })
+                Ok(CachedKeyList { runs, keys, range: None, digest: None, positions: Vec::new() })
             }
             KeyList::Range { start, end } => {
                 fits(end.saturating_sub(start))?;
@@ -78,10 +78,10 @@ impl KeyLists {
                 let known = self.lists.iter().rposition(|list| list.range == range && list.runs == runs);
                 Ok(self.remove(known).unwrap_or_else(|| {
                     let keys = (start..end).collect();
-                    List { runs, keys, range, digest: None, found: Vec::new() }
+                    CachedKeyList { runs, keys, range, digest: None, positions: Vec::new() }
                 }))
             }
-            KeyList::Known { digest, count: key_count } => {
+            KeyList::Cached { digest, count: key_count } => {
                 fits(u64::from(key_count))?;
                 let known =
                     self.lists.iter_mut().rposition(|list| list.digest() == digest && list.runs == runs);
@@ -95,7 +95,7 @@ impl KeyLists {
     }
 
     /// Remembers a list after use.
-    pub(crate) fn put(&mut self, list: List) {
+    pub(crate) fn put(&mut self, list: CachedKeyList) {
         self.bytes += list.bytes();
         self.lists.push_back(list);
         while self.bytes > self.limit_bytes || self.lists.len() > LIST_COUNT_LIMIT {
@@ -104,33 +104,36 @@ impl KeyLists {
         }
     }
 
-    fn remove(&mut self, at: Option<usize>) -> Option<List> {
+    fn remove(&mut self, at: Option<usize>) -> Option<CachedKeyList> {
         let list = self.lists.remove(at?)?;
         self.bytes -= list.bytes();
         Some(list)
     }
 }
 
-impl List {
+impl CachedKeyList {
     fn digest(&mut self) -> u128 {
         *self.digest.get_or_insert_with(|| KeyList::digest(&self.runs, &self.keys))
     }
 
     /// Its runs and keys, and what is known of the rows at `place`, one for each run.
-    pub(crate) fn at(&mut self, place: Place) -> (&[Run], &[u64], &mut [Found]) {
-        let at = self.found.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
-            if self.found.len() == FOUND_COUNT_LIMIT {
-                self.found.remove(0);
+    pub(crate) fn with_positions(
+        &mut self,
+        place: TableId,
+    ) -> (&[PartitionRun], &[u64], &mut [RowPositions]) {
+        let at = self.positions.iter().position(|(other, _)| *other == place).unwrap_or_else(|| {
+            if self.positions.len() == POSITIONS_COUNT_LIMIT {
+                self.positions.remove(0);
             }
-            self.found.push((place, vec![Found::default(); self.runs.len()]));
-            self.found.len() - 1
+            self.positions.push((place, vec![RowPositions::default(); self.runs.len()]));
+            self.positions.len() - 1
         });
-        (&self.runs, &self.keys, &mut self.found[at].1)
+        (&self.runs, &self.keys, &mut self.positions[at].1)
     }
 
     /// Keys, and positions of 4 bytes for each place.
     fn bytes(&self) -> u64 {
-        (self.keys.capacity() * 8 + self.keys.len() * 4 * self.found.len() + self.runs.len() * 48 + 128)
+        (self.keys.capacity() * 8 + self.keys.len() * 4 * self.positions.len() + self.runs.len() * 48 + 128)
             as u64
     }
 }
@@ -139,10 +142,10 @@ impl List {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { job: 1, matrix: 0, table: 0 };
+    const PLACE: TableId = TableId { job: 1, matrix: 0, table: 0 };
 
-    fn runs(count: u32) -> Vec<Run> {
-        vec![Run { partition: 0, count }]
+    fn runs(count: u32) -> Vec<PartitionRun> {
+        vec![PartitionRun { partition: 0, count }]
     }
 
     /// Sends the list that begins with `first`.
@@ -153,7 +156,7 @@ mod tests {
 
     fn knows(lists: &mut KeyLists, first: u64) -> bool {
         let digest = KeyList::digest(&runs(2), &[first, first + 1]);
-        let list = lists.take(runs(2), KeyList::Known { digest, count: 2 });
+        let list = lists.take(runs(2), KeyList::Cached { digest, count: 2 });
         list.map(|list| lists.put(list)).is_ok()
     }
 
@@ -184,7 +187,8 @@ mod tests {
     fn each_run_of_a_list_is_counted() {
         let bytes = |run_count: u32| {
             let mut lists = KeyLists::new(u64::MAX);
-            let runs = (0..run_count).map(|partition| Run { partition, count: 10 / run_count }).collect();
+            let runs =
+                (0..run_count).map(|partition| PartitionRun { partition, count: 10 / run_count }).collect();
             let list = lists.take(runs, KeyList::Listed((0..10).collect())).unwrap();
             lists.put(list);
             lists.bytes()
@@ -198,8 +202,8 @@ mod tests {
         send(&mut lists, 0);
         let without = lists.bytes();
         let mut list = lists.take(runs(2), KeyList::Listed(vec![0, 1])).unwrap();
-        list.at(PLACE);
-        list.at(Place { matrix: 1, ..PLACE });
+        list.with_positions(PLACE);
+        list.with_positions(TableId { matrix: 1, ..PLACE });
         lists.put(list);
         assert_eq!(lists.bytes() - without, without + 2 * 2 * 4);
     }

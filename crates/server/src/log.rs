@@ -8,7 +8,7 @@ use rpc::message::{FaultKind, JobId, Message, RequestId};
 use rpc::service::ConnectionId;
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 
-use crate::job::{Held, HeldWhat};
+use crate::job::{DeferredCall, DeferredRequest};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 
@@ -39,14 +39,14 @@ impl LaneState {
 }
 
 /// The end of a wait of a pull or push.
-pub(crate) fn log_held(now: Duration, job: JobId, lane: u16, held: &Held) {
-    let kind = match held.what {
-        HeldWhat::Pull(_) => "Pull",
-        HeldWhat::PullFunction(_) => "PullFunction",
-        HeldWhat::TryFunction(_) => "TryFunction",
-        HeldWhat::Push => "Push",
+pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, held: &DeferredRequest) {
+    let kind = match held.call {
+        DeferredCall::Pull(_) => "Pull",
+        DeferredCall::PullFunction(_) => "PullFunction",
+        DeferredCall::TryFunction(_) => "TryFunction",
+        DeferredCall::Push => "Push",
     };
-    let Held { task, request, clock, .. } = *held;
+    let DeferredRequest { task, request, clock, .. } = *held;
     let identity = RequestIdentity { kind, job, task, request, clock, index: 0 };
     log_wait(now.saturating_sub(held.since), &identity, lane);
 }

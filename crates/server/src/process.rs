@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use control::Door;
+use control::GrpcServer;
 use matrix::FunctionTable;
 use rpc::{Address, Limits, Listener, ServeConfig, Service, Stop};
 
-use crate::config::{JobModules, LaneConfig, ModulesOf, OpenJobs};
+use crate::config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
 
@@ -44,7 +44,7 @@ pub struct ServerConfig {
     /// The functions that tasks may call.
     pub functions: FunctionTable,
     /// What reads the modules that jobs bring; without it jobs that bring some are refused.
-    pub modules: Option<ModulesOf>,
+    pub modules: Option<ModuleLoader>,
 }
 
 impl Default for ServerConfig {
@@ -131,24 +131,24 @@ pub fn run<E: From<Error>>(
     listening: impl FnOnce(&[Address]) -> Result<(), E>,
 ) -> Result<(), E> {
     config.check()?;
-    rpc::buffers::keep_large();
+    rpc::buffers::retain_large();
     let bind = |address| Listener::bind(address).map_err(Error::from);
     let listeners = config.listen.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
     let incarnation = incarnation();
-    let modules = config.modules.map(JobModules::new);
+    let modules = config.modules.map(ModuleCache::new);
     let lane = |lane| {
         let state = LaneState::new(config.lane(lane, incarnation))
             .with_functions(config.functions.clone())
             .with_modules(modules.clone());
-        Box::new(state.telling(config.open_jobs.clone())) as Box<dyn Service>
+        Box::new(state.with_open_jobs(config.open_jobs.clone())) as Box<dyn Service>
     };
     let lanes = (0..config.lanes).map(lane).collect();
     tracing::info!(?addresses, lanes = config.lanes, incarnation, "the server listens");
     listening(&addresses)?;
     let serve = ServeConfig { token: config.token, limits: config.limits };
-    let door = Arc::new(Door::of_member());
-    rpc::serve_with(listeners, lanes, serve, door, stop).map_err(Error::from)?;
+    let door = Arc::new(GrpcServer::of_member());
+    rpc::serve_with_handler(listeners, lanes, serve, door, stop).map_err(Error::from)?;
     tracing::info!("the server has stopped");
     Ok(())
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use matrix::clock::Clock;
-use matrix::{ElementType, HeldMatrix, KeyRun, MatrixSpec, OwnedValues};
+use matrix::{ElementType, KeyRun, LaneMatrix, MatrixSpec, OwnedValues};
 use rpc::message::{FaultKind, JobId, Message, Pull, Pulled, RequestId};
 
-use crate::job::{Held, HeldWhat, Job};
-use crate::key_lists::{List, Place};
+use crate::job::{DeferredCall, DeferredRequest, Job};
+use crate::key_lists::{CachedKeyList, TableId};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -16,11 +16,11 @@ use rpc::{WireType, WireValues};
 /// Most bytes of values in one answer, before they are rounded; a single row may have more.
 const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
 /// When a pull that was sent away comes again.
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
+const BUSY_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// What all requests that read say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadHeader {
     pub(crate) request: RequestId,
     pub(crate) job: JobId,
     pub(crate) task: u32,
@@ -42,65 +42,76 @@ impl LaneState {
             return self.pull_of_session(at, pull, out);
         }
         let Pull { request, job, task, clock, matrix, wait_ms, .. } = pull;
-        let reading = Reading { request, job, task, clock, matrix, wait_ms };
-        match self.pull_needs(at, reading, |spec| check_wire(spec, pull.wire)) {
+        let reading = ReadHeader { request, job, task, clock, matrix, wait_ms };
+        match self.missing_clock(at, reading, |spec| check_wire(spec, pull.wire)) {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(None) => self.serve_pull(at, pull, Duration::ZERO, out),
             Ok(Some(needed)) => {
                 let message = Message::Pull(pull);
                 let bytes = message.frame_bytes();
                 let Message::Pull(pull) = message else { return };
-                self.hold_pull(now, at, arrival, needed, reading, (HeldWhat::Pull(pull), bytes), out);
+                self.defer_pull(now, at, arrival, needed, reading, (DeferredCall::Pull(pull), bytes), out);
             }
         }
     }
 
     /// Keeps a request that reads until m has come.
     #[allow(clippy::too_many_arguments, reason = "of a request: where, when, what, and for what it waits")]
-    pub(crate) fn hold_pull(
+    pub(crate) fn defer_pull(
         &mut self,
         now: Duration,
         at: ConnectionId,
         arrival: u64,
         needed: Clock,
-        reading: Reading,
-        (what, bytes): (HeldWhat, u64),
+        reading: ReadHeader,
+        (what, bytes): (DeferredCall, u64),
         out: &mut Vec<Effect>,
     ) {
-        let Reading { request, job, task, clock, matrix, wait_ms } = reading;
-        if self.held_bytes + bytes > self.config.held_limit_bytes {
+        let ReadHeader { request, job, task, clock, matrix, wait_ms } = reading;
+        if self.deferred_bytes + bytes > self.config.held_limit_bytes {
             let text = format!(
                 "requests of {} bytes are held on this lane, the limit is {}",
-                self.held_bytes, self.config.held_limit_bytes
+                self.deferred_bytes, self.config.held_limit_bytes
             );
-            let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_PAUSE);
+            let refusal = Refusal::new(FaultKind::Busy, text).retry_after(BUSY_RETRY_DELAY);
             return self.refuse(at, request, refusal, out);
         }
-        self.held_bytes += bytes;
-        let until = ends_at(now, wait_ms);
+        self.deferred_bytes += bytes;
+        let until = deadline_after(now, wait_ms);
         if let Some(job) = self.jobs.get_mut(&job) {
             let (connection, since) = (at, now);
-            let held = Held { connection, needed, since, until, task, clock, request, matrix, bytes, what };
-            job.held.insert(arrival, held);
+            let held = DeferredRequest {
+                connection,
+                needed_clock: needed,
+                since,
+                task_deadline: until,
+                task,
+                clock,
+                request,
+                matrix,
+                bytes,
+                call: what,
+            };
+            job.deferred_requests.insert(arrival, held);
         }
     }
 
     /// The m that a request that reads has to wait for; `None` when it has come.
-    pub(crate) fn pull_needs(
+    pub(crate) fn missing_clock(
         &mut self,
         at: ConnectionId,
-        reading: Reading,
+        reading: ReadHeader,
         check: impl FnOnce(&MatrixSpec) -> Result<(), Refusal>,
     ) -> Result<Option<Clock>, Refusal> {
-        let Reading { job, task, clock, .. } = reading;
+        let ReadHeader { job, task, clock, .. } = reading;
         self.check_task(at, job, task)?;
         let open = self.job(job)?;
-        open.table.clock(task).map_err(|fault| Refusal::of_task(task, "pull", fault))?;
+        open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "pull", fault))?;
         let spec = open.matrix(reading.matrix)?.spec();
         check(spec)?;
         let needed = spec.consistency.pull_needs(clock);
         let job = &self.jobs[&job];
-        Ok((!self.has_come(job, needed)).then_some(needed))
+        Ok((!self.has_reached(job, needed)).then_some(needed))
     }
 
     /// Answers a pull whose m has come, after it was held for so long.
@@ -109,17 +120,17 @@ impl LaneState {
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
         };
-        let place = Place { job, matrix: pull.matrix, table: pull.table };
-        let answer = connection.lists.take(pull.runs, pull.keys).and_then(|mut list| {
+        let place = TableId { job, matrix: pull.matrix, table: pull.table };
+        let answer = connection.key_lists.take(pull.runs, pull.keys).and_then(|mut list| {
             let values = open.matrix(place.matrix).and_then(|matrix| read(matrix, place, &mut list, clock));
-            connection.lists.put(list);
+            connection.key_lists.put(list);
             values
         });
         match answer {
             Err(refusal) => self.refuse(at, request, refusal, out),
             Ok(values) => {
                 let values = WireValues::round(values, pull.wire);
-                open.stats.pulled(clock, open.table.minimum());
+                open.stats.count_pull(clock, open.clock_table.minimum());
                 self.stats.value_bytes_out += values.byte_count() as u64;
                 let (minimum, applied) = (Job::minimum_or_max(open), open.mark(task));
                 let held_ns = nanoseconds(held);
@@ -144,7 +155,7 @@ pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusa
 }
 
 /// When who asked no longer waits. Only lengths of time travel: the clocks of two machines need not agree.
-pub(crate) fn ends_at(now: Duration, wait_ms: u32) -> Option<Duration> {
+pub(crate) fn deadline_after(now: Duration, wait_ms: u32) -> Option<Duration> {
     (wait_ms > 0).then(|| now + Duration::from_millis(u64::from(wait_ms)))
 }
 
@@ -155,13 +166,13 @@ pub(crate) fn nanoseconds(time: Duration) -> u64 {
 
 /// The values of a list, each written once.
 fn read(
-    matrix: &mut HeldMatrix,
-    place: Place,
-    list: &mut List,
+    matrix: &mut LaneMatrix,
+    place: TableId,
+    list: &mut CachedKeyList,
     clock: Clock,
 ) -> Result<OwnedValues, Refusal> {
     let (element, columns) = (matrix.spec().element, matrix.spec().columns_of_table());
-    let (runs, keys, found) = list.at(place);
+    let (runs, keys, found) = list.with_positions(place);
     let bytes = (keys.len() as u64).saturating_mul((columns * element.size()) as u64);
     if bytes > ANSWER_LIMIT_BYTES && keys.len() > 1 {
         let text = format!(

@@ -2,49 +2,49 @@
 
 use std::time::Duration;
 
-use matrix::{HeldMatrix, KeyRun, OwnedValues, PushName};
+use matrix::{KeyRun, LaneMatrix, OwnedValues, PushId};
 use rpc::WireValues;
-use rpc::message::{FaultKind, JobId, Mark, Message, Push, PushFunction, RequestId, TryFunction};
+use rpc::message::{FaultKind, JobId, Message, Push, PushFunction, PushPosition, RequestId, TryFunction};
 
 use crate::broken::Broken;
-use crate::connection::Queued;
-use crate::job::{Held, HeldWhat};
-use crate::key_lists::{List, Place};
+use crate::connection::QueuedRequest;
+use crate::job::{DeferredCall, DeferredRequest};
+use crate::key_lists::{CachedKeyList, TableId};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
 /// Elements pushed before the memory is counted again.
-const COUNT_EVERY: usize = 1 << 16;
+const RECOUNT_ELEMENTS: usize = 1 << 16;
 
 /// What a name means after the pushes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum PushTurn {
     Next,
     AppliedBefore,
     Gap,
 }
 
-fn turn_of(expected: Mark, name: Mark) -> Turn {
+fn push_turn(expected: PushPosition, name: PushPosition) -> PushTurn {
     if name < expected {
-        Turn::AppliedBefore
+        PushTurn::AppliedBefore
     } else if name == expected || (name.clock > expected.clock && name.index == 0) {
-        Turn::Next
+        PushTurn::Next
     } else {
-        Turn::Gap
+        PushTurn::Gap
     }
 }
 
 /// What has a name and changes a matrix.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum PushRequest {
     Push(Push),
     Function(PushFunction),
 }
 
 /// The name of a change, and what else all of them say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct PushHeader {
     pub(crate) request: RequestId,
     pub(crate) job: JobId,
     pub(crate) task: u32,
@@ -53,7 +53,7 @@ pub(crate) struct Head {
     pub(crate) matrix: u32,
 }
 
-impl Head {
+impl PushHeader {
     pub(crate) fn of(push: &Push) -> Self {
         let Push { request, job, task, clock, index, matrix, .. } = *push;
         Self { request, job, task, clock, index, matrix }
@@ -69,35 +69,35 @@ impl Head {
         Self { request, job, task, clock, index, matrix }
     }
 
-    pub(crate) fn mark(self) -> Mark {
-        Mark { clock: self.clock, index: self.index }
+    pub(crate) fn mark(self) -> PushPosition {
+        PushPosition { clock: self.clock, index: self.index }
     }
 
-    pub(crate) fn name(self) -> PushName {
-        PushName { clock: self.clock, task: self.task, index: self.index }
+    pub(crate) fn name(self) -> PushId {
+        PushId { clock: self.clock, task: self.task, index: self.index }
     }
 }
 
-impl Change {
-    pub(crate) fn of(message: Message) -> Option<Self> {
+impl PushRequest {
+    pub(crate) fn from_message(message: Message) -> Option<Self> {
         match message {
-            Message::Push(push) => Some(Change::Push(push)),
-            Message::PushFunction(push) => Some(Change::Function(push)),
+            Message::Push(push) => Some(PushRequest::Push(push)),
+            Message::PushFunction(push) => Some(PushRequest::Function(push)),
             _ => None,
         }
     }
 
-    fn head(&self) -> Head {
+    fn header(&self) -> PushHeader {
         match self {
-            Change::Push(push) => Head::of(push),
-            Change::Function(push) => Head::of_function(push),
+            PushRequest::Push(push) => PushHeader::of(push),
+            PushRequest::Function(push) => PushHeader::of_function(push),
         }
     }
 
     fn into_message(self) -> Message {
         match self {
-            Change::Push(push) => Message::Push(push),
-            Change::Function(push) => Message::PushFunction(push),
+            PushRequest::Push(push) => Message::Push(push),
+            PushRequest::Function(push) => Message::PushFunction(push),
         }
     }
 }
@@ -108,25 +108,25 @@ impl LaneState {
         now: Duration,
         at: ConnectionId,
         arrival: u64,
-        change: Change,
+        change: PushRequest,
         out: &mut Vec<Effect>,
     ) {
-        let head = change.head();
+        let head = change.header();
         let change = match change {
-            Change::Push(push) if self.is_of_session(at) => return self.push_of_session(at, push, out),
-            Change::Function(push) if self.is_of_session(at) => {
+            PushRequest::Push(push) if self.is_of_session(at) => return self.push_of_session(at, push, out),
+            PushRequest::Function(push) if self.is_of_session(at) => {
                 return self.push_function_of_session(at, &push, out);
             }
             change => change,
         };
-        let Head { request, job, task, clock, matrix, .. } = head;
-        let turn = match self.turn(at, head) {
+        let PushHeader { request, job, task, clock, matrix, .. } = head;
+        let turn = match self.check_turn(at, head) {
             Ok(turn) => turn,
             Err(refusal) => return self.refuse_push(at, head, refusal, out),
         };
         match turn {
-            Turn::AppliedBefore => return self.say_again(at, head, out),
-            Turn::Gap => {
+            PushTurn::AppliedBefore => return self.repeat_reply(at, head, out),
+            PushTurn::Gap => {
                 let expected = self.jobs.get(&job).map(|job| job.mark(task)).unwrap_or_default();
                 let text = format!(
                     "pushes are missing before it: expected clock {}, index {}, or index 0 of a later clock",
@@ -135,54 +135,54 @@ impl LaneState {
                 self.refuse_push(at, head, Refusal::new(FaultKind::Invalid, text), out);
                 return self.close(now, at, out);
             }
-            Turn::Next => {}
+            PushTurn::Next => {}
         }
         let needed = match self.start_push(head) {
             Ok(needed) => needed,
             Err(refusal) => return self.refuse_push(at, head, refusal, out),
         };
-        let Some(needed) = needed else { return self.serve_change(now, at, change, out) };
+        let Some(needed) = needed else { return self.serve_push_request(now, at, change, out) };
         let message = change.into_message();
         let bytes = message.frame_bytes();
         let Some(connection) = self.connections.get_mut(&at) else { return };
-        connection.blocked = true;
-        connection.push_front(Queued { arrival, message, bytes });
-        self.held_bytes += bytes;
+        connection.is_blocked = true;
+        connection.push_front(QueuedRequest { arrival, message, bytes });
+        self.deferred_bytes += bytes;
         if let Some(job) = self.jobs.get_mut(&job) {
-            let what = HeldWhat::Push;
-            let held = Held {
+            let what = DeferredCall::Push;
+            let held = DeferredRequest {
                 connection: at,
-                needed,
+                needed_clock: needed,
                 since: now,
-                until: None,
+                task_deadline: None,
                 task,
                 clock,
                 request,
                 matrix,
                 bytes: 0,
-                what,
+                call: what,
             };
-            job.held.insert(arrival, held);
+            job.deferred_requests.insert(arrival, held);
         }
-        self.stop_reading_if_full(at, out);
+        self.pause_if_full(at, out);
     }
 
     /// Carries out a change whose turn and m have come.
-    pub(crate) fn serve_change(
+    pub(crate) fn serve_push_request(
         &mut self,
         now: Duration,
         at: ConnectionId,
-        change: Change,
+        change: PushRequest,
         out: &mut Vec<Effect>,
     ) {
         match change {
-            Change::Push(push) => self.serve_push(now, at, push, out),
-            Change::Function(push) => self.serve_push_function(at, &push, out),
+            PushRequest::Push(push) => self.serve_push(now, at, push, out),
+            PushRequest::Function(push) => self.serve_push_function(at, &push, out),
         }
     }
 
     /// The answer to a change that counts already: the one that it has had.
-    pub(crate) fn say_again(&mut self, at: ConnectionId, head: Head, out: &mut Vec<Effect>) {
+    pub(crate) fn repeat_reply(&mut self, at: ConnectionId, head: PushHeader, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&head.job) else { return };
         job.stats.duplicate_count += 1;
         match job.function_faults.get(&head.task) {
@@ -190,41 +190,44 @@ impl LaneState {
                 let refusal = refusal.clone();
                 self.refuse_push(at, head, refusal, out);
             }
-            _ => self.done(at, head.request, head.job, out),
+            _ => self.reply_done(at, head.request, head.job, out),
         }
     }
 
-    fn turn(&mut self, at: ConnectionId, head: Head) -> Result<Turn, Refusal> {
+    fn check_turn(&mut self, at: ConnectionId, head: PushHeader) -> Result<PushTurn, Refusal> {
         self.check_task(at, head.job, head.task)?;
         let keeps_duplicates = self.config.lacks(Broken::DuplicatesApplied);
         let expected = self.job(head.job)?.mark(head.task);
-        Ok(match turn_of(expected, head.mark()) {
-            Turn::AppliedBefore if keeps_duplicates => Turn::Next,
+        Ok(match push_turn(expected, head.mark()) {
+            PushTurn::AppliedBefore if keeps_duplicates => PushTurn::Next,
             turn => turn,
         })
     }
 
     /// The task is at the clock of its push. The m that the push has to wait for; `None` when it has come.
-    fn start_push(&mut self, head: Head) -> Result<Option<u64>, Refusal> {
-        let Head { job, task, clock, .. } = head;
+    fn start_push(&mut self, head: PushHeader) -> Result<Option<u64>, Refusal> {
+        let PushHeader { job, task, clock, .. } = head;
         let breaks =
             self.config.lacks(Broken::TickOvertakesPush) || self.config.lacks(Broken::DuplicatesApplied);
         let open = self.job(job)?;
-        let known = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault))?;
+        let known =
+            open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;
         if clock < known && !breaks {
             let text = format!("task {task} is at clock {known}, this clock is over");
             return Err(Refusal::new(FaultKind::Invalid, text));
         }
-        if open.table.is_at_barrier(task) {
-            return Err(Refusal::of_task(task, "push", matrix::clock::ClockFault::AtBarrier));
+        if open.clock_table.is_at_barrier(task) {
+            return Err(Refusal::from_clock_fault(task, "push", matrix::clock::ClockFault::AtBarrier));
         }
         let needed = open.matrix(head.matrix)?.spec().consistency.push_needs(clock);
         if clock > known {
-            open.table.advance(task, clock).map_err(|fault| Refusal::of_task(task, "push", fault))?;
-            self.changed.insert(job);
+            open.clock_table
+                .advance(task, clock)
+                .map_err(|fault| Refusal::from_clock_fault(task, "push", fault))?;
+            self.changed_jobs.insert(job);
         }
         let job = &self.jobs[&job];
-        Ok((!self.has_come(job, needed)).then_some(needed))
+        Ok((!self.has_reached(job, needed)).then_some(needed))
     }
 
     /// Merges a push whose turn and m have come.
@@ -235,31 +238,34 @@ impl LaneState {
         mut push: Push,
         out: &mut Vec<Effect>,
     ) {
-        let head = Head::of(&push);
-        let Head { request, job, task, clock, index, .. } = head;
-        let room = self.check_room(push.values.len());
+        let head = PushHeader::of(&push);
+        let PushHeader { request, job, task, clock, index, .. } = head;
+        let room = self.check_memory(push.values.len());
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
             return;
         };
-        let place = Place { job, matrix: push.matrix, table: push.table };
+        let place = TableId { job, matrix: push.matrix, table: push.table };
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
         let values = std::mem::replace(&mut push.values, NO_VALUES);
         let value_count = values.len();
         // The master may have taken the task out while the push was held.
-        let live = open.table.clock(task).map_err(|fault| Refusal::of_task(task, "push", fault));
-        let result = room.and(live).and_then(|_| connection.lists.take(runs, keys)).and_then(|mut list| {
-            let merged =
-                open.matrix(place.matrix).and_then(|matrix| merge(matrix, place, &mut list, &push, values));
-            connection.lists.put(list);
-            merged
-        });
+        let live =
+            open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault));
+        let result =
+            room.and(live).and_then(|_| connection.key_lists.take(runs, keys)).and_then(|mut list| {
+                let merged = open
+                    .matrix(place.matrix)
+                    .and_then(|matrix| merge(matrix, place, &mut list, &push, values));
+                connection.key_lists.put(list);
+                merged
+            });
         match result {
             Ok(()) => {
-                open.marks[task as usize] = open.mark(task).max(Mark { clock, index: index + 1 });
+                open.marks[task as usize] = open.mark(task).max(PushPosition { clock, index: index + 1 });
                 open.stats.push_count += 1;
-                open.changes(place.matrix);
-                self.pushed_since_count += value_count;
-                self.done(at, request, job, out);
+                open.invalidate_export(place.matrix);
+                self.uncounted_elements += value_count;
+                self.reply_done(at, request, job, out);
             }
             Err(refusal) => {
                 let closes = refusal.kind == FaultKind::UnknownKeys;
@@ -273,8 +279,8 @@ impl LaneState {
     }
 
     /// Refuses what would need more memory than there is. Counted now and then: a bound, not a promise to the byte.
-    pub(crate) fn check_room(&mut self, element_count: usize) -> Result<(), Refusal> {
-        if self.pushed_since_count + element_count >= COUNT_EVERY {
+    pub(crate) fn check_memory(&mut self, element_count: usize) -> Result<(), Refusal> {
+        if self.uncounted_elements + element_count >= RECOUNT_ELEMENTS {
             self.count_memory();
         }
         let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
@@ -295,14 +301,14 @@ impl LaneState {
     pub(crate) fn refuse_push(
         &mut self,
         at: ConnectionId,
-        head: Head,
+        head: PushHeader,
         refusal: Refusal,
         out: &mut Vec<Effect>,
     ) {
-        let Head { task, clock, index, .. } = head;
+        let PushHeader { task, clock, index, .. } = head;
         let refusal = match refusal.kind {
             FaultKind::Function => refusal,
-            _ => refusal.of(format_args!("push (task {task}, clock {clock}, index {index})")),
+            _ => refusal.with_context(format_args!("push (task {task}, clock {clock}, index {index})")),
         };
         self.refuse(at, head.request, refusal, out);
     }
@@ -314,27 +320,27 @@ pub(crate) const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec:
 
 /// Merges all of it, or nothing.
 pub(crate) fn merge(
-    matrix: &mut HeldMatrix,
-    place: Place,
-    list: &mut List,
+    matrix: &mut LaneMatrix,
+    place: TableId,
+    list: &mut CachedKeyList,
     push: &Push,
     values: WireValues,
 ) -> Result<(), Refusal> {
     let columns = matrix.spec().columns_of_table();
-    let (runs, keys, found) = list.at(place);
+    let (runs, keys, found) = list.with_positions(place);
     let values = values.into_values();
     let values = values.as_values();
     if values.len() != keys.len() * columns {
         let (expected, actual) = (keys.len() * columns, values.len());
         return Err(matrix::Error::ValueCount { matrix: matrix.spec().name.clone(), expected, actual }.into());
     }
-    let name = PushName { clock: push.clock, task: push.task, index: push.index };
+    let name = PushId { clock: push.clock, task: push.task, index: push.index };
     let parts = runs.iter().scan(0, |start, run| {
         let range = *start..*start + run.count as usize;
         *start = range.end;
         let keys = &keys[range.clone()];
         let part = KeyRun { partition: run.partition, table: place.table, keys };
-        Some((part, values.part(range.start * columns..range.end * columns)))
+        Some((part, values.slice(range.start * columns..range.end * columns)))
     });
     for ((part, values), found) in parts.clone().zip(&mut *found) {
         matrix.check_push(part, found, values)?;

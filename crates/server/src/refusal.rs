@@ -23,12 +23,12 @@ impl Refusal {
     }
 
     /// Says of what it is a refusal.
-    pub(crate) fn of(mut self, what: impl std::fmt::Display) -> Self {
+    pub(crate) fn with_context(mut self, what: impl std::fmt::Display) -> Self {
         self.text = format!("{what}: {}", self.text);
         self
     }
 
-    pub(crate) fn of_task(task: u32, call: &str, fault: ClockFault) -> Self {
+    pub(crate) fn from_clock_fault(task: u32, call: &str, fault: ClockFault) -> Self {
         let kind = match fault {
             ClockFault::Left => FaultKind::TaskLeft,
             ClockFault::AtBarrier => FaultKind::Invalid,
@@ -37,7 +37,7 @@ impl Refusal {
         Self::new(kind, format!("task {task} sent a {call}, but {fault}"))
     }
 
-    pub(crate) fn fault(self, request: RequestId) -> Fault {
+    pub(crate) fn into_fault(self, request: RequestId) -> Fault {
         let Self { kind, text, retry_after_ms } = self;
         Fault { request, kind, text, retry_after_ms }
     }
@@ -51,11 +51,11 @@ impl From<matrix::Error> for Refusal {
                 FaultKind::NotFound
             }
             Error::NonFinite { .. } => FaultKind::NonFinite,
-            Error::WaitedTooLong { .. } => FaultKind::WaitedTooLong,
+            Error::WaitTimeout { .. } => FaultKind::WaitedTooLong,
             Error::Stopped { .. } => FaultKind::Stopped,
             Error::Panicked { .. } | Error::Server { .. } => FaultKind::Internal,
             Error::Spec { .. }
-            | Error::NameTaken { .. }
+            | Error::DuplicateName { .. }
             | Error::WrongAxis { .. }
             | Error::ValueCount { .. }
             | Error::KeyOutOfRange { .. }

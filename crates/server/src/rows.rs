@@ -1,6 +1,6 @@
 //! Whole matrices: out in pages, in, kept aside and put back.
 
-use matrix::{Exported, MatrixSpec, OwnedValues, Values};
+use matrix::{ExportedRows, MatrixSpec, OwnedValues, Values};
 use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
 
 use crate::broken::Broken;
@@ -29,28 +29,28 @@ impl LaneState {
     pub(crate) fn import(&mut self, at: ConnectionId, mut import: Import, out: &mut Vec<Effect>) {
         import.first &= !self.config.lacks(Broken::ImportKeepsOldRows);
         let (request, job) = (import.request, import.job);
-        let result = self.job(job).and_then(|job| job.take_rows(import));
+        let result = self.job(job).and_then(|job| job.import_rows(import));
         self.count_memory();
-        self.answer(at, request, job, result, out);
+        self.reply(at, request, job, result, out);
     }
 
     pub(crate) fn keep_rows(&mut self, at: ConnectionId, keep: KeepRows, out: &mut Vec<Effect>) {
         let KeepRows { request, job } = keep;
         self.count_memory();
         let (used, limit) = (self.memory_bytes, self.config.memory_limit_bytes);
-        let result = self.job(job).and_then(|job| job.keep(used, limit));
+        let result = self.job(job).and_then(|job| job.copy_rows(used, limit));
         self.count_memory();
-        self.answer(at, request, job, result, out);
+        self.reply(at, request, job, result, out);
     }
 
     pub(crate) fn restore_rows(&mut self, at: ConnectionId, restore: RestoreRows, out: &mut Vec<Effect>) {
         let RestoreRows { request, job } = restore;
-        let result = self.job(job).and_then(Job::restore);
+        let result = self.job(job).and_then(Job::restore_row_copy);
         self.count_memory();
-        self.answer(at, request, job, result, out);
+        self.reply(at, request, job, result, out);
     }
 
-    fn answer(
+    fn reply(
         &mut self,
         at: ConnectionId,
         request: u64,
@@ -59,21 +59,21 @@ impl LaneState {
         out: &mut Vec<Effect>,
     ) {
         match result {
-            Ok(()) => self.done(at, request, job, out),
+            Ok(()) => self.reply_done(at, request, job, out),
             Err(refusal) => self.refuse(at, request, refusal, out),
         }
     }
 }
 
 impl Job {
-    fn export_now(&mut self, matrix: u32) -> Result<Exported, Refusal> {
+    fn export_now(&mut self, matrix: u32) -> Result<ExportedRows, Refusal> {
         let bound = self.minimum_or_max();
         Ok(self.matrix(matrix)?.export(bound)?)
     }
 
     fn page(&mut self, export: &Export) -> Result<ExportPage, Refusal> {
         let Export { request, matrix, offset, .. } = *export;
-        let rows = match self.exported.take() {
+        let rows = match self.export_cache.take() {
             Some((of, rows)) if of == matrix => rows,
             _ => self.export_now(matrix)?,
         };
@@ -86,27 +86,27 @@ impl Job {
         let mut values = OwnedValues::zeros(spec.element, 0);
         let parts = std::iter::once(&rows.values).chain(rows.slots.iter().map(|(_, slot)| slot));
         for (part, width) in parts.zip(&widths) {
-            values.extend(part.as_values().part(start * width..end * width));
+            values.extend(part.as_values().slice(start * width..end * width));
         }
         let page =
             ExportPage { request, row_count: total as u64, keys: rows.keys[start..end].to_vec(), values };
         // The last page: nobody asks for more.
-        self.exported = (end < total).then_some((matrix, rows));
+        self.export_cache = (end < total).then_some((matrix, rows));
         Ok(page)
     }
 
-    fn take_rows(&mut self, import: Import) -> Result<(), Refusal> {
+    fn import_rows(&mut self, import: Import) -> Result<(), Refusal> {
         let Import { matrix, first, with_slots, keys, values, .. } = import;
-        self.changes(matrix);
+        self.invalidate_export(matrix);
         let held = self.matrix(matrix)?;
         let spec = held.spec();
-        let rows = split(spec, with_slots, keys, &values)?;
+        let rows = split_rows(spec, with_slots, keys, &values)?;
         held.import(&rows, first)?;
         Ok(())
     }
 
-    fn keep(&mut self, used: u64, limit: u64) -> Result<(), Refusal> {
-        self.kept = None;
+    fn copy_rows(&mut self, used: u64, limit: u64) -> Result<(), Refusal> {
+        self.row_copy = None;
         let mut kept = Vec::new();
         for matrix in 0..self.matrices.len() as u32 {
             kept.push(self.export_now(matrix)?);
@@ -117,15 +117,15 @@ impl Job {
                 format!("a copy of the rows takes {copy} bytes beside {used} bytes, the limit is {limit}");
             return Err(Refusal::new(FaultKind::TooLarge, text));
         }
-        self.kept = Some(kept);
+        self.row_copy = Some(kept);
         Ok(())
     }
 
-    fn restore(&mut self) -> Result<(), Refusal> {
-        let Some(kept) = &self.kept else {
+    fn restore_row_copy(&mut self) -> Result<(), Refusal> {
+        let Some(kept) = &self.row_copy else {
             return Err(Refusal::new(FaultKind::Invalid, "no rows are kept: keep them first"));
         };
-        self.exported = None;
+        self.export_cache = None;
         for (matrix, rows) in self.matrices.iter_mut().zip(kept) {
             matrix.import(rows, true)?;
         }
@@ -134,12 +134,12 @@ impl Job {
 }
 
 /// Rows as they come in a message.
-fn split(
+fn split_rows(
     spec: &MatrixSpec,
     with_slots: bool,
     keys: Vec<u64>,
     values: &OwnedValues,
-) -> Result<Exported, Refusal> {
+) -> Result<ExportedRows, Refusal> {
     let mut widths = widths(spec);
     if !with_slots {
         widths.truncate(1);
@@ -153,10 +153,10 @@ fn split(
     let mut parts = widths.iter().map(|width| {
         let start = end;
         end += width * keys.len();
-        Values::part(values.as_values(), start..end).to_owned_values()
+        Values::slice(values.as_values(), start..end).to_owned_values()
     });
     let own = parts.next().unwrap_or_else(|| OwnedValues::zeros(spec.element, 0));
     let slots =
         spec.rule.slots().iter().zip(parts).map(|(slot, part)| (slot.name.to_owned(), part)).collect();
-    Ok(Exported { keys, values: own, slots })
+    Ok(ExportedRows { keys, values: own, slots })
 }

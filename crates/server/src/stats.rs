@@ -5,10 +5,10 @@ use std::time::Duration;
 use matrix::clock::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
-use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
+use rpc::message::{FaultKind, Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
 use rpc::metrics::{Label, Metrics};
 
-use crate::job::{HeldWhat, Job};
+use crate::job::{DeferredCall, Job};
 use crate::key_lists::KeyLists;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
@@ -29,7 +29,7 @@ pub(crate) struct JobStats {
 
 impl JobStats {
     /// A pull of a task at `clock` was answered when the slowest was at `minimum`.
-    pub(crate) fn pulled(&mut self, clock: Clock, minimum: Option<Clock>) {
+    pub(crate) fn count_pull(&mut self, clock: Clock, minimum: Option<Clock>) {
         self.pull_count += 1;
         let staleness = clock.saturating_sub(minimum.unwrap_or(clock));
         self.staleness_sum += staleness;
@@ -37,14 +37,14 @@ impl JobStats {
     }
 
     /// A request that was held is held no more.
-    pub(crate) fn waited(&mut self, time: Duration) {
+    pub(crate) fn count_wait(&mut self, time: Duration) {
         self.wait_count += 1;
         self.wait_time += time;
     }
 }
 
 /// The kinds of requests that are counted one by one.
-const KINDS: [&str; 12] = [
+const REQUEST_KINDS: [&str; 12] = [
     "pull",
     "push",
     "tick",
@@ -62,15 +62,15 @@ const KINDS: [&str; 12] = [
 /// Counts of a lane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneStats {
-    requests: [u64; KINDS.len()],
+    requests: [u64; REQUEST_KINDS.len()],
     request_bytes: u64,
     pub(crate) value_bytes_out: u64,
     pub(crate) pause_count: u64,
-    refused: Vec<(FaultKind, u64)>,
+    refusals: Vec<(FaultKind, u64)>,
 }
 
 impl LaneStats {
-    pub(crate) fn received(&mut self, message: &Message) {
+    pub(crate) fn count_request(&mut self, message: &Message) {
         let kind = match message {
             Message::Pull(_) => 0,
             Message::Push(_) => 1,
@@ -89,16 +89,22 @@ impl LaneStats {
         self.request_bytes += message.frame_bytes();
     }
 
-    pub(crate) fn refused(&mut self, kind: FaultKind) {
-        match self.refused.iter_mut().find(|(known, _)| *known == kind) {
+    pub(crate) fn count_refusal(&mut self, kind: FaultKind) {
+        match self.refusals.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,
-            None => self.refused.push((kind, 1)),
+            None => self.refusals.push((kind, 1)),
         }
     }
 }
 
 impl LaneState {
-    pub(crate) fn report(&mut self, now: Duration, at: ConnectionId, stats: Stats, out: &mut Vec<Effect>) {
+    pub(crate) fn reply_stats(
+        &mut self,
+        now: Duration,
+        at: ConnectionId,
+        stats: Stats,
+        out: &mut Vec<Effect>,
+    ) {
         match self.job(stats.job) {
             Ok(job) => {
                 let message = Message::StatsReply(job.stats_reply(now, stats.request));
@@ -108,10 +114,10 @@ impl LaneState {
         }
     }
 
-    pub(crate) fn count_all(&self, out: &mut Metrics) {
+    pub(crate) fn write_metrics(&self, out: &mut Metrics) {
         let lane = self.config.lane.to_string();
         let of_lane = ("lane", lane.as_str());
-        for (kind, count) in KINDS.iter().zip(self.stats.requests) {
+        for (kind, count) in REQUEST_KINDS.iter().zip(self.stats.requests) {
             out.counter("seraphim_requests_total", "Requests", &[of_lane, ("kind", kind)], count);
         }
         let stats = &self.stats;
@@ -122,11 +128,11 @@ impl LaneState {
         ] {
             out.counter(&format!("seraphim_{name}_total"), help, &[of_lane], value);
         }
-        let lists = self.connections.values().map(|connection| &connection.lists);
+        let lists = self.connections.values().map(|connection| &connection.key_lists);
         let queued = self.connections.values().map(|connection| connection.queue.len()).sum::<usize>();
         for (name, help, value) in [
             ("connections", "Connections of this lane", self.connections.len() as u64),
-            ("held_bytes", "Bytes of requests that wait for other tasks", self.held_bytes),
+            ("held_bytes", "Bytes of requests that wait for other tasks", self.deferred_bytes),
             ("memory_bytes", "Bytes of rows, kept copies and modules of jobs included", self.memory_bytes),
             ("staged_bytes", "Bytes that sessions have staged and not committed", self.staged_bytes()),
             ("key_list_bytes", "Bytes of key lists that are remembered", lists.map(KeyLists::bytes).sum()),
@@ -134,13 +140,13 @@ impl LaneState {
         ] {
             out.gauge(&format!("seraphim_{name}"), help, &[of_lane], value);
         }
-        for (kind, count) in &self.stats.refused {
+        for (kind, count) in &self.stats.refusals {
             let kind = serde_json::to_value(kind).unwrap_or_default();
             let labels = [of_lane, ("kind", kind.as_str().unwrap_or("other"))];
             out.counter("seraphim_refusals_total", "Requests refused", &labels, *count);
         }
         for (id, job) in &self.jobs {
-            job.count_all(of_lane, &id.to_string(), out);
+            job.write_metrics(of_lane, &id.to_string(), out);
         }
     }
 }
@@ -150,46 +156,49 @@ impl Job {
         let stats = &self.stats;
         StatsReply {
             request,
-            matrices: self.matrices.iter().map(|matrix| (matrix.row_count(), matrix.bytes())).collect(),
-            clocks: (0..self.table.task_count()).map(|task| self.table.clock(task).ok()).collect(),
+            matrices: self.matrices.iter().map(|matrix| (matrix.row_count(), matrix.size_bytes())).collect(),
+            clocks: (0..self.clock_table.task_count())
+                .map(|task| self.clock_table.clock(task).ok())
+                .collect(),
             pull_count: stats.pull_count,
             push_count: stats.push_count,
             pull_function_count: stats.pull_function_count,
             push_function_count: stats.push_function_count,
             duplicate_count: stats.duplicate_count,
-            held_count: self.held.len() as u64 + self.barriers.waiting_count(),
+            held_count: self.deferred_requests.len() as u64 + self.barrier.waiter_count(),
             waits: (stats.wait_count, stats.wait_time.as_nanos() as u64),
-            tasks: (0..self.table.task_count()).map(|task| self.task_stats(now, task)).collect(),
+            tasks: (0..self.clock_table.task_count()).map(|task| self.task_stats(now, task)).collect(),
             staleness: stats.staleness.to_vec(),
         }
     }
 
     fn task_stats(&self, now: Duration, task: u32) -> TaskStats {
-        let state = match self.table.clock(task) {
+        let state = match self.clock_table.clock(task) {
             Err(_) => TaskState::Left,
-            Ok(_) if self.table.is_at_barrier(task) => TaskState::AtBarrier,
+            Ok(_) if self.clock_table.is_at_barrier(task) => TaskState::AtBarrier,
             Ok(_) => TaskState::Live,
         };
-        let held = self.held.values().filter(|held| held.task == task).min_by_key(|held| held.since);
-        let held = held.map(|held| match held.what {
-            HeldWhat::Pull(_) | HeldWhat::PullFunction(_) => (WaitingCall::Pull, held.since),
-            HeldWhat::TryFunction(_) | HeldWhat::Push => (WaitingCall::Push, held.since),
+        let held =
+            self.deferred_requests.values().filter(|held| held.task == task).min_by_key(|held| held.since);
+        let held = held.map(|held| match held.call {
+            DeferredCall::Pull(_) | DeferredCall::PullFunction(_) => (WaitKind::Pull, held.since),
+            DeferredCall::TryFunction(_) | DeferredCall::Push => (WaitKind::Push, held.since),
         });
-        let wait = held.or_else(|| Some((WaitingCall::Barrier, self.barriers.waits_since(task)?)));
+        let wait = held.or_else(|| Some((WaitKind::Barrier, self.barrier.waiting_since(task)?)));
         TaskStats {
-            clock: self.table.last_clock(task).unwrap_or(0),
+            clock: self.clock_table.last_clock(task).unwrap_or(0),
             state,
             connected: self.connections.get(task as usize).is_some_and(Option::is_some),
             wait: wait.map(|(call, since)| TaskWait {
                 call,
                 waited_ms: now.saturating_sub(since).as_millis() as u64,
-                waits_for: self.table.who_holds_back().map(|(task, _)| task),
+                waits_for: self.clock_table.slowest_task().map(|(task, _)| task),
             }),
         }
     }
 
-    fn count_all(&self, of_lane: Label<'_>, id: &str, out: &mut Metrics) {
-        let (stats, staged) = (&self.stats, self.staged.counts);
+    fn write_metrics(&self, of_lane: Label<'_>, id: &str, out: &mut Metrics) {
+        let (stats, staged) = (&self.stats, self.staged_chunks.counts);
         let labels = [of_lane, ("job", id)];
         for (name, help, value) in [
             ("pulls", "Pulls answered", stats.pull_count),
@@ -210,12 +219,12 @@ impl Job {
         }
         let help = "How long requests waited for other tasks";
         out.counter("seraphim_wait_seconds_total", help, &labels, stats.wait_time.as_secs_f64());
-        let held = self.held.len() as u64 + self.barriers.waiting_count();
+        let held = self.deferred_requests.len() as u64 + self.barrier.waiter_count();
         out.gauge("seraphim_held_requests", "Requests that wait for other tasks now", &labels, held);
-        let tokens = self.staged.token_count() as u64;
+        let tokens = self.staged_chunks.token_count() as u64;
         out.gauge("seraphim_staged_tokens", "Tokens that are open", &labels, tokens);
-        for task in 0..self.table.task_count() {
-            if let Ok(clock) = self.table.clock(task) {
+        for task in 0..self.clock_table.task_count() {
+            if let Ok(clock) = self.clock_table.clock(task) {
                 let labels = [of_lane, ("job", id), ("task", &task.to_string())];
                 out.gauge("seraphim_task_clock", "Clock of a task that has not left", &labels, clock);
             }

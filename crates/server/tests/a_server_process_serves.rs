@@ -8,7 +8,7 @@ use std::time::Duration;
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule, Storage,
 };
-use rpc::message::{Hello, KeyList, Message, OpenJob, Pull, Push, Role, Run};
+use rpc::message::{Hello, KeyList, Message, OpenJob, PartitionRun, Pull, Push, Role};
 use rpc::{Address, Receiver, Sender, Stop};
 use server::{Error, ServerConfig};
 
@@ -58,7 +58,7 @@ fn use_lane(address: &Address, lane: u16) {
     assert!(matches!(receiver.receive(), Ok(Message::Done(done)) if done.request == 2));
     let (mut sender, mut receiver) = open(address, Role::Task { job: 1, task: 0 }, lane);
     let start = 500 * u64::from(lane);
-    let runs = vec![Run { partition: u32::from(lane), count: 500 }];
+    let runs = vec![PartitionRun { partition: u32::from(lane), count: 500 }];
     let keys = KeyList::Range { start, end: start + 500 };
     let values = OwnedValues::F32((0..500).map(|i| i as f32).collect()).into();
     let (job, task, clock, matrix, table) = (1, 0, 0, 0, 0);

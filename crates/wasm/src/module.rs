@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use matrix::function::{Count, Shape};
+use matrix::function::{Arity, Shape};
 use matrix::{FunctionFault, FunctionTable};
 use wasmtime::{Config, Engine, ExternType, Linker, TypedFunc, WasmParams, WasmResults};
 
-use crate::names::{
-    AnswerArguments, ChangeArguments, Kind, MEMORY, Meaning, MergeArguments, ReadArguments, TYPES,
-    TermsArguments, meaning, place,
+use crate::exports::{
+    AnswerArguments, ChangeArguments, ExportKind, MEMORY, MergeArguments, ParsedExport, ReadArguments, TYPES,
+    TermsArguments, parse_export, type_index,
 };
-use crate::push::no_code;
-use crate::sandbox::{Recipe, Sandbox};
+use crate::push::missing_code;
+use crate::sandbox::{Sandbox, SandboxFactory};
 use crate::{Error, Limits, WasmPull, WasmPush, WasmSum};
 
 /// The first bytes of every binary module.
@@ -20,26 +20,26 @@ const MAGIC: &[u8] = b"\0asm";
 /// A module whose functions can be called.
 #[derive(Clone)]
 pub struct Module {
-    recipe: Recipe,
-    functions: Vec<Facts>,
+    recipe: SandboxFactory,
+    signatures: Vec<FunctionSignature>,
 }
 
 impl std::fmt::Debug for Module {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(&self.functions).finish()
+        f.debug_list().entries(&self.signatures).finish()
     }
 }
 
 /// What a module says of one of its functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct FunctionSignature {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ExportKind,
     pub(crate) version: u32,
-    pub(crate) reads: Count,
-    pub(crate) writes: Count,
+    pub(crate) reads: Arity,
+    pub(crate) writes: Arity,
     /// Numbers in the argument.
-    pub(crate) arguments: Option<Count>,
+    pub(crate) arguments: Option<Arity>,
     /// Whether it is tried on all partitions before it changes the first.
     pub(crate) tries_first: bool,
     /// Whether it writes all of its rows without looking at what they held.
@@ -47,30 +47,30 @@ pub(crate) struct Facts {
     /// For which element types there is code.
     pub(crate) types: [bool; 3],
     /// Whether the answer is made of the last part by code.
-    pub(crate) answers: bool,
+    pub(crate) has_answer: bool,
 }
 
 /// What every function of a module says of itself, in the words of the trait that it implements.
-macro_rules! says_its_facts {
+macro_rules! signature_methods {
     () => {
         fn name(&self) -> &str {
-            &self.facts.name
+            &self.signature.name
         }
 
         fn version(&self) -> u32 {
-            self.facts.version
+            self.signature.version
         }
 
-        fn reads(&self) -> Count {
-            self.facts.reads
+        fn reads(&self) -> Arity {
+            self.signature.reads
         }
 
         fn check(&self, argument: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
-            self.facts.check(argument, shape)
+            self.signature.check(argument, shape)
         }
     };
 }
-pub(crate) use says_its_facts;
+pub(crate) use signature_methods;
 
 /// Compiles a module and looks at its functions. Nothing of it is trusted: it gets no imports, and what it may take is
 /// bounded.
@@ -98,22 +98,22 @@ pub fn load(bytes: &[u8], limits: &Limits) -> Result<Module, Error> {
     }
     let start = |error: wasmtime::Error| Error::Start { reason: format!("{error:#}") };
     let instance = Linker::new(&engine).instantiate_pre(&module).map_err(start)?;
-    let recipe = Recipe { engine, instance, limits: *limits };
-    let mut sandbox = recipe.sandbox().map_err(|fault| Error::Start { reason: fault.to_string() })?;
+    let recipe = SandboxFactory { engine, instance, limits: *limits };
+    let mut sandbox = recipe.instantiate().map_err(|fault| Error::Start { reason: fault.to_string() })?;
     let exports: Vec<&str> = module.exports().map(|export| export.name()).collect();
-    let functions = functions(&exports, &mut sandbox)?;
-    Ok(Module { recipe, functions })
+    let functions = read_signatures(&exports, &mut sandbox)?;
+    Ok(Module { recipe, signatures: functions })
 }
 
 impl Module {
     /// Adds all functions of the module to a table. After an error it may hold some of them.
     pub fn register(&self, table: &mut FunctionTable) -> Result<(), Error> {
-        for facts in &self.functions {
+        for facts in &self.signatures {
             let (facts, recipe) = (facts.clone(), self.recipe.clone());
             match facts.kind {
-                Kind::Change => table.add_push(WasmPush::new(facts, recipe))?,
-                Kind::Terms => table.add_pull(WasmSum::new(facts, recipe))?,
-                Kind::Read => table.add_pull(WasmPull::new(facts, recipe))?,
+                ExportKind::Change => table.add_push(WasmPush::new(facts, recipe))?,
+                ExportKind::Terms => table.add_pull(WasmSum::new(facts, recipe))?,
+                ExportKind::Read => table.add_pull(WasmPull::new(facts, recipe))?,
             };
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Module {
 
     /// Names of the functions, ascending.
     pub fn names(&self) -> Vec<&str> {
-        self.functions.iter().map(|facts| facts.name.as_str()).collect()
+        self.signatures.iter().map(|facts| facts.name.as_str()).collect()
     }
 }
 
@@ -138,21 +138,22 @@ fn engine() -> Result<Engine, Error> {
 }
 
 /// The functions that exports make, each checked.
-fn functions(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<Facts>, Error> {
-    let mut kinds: BTreeMap<&str, (Kind, [bool; 3])> = BTreeMap::new();
-    let meanings = exports.iter().map(|export| Ok((*export, meaning(export)?)));
+fn read_signatures(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<FunctionSignature>, Error> {
+    let mut kinds: BTreeMap<&str, (ExportKind, [bool; 3])> = BTreeMap::new();
+    let meanings = exports.iter().map(|export| Ok((*export, parse_export(export)?)));
     let meanings = meanings.collect::<Result<Vec<_>, Error>>()?;
     for (export, meaning) in &meanings {
-        let Meaning::Code(kind, name, element) = meaning else { continue };
+        let ParsedExport::Code(kind, name, element) = meaning else { continue };
         let (first, types) = kinds.entry(name).or_insert((*kind, [false; 3]));
         if first != kind {
-            let actual = format!("{} code of {name}, which has {} code as well", kind.word(), first.word());
+            let actual =
+                format!("{} code of {name}, which has {} code as well", kind.prefix(), first.prefix());
             return Err(Error::export(export, actual, "one kind of code for a function"));
         }
-        types[place(*element)] = true;
+        types[type_index(*element)] = true;
     }
     for (export, meaning) in &meanings {
-        if let Meaning::About(name) = meaning
+        if let ParsedExport::Property(name) = meaning
             && !kinds.contains_key(name)
         {
             let actual = format!("about {name:?}, of which there is no code");
@@ -162,52 +163,58 @@ fn functions(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<Facts>, Erro
     if kinds.is_empty() {
         return Err(Error::Empty);
     }
-    let mut reader = Reader { exports, sandbox };
-    kinds.into_iter().map(|(name, (kind, types))| reader.facts(name, kind, types)).collect()
+    let mut reader = ExportReader { exports, sandbox };
+    kinds.into_iter().map(|(name, (kind, types))| reader.signature(name, kind, types)).collect()
 }
 
 /// Reads what exports say.
-struct Reader<'a> {
+struct ExportReader<'a> {
     exports: &'a [&'a str],
     sandbox: &'a mut Sandbox,
 }
 
-impl Reader<'_> {
-    fn facts(&mut self, name: &str, kind: Kind, types: [bool; 3]) -> Result<Facts, Error> {
+impl ExportReader<'_> {
+    fn signature(
+        &mut self,
+        name: &str,
+        kind: ExportKind,
+        types: [bool; 3],
+    ) -> Result<FunctionSignature, Error> {
         for (has_code, (_, element)) in types.iter().zip(TYPES) {
-            let export = format!("{}:{name}:{element}", kind.word());
+            let export = format!("{}:{name}:{element}", kind.prefix());
             match kind {
                 _ if !has_code => {}
-                Kind::Change => self.typed::<ChangeArguments, i32>(&export)?,
-                Kind::Terms => self.typed::<TermsArguments, i32>(&export)?,
-                Kind::Read => self.typed::<ReadArguments, u64>(&export)?,
+                ExportKind::Change => self.check_type::<ChangeArguments, i32>(&export)?,
+                ExportKind::Terms => self.check_type::<TermsArguments, i32>(&export)?,
+                ExportKind::Read => self.check_type::<ReadArguments, u64>(&export)?,
             }
         }
         let answer = format!("answer:{name}");
-        let answers = kind == Kind::Read && self.has(&answer);
-        if kind == Kind::Read {
-            self.typed::<MergeArguments, u64>(&format!("merge:{name}"))?;
+        let answers = kind == ExportKind::Read && self.has(&answer);
+        if kind == ExportKind::Read {
+            self.check_type::<MergeArguments, u64>(&format!("merge:{name}"))?;
             if answers {
-                self.typed::<AnswerArguments, u64>(&answer)?;
+                self.check_type::<AnswerArguments, u64>(&answer)?;
             }
         }
-        let writes = if kind == Kind::Change { self.count("writes", name)? } else { Some(Count::Exactly(0)) };
-        let version = self.number("version", name)?.unwrap_or(1);
+        let writes =
+            if kind == ExportKind::Change { self.count("writes", name)? } else { Some(Arity::Exactly(0)) };
+        let version = self.constant("version", name)?.unwrap_or(1);
         let version = u32::try_from(version).map_err(|_| {
             Error::export(&format!("version:{name}"), format!("a function that gave {version}"), "0 or more")
         })?;
-        Ok(Facts {
+        Ok(FunctionSignature {
             name: name.to_owned(),
             kind,
             version,
-            reads: self.needed("reads", name)?,
-            writes: writes.map_or_else(|| self.needed("writes", name), Ok)?,
+            reads: self.required_count("reads", name)?,
+            writes: writes.map_or_else(|| self.required_count("writes", name), Ok)?,
             arguments: self.count("arguments", name)?,
             // Code that nobody vouches for may trap anywhere.
-            tries_first: self.number("tries_first", name)? != Some(0),
-            overwrites: self.number("overwrites", name)?.is_some_and(|number| number != 0),
+            tries_first: self.constant("tries_first", name)? != Some(0),
+            overwrites: self.constant("overwrites", name)?.is_some_and(|number| number != 0),
             types,
-            answers,
+            has_answer: answers,
         })
     }
 
@@ -216,7 +223,7 @@ impl Reader<'_> {
     }
 
     /// Whether an export is there with a type.
-    fn typed<P: WasmParams, R: WasmResults>(&mut self, export: &str) -> Result<(), Error> {
+    fn check_type<P: WasmParams, R: WasmResults>(&mut self, export: &str) -> Result<(), Error> {
         if self.has(export) {
             return self.sandbox.function::<P, R>(export).map(drop);
         }
@@ -224,7 +231,7 @@ impl Reader<'_> {
     }
 
     /// What a function without arguments gives, if there is one.
-    fn number(&mut self, word: &str, name: &str) -> Result<Option<i32>, Error> {
+    fn constant(&mut self, word: &str, name: &str) -> Result<Option<i32>, Error> {
         let export = format!("{word}:{name}");
         if !self.has(&export) {
             return Ok(None);
@@ -235,34 +242,34 @@ impl Reader<'_> {
     }
 
     /// A number of rows: n, or -n for n or more.
-    fn count(&mut self, word: &str, name: &str) -> Result<Option<Count>, Error> {
+    fn count(&mut self, word: &str, name: &str) -> Result<Option<Arity>, Error> {
         let count = |n: i32| {
             let size = n.unsigned_abs() as usize;
-            if n < 0 { Count::AtLeast(size) } else { Count::Exactly(size) }
+            if n < 0 { Arity::AtLeast(size) } else { Arity::Exactly(size) }
         };
-        Ok(self.number(word, name)?.map(count))
+        Ok(self.constant(word, name)?.map(count))
     }
 
-    fn needed(&mut self, word: &str, name: &str) -> Result<Count, Error> {
+    fn required_count(&mut self, word: &str, name: &str) -> Result<Arity, Error> {
         let expected =
             "a function without arguments that gives a number of rows, negative for that many or more";
         self.count(word, name)?.ok_or_else(|| Error::export(&format!("{word}:{name}"), "not there", expected))
     }
 }
 
-impl Facts {
+impl FunctionSignature {
     /// The functions of an instance that do the work, by element type.
     pub(crate) fn code<P: WasmParams, R: WasmResults>(
         &self,
         sandbox: &mut Sandbox,
-        kind: Kind,
+        kind: ExportKind,
     ) -> Result<[Option<TypedFunc<P, R>>; 3], FunctionFault> {
         let mut code = [const { None }; 3];
         for (i, (_, element)) in TYPES.iter().enumerate() {
             if self.types[i] {
-                let export = format!("{}:{}:{element}", kind.word(), self.name);
+                let export = format!("{}:{}:{element}", kind.prefix(), self.name);
                 let function = sandbox.function(&export);
-                code[i] = Some(function.map_err(|error| FunctionFault::own(error.to_string()))?);
+                code[i] = Some(function.map_err(|error| FunctionFault::user(error.to_string()))?);
             }
         }
         Ok(code)
@@ -270,7 +277,7 @@ impl Facts {
 
     /// Refuses what the module does not take.
     pub(crate) fn check(&self, argument: &[f64], shape: &Shape) -> Result<(), FunctionFault> {
-        let element = place(shape.element);
+        let element = type_index(shape.element);
         if !self.types[element] {
             let known: Vec<&str> =
                 TYPES.iter().zip(self.types).filter(|(_, has)| *has).map(|((_, text), _)| *text).collect();
@@ -278,7 +285,7 @@ impl Facts {
             return Err(FunctionFault::argument("element type of the matrix", TYPES[element].1, expected));
         }
         if let Some(count) = self.arguments
-            && !holds(count, argument.len())
+            && !accepts(count, argument.len())
         {
             let actual = argument.len().to_string();
             return Err(FunctionFault::argument("numbers in the argument", actual, count.to_string()));
@@ -287,14 +294,14 @@ impl Facts {
     }
 
     /// The fault of an element type without code.
-    pub(crate) fn no_code(&self, element: usize) -> FunctionFault {
-        no_code(&self.name, TYPES[element].1)
+    pub(crate) fn missing_code(&self, element: usize) -> FunctionFault {
+        missing_code(&self.name, TYPES[element].1)
     }
 }
 
-fn holds(count: Count, n: usize) -> bool {
+fn accepts(count: Arity, n: usize) -> bool {
     match count {
-        Count::Exactly(exact) => n == exact,
-        Count::AtLeast(least) => n >= least,
+        Arity::Exactly(exact) => n == exact,
+        Arity::AtLeast(least) => n >= least,
     }
 }

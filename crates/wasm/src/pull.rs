@@ -8,32 +8,32 @@
 use std::iter;
 
 use bytemuck::Pod;
-use matrix::function::data::Data;
-use matrix::function::{Columns, Count, Shape};
+use matrix::function::value::FunctionValue;
+use matrix::function::{Arity, Columns, Shape};
 use matrix::{FunctionFault, PullFunction};
 use wasmtime::TypedFunc;
 
-use crate::module::{Facts, says_its_facts};
-use crate::names::{AnswerArguments, Kind, MergeArguments, ReadArguments, place};
+use crate::exports::{AnswerArguments, ExportKind, MergeArguments, ReadArguments, type_index};
+use crate::module::{FunctionSignature, signature_methods};
 use crate::push::{put_argument, put_rows};
-use crate::sandbox::{Layout, Pool, Recipe, Sandbox};
-use crate::sum::{Rows, rows};
+use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory};
+use crate::sum::{TypedRows, typed_rows};
 
 /// Columns that are read in one call.
 pub const BLOCK_COLUMNS: u64 = 4096;
 
 /// A pull function of a module. The argument and the answer are lists of numbers.
 pub struct WasmPull {
-    facts: Facts,
-    recipe: Recipe,
-    pool: Pool<Ready>,
+    signature: FunctionSignature,
+    factory: SandboxFactory,
+    pool: InstancePool<PullInstance>,
 }
 
 /// Bytes that only the module understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bytes(Vec<u8>);
+pub struct OpaquePartial(Vec<u8>);
 
-impl Data for Bytes {
+impl FunctionValue for OpaquePartial {
     fn pack(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
     }
@@ -48,7 +48,7 @@ impl Data for Bytes {
 }
 
 /// An instance with the functions that are called.
-struct Ready {
+struct PullInstance {
     sandbox: Sandbox,
     read: [Option<TypedFunc<ReadArguments, u64>>; 3],
     merge: TypedFunc<MergeArguments, u64>,
@@ -56,37 +56,37 @@ struct Ready {
 }
 
 impl WasmPull {
-    pub(crate) fn new(facts: Facts, recipe: Recipe) -> Self {
-        Self { facts, recipe, pool: Pool::new() }
+    pub(crate) fn new(facts: FunctionSignature, recipe: SandboxFactory) -> Self {
+        Self { signature: facts, factory: recipe, pool: InstancePool::new() }
     }
 
-    fn ready(&self) -> Result<Ready, FunctionFault> {
-        let mut sandbox = self.recipe.sandbox()?;
-        let read = self.facts.code(&mut sandbox, Kind::Read)?;
-        let lost = |error: crate::Error| FunctionFault::own(error.to_string());
-        let name = &self.facts.name;
+    fn instantiate(&self) -> Result<PullInstance, FunctionFault> {
+        let mut sandbox = self.factory.instantiate()?;
+        let read = self.signature.code(&mut sandbox, ExportKind::Read)?;
+        let lost = |error: crate::Error| FunctionFault::user(error.to_string());
+        let name = &self.signature.name;
         let merge = sandbox.function(&format!("merge:{name}")).map_err(lost)?;
-        let answer = if self.facts.answers {
+        let answer = if self.signature.has_answer {
             Some(sandbox.function(&format!("answer:{name}")).map_err(lost)?)
         } else {
             None
         };
-        Ok(Ready { sandbox, read, merge, answer })
+        Ok(PullInstance { sandbox, read, merge, answer })
     }
 }
 
-impl Ready {
+impl PullInstance {
     /// The part of all columns of a partition.
-    fn part<E: Pod>(
+    fn partial<E: Pod>(
         &mut self,
-        facts: &Facts,
+        facts: &FunctionSignature,
         element: usize,
         argument: &[f64],
         columns: &Columns<'_>,
         rows: &[&[E]],
-    ) -> Result<Bytes, FunctionFault> {
+    ) -> Result<OpaquePartial, FunctionFault> {
         let range = columns.range();
-        let mut part: Option<Bytes> = None;
+        let mut part: Option<OpaquePartial> = None;
         let mut start = range.start;
         while start < range.end {
             let end = range.end.min((start / BLOCK_COLUMNS + 1) * BLOCK_COLUMNS);
@@ -99,21 +99,21 @@ impl Ready {
             });
             start = end;
         }
-        part.ok_or_else(|| FunctionFault::own("there are no columns to read"))
+        part.ok_or_else(|| FunctionFault::user("there are no columns to read"))
     }
 
     fn read<E: Pod>(
         &mut self,
-        facts: &Facts,
+        facts: &FunctionSignature,
         element: usize,
         argument: &[f64],
         start: u64,
         len: usize,
         rows: &[&[E]],
-    ) -> Result<Bytes, FunctionFault> {
+    ) -> Result<OpaquePartial, FunctionFault> {
         let mut layout = Layout::default();
-        let at_argument = layout.place(size_of_val(argument));
-        let at_from = layout.place(rows.len() * len * size_of::<E>());
+        let at_argument = layout.reserve(size_of_val(argument));
+        let at_from = layout.reserve(rows.len() * len * size_of::<E>());
         let area = self.sandbox.area(layout.bytes())?;
         let (at_argument, at_from) = (area + at_argument, area + at_from);
         let memory = self.sandbox.bytes();
@@ -121,17 +121,22 @@ impl Ready {
         put_rows(memory, at_from, rows.iter().copied());
         let arguments =
             (at_from as u32, rows.len() as u32, len as u32, start, at_argument as u32, argument.len() as u32);
-        let what = Kind::Read.word();
-        let function = self.read[element].as_ref().ok_or_else(|| facts.no_code(element))?;
-        let place = self.sandbox.call(what, function, len, arguments)?;
-        self.sandbox.named(what, place).map(|bytes| Bytes(bytes.to_vec()))
+        let what = ExportKind::Read.prefix();
+        let function = self.read[element].as_ref().ok_or_else(|| facts.missing_code(element))?;
+        let packed = self.sandbox.call(what, function, len, arguments)?;
+        self.sandbox.packed_slice(what, packed).map(|bytes| OpaquePartial(bytes.to_vec()))
     }
 
-    fn merge(&mut self, argument: &[f64], left: &Bytes, right: &Bytes) -> Result<Bytes, FunctionFault> {
+    fn merge(
+        &mut self,
+        argument: &[f64],
+        left: &OpaquePartial,
+        right: &OpaquePartial,
+    ) -> Result<OpaquePartial, FunctionFault> {
         let mut layout = Layout::default();
-        let at_argument = layout.place(size_of_val(argument));
-        let at_left = layout.place(left.0.len());
-        let at_right = layout.place(right.0.len());
+        let at_argument = layout.reserve(size_of_val(argument));
+        let at_left = layout.reserve(left.0.len());
+        let at_right = layout.reserve(right.0.len());
         let area = self.sandbox.area(layout.bytes())?;
         let (at_argument, at_left, at_right) = (area + at_argument, area + at_left, area + at_right);
         let memory = self.sandbox.bytes();
@@ -147,28 +152,28 @@ impl Ready {
             argument.len() as u32,
         );
         // Parts may be as long as a block of columns.
-        let place = self.sandbox.call("merge", &self.merge, BLOCK_COLUMNS as usize, arguments)?;
-        self.sandbox.named("merge", place).map(|bytes| Bytes(bytes.to_vec()))
+        let packed = self.sandbox.call("merge", &self.merge, BLOCK_COLUMNS as usize, arguments)?;
+        self.sandbox.packed_slice("merge", packed).map(|bytes| OpaquePartial(bytes.to_vec()))
     }
 
-    fn answer(&mut self, argument: &[f64], part: &Bytes) -> Result<Vec<f64>, FunctionFault> {
-        let Some(answer) = &self.answer else { return doubles("the last part", &part.0) };
+    fn answer(&mut self, argument: &[f64], part: &OpaquePartial) -> Result<Vec<f64>, FunctionFault> {
+        let Some(answer) = &self.answer else { return decode_numbers("the last part", &part.0) };
         let mut layout = Layout::default();
-        let at_argument = layout.place(size_of_val(argument));
-        let at_part = layout.place(part.0.len());
+        let at_argument = layout.reserve(size_of_val(argument));
+        let at_part = layout.reserve(part.0.len());
         let area = self.sandbox.area(layout.bytes())?;
         let (at_argument, at_part) = (area + at_argument, area + at_part);
         let memory = self.sandbox.bytes();
         put_argument(memory, at_argument, argument);
         put_rows(memory, at_part, iter::once(&part.0[..]));
         let arguments = (at_part as u32, part.0.len() as u32, at_argument as u32, argument.len() as u32);
-        let place = self.sandbox.call("answer", answer, BLOCK_COLUMNS as usize, arguments)?;
-        doubles("answer", self.sandbox.named("answer", place)?)
+        let packed = self.sandbox.call("answer", answer, BLOCK_COLUMNS as usize, arguments)?;
+        decode_numbers("answer", self.sandbox.packed_slice("answer", packed)?)
     }
 }
 
 /// The numbers that bytes are.
-fn doubles(what: &str, bytes: &[u8]) -> Result<Vec<f64>, FunctionFault> {
+fn decode_numbers(what: &str, bytes: &[u8]) -> Result<Vec<f64>, FunctionFault> {
     let (numbers, rest) = bytes.as_chunks::<8>();
     if rest.is_empty() {
         return Ok(numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect());
@@ -179,21 +184,21 @@ fn doubles(what: &str, bytes: &[u8]) -> Result<Vec<f64>, FunctionFault> {
 
 impl PullFunction for WasmPull {
     type Argument = Vec<f64>;
-    type Part = Bytes;
+    type Partial = OpaquePartial;
     type Answer = Vec<f64>;
 
-    says_its_facts!();
+    signature_methods!();
 
-    fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<Bytes, FunctionFault> {
-        let element = columns.element_type().map_or(1, place);
-        let facts = &self.facts;
-        let rows = rows(columns)?;
+    fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<OpaquePartial, FunctionFault> {
+        let element = columns.element_type().map_or(1, type_index);
+        let facts = &self.signature;
+        let rows = typed_rows(columns)?;
         self.pool.with(
-            || self.ready(),
+            || self.instantiate(),
             |ready| match &rows {
-                Rows::F32(rows) => ready.part(facts, element, argument, columns, rows),
-                Rows::F64(rows) => ready.part(facts, element, argument, columns, rows),
-                Rows::I64(rows) => ready.part(facts, element, argument, columns, rows),
+                TypedRows::F32(rows) => ready.partial(facts, element, argument, columns, rows),
+                TypedRows::F64(rows) => ready.partial(facts, element, argument, columns, rows),
+                TypedRows::I64(rows) => ready.partial(facts, element, argument, columns, rows),
             },
         )
     }
@@ -202,12 +207,12 @@ impl PullFunction for WasmPull {
         &self,
         argument: &Vec<f64>,
         _shape: &Shape,
-        parts: Vec<Bytes>,
+        parts: Vec<OpaquePartial>,
     ) -> Result<Vec<f64>, FunctionFault> {
         let mut parts = parts.into_iter();
-        let first = parts.next().ok_or_else(|| FunctionFault::own("there are no columns to read"))?;
+        let first = parts.next().ok_or_else(|| FunctionFault::user("there are no columns to read"))?;
         self.pool.with(
-            || self.ready(),
+            || self.instantiate(),
             |ready| {
                 let part = parts.try_fold(first, |left, right| ready.merge(argument, &left, &right))?;
                 ready.answer(argument, &part)

@@ -3,39 +3,39 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use matrix::function::{Block, Count, Shape, TypedBlock};
+use matrix::function::{Arity, Block, Shape, TypedBlock};
 use matrix::{FunctionFault, PushFunction};
 use wasmtime::TypedFunc;
 
-use crate::module::{Facts, says_its_facts};
-use crate::names::{ChangeArguments, Kind, place};
-use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
+use crate::exports::{ChangeArguments, ExportKind, type_index};
+use crate::module::{FunctionSignature, signature_methods};
+use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
 
 /// Columns that go into the module together: a few rows of them, and their copies, lie in the first cache.
 const CHUNK: usize = 4096;
 
 /// A push function of a module. The argument is a list of numbers.
 pub struct WasmPush {
-    facts: Facts,
-    recipe: Recipe,
-    pool: Pool<Ready>,
+    signature: FunctionSignature,
+    factory: SandboxFactory,
+    pool: InstancePool<PushInstance>,
 }
 
 /// An instance with the functions that are called.
-struct Ready {
+struct PushInstance {
     sandbox: Sandbox,
     change: [Option<TypedFunc<ChangeArguments, i32>>; 3],
 }
 
 impl WasmPush {
-    pub(crate) fn new(facts: Facts, recipe: Recipe) -> Self {
-        Self { facts, recipe, pool: Pool::new() }
+    pub(crate) fn new(facts: FunctionSignature, recipe: SandboxFactory) -> Self {
+        Self { signature: facts, factory: recipe, pool: InstancePool::new() }
     }
 
-    fn ready(&self) -> Result<Ready, FunctionFault> {
-        let mut sandbox = self.recipe.sandbox()?;
-        let change = self.facts.code(&mut sandbox, Kind::Change)?;
-        Ok(Ready { sandbox, change })
+    fn instantiate(&self) -> Result<PushInstance, FunctionFault> {
+        let mut sandbox = self.factory.instantiate()?;
+        let change = self.signature.code(&mut sandbox, ExportKind::Change)?;
+        Ok(PushInstance { sandbox, change })
     }
 
     fn change_block<E: Pod>(
@@ -49,22 +49,22 @@ impl WasmPush {
             return Ok(());
         }
         self.pool.with(
-            || self.ready(),
+            || self.instantiate(),
             |ready| {
                 (0..len).step_by(CHUNK).try_for_each(|start| {
                     let columns = start..len.min(start + CHUNK);
-                    ready.change(&self.facts, argument, block, columns, element)
+                    ready.change(&self.signature, argument, block, columns, element)
                 })
             },
         )
     }
 }
 
-impl Ready {
+impl PushInstance {
     /// Changes some columns of a block.
     fn change<E: Pod>(
         &mut self,
-        facts: &Facts,
+        facts: &FunctionSignature,
         argument: &[f64],
         block: &mut TypedBlock<'_, E>,
         columns: Range<usize>,
@@ -73,9 +73,9 @@ impl Ready {
         let len = columns.len();
         let row_bytes = len * size_of::<E>();
         let mut layout = Layout::default();
-        let at_argument = layout.place(size_of_val(argument));
-        let at_from = layout.place(block.from.len() * row_bytes);
-        let at_into = layout.place(block.into.len() * row_bytes);
+        let at_argument = layout.reserve(size_of_val(argument));
+        let at_from = layout.reserve(block.from.len() * row_bytes);
+        let at_into = layout.reserve(block.into.len() * row_bytes);
         let area = self.sandbox.area(layout.bytes())?;
         let (at_argument, at_from, at_into) = (area + at_argument, area + at_from, area + at_into);
         let memory = self.sandbox.bytes();
@@ -94,8 +94,8 @@ impl Ready {
             at_argument as u32,
             argument.len() as u32,
         );
-        let what = Kind::Change.word();
-        let change = self.change[element].as_ref().ok_or_else(|| facts.no_code(element))?;
+        let what = ExportKind::Change.prefix();
+        let change = self.change[element].as_ref().ok_or_else(|| facts.missing_code(element))?;
         let status = self.sandbox.call(what, change, len, arguments)?;
         check_status(what, status)?;
         let memory = self.sandbox.bytes();
@@ -123,29 +123,29 @@ pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iter
 }
 
 /// An element type for which a module brings nothing.
-pub(crate) fn no_code(name: &str, element: &str) -> FunctionFault {
-    FunctionFault::own(format!("the module has no code of {name} for {element}"))
+pub(crate) fn missing_code(name: &str, element: &str) -> FunctionFault {
+    FunctionFault::user(format!("the module has no code of {name} for {element}"))
 }
 
 impl PushFunction for WasmPush {
     type Argument = Vec<f64>;
 
-    says_its_facts!();
+    signature_methods!();
 
-    fn writes(&self) -> Count {
-        self.facts.writes
+    fn writes(&self) -> Arity {
+        self.signature.writes
     }
 
     fn tries_first(&self) -> bool {
-        self.facts.tries_first
+        self.signature.tries_first
     }
 
     fn overwrites(&self) -> bool {
-        self.facts.overwrites
+        self.signature.overwrites
     }
 
     fn change(&self, argument: &Vec<f64>, block: &mut Block<'_>) -> Result<(), FunctionFault> {
-        let element = place(block.element_type());
+        let element = type_index(block.element_type());
         match block {
             Block::F32(block) => self.change_block(argument, block, element),
             Block::F64(block) => self.change_block(argument, block, element),

@@ -11,7 +11,7 @@ use wasmtime::{
     WasmParams, WasmResults,
 };
 
-use crate::{Error, Limits, names};
+use crate::{Error, Limits, exports};
 
 /// Bytes of a page of linear memory.
 const PAGE: usize = 1 << 16;
@@ -24,15 +24,15 @@ pub(crate) const ALIGNMENT: usize = 64;
 
 /// What a function needs to make an instance.
 #[derive(Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct SandboxFactory {
     pub(crate) engine: Engine,
     pub(crate) instance: InstancePre<StoreLimits>,
     pub(crate) limits: Limits,
 }
 
-impl Recipe {
+impl SandboxFactory {
     /// A fresh instance.
-    pub(crate) fn sandbox(&self) -> Result<Sandbox, FunctionFault> {
+    pub(crate) fn instantiate(&self) -> Result<Sandbox, FunctionFault> {
         let limits = StoreLimitsBuilder::new()
             .memory_size(self.limits.memory_bytes)
             .table_elements(TABLE_ELEMENTS)
@@ -42,15 +42,15 @@ impl Recipe {
             .build();
         let mut store = Store::new(&self.engine, limits);
         store.limiter(|limits| limits);
-        let budget = Budget { steps: self.limits.steps, memory_bytes: self.limits.memory_bytes };
+        let budget = CallLimits { steps: self.limits.steps, memory_bytes: self.limits.memory_bytes };
         let start = |store: &mut Store<StoreLimits>| {
             store.set_fuel(budget.steps)?;
             self.instance.instantiate(store)
         };
         let instance = start(&mut store).map_err(|error| budget.fault("its start", &error))?;
         let memory = instance
-            .get_memory(&mut store, names::MEMORY)
-            .ok_or_else(|| FunctionFault::own("the module exports no memory"))?;
+            .get_memory(&mut store, exports::MEMORY)
+            .ok_or_else(|| FunctionFault::user("the module exports no memory"))?;
         Ok(Sandbox { store, instance, memory, area: 0, area_bytes: 0, limits: self.limits })
     }
 }
@@ -88,7 +88,7 @@ impl Sandbox {
         let start = if at_end { self.area } else { old };
         let pages = (start + bytes - old).div_ceil(PAGE);
         if self.memory.grow(&mut self.store, pages as u64).is_err() {
-            return Err(FunctionFault::own(format!(
+            return Err(FunctionFault::user(format!(
                 "the rows of a call need {bytes} bytes beside the {start} of the module, {} are allowed (or fewer by the \
                  module's own maximum): let it take less memory",
                 self.limits.memory_bytes
@@ -112,20 +112,20 @@ impl Sandbox {
         columns: usize,
         arguments: P,
     ) -> Result<R, FunctionFault> {
-        let steps = self.limits.steps_for(columns);
-        let budget = Budget { steps, memory_bytes: self.limits.memory_bytes };
+        let steps = self.limits.fuel_for(columns);
+        let budget = CallLimits { steps, memory_bytes: self.limits.memory_bytes };
         let set = self.store.set_fuel(steps);
         set.and_then(|()| function.call(&mut self.store, arguments))
             .map_err(|error| budget.fault(what, &error))
     }
 
     /// The bytes that a packed place (address in the lower half, length in the upper) names.
-    pub(crate) fn named(&mut self, what: &str, place: u64) -> Result<&[u8], FunctionFault> {
+    pub(crate) fn packed_slice(&mut self, what: &str, place: u64) -> Result<&[u8], FunctionFault> {
         let (address, len) = (place as u32 as usize, (place >> 32) as usize);
         let bytes = self.bytes();
         let size = bytes.len();
         bytes.get(address..address.saturating_add(len)).ok_or_else(|| {
-            FunctionFault::own(format!(
+            FunctionFault::user(format!(
                 "{what} gave back {len} bytes at address {address}, outside of its memory of {size} bytes"
             ))
         })
@@ -133,12 +133,12 @@ impl Sandbox {
 }
 
 /// What a call may take, to be named when it takes more.
-struct Budget {
+struct CallLimits {
     steps: u64,
     memory_bytes: usize,
 }
 
-impl Budget {
+impl CallLimits {
     fn fault(&self, what: &str, error: &wasmtime::Error) -> FunctionFault {
         let text = match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => format!(
@@ -153,18 +153,18 @@ impl Budget {
                 format!("{what} failed: {reason} (at most {limit} bytes of memory are allowed)")
             }
         };
-        FunctionFault::own(text)
+        FunctionFault::user(text)
     }
 }
 
 /// Instances that wait for the next call: one for each thread that was in a call at the same time.
-pub(crate) struct Pool<T> {
-    waiting: Mutex<Vec<T>>,
+pub(crate) struct InstancePool<T> {
+    idle: Mutex<Vec<T>>,
 }
 
-impl<T> Pool<T> {
+impl<T> InstancePool<T> {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::new(Vec::new()) }
+        Self { idle: Mutex::new(Vec::new()) }
     }
 
     /// Uses an instance, which `make` makes when none waits. It waits again afterwards, unless there was a fault.
@@ -173,10 +173,10 @@ impl<T> Pool<T> {
         make: impl FnOnce() -> Result<T, FunctionFault>,
         use_it: impl FnOnce(&mut T) -> Result<R, FunctionFault>,
     ) -> Result<R, FunctionFault> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut instance = waiting.map_or_else(make, Ok)?;
         let outcome = use_it(&mut instance)?;
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         Ok(outcome)
     }
 }
@@ -186,7 +186,7 @@ pub(crate) fn check_status(what: &str, status: i32) -> Result<(), FunctionFault>
     if status == 0 {
         return Ok(());
     }
-    Err(FunctionFault::own(format!("{what} refused with status {status}; the module says what that means")))
+    Err(FunctionFault::user(format!("{what} refused with status {status}; the module says what that means")))
 }
 
 /// Lays slices out one behind another.
@@ -197,7 +197,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The offset of the next `bytes` bytes.
-    pub(crate) fn place(&mut self, bytes: usize) -> usize {
+    pub(crate) fn reserve(&mut self, bytes: usize) -> usize {
         let start = self.end.next_multiple_of(ALIGNMENT);
         self.end = start + bytes;
         start

@@ -3,45 +3,45 @@
 
 use bytemuck::Pod;
 use matrix::function::sum::RangeSum;
-use matrix::function::{Columns, Count, Shape};
+use matrix::function::{Arity, Columns, Shape};
 use matrix::{FunctionFault, PullFunction, Values};
 use wasmtime::TypedFunc;
 
-use crate::module::{Facts, says_its_facts};
-use crate::names::{Kind, TermsArguments, place};
+use crate::exports::{ExportKind, TermsArguments, type_index};
+use crate::module::{FunctionSignature, signature_methods};
 use crate::push::{put_argument, put_rows};
-use crate::sandbox::{Layout, Pool, Recipe, Sandbox, check_status};
+use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
 
 /// A sum of a module. The argument is a list of numbers, the answer one number.
 pub struct WasmSum {
-    facts: Facts,
-    recipe: Recipe,
-    pool: Pool<Ready>,
+    signature: FunctionSignature,
+    factory: SandboxFactory,
+    pool: InstancePool<SumInstance>,
 }
 
 /// An instance with the functions that are called.
-struct Ready {
+struct SumInstance {
     sandbox: Sandbox,
     terms: [Option<TypedFunc<TermsArguments, i32>>; 3],
 }
 
 impl WasmSum {
-    pub(crate) fn new(facts: Facts, recipe: Recipe) -> Self {
-        Self { facts, recipe, pool: Pool::new() }
+    pub(crate) fn new(facts: FunctionSignature, recipe: SandboxFactory) -> Self {
+        Self { signature: facts, factory: recipe, pool: InstancePool::new() }
     }
 
-    fn ready(&self) -> Result<Ready, FunctionFault> {
-        let mut sandbox = self.recipe.sandbox()?;
-        let terms = self.facts.code(&mut sandbox, Kind::Terms)?;
-        Ok(Ready { sandbox, terms })
+    fn instantiate(&self) -> Result<SumInstance, FunctionFault> {
+        let mut sandbox = self.factory.instantiate()?;
+        let terms = self.signature.code(&mut sandbox, ExportKind::Terms)?;
+        Ok(SumInstance { sandbox, terms })
     }
 }
 
-impl Ready {
+impl SumInstance {
     /// Writes the terms of some columns, of which `start` is the first.
     fn terms<E: Pod>(
         &mut self,
-        facts: &Facts,
+        facts: &FunctionSignature,
         element: usize,
         argument: &[f64],
         rows: &[&[E]],
@@ -50,9 +50,9 @@ impl Ready {
     ) -> Result<(), FunctionFault> {
         let len = terms.len();
         let mut layout = Layout::default();
-        let at_argument = layout.place(size_of_val(argument));
-        let at_from = layout.place(rows.len() * len * size_of::<E>());
-        let at_terms = layout.place(size_of_val(terms));
+        let at_argument = layout.reserve(size_of_val(argument));
+        let at_from = layout.reserve(rows.len() * len * size_of::<E>());
+        let at_terms = layout.reserve(size_of_val(terms));
         let area = self.sandbox.area(layout.bytes())?;
         let (at_argument, at_from, at_terms) = (area + at_argument, area + at_from, area + at_terms);
         let memory = self.sandbox.bytes();
@@ -67,8 +67,8 @@ impl Ready {
             at_argument as u32,
             argument.len() as u32,
         );
-        let what = Kind::Terms.word();
-        let function = self.terms[element].as_ref().ok_or_else(|| facts.no_code(element))?;
+        let what = ExportKind::Terms.prefix();
+        let function = self.terms[element].as_ref().ok_or_else(|| facts.missing_code(element))?;
         let status = self.sandbox.call(what, function, len, arguments)?;
         check_status(what, status)?;
         let bytes = &self.sandbox.bytes()[at_terms..at_terms + size_of_val(terms)];
@@ -78,7 +78,7 @@ impl Ready {
 
     fn sum<E: Pod>(
         &mut self,
-        facts: &Facts,
+        facts: &FunctionSignature,
         element: usize,
         argument: &[f64],
         columns: &Columns<'_>,
@@ -98,40 +98,44 @@ impl Ready {
 }
 
 /// The rows of a call, of one type.
-pub(crate) enum Rows<'a> {
+pub(crate) enum TypedRows<'a> {
     F32(Vec<&'a [f32]>),
     F64(Vec<&'a [f64]>),
     I64(Vec<&'a [i64]>),
 }
 
 /// The rows of a call. Functions that read none do so as of doubles.
-pub(crate) fn rows<'a>(columns: &Columns<'a>) -> Result<Rows<'a>, FunctionFault> {
+pub(crate) fn typed_rows<'a>(columns: &Columns<'a>) -> Result<TypedRows<'a>, FunctionFault> {
     let count = columns.row_count();
     let first = (count > 0).then(|| columns.row(0));
     Ok(match first {
-        Some(Values::F32(_)) => Rows::F32((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?),
-        Some(Values::I64(_)) => Rows::I64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?),
-        _ => Rows::F64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?),
+        Some(Values::F32(_)) => {
+            TypedRows::F32((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?)
+        }
+        Some(Values::I64(_)) => {
+            TypedRows::I64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?)
+        }
+        _ => TypedRows::F64((0..count).map(|i| columns.typed(i)).collect::<Result<_, _>>()?),
     })
 }
 
 impl PullFunction for WasmSum {
     type Argument = Vec<f64>;
-    type Part = RangeSum;
+    type Partial = RangeSum;
     type Answer = f64;
 
-    says_its_facts!();
+    signature_methods!();
 
     fn read(&self, argument: &Vec<f64>, columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
-        let element = columns.element_type().map_or(1, place);
-        let facts = &self.facts;
-        let rows = rows(columns)?;
+        let element = columns.element_type().map_or(1, type_index);
+        let facts = &self.signature;
+        let rows = typed_rows(columns)?;
         self.pool.with(
-            || self.ready(),
+            || self.instantiate(),
             |ready| match &rows {
-                Rows::F32(rows) => ready.sum(facts, element, argument, columns, rows),
-                Rows::F64(rows) => ready.sum(facts, element, argument, columns, rows),
-                Rows::I64(rows) => ready.sum(facts, element, argument, columns, rows),
+                TypedRows::F32(rows) => ready.sum(facts, element, argument, columns, rows),
+                TypedRows::F64(rows) => ready.sum(facts, element, argument, columns, rows),
+                TypedRows::I64(rows) => ready.sum(facts, element, argument, columns, rows),
             },
         )
     }

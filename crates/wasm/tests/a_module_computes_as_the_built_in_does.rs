@@ -3,7 +3,7 @@
 mod common;
 
 use common::{COLUMNS, M, agent_of, ask, change, f32_row, f64_row, fill, module, numbers};
-use matrix::function::call::ask as ask_built_in;
+use matrix::function::call::call_pull as ask_built_in;
 use matrix::function::reduce::Dot;
 use matrix::function::zip::{Axpy, Zip};
 use matrix::{Agent as _, ElementType, FunctionCall, Values};

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use wasm::upload::{Upload, functions_of, read_all, table_of};
+use wasm::module_file::{ModuleFile, load_functions, read_all, table_with_builtins};
 use wasm::{Error, Limits};
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
@@ -25,37 +25,37 @@ fn names(table: &matrix::FunctionTable) -> Vec<String> {
 fn a_module_gives_the_same_functions_after_its_travel() {
     let path = file("travels.wasm", &axpy());
     let limits = Limits::default();
-    let here = functions_of(&[&path], &limits).expect("a good file");
+    let here = load_functions(&[&path], &limits).expect("a good file");
     let uploads = read_all(&[&path], &limits).expect("a good file");
-    let there = Upload::decode(&uploads[0].encode()).expect("whole bytes");
+    let there = ModuleFile::decode(&uploads[0].encode()).expect("whole bytes");
     assert_eq!(there, uploads[0]);
-    let there = table_of(&[there], &limits).expect("a good module");
+    let there = table_with_builtins(&[there], &limits).expect("a good module");
     assert!(names(&here).iter().any(|name| name == "wat_axpy"));
     assert_eq!(names(&here), names(&there));
 }
 
 #[test]
 fn a_broken_copy_is_told() {
-    let upload = Upload::read(&file("breaks.wasm", &axpy()), &Limits::default()).expect("a good file");
+    let upload = ModuleFile::read(&file("breaks.wasm", &axpy()), &Limits::default()).expect("a good file");
     let mut bytes = upload.encode();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    let error = Upload::decode(&bytes).expect_err("another byte").to_string();
+    let error = ModuleFile::decode(&bytes).expect_err("another byte").to_string();
     assert!(error.contains("digest") && error.contains("breaks.wasm"), "{error}");
-    assert!(Upload::decode(&bytes[..middle]).is_err());
+    assert!(ModuleFile::decode(&bytes[..middle]).is_err());
 }
 
 #[test]
 fn files_that_are_no_modules_are_named() {
     let limits = Limits::default();
-    let error = functions_of(&["nowhere.wasm"], &limits).expect_err("no file").to_string();
+    let error = load_functions(&["nowhere.wasm"], &limits).expect_err("no file").to_string();
     assert!(error.contains("nowhere.wasm") && error.contains("cannot be read"), "{error}");
-    let error = functions_of(&[file("text.wasm", b"(module)")], &limits).expect_err("text").to_string();
+    let error = load_functions(&[file("text.wasm", b"(module)")], &limits).expect_err("text").to_string();
     assert!(error.contains("text.wasm") && error.contains("no valid WebAssembly"), "{error}");
     let short = Limits { module_bytes: 10, ..limits };
-    let error = functions_of(&[file("large.wasm", &axpy())], &short).expect_err("too large");
+    let error = load_functions(&[file("large.wasm", &axpy())], &short).expect_err("too large");
     assert!(matches!(error.error, Error::TooLarge { limit: 10, .. }), "{error}");
     let path = file("twice.wasm", &axpy());
-    let error = functions_of(&[&path, &path], &limits).expect_err("twice").to_string();
+    let error = load_functions(&[&path, &path], &limits).expect_err("twice").to_string();
     assert!(error.contains("\"wat_axpy\"") && error.contains("registered already"), "{error}");
 }

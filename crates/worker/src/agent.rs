@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use matrix::{Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Part, Values, ValuesMut};
+use matrix::{Agent, Clock, Error, FunctionCall, FunctionTable, MatrixId, Selection, Values, ValuesMut};
 use rpc::Message;
 use rpc::WireType;
 use rpc::log_request;
@@ -12,37 +12,37 @@ use rpc::message::{Hello, Role};
 use rpc::trace::{RequestIdentity, SLOW_REQUEST};
 
 use crate::cache::CacheCounts;
-use crate::cancellation::Cancellation;
-use crate::connection::{Connection, open_any};
+use crate::cancellation::CancellationToken;
+use crate::lane_connection::{LaneConnection, connect_lane};
 use crate::layout::{JobLayout, LayoutError};
-use crate::meter::{AgentStats, Meter};
+use crate::multiplexer::Multiplexer;
 use crate::prefetch::AheadCounts;
-use crate::state::{AgentEffect, AgentState, Outcome};
-use crate::trunks::Trunks;
+use crate::state::{AgentEffect, AgentState, CallOutput};
+use crate::stats::{AgentStats, SharedStats};
 
 /// Longest attempt to connect to one address of a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Before a tick, a connection that has said nothing for so long is looked at: it may have broken while the task computed.
 /// A look costs three calls of the system, which nobody sees in a step of this length.
-const LOOK_AFTER: Duration = Duration::from_millis(1);
+const POLL_AFTER: Duration = Duration::from_millis(1);
 /// Longest time without a look at the clock.
-const LISTEN_LIMIT: Duration = Duration::from_secs(1);
+const WAIT_LIMIT: Duration = Duration::from_secs(1);
 
-/// An [`Agent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
+/// An [`UnsupportedAgent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
 #[derive(Debug)]
 pub struct RemoteAgent {
     pub(crate) state: AgentState,
     token: Vec<u8>,
     start: Instant,
     /// What the tasks of the process share; without, each connection is its own.
-    trunks: Option<Trunks>,
-    cancellation: Cancellation,
+    multiplexer: Option<Multiplexer>,
+    cancellation: CancellationToken,
     /// By lane.
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<LaneConnection>>,
     stats: AgentStats,
-    meter: Meter,
+    shared_stats: SharedStats,
     /// Whether small messages of any kind wait for company.
-    gathers: bool,
+    is_corked: bool,
 }
 
 impl RemoteAgent {
@@ -50,7 +50,7 @@ impl RemoteAgent {
     /// the first call.
     pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
         layout.check()?;
-        rpc::buffers::keep_large();
+        rpc::buffers::retain_large();
         if task >= layout.task_count {
             let (job, what) = (layout.job, "the task".to_owned());
             let expected = format!("below {}", layout.task_count);
@@ -62,12 +62,12 @@ impl RemoteAgent {
             state,
             token,
             start: Instant::now(),
-            trunks: None,
-            cancellation: Cancellation::default(),
+            multiplexer: None,
+            cancellation: CancellationToken::default(),
             connections,
             stats: AgentStats::default(),
-            meter: Meter::default(),
-            gathers: false,
+            shared_stats: SharedStats::default(),
+            is_corked: false,
         })
     }
 
@@ -80,15 +80,15 @@ impl RemoteAgent {
 
     /// The same, over connections that it shares with the agents of other tasks of this process.
     #[must_use]
-    pub fn with_trunks(mut self, trunks: Trunks) -> Self {
-        self.trunks = Some(trunks);
+    pub fn with_multiplexer(mut self, trunks: Multiplexer) -> Self {
+        self.multiplexer = Some(trunks);
         self
     }
 
     /// The same, ended from outside when `cancellation` is raised: the call that waits then, and every later one, is the error
     /// [`Error::Stopped`].
     #[must_use]
-    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+    pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
     }
@@ -99,54 +99,54 @@ impl RemoteAgent {
     }
 
     /// Shows the stats to other threads, as they were at the last call or wait.
-    pub fn meter(&self) -> Meter {
-        self.meter.clone()
+    pub fn shared_stats(&self) -> SharedStats {
+        self.shared_stats.clone()
     }
 
     fn publish(&mut self) {
         self.stats.clock = self.state.clock();
-        self.stats.in_flight_count = self.state.requests_under_way() as u64;
-        self.stats.unconfirmed_bytes = self.state.unconfirmed_bytes();
+        self.stats.in_flight_count = self.state.pending_request_count() as u64;
+        self.stats.unacknowledged_bytes = self.state.unacknowledged_bytes();
         self.stats.resend_count = self.state.resend_count();
-        self.meter.set(&self.stats);
+        self.shared_stats.set(&self.stats);
     }
 
     /// Asks for a pull ahead, while the task computes. A later pull of exactly this part uses the answer if it may:
     /// see [`AgentState::prefetch`].
-    pub fn prefetch(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+    pub fn prefetch(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
         self.state.prefetch(self.now(), matrix, part)?;
-        self.carry_out();
+        self.run_effects();
         Ok(())
     }
 
     /// Asks ahead for a pull at the next clock: see [`AgentState::prefetch_next`].
-    pub fn prefetch_next(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<bool, Error> {
+    pub fn prefetch_next(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<bool, Error> {
         let asked = self.state.prefetch_next(self.now(), matrix, part)?;
-        self.carry_out();
+        self.run_effects();
         Ok(asked)
     }
 
-    /// Ends a step as [`Agent::tick`] does, and lets `ask` ask for what the next one reads: both go out together.
-    pub(crate) fn tick_and_ask(&mut self, ask: impl FnOnce(&mut Self)) -> Result<(), Error> {
-        self.gathers = true;
+    /// Ends a step as [`UnsupportedAgent::tick`] does, and lets `ask` ask for what the next one reads: both go out together.
+    pub(crate) fn tick_and_prefetch(&mut self, ask: impl FnOnce(&mut Self)) -> Result<(), Error> {
+        self.is_corked = true;
         let ticked = self.tick();
         if ticked.is_ok() {
             ask(self);
         }
-        self.gathers = false;
-        let step = self.state.waits_for_all().then(|| self.state.clock());
+        self.is_corked = false;
+        let step = self.state.is_bsp().then(|| self.state.clock());
         let mut is_lost = false;
         for lane in 0..self.connections.len() {
             let start = Instant::now();
             let flushed = self.connections[lane].as_mut().map_or(Ok(()), |open| open.flush(step));
             self.stats.send_ns += start.elapsed().as_nanos() as u64;
             is_lost |= flushed.is_err();
-            self.sent(lane as u16, flushed, || false);
+            self.on_send_result(lane as u16, flushed, || false);
         }
         ticked?;
         if is_lost {
             // The step has ended when its tick is out.
-            self.state.deliver(self.now());
+            self.state.flush_ticks(self.now());
             self.run()?;
         }
         Ok(())
@@ -167,32 +167,32 @@ impl RemoteAgent {
     }
 
     /// Goes on until the call that was begun has ended.
-    pub(crate) fn run(&mut self) -> Result<Outcome, Error> {
+    pub(crate) fn run(&mut self) -> Result<CallOutput, Error> {
         let waited_ns = self.stats.wait_ns;
         let mut has_listened = false;
         loop {
-            self.carry_out();
+            self.run_effects();
             if let Some(reason) = self.cancellation.reason() {
                 self.state.stop(&reason);
             }
-            if let Some(outcome) = self.state.outcome() {
-                self.carry_out();
+            if let Some(outcome) = self.state.take_result() {
+                self.run_effects();
                 let waited_ns = self.stats.wait_ns - waited_ns;
-                self.stats.for_tasks_ns += self.state.held_ns().min(waited_ns);
+                self.stats.deferred_ns += self.state.deferred_ns().min(waited_ns);
                 self.stats.round_trip_count += u64::from(has_listened);
-                self.stats.saw(self.state.take_staleness());
+                self.stats.count_staleness(self.state.take_staleness());
                 self.publish();
                 return outcome;
             }
             self.publish();
-            self.listen();
+            self.wait_for_message();
             has_listened = true;
         }
     }
 
-    pub(crate) fn carry_out(&mut self) {
+    pub(crate) fn run_effects(&mut self) {
         loop {
-            let effects = self.state.effects();
+            let effects = self.state.take_effects();
             if effects.is_empty() {
                 return;
             }
@@ -225,13 +225,13 @@ impl RemoteAgent {
             log_request!(debug, identity, lane = place.lane, server = %place, "request sent");
         }
         let start = Instant::now();
-        let result = connection.send(message, self.gathers);
+        let result = connection.send(message, self.is_corked);
         self.stats.send_ns += start.elapsed().as_nanos() as u64;
-        self.stats.sent(message);
-        self.sent(lane, result, is_over);
+        self.stats.count_sent(message);
+        self.on_send_result(lane, result, is_over);
     }
 
-    fn sent(&mut self, lane: u16, result: Result<(), rpc::Error>, is_over: impl Fn() -> bool) {
+    fn on_send_result(&mut self, lane: u16, result: Result<(), rpc::Error>, is_over: impl Fn() -> bool) {
         match result {
             Ok(()) => {}
             Err(error @ rpc::Error::TooLong { .. }) => self.state.give_up(lane, &error.to_string()),
@@ -247,7 +247,7 @@ impl RemoteAgent {
     fn connect(&mut self, lane: u16) {
         let at = usize::from(lane);
         self.connections[at] = None;
-        if self.cancellation.is_raised() {
+        if self.cancellation.is_cancelled() {
             return self.state.on_closed(self.now(), lane, "the job has ended");
         }
         let start = Instant::now();
@@ -255,9 +255,9 @@ impl RemoteAgent {
         let role = Role::Task { job: self.state.layout().job, task: self.state.task() };
         let hello = Hello { request: 1, token: self.token.clone(), role, lane: place.lane };
         let limit = CONNECT_LIMIT.min(self.state.layout().wait_limit);
-        let opened = match &self.trunks {
+        let opened = match &self.multiplexer {
             Some(trunks) => trunks.open(place, limit, &hello),
-            None => open_any(place, limit, &hello),
+            None => connect_lane(place, limit, &hello),
         };
         self.stats.wait_ns += start.elapsed().as_nanos() as u64;
         let now = self.now();
@@ -267,7 +267,13 @@ impl RemoteAgent {
                 let (gathered, gathered_bytes) = (Vec::new(), 0);
                 let heard_at = now;
                 self.cancellation.watch(&sender);
-                let connection = Connection { sender, receiver, gathered, gathered_bytes, heard_at };
+                let connection = LaneConnection {
+                    sender,
+                    receiver,
+                    write_buffer: gathered,
+                    write_buffer_bytes: gathered_bytes,
+                    received_at: heard_at,
+                };
                 self.connections[at] = Some(connection);
                 self.state.on_connected(now, lane, &welcome);
             }
@@ -280,9 +286,9 @@ impl RemoteAgent {
     }
 
     /// Waits for the next message of a lane that the call waits for, or until something is to be done.
-    fn listen(&mut self) {
+    fn wait_for_message(&mut self) {
         let now = self.now();
-        let due = self.state.next_time().map_or(LISTEN_LIMIT, |time| time.saturating_sub(now));
+        let due = self.state.next_time().map_or(WAIT_LIMIT, |time| time.saturating_sub(now));
         if due.is_zero() {
             return self.state.on_time(now);
         }
@@ -290,13 +296,13 @@ impl RemoteAgent {
         let lane = (0..self.connections.len()).find(is_open);
         match lane.and_then(|lane| Some((lane, self.connections[lane].as_ref()?))) {
             None => {
-                self.cancellation.wait(due.min(LISTEN_LIMIT));
+                self.cancellation.wait(due.min(WAIT_LIMIT));
                 self.stats.wait_ns += (self.now().saturating_sub(now)).as_nanos() as u64;
                 self.state.on_time(self.now());
             }
             Some((lane, connection)) => {
                 // A limit that stays the same costs no call of the system.
-                let set = connection.receiver.set_timeout(Some(due.min(LISTEN_LIMIT)));
+                let set = connection.receiver.set_timeout(Some(due.min(WAIT_LIMIT)));
                 self.receive(lane, now, set);
             }
         }
@@ -306,7 +312,7 @@ impl RemoteAgent {
         let Some(connection) = &mut self.connections[lane] else { return };
         let received = ready.and_then(|()| connection.receiver.receive());
         let now = self.start.elapsed();
-        connection.heard_at = now;
+        connection.received_at = now;
         self.stats.wait_ns += now.saturating_sub(start).as_nanos() as u64;
         match received {
             Ok(message) => {
@@ -323,11 +329,11 @@ impl RemoteAgent {
     }
 
     /// Hears what has come while the task computed, without a wait.
-    fn look(&mut self) {
+    fn poll_connections(&mut self) {
         let now = self.now();
         for lane in 0..self.connections.len() {
             while let Some(connection) = &mut self.connections[lane]
-                && now.saturating_sub(connection.heard_at) >= LOOK_AFTER
+                && now.saturating_sub(connection.received_at) >= POLL_AFTER
             {
                 match connection.receiver.receive_now() {
                     Ok(Some(message)) => {
@@ -335,13 +341,13 @@ impl RemoteAgent {
                         self.log_answer(lane as u16, now, &message);
                         self.state.on_message(now, lane as u16, message);
                     }
-                    Ok(None) => connection.heard_at = now,
+                    Ok(None) => connection.received_at = now,
                     Err(error) => {
                         self.connections[lane] = None;
                         self.state.on_closed(now, lane as u16, &error.to_string());
                     }
                 }
-                self.carry_out();
+                self.run_effects();
             }
         }
     }
@@ -375,7 +381,7 @@ impl RemoteAgent {
     pub(crate) fn pull_whole(
         &mut self,
         matrix: MatrixId,
-        part: Part<'_>,
+        part: Selection<'_>,
         out: ValuesMut<'_>,
     ) -> Result<(), Error> {
         self.state.pull(self.now(), matrix, part);
@@ -386,7 +392,7 @@ impl RemoteAgent {
     pub(crate) fn push_whole(
         &mut self,
         matrix: MatrixId,
-        part: Part<'_>,
+        part: Selection<'_>,
         values: Values<'_>,
     ) -> Result<(), Error> {
         self.state.push(self.now(), matrix, part, values);
@@ -396,8 +402,8 @@ impl RemoteAgent {
     fn pass_barrier(&mut self, part: Option<Vec<f64>>) -> Result<Vec<f64>, Error> {
         self.state.barrier(self.now(), part);
         match self.run()? {
-            Outcome::Passed(sum) => Ok(sum),
-            Outcome::Pulled | Outcome::Answer(_) | Outcome::Done => Ok(Vec::new()),
+            CallOutput::BarrierSum(sum) => Ok(sum),
+            CallOutput::ValuesReady | CallOutput::FunctionAnswer(_) | CallOutput::Done => Ok(Vec::new()),
         }
     }
 }
@@ -415,7 +421,7 @@ impl Agent for RemoteAgent {
         self.state.clock()
     }
 
-    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+    fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         let specs = &self.state.layout().matrices;
         if let Some(spec) = specs.get(matrix.0 as usize)
             && spec.element != out.element_type()
@@ -423,18 +429,20 @@ impl Agent for RemoteAgent {
             let (expected, actual) = (spec.element, out.element_type());
             return Err(Error::ElementType { matrix: spec.name.clone(), expected, actual });
         }
-        match self.state.in_parts(matrix, part) {
-            Some(list) if !self.state.is_asked(matrix, part) => self.pull_in_parts(matrix, part, list, out),
+        match self.state.long_key_list(matrix, part) {
+            Some(list) if !self.state.is_prefetched(matrix, part) => {
+                self.pull_in_parts(matrix, part, list, out)
+            }
             _ => self.pull_whole(matrix, part, out),
         }
     }
 
-    fn pull_ahead(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
         self.prefetch(matrix, part)
     }
 
-    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
-        match self.state.in_parts(matrix, part) {
+    fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
+        match self.state.long_key_list(matrix, part) {
             // What rounding leaves is kept of whole pushes.
             Some(list) if self.state.layout().wire_of(matrix.0 as usize) == WireType::F32 => {
                 self.push_in_parts(matrix, part, list, values)
@@ -446,8 +454,8 @@ impl Agent for RemoteAgent {
     fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, Error> {
         self.state.pull_function(self.now(), matrix, call);
         match self.run()? {
-            Outcome::Answer(bytes) => Ok(bytes),
-            Outcome::Pulled | Outcome::Passed(_) | Outcome::Done => Ok(Vec::new()),
+            CallOutput::FunctionAnswer(bytes) => Ok(bytes),
+            CallOutput::ValuesReady | CallOutput::BarrierSum(_) | CallOutput::Done => Ok(Vec::new()),
         }
     }
 
@@ -457,7 +465,7 @@ impl Agent for RemoteAgent {
     }
 
     fn tick(&mut self) -> Result<(), Error> {
-        self.look();
+        self.poll_connections();
         self.state.tick(self.now());
         self.run().map(drop)
     }
@@ -485,6 +493,6 @@ impl Agent for RemoteAgent {
 impl Drop for RemoteAgent {
     fn drop(&mut self) {
         self.state.abandon();
-        self.carry_out();
+        self.run_effects();
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use matrix::{Agent, Clock, Error, FunctionCall, MatrixId, Part, Values, ValuesMut};
+use matrix::{Agent, Clock, Error, FunctionCall, MatrixId, Selection, Values, ValuesMut};
 
 use crate::agent::RemoteAgent;
-use crate::habit::Habit;
+use crate::pull_pattern::PullPattern;
 
 /// Columns of the batch of this step and of the next: said by a stream, read by the agent of the same task.
 #[derive(Clone, Debug, Default)]
@@ -45,13 +45,13 @@ impl Upcoming {
 pub struct AheadAgent {
     agent: RemoteAgent,
     upcoming: Upcoming,
-    habit: Habit,
+    pull_pattern: PullPattern,
 }
 
 impl AheadAgent {
     /// Around an agent whose batches come from a stream that tells `upcoming`.
     pub fn new(agent: RemoteAgent, upcoming: Upcoming) -> Self {
-        Self { agent, upcoming, habit: Habit::default() }
+        Self { agent, upcoming, pull_pattern: PullPattern::default() }
     }
 
     /// The agent, for its figures.
@@ -78,23 +78,23 @@ impl Agent for AheadAgent {
         self.agent.clock()
     }
 
-    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+    fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         self.agent.pull(matrix, part, out)?;
         let columns = self.upcoming.columns();
-        self.habit.pulled(matrix, part, &columns.now);
-        if self.habit.is_complete() && !columns.next.is_empty() {
+        self.pull_pattern.pulled(matrix, part, &columns.now);
+        if self.pull_pattern.is_complete() && !columns.next.is_empty() {
             // What cannot be asked is an error when it is pulled.
-            self.habit
+            self.pull_pattern
                 .ask(&columns.next, |matrix, part| self.agent.prefetch_next(matrix, part).unwrap_or(false));
         }
         Ok(())
     }
 
-    fn pull_ahead(&mut self, matrix: MatrixId, part: Part<'_>) -> Result<(), Error> {
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
         self.agent.pull_ahead(matrix, part)
     }
 
-    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+    fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         self.agent.push(matrix, part, values)
     }
 
@@ -107,8 +107,8 @@ impl Agent for AheadAgent {
     }
 
     fn tick(&mut self) -> Result<(), Error> {
-        let (habit, columns) = (&mut self.habit, self.upcoming.columns());
-        self.agent.tick_and_ask(|agent| {
+        let (habit, columns) = (&mut self.pull_pattern, self.upcoming.columns());
+        self.agent.tick_and_prefetch(|agent| {
             habit.ticked();
             if !columns.next.is_empty() {
                 habit.ask(&columns.next, |matrix, part| agent.prefetch(matrix, part).is_ok());

@@ -9,8 +9,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use matrix::{Clock, Consistency, Element, ElementType, MatrixSpec, OwnedValues, Values, ValuesMut};
 
-use crate::ask::Filled;
-use crate::plan::element_size;
+use crate::lane_keys::element_size;
+use crate::pending_pull::CachedRows;
 use crate::route::Route;
 
 /// Bytes of a row beside its values, about: its slot and its place in the index.
@@ -24,14 +24,14 @@ pub struct CacheCounts {
     /// Rows that had to be asked for.
     pub misses: u64,
     /// Rows that went for want of room.
-    pub evicted: u64,
+    pub evictions: u64,
 }
 
 /// Mixes whole numbers; keys are no secret, and nothing is iterated.
 #[derive(Debug, Default)]
-struct Mix(u64);
+struct KeyHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -53,11 +53,11 @@ impl Hasher for Mix {
 }
 
 /// By table and key.
-type Index = HashMap<(u32, u64), u32, BuildHasherDefault<Mix>>;
+type Index = HashMap<(u32, u64), u32, BuildHasherDefault<KeyHasher>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    name: (u32, u64),
+    row: (u32, u64),
     /// The stamp of the pull that read it, and m as its answer said.
     stamp: Clock,
     minimum: Clock,
@@ -74,7 +74,7 @@ pub(crate) struct Cache {
     slots: Vec<Slot>,
     values: OwnedValues,
     /// The slot that is used next, when all are.
-    hand: usize,
+    next_slot: usize,
     pub(crate) counts: CacheCounts,
 }
 
@@ -94,7 +94,7 @@ impl Cache {
             index: Index::default(),
             slots: Vec::new(),
             values: OwnedValues::zeros(spec.element, 0),
-            hand: 0,
+            next_slot: 0,
             counts: CacheCounts::default(),
         })
     }
@@ -105,7 +105,7 @@ impl Cache {
 
     /// What it has of the keys of a route for a pull at `clock`; none when that is nothing. Of any age only for the
     /// simulation, which must notice.
-    pub(crate) fn fill(&mut self, route: &Route, clock: Clock, of_any_age: bool) -> Option<Filled> {
+    pub(crate) fn lookup(&mut self, route: &Route, clock: Clock, of_any_age: bool) -> Option<CachedRows> {
         let (table, count) = (route.table(), route.key_count());
         let mut found: Vec<(u32, u32)> = Vec::new();
         let mut minimum = Clock::MAX;
@@ -131,12 +131,18 @@ impl Cache {
         }
         let mut values = OwnedValues::zeros(self.element(), count * self.columns);
         let len = values.len();
-        copy(self.columns, self.values.as_values(), values.part_mut(0..len), found.into_iter());
-        Some(Filled { values, minimum, missing, keys, whole: Route::default() })
+        copy_values(self.columns, self.values.as_values(), values.slice_mut(0..len), found.into_iter());
+        Some(CachedRows {
+            values,
+            minimum,
+            missing_rows: missing,
+            missing_keys: keys,
+            full_route: Route::default(),
+        })
     }
 
     /// Keeps rows that were read: the keys of a route with their values in that order.
-    pub(crate) fn keep(&mut self, route: &Route, values: Values<'_>, stamp: Clock, minimum: Clock) {
+    pub(crate) fn insert(&mut self, route: &Route, values: Values<'_>, stamp: Clock, minimum: Clock) {
         let mut places = Vec::with_capacity(route.key_count());
         for i in 0..route.key_count() {
             let slot = self.slot((route.table(), route.key(i)), stamp, minimum);
@@ -148,12 +154,12 @@ impl Cache {
             self.values.extend(more.as_values());
         }
         // Of two rows that found the same slot, the later one has it.
-        copy(self.columns, values, self.values.part_mut(0..len), places.into_iter());
+        copy_values(self.columns, values, self.values.slice_mut(0..len), places.into_iter());
     }
 
     /// The slot for a row, which is its own, a new one, or that of the row that was kept longest.
     fn slot(&mut self, name: (u32, u64), stamp: Clock, minimum: Clock) -> u32 {
-        let slot = Slot { name, stamp, minimum };
+        let slot = Slot { row: name, stamp, minimum };
         if let Some(at) = self.index.get(&name) {
             self.slots[*at as usize] = slot;
             return *at;
@@ -162,13 +168,13 @@ impl Cache {
             self.slots.push(slot);
             self.slots.len() - 1
         } else {
-            let at = self.hand;
-            self.hand = (self.hand + 1) % self.limit;
+            let at = self.next_slot;
+            self.next_slot = (self.next_slot + 1) % self.limit;
             // A row that was forgotten may live elsewhere by now.
-            let before = std::mem::replace(&mut self.slots[at], slot).name;
+            let before = std::mem::replace(&mut self.slots[at], slot).row;
             if self.index.get(&before) == Some(&(at as u32)) {
                 self.index.remove(&before);
-                self.counts.evicted += 1;
+                self.counts.evictions += 1;
             }
             at
         };
@@ -177,7 +183,7 @@ impl Cache {
     }
 
     /// The task has pushed to these rows.
-    pub(crate) fn forget(&mut self, route: &Route) {
+    pub(crate) fn invalidate(&mut self, route: &Route) {
         if self.index.is_empty() {
             return;
         }
@@ -189,12 +195,12 @@ impl Cache {
     pub(crate) fn clear(&mut self) {
         self.index.clear();
         self.slots.clear();
-        self.hand = 0;
+        self.next_slot = 0;
     }
 }
 
 /// Copies rows: those of `from` at the first of each pair to `to` at the second.
-pub(crate) fn copy(
+pub(crate) fn copy_values(
     columns: usize,
     from: Values<'_>,
     to: ValuesMut<'_>,

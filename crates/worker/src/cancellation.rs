@@ -9,12 +9,12 @@ use rpc::{Closer, Sender};
 /// A cancellation token, shared by the agents of a job and whoever may end it. It is raised once. Then every connection that
 /// it watches is closed, so that no thread stays blocked in a send or a receive.
 #[derive(Clone, Debug, Default)]
-pub struct Cancellation(Arc<Shared>);
+pub struct CancellationToken(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     /// Looked at before the lock: every call of an agent asks.
-    is_raised: AtomicBool,
+    is_cancelled: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -25,26 +25,26 @@ struct State {
     connections: Vec<Closer>,
 }
 
-impl Cancellation {
+impl CancellationToken {
     /// Ends all waits. Only the first reason counts.
-    pub fn raise(&self, reason: &str) {
+    pub fn cancel(&self, reason: &str) {
         let mut state = self.lock();
         state.reason.get_or_insert_with(|| reason.to_owned());
         let connections = std::mem::take(&mut state.connections);
-        self.0.is_raised.store(true, Ordering::SeqCst);
+        self.0.is_cancelled.store(true, Ordering::SeqCst);
         drop(state);
         self.0.changed.notify_all();
         connections.iter().for_each(Closer::close);
     }
 
     /// Whether it was raised.
-    pub fn is_raised(&self) -> bool {
-        self.0.is_raised.load(Ordering::SeqCst)
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::SeqCst)
     }
 
     /// Why it was raised, if it was.
     pub fn reason(&self) -> Option<String> {
-        if self.is_raised() { self.lock().reason.clone() } else { None }
+        if self.is_cancelled() { self.lock().reason.clone() } else { None }
     }
 
     /// Waits until it is raised, at most so long.

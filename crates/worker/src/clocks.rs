@@ -8,15 +8,15 @@ use rpc::message::{Barrier, Leave, Released, Tick};
 
 use crate::broken::Broken;
 use crate::cache::Cache;
-use crate::known::Parcel;
-use crate::lane::{Link, Owner, Request};
-use crate::state::{AgentEffect, AgentState, Call, Outcome};
+use crate::cached_key_lists::OutgoingRequest;
+use crate::lane::{LinkState, PendingRequest, RequestOwner};
+use crate::state::{AgentEffect, AgentState, Call, CallOutput};
 
 /// A barrier under way.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct PendingBarrier {
     /// Lanes that have not released the task.
-    pub(crate) missing: usize,
+    pub(crate) missing_count: usize,
     /// What each lane said the clock is.
     clocks: Vec<Clock>,
     sum: Vec<f64>,
@@ -39,7 +39,7 @@ impl AgentState {
     pub fn start_at(&mut self, clock: Clock) {
         self.clock = clock;
         for lane in 0..self.lanes.len() {
-            self.send_tick(lane);
+            self.enqueue_tick(lane);
         }
     }
 
@@ -52,14 +52,14 @@ impl AgentState {
         }
         self.end_step();
         self.call = Some(Call::Tick);
-        self.settle(now);
+        self.advance(now);
     }
 
     /// A call that ends when all that was ticked has gone out to every lane.
-    pub fn deliver(&mut self, now: Duration) {
+    pub fn flush_ticks(&mut self, now: Duration) {
         if self.begin(now, "tick") {
             self.call = Some(Call::Tick);
-            self.settle(now);
+            self.advance(now);
         }
     }
 
@@ -72,7 +72,7 @@ impl AgentState {
         if !self.lacks(Broken::AheadIsKeptAtBarriers) {
             self.drop_all_ahead();
         }
-        if let Err(error) = self.push_rests() {
+        if let Err(error) = self.push_residuals() {
             return self.end(Err(error));
         }
         self.matrices.iter_mut().filter_map(|state| state.cache.as_mut()).for_each(Cache::clear);
@@ -81,7 +81,7 @@ impl AgentState {
         }
         for lane in 0..self.lanes.len() {
             let part = if lane == usize::from(self.layout.home) { part.take() } else { None };
-            let request = self.next_id();
+            let request = self.next_request_id();
             let barrier = Barrier {
                 request,
                 job: self.layout.job,
@@ -91,50 +91,54 @@ impl AgentState {
                 generation: self.generation,
                 part,
             };
-            self.request(lane, request, Owner::Barrier, Message::Barrier(barrier));
+            self.add_request(lane, request, RequestOwner::Barrier, Message::Barrier(barrier));
         }
         let missing = self.lanes.len();
-        self.call = Some(Call::Barrier(Meeting { missing, clocks: vec![0; missing], sum: Vec::new() }));
-        self.settle(now);
+        self.call = Some(Call::Barrier(PendingBarrier {
+            missing_count: missing,
+            clocks: vec![0; missing],
+            sum: Vec::new(),
+        }));
+        self.advance(now);
     }
 
     /// Leaves: ends when all lanes have everything. Leaving twice is done already.
     pub fn finish(&mut self, now: Duration) {
-        if self.left && self.failed.is_none() {
-            self.outcome = Some(Ok(Outcome::Done));
+        if self.has_left && self.failure.is_none() {
+            self.result = Some(Ok(CallOutput::Done));
             return;
         }
         if !self.begin(now, "finish") {
             return;
         }
-        if let Err(error) = self.push_rests() {
+        if let Err(error) = self.push_residuals() {
             return self.end(Err(error));
         }
-        self.left = true;
+        self.has_left = true;
         self.drop_all_ahead();
         for lane in 0..self.lanes.len() {
-            let request = self.next_id();
+            let request = self.next_request_id();
             let leave = Leave { request, job: self.layout.job, task: self.task };
-            self.request(lane, request, Owner::Leave, Message::Leave(leave));
+            self.add_request(lane, request, RequestOwner::Leave, Message::Leave(leave));
         }
         self.call = Some(Call::Finish);
-        self.settle(now);
+        self.advance(now);
     }
 
     pub(crate) fn end_finish(&mut self) {
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
-            if lane.link == Link::Open {
+            if lane.link == LinkState::Open {
                 self.effects.push(AgentEffect::Close { lane: at });
             }
-            lane.link = Link::Ended;
+            lane.link = LinkState::Ended;
         }
-        self.end(Ok(Outcome::Done));
+        self.end(Ok(CallOutput::Done));
     }
 
-    pub(crate) fn released(&mut self, lane: usize, released: Released) {
+    pub(crate) fn on_released(&mut self, lane: usize, released: Released) {
         let Some(Call::Barrier(meeting)) = &mut self.call else { return };
-        meeting.missing -= 1;
-        self.call_held_ns = self.call_held_ns.max(released.held_ns);
+        meeting.missing_count -= 1;
+        self.call_deferred_ns = self.call_deferred_ns.max(released.held_ns);
         meeting.clocks[lane] = released.clock;
         if lane == usize::from(self.layout.home) {
             meeting.sum = released.sum;
@@ -152,11 +156,11 @@ impl AgentState {
         self.clock = clock;
         for lane in 0..self.lanes.len() {
             if meeting.clocks[lane] < clock {
-                self.send_tick(lane);
+                self.enqueue_tick(lane);
             }
         }
-        self.pump(now);
-        self.end(Ok(Outcome::Passed(meeting.sum)));
+        self.send_ready(now);
+        self.end(Ok(CallOutput::BarrierSum(meeting.sum)));
     }
 
     /// One clock further, at every lane, touched or not.
@@ -165,24 +169,25 @@ impl AgentState {
         self.push_count = 0;
         for lane in 0..self.lanes.len() {
             self.lanes[lane].next_index = 0;
-            self.send_tick(lane);
+            self.enqueue_tick(lane);
         }
     }
 
-    fn send_tick(&mut self, lane: usize) {
+    fn enqueue_tick(&mut self, lane: usize) {
         let tick = Tick { request: 0, job: self.layout.job, task: self.task, clock: self.clock };
-        self.lanes[lane].log.tick(tick);
+        self.lanes[lane].retransmit_queue.tick(tick);
     }
 
-    pub(crate) fn next_id(&mut self) -> u64 {
-        self.ids += 1;
-        self.ids
+    pub(crate) fn next_request_id(&mut self) -> u64 {
+        self.last_request_id += 1;
+        self.last_request_id
     }
 
-    pub(crate) fn request(&mut self, lane: usize, id: u64, owner: Owner, message: Message) {
-        let parcel = Parcel::new(message, None, None);
+    pub(crate) fn add_request(&mut self, lane: usize, id: u64, owner: RequestOwner, message: Message) {
+        let parcel = OutgoingRequest::new(message, None, None);
         let bytes = parcel.bytes;
-        let request = Request { owner, parcel, bytes, sent: false, not_before: None, due: None };
+        let request =
+            PendingRequest { owner, outgoing: parcel, bytes, is_sent: false, retry_at: None, deadline: None };
         self.lanes[lane].requests.insert(id, request);
     }
 }

@@ -11,64 +11,68 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use matrix::held::{FunctionPart, merge_parts};
+use matrix::lane_matrix::{PartialAnswer, merge_partial_answers};
 use matrix::{Clock, Error, FunctionCall, FunctionFault, MatrixId};
 use rpc::message::{Fault, PullFunction, PulledFunction, PushFunction, TryFunction};
 use rpc::{FUNCTION_BYTES, Message};
 
-use crate::known::Parcel;
-use crate::lane::Owner;
-use crate::state::{AgentState, Call, Outcome};
+use crate::cached_key_lists::OutgoingRequest;
+use crate::lane::RequestOwner;
+use crate::state::{AgentState, Call, CallOutput};
 
 /// A pull function under way.
 #[derive(Debug)]
-pub(crate) struct FunctionAsk {
+pub(crate) struct PendingPullFunction {
     matrix: usize,
     call: FunctionCall,
-    parts: Vec<FunctionPart>,
+    parts: Vec<PartialAnswer>,
     /// Lanes that have not answered.
-    pub(crate) missing: usize,
+    pub(crate) missing_count: usize,
     /// The smallest m of all answers.
     minimum: Clock,
     /// What is read was read before the sending after this one.
-    pub(crate) last_sent: u64,
+    pub(crate) last_send: u64,
     /// The longest that any lane held it for other tasks.
-    held_ns: u64,
+    deferred_ns: u64,
 }
 
 /// Push functions, with what each lane needs of them.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct PushFunctionPlan {
     id: MatrixId,
-    by_lane: Vec<(usize, Vec<FunctionCall>)>,
+    calls_by_lane: Vec<(usize, Vec<FunctionCall>)>,
     /// Whether all lanes are asked first.
     tries_first: bool,
 }
 
 /// Push functions that the lanes are asked about.
 #[derive(Debug)]
-pub(crate) struct Trying {
-    program: Program,
+pub(crate) struct PendingTry {
+    program: PushFunctionPlan,
     /// Of the lanes that have said no the first, and its error.
-    failed: Option<(u16, Error)>,
+    failure: Option<(u16, Error)>,
 }
 
 impl AgentState {
-    /// Begins a pull function; its answer is [`Outcome::Answer`].
+    /// Begins a pull function; its answer is [`CallOutput::FunctionAnswer`].
     pub fn pull_function(&mut self, now: Duration, matrix: MatrixId, call: &FunctionCall) {
         if !self.begin(now, "pull_function") {
             return;
         }
-        match self.ask_function(matrix, call) {
+        match self.request_pull_function(matrix, call) {
             Ok(ask) => {
                 self.call = Some(Call::PullFunction(ask));
-                self.settle(now);
+                self.advance(now);
             }
             Err(error) => self.end(Err(error)),
         }
     }
 
-    fn ask_function(&mut self, id: MatrixId, call: &FunctionCall) -> Result<FunctionAsk, Error> {
+    fn request_pull_function(
+        &mut self,
+        id: MatrixId,
+        call: &FunctionCall,
+    ) -> Result<PendingPullFunction, Error> {
         let matrix = self.matrix_index(id)?;
         let spec = &self.layout.matrices[matrix];
         self.functions.check_pull(spec, call)?;
@@ -78,12 +82,13 @@ impl AgentState {
         if let Some(cache) = &mut state.cache {
             cache.clear();
         }
-        self.sendings += 1;
-        let lanes = (0..self.lanes.len()).filter(|lane| !self.matrices[matrix].parts[*lane].is_empty());
+        self.send_count += 1;
+        let lanes =
+            (0..self.lanes.len()).filter(|lane| !self.matrices[matrix].lane_partitions[*lane].is_empty());
         let lanes: Vec<usize> = lanes.collect();
         let missing = lanes.len();
         for lane in lanes {
-            let request = self.next_id();
+            let request = self.next_request_id();
             let pull = PullFunction {
                 request,
                 job: self.layout.job,
@@ -93,40 +98,48 @@ impl AgentState {
                 wait_ms: self.layout.wait_ms(),
                 call: call.clone(),
             };
-            self.request(lane, request, Owner::Function, Message::PullFunction(pull));
+            self.add_request(lane, request, RequestOwner::Function, Message::PullFunction(pull));
         }
-        let (parts, minimum, last_sent) = (Vec::new(), Clock::MAX, self.sendings);
-        Ok(FunctionAsk { matrix, call: call.clone(), parts, missing, minimum, last_sent, held_ns: 0 })
+        let (parts, minimum, last_sent) = (Vec::new(), Clock::MAX, self.send_count);
+        Ok(PendingPullFunction {
+            matrix,
+            call: call.clone(),
+            parts,
+            missing_count: missing,
+            minimum,
+            last_send: last_sent,
+            deferred_ns: 0,
+        })
     }
 
     pub(crate) fn on_pulled_function(&mut self, lane: u16, pulled: PulledFunction) {
         let at = usize::from(lane);
-        self.lanes[at].log.confirm(pulled.applied);
+        self.lanes[at].retransmit_queue.acknowledge(pulled.applied);
         let Some(request) = self.take_request(at, pulled.request) else { return };
         let Some(Call::PullFunction(ask)) = &mut self.call else { return };
-        let held = &self.matrices[ask.matrix].parts[at];
+        let held = &self.matrices[ask.matrix].lane_partitions[at];
         let is_held = pulled.parts.iter().all(|part| held.contains(&part.partition));
-        if request.owner != Owner::Function || !is_held || !is_ascending(&pulled.parts) {
+        if request.owner != RequestOwner::Function || !is_held || !is_ascending(&pulled.parts) {
             let text = format!("it answered {:?} with parts that it does not hold", ask.call.name);
             return self.fail(self.server_error(lane, text));
         }
         ask.parts.extend(pulled.parts);
-        ask.missing -= 1;
+        ask.missing_count -= 1;
         ask.minimum = ask.minimum.min(pulled.minimum);
-        ask.held_ns = ask.held_ns.max(pulled.held_ns);
+        ask.deferred_ns = ask.deferred_ns.max(pulled.held_ns);
     }
 
     /// All lanes have answered: merges their parts.
     pub(crate) fn end_pull_function(&mut self) {
         let Some(Call::PullFunction(ask)) = self.call.take() else { return };
-        self.call_held_ns = self.call_held_ns.max(ask.held_ns);
+        self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
         self.staleness = Some(self.clock - ask.minimum.min(self.clock));
         let state = &mut self.matrices[ask.matrix];
-        state.last_read = state.last_read.max(ask.last_sent);
+        state.last_read_send = state.last_read_send.max(ask.last_send);
         state.read_clock = state.read_clock.max(self.clock);
         let spec = &self.layout.matrices[ask.matrix];
-        let answer = merge_parts(&self.functions, spec, &ask.call, ask.parts);
-        self.end(answer.map(Outcome::Answer));
+        let answer = merge_partial_answers(&self.functions, spec, &ask.call, ask.parts);
+        self.end(answer.map(CallOutput::FunctionAnswer));
     }
 
     /// Begins push functions, which are carried out in this order and in one visit.
@@ -135,25 +148,25 @@ impl AgentState {
             return;
         }
         // What is left of earlier pushes goes before, also before the try.
-        let program = self.program(matrix, calls).and_then(|program| {
-            self.push_rests_of(matrix.0 as usize)?;
+        let program = self.plan_push_function(matrix, calls).and_then(|program| {
+            self.push_matrix_residuals(matrix.0 as usize)?;
             Ok(program)
         });
         match program {
             Ok(program) => {
                 self.call = Some(if program.tries_first {
-                    self.ask_whether(program)
+                    self.request_try(program)
                 } else {
-                    self.log_functions(program)
+                    self.enqueue_functions(program)
                 });
-                self.settle(now);
+                self.advance(now);
             }
             Err(error) => self.end(Err(error)),
         }
     }
 
     /// Checks all before anything is sent.
-    fn program(&self, id: MatrixId, calls: &[FunctionCall]) -> Result<Program, Error> {
+    fn plan_push_function(&self, id: MatrixId, calls: &[FunctionCall]) -> Result<PushFunctionPlan, Error> {
         let matrix = self.matrix_index(id)?;
         let spec = &self.layout.matrices[matrix];
         let may_fail = self.functions.check_push(spec, calls)?;
@@ -170,13 +183,13 @@ impl AgentState {
         }
         // A lane tries on all of its partitions by itself.
         let tries_first = may_fail && by_lane.len() > 1 && !spec.consistency.stages_pushes();
-        Ok(Program { id, by_lane, tries_first })
+        Ok(PushFunctionPlan { id, calls_by_lane: by_lane, tries_first })
     }
 
     /// Asks all lanes whether they could carry the functions out.
-    fn ask_whether(&mut self, program: Program) -> Call {
-        for (lane, calls) in &program.by_lane {
-            let request = self.next_id();
+    fn request_try(&mut self, program: PushFunctionPlan) -> Call {
+        for (lane, calls) in &program.calls_by_lane {
+            let request = self.next_request_id();
             let ask = TryFunction {
                 request,
                 job: self.layout.job,
@@ -187,28 +200,30 @@ impl AgentState {
                 wait_ms: self.layout.wait_ms(),
                 calls: calls.clone(),
             };
-            self.request(*lane, request, Owner::Function, Message::TryFunction(ask));
+            self.add_request(*lane, request, RequestOwner::Function, Message::TryFunction(ask));
         }
-        Call::TryFunction(Trying { program, failed: None })
+        Call::TryFunction(PendingTry { program, failure: None })
     }
 
     /// All lanes have answered: pushes the functions, unless one has said no.
     pub(crate) fn end_try(&mut self, now: Duration) {
-        let Some(Call::TryFunction(Trying { program, failed })) = self.call.take() else { return };
+        let Some(Call::TryFunction(PendingTry { program, failure: failed })) = self.call.take() else {
+            return;
+        };
         let program = if failed.is_some() {
-            let by_lane = program.by_lane.into_iter().map(|(lane, _)| (lane, Vec::new())).collect();
-            Program { by_lane, ..program }
+            let by_lane = program.calls_by_lane.into_iter().map(|(lane, _)| (lane, Vec::new())).collect();
+            PushFunctionPlan { calls_by_lane: by_lane, ..program }
         } else {
             program
         };
-        self.log_functions(program);
+        self.enqueue_functions(program);
         self.call = Some(Call::PushFunction(failed));
-        self.settle(now);
+        self.advance(now);
     }
 
     /// The call that waits for what is logged.
-    fn log_functions(&mut self, program: Program) -> Call {
-        let Program { id, by_lane, .. } = program;
+    fn enqueue_functions(&mut self, program: PushFunctionPlan) -> Call {
+        let PushFunctionPlan { id, calls_by_lane: by_lane, .. } = program;
         let matrix = id.0 as usize;
         let waits = !self.layout.matrices[matrix].consistency.stages_pushes();
         let state = &mut self.matrices[matrix];
@@ -218,10 +233,10 @@ impl AgentState {
         }
         self.push_count += 1;
         for (lane, calls) in by_lane {
-            self.ids += u64::from(waits);
+            self.last_request_id += u64::from(waits);
             let lane = &mut self.lanes[lane];
             let push = PushFunction {
-                request: if waits { self.ids } else { 0 },
+                request: if waits { self.last_request_id } else { 0 },
                 job: self.layout.job,
                 task: self.task,
                 clock: self.clock,
@@ -230,7 +245,7 @@ impl AgentState {
                 calls,
             };
             lane.next_index += 1;
-            lane.log.push(Parcel::new(Message::PushFunction(push), None, None));
+            lane.retransmit_queue.push(OutgoingRequest::new(Message::PushFunction(push), None, None));
         }
         if waits { Call::PushFunction(None) } else { Call::Push }
     }
@@ -242,14 +257,14 @@ impl AgentState {
             let bound = self.layout.matrices[matrix].key_bound();
             state.placement.range(*partition as usize).unwrap_or(0..bound)
         };
-        let ranges = state.parts[lane].iter().map(range);
+        let ranges = state.lane_partitions[lane].iter().map(range);
         ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }
 
     /// All lanes have answered.
     pub(crate) fn end_push_function(&mut self) {
         let Some(Call::PushFunction(failed)) = self.call.take() else { return };
-        self.end(failed.map_or(Ok(Outcome::Done), |(_, error)| Err(error)));
+        self.end(failed.map_or(Ok(CallOutput::Done), |(_, error)| Err(error)));
     }
 
     /// A lane could not carry a function out: the error of the call that waits for it.
@@ -261,10 +276,10 @@ impl AgentState {
                 // The answers of the other lanes mean nothing any more.
                 self.lanes
                     .iter_mut()
-                    .for_each(|lane| lane.requests.retain(|_, r| r.owner != Owner::Function));
+                    .for_each(|lane| lane.requests.retain(|_, r| r.owner != RequestOwner::Function));
                 self.end(Err(error));
             }
-            Some(Call::TryFunction(Trying { failed, .. }) | Call::PushFunction(failed)) => {
+            Some(Call::TryFunction(PendingTry { failure: failed, .. }) | Call::PushFunction(failed)) => {
                 // Which lane answers first must not decide what is said.
                 if failed.as_ref().is_none_or(|(first, _)| lane < *first) {
                     *failed = Some((lane, error));
@@ -276,7 +291,7 @@ impl AgentState {
     }
 }
 
-fn is_ascending(parts: &[FunctionPart]) -> bool {
+fn is_ascending(parts: &[PartialAnswer]) -> bool {
     parts.array_windows().all(|[a, b]| a.partition < b.partition)
 }
 

@@ -8,17 +8,17 @@ use matrix::Clock;
 use rpc::Message;
 use rpc::message::{RequestId, Welcome};
 
-use crate::known::{Known, Parcel};
-use crate::log::Log;
+use crate::cached_key_lists::{CachedKeyLists, OutgoingRequest};
+use crate::retransmit_queue::RetransmitQueue;
 use crate::state::AgentEffect;
 
 /// Pause before the first attempt to connect again; each next one is twice as long.
-pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const MIN_BACKOFF: Duration = Duration::from_millis(10);
 /// Longest pause between attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum LinkState {
     /// Not connected, until then.
     Closed { retry_at: Duration },
     /// Asked to connect.
@@ -31,11 +31,11 @@ pub(crate) enum Link {
 
 /// For whom a request was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum RequestOwner {
     /// A piece of a pull.
-    Ask {
-        ask: u64,
-        piece: usize,
+    Pull {
+        pull_id: u64,
+        reply_index: usize,
     },
     /// A pull function, or the try of push functions.
     Function,
@@ -45,33 +45,33 @@ pub(crate) enum Owner {
 
 /// A request without an answer.
 #[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) owner: Owner,
-    pub(crate) parcel: Parcel,
+pub(crate) struct PendingRequest {
+    pub(crate) owner: RequestOwner,
+    pub(crate) outgoing: OutgoingRequest,
     /// Of the request and its answer.
     pub(crate) bytes: u64,
     /// Over the connection that stands.
-    pub(crate) sent: bool,
+    pub(crate) is_sent: bool,
     /// When the lane was busy: not before.
-    pub(crate) not_before: Option<Duration>,
+    pub(crate) retry_at: Option<Duration>,
     /// When the task no longer waits for the answer; known from the first sending on.
-    pub(crate) due: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Lane {
-    pub(crate) link: Link,
+    pub(crate) link: LinkState,
     pub(crate) incarnation: Option<u64>,
     /// The clock of the task there, as it was welcomed first.
     pub(crate) first_clock: Option<Clock>,
-    pub(crate) pause: Duration,
+    pub(crate) backoff: Duration,
     /// Since when there is no connection, and why.
-    pub(crate) lost: Option<(Duration, String)>,
+    pub(crate) outage: Option<(Duration, String)>,
     pub(crate) window: u64,
-    pub(crate) log: Log,
+    pub(crate) retransmit_queue: RetransmitQueue,
     /// In the order in which they were made.
-    pub(crate) requests: BTreeMap<RequestId, Request>,
-    pub(crate) known: Known,
+    pub(crate) requests: BTreeMap<RequestId, PendingRequest>,
+    pub(crate) key_lists: CachedKeyLists,
     /// Index of the next push under the clock that is.
     pub(crate) next_index: u32,
     /// How long a task waits for an answer.
@@ -83,15 +83,15 @@ pub(crate) struct Lane {
 impl Lane {
     pub(crate) fn new(now: Duration, window: u64, wait_limit: Duration) -> Self {
         Self {
-            link: Link::Opening,
+            link: LinkState::Opening,
             incarnation: None,
             first_clock: None,
-            pause: SHORTEST_PAUSE,
-            lost: Some((now, "it has not answered yet".into())),
+            backoff: MIN_BACKOFF,
+            outage: Some((now, "it has not answered yet".into())),
             window,
-            log: Log::default(),
+            retransmit_queue: RetransmitQueue::default(),
             requests: BTreeMap::new(),
-            known: Known::default(),
+            key_lists: CachedKeyLists::default(),
             next_index: 0,
             wait_limit,
             resend_count: 0,
@@ -99,87 +99,100 @@ impl Lane {
     }
 
     /// The connection stands: everything that is not confirmed goes out again, behind what the lane says it has.
-    pub(crate) fn connected(&mut self, welcome: &Welcome) {
-        self.link = Link::Open;
+    pub(crate) fn on_connected(&mut self, welcome: &Welcome) {
+        self.link = LinkState::Open;
         self.incarnation = Some(welcome.incarnation);
         self.first_clock.get_or_insert(welcome.clock);
-        self.lost = None;
+        self.outage = None;
         self.window = self.window.min(welcome.window_bytes.max(1));
-        self.forget_sent();
-        self.log.confirm(welcome.applied);
+        self.mark_unsent();
+        self.retransmit_queue.acknowledge(welcome.applied);
     }
 
     /// There is no connection, for now.
-    pub(crate) fn closed(&mut self, now: Duration, reason: String) {
-        self.link = Link::Closed { retry_at: now + self.pause };
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        match &mut self.lost {
+    pub(crate) fn on_closed(&mut self, now: Duration, reason: String) {
+        self.link = LinkState::Closed { retry_at: now + self.backoff };
+        self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+        match &mut self.outage {
             Some((_, last)) => *last = reason,
-            None => self.lost = Some((now, reason)),
+            None => self.outage = Some((now, reason)),
         }
-        self.forget_sent();
+        self.mark_unsent();
     }
 
-    fn forget_sent(&mut self) {
-        self.known.forget();
-        let again = self.requests.values().filter(|request| request.sent).count() + self.log.sent_count();
+    fn mark_unsent(&mut self) {
+        self.key_lists.clear();
+        let again = self.requests.values().filter(|request| request.is_sent).count()
+            + self.retransmit_queue.sent_count();
         self.resend_count += again as u64;
-        self.log.rewind();
-        self.requests.values_mut().for_each(|request| request.sent = false);
+        self.retransmit_queue.rewind();
+        self.requests.values_mut().for_each(|request| request.is_sent = false);
     }
 
     /// Connects when it is time, and sends what may be sent of the log.
-    pub(crate) fn pump(&mut self, now: Duration, at: u16, ids: &mut RequestId, out: &mut Vec<AgentEffect>) {
-        if matches!(self.link, Link::Closed { retry_at } if retry_at <= now) {
-            self.link = Link::Opening;
+    pub(crate) fn send_queue(
+        &mut self,
+        now: Duration,
+        at: u16,
+        ids: &mut RequestId,
+        out: &mut Vec<AgentEffect>,
+    ) {
+        if matches!(self.link, LinkState::Closed { retry_at } if retry_at <= now) {
+            self.link = LinkState::Opening;
             out.push(AgentEffect::Connect { lane: at });
         }
-        if self.link != Link::Open {
+        if self.link != LinkState::Open {
             return;
         }
-        while let Some(message) = self.log.next(self.window, &mut self.known, ids) {
+        while let Some(message) = self.retransmit_queue.next(self.window, &mut self.key_lists, ids) {
             out.push(AgentEffect::Send { lane: at, message });
         }
     }
 
     /// Sends the requests that may be sent, in their order. They wait for the log, for they must see the pushes before
     /// them. `open` is the pull that the task waits for.
-    pub(crate) fn ask(&mut self, now: Duration, at: u16, open: Option<u64>, out: &mut Vec<AgentEffect>) {
-        if self.link != Link::Open {
+    pub(crate) fn send_requests(
+        &mut self,
+        now: Duration,
+        at: u16,
+        open: Option<u64>,
+        out: &mut Vec<AgentEffect>,
+    ) {
+        if self.link != LinkState::Open {
             return;
         }
         for request in self.requests.values_mut() {
-            request.not_before = request.not_before.filter(|time| *time > now);
+            request.retry_at = request.retry_at.filter(|time| *time > now);
         }
         // Pulls asked ahead may wait for others; the open call does not wait behind them.
-        let is_ahead = |r: &Request| matches!(r.owner, Owner::Ask { ask, .. } if Some(ask) != open);
+        let is_ahead = |r: &PendingRequest| matches!(r.owner, RequestOwner::Pull { pull_id, .. } if Some(pull_id) != open);
         let mut under_way = [0; 2];
-        for request in self.requests.values().filter(|request| request.sent) {
+        for request in self.requests.values().filter(|request| request.is_sent) {
             under_way[usize::from(is_ahead(request))] += request.bytes;
         }
-        for request in self.requests.values_mut().filter(|request| !request.sent) {
+        for request in self.requests.values_mut().filter(|request| !request.is_sent) {
             let under_way = &mut under_way[usize::from(is_ahead(request))];
-            if *under_way > self.window || request.not_before.is_some_and(|time| time > now) {
+            if *under_way > self.window || request.retry_at.is_some_and(|time| time > now) {
                 continue;
             }
             *under_way += request.bytes;
-            request.not_before = None;
-            request.sent = true;
-            match request.due {
-                None => request.due = Some(now + self.wait_limit),
-                Some(due) => request.parcel.set_wait(due.saturating_sub(now)),
+            request.retry_at = None;
+            request.is_sent = true;
+            match request.deadline {
+                None => request.deadline = Some(now + self.wait_limit),
+                Some(due) => request.outgoing.set_wait(due.saturating_sub(now)),
             }
-            let message: Arc<Message> = request.parcel.send(&mut self.known);
+            let message: Arc<Message> = request.outgoing.send(&mut self.key_lists);
             out.push(AgentEffect::Send { lane: at, message });
         }
     }
 
-    /// When [`Self::pump`] has something to do without any message.
+    /// When [`Self::send_queue`] has something to do without any message.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         match self.link {
-            Link::Closed { retry_at } => Some(retry_at),
-            Link::Opening | Link::Ended => None,
-            Link::Open => self.requests.values().filter_map(|request| request.not_before).min(),
+            LinkState::Closed { retry_at } => Some(retry_at),
+            LinkState::Opening | LinkState::Ended => None,
+            LinkState::Open => self.requests.values().filter_map(|request| request.retry_at).min(),
         }
     }
 }

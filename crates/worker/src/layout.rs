@@ -185,12 +185,12 @@ impl JobLayout {
     }
 
     /// For each matrix the partitions of a lane, ascending: what `OpenJob` says to it.
-    pub fn held_by(&self, lane: u16) -> Vec<Vec<u32>> {
-        (0..self.owners.len()).map(|matrix| self.held_of(matrix, lane)).collect()
+    pub fn lane_partitions(&self, lane: u16) -> Vec<Vec<u32>> {
+        (0..self.owners.len()).map(|matrix| self.lane_partitions_of(matrix, lane)).collect()
     }
 
     /// The partitions of a matrix that a lane holds, ascending.
-    pub(crate) fn held_of(&self, matrix: usize, lane: u16) -> Vec<u32> {
+    pub(crate) fn lane_partitions_of(&self, matrix: usize, lane: u16) -> Vec<u32> {
         let owners = (0u32..).zip(&self.owners[matrix]);
         owners.filter(|(_, owner)| **owner == lane).map(|(partition, _)| partition).collect()
     }
@@ -199,7 +199,7 @@ impl JobLayout {
 /// Whether values of a matrix may travel rounded: they are of `f32`, and what is taken from one push can be added to the
 /// next.
 pub fn can_be_rounded(spec: &MatrixSpec) -> bool {
-    spec.element == ElementType::F32 && spec.rule.adds()
+    spec.element == ElementType::F32 && spec.rule.is_additive()
 }
 
 /// The lane of each of `partition_count` partitions: contiguous blocks, so that a range of keys meets few lanes, whose
@@ -208,7 +208,7 @@ pub fn can_be_rounded(spec: &MatrixSpec) -> bool {
 ///
 /// # Panics
 /// When there is no lane.
-pub fn spread(partition_count: u32, lane_count: u16) -> Vec<u16> {
+pub fn assign_partitions(partition_count: u32, lane_count: u16) -> Vec<u16> {
     assert!(lane_count > 0, "partitions need a lane");
     let lane = |i: u32| (u64::from(i) * u64::from(lane_count) / u64::from(partition_count)) as u16;
     (0..partition_count).map(lane).collect()

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use matrix::{Clock, Consistency, Error, Keys, MatrixId, OwnedValues, Part, ValuesMut};
+use matrix::{Clock, Consistency, Error, Keys, MatrixId, OwnedValues, Selection, ValuesMut};
 use rpc::Message;
 use rpc::message::Pull;
 
-use crate::ask::{Ahead, Ask};
 use crate::broken::Broken;
-use crate::cache::copy;
-use crate::known::Parcel;
-use crate::lane::{Owner, Request};
-use crate::plan::{Piece, element_size, plan};
+use crate::cache::copy_values;
+use crate::cached_key_lists::OutgoingRequest;
+use crate::lane::{PendingRequest, RequestOwner};
+use crate::lane_keys::{LaneKeys, element_size, split_by_lane};
+use crate::pending_pull::{PendingPull, PrefetchKind};
 use crate::route::Route;
-use crate::state::{AgentState, Call, Outcome};
+use crate::state::{AgentState, Call, CallOutput};
 
 impl AgentState {
     /// Begins a pull.
-    pub fn pull(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>) {
+    pub fn pull(&mut self, now: Duration, matrix: MatrixId, part: Selection<'_>) {
         if !self.begin(now, "pull") {
             return;
         }
@@ -26,16 +26,22 @@ impl AgentState {
     }
 
     /// The call is a pull from now on: of what was asked ahead, or a new one.
-    pub(crate) fn open_pull(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>, taken: Option<Ask>) {
+    pub(crate) fn open_pull(
+        &mut self,
+        now: Duration,
+        matrix: MatrixId,
+        part: Selection<'_>,
+        taken: Option<PendingPull>,
+    ) {
         let ask = match taken {
             Some(ask) => ask,
-            None => match self.ask(matrix, part) {
+            None => match self.request_pull(matrix, part) {
                 Ok(ask) => ask,
                 Err(error) => return self.end(Err(error)),
             },
         };
         self.call = Some(Call::Pull(ask));
-        self.settle(now);
+        self.advance(now);
     }
 
     /// Copies the values of the pull that has just ended to `out`, in the order of its keys.
@@ -43,10 +49,10 @@ impl AgentState {
     /// # Panics
     /// When the last call was no pull, or `out` has another length than its keys and columns make.
     pub fn read_pulled(&mut self, mut out: ValuesMut<'_>) -> Result<(), Error> {
-        let Some(mut ask) = self.pulled.take() else { panic!("values are read once, after a pull") };
+        let Some(mut ask) = self.completed_pull.take() else { panic!("values are read once, after a pull") };
         let spec = &self.layout.matrices[ask.matrix];
         let columns = spec.columns_of_table();
-        let (key_count, len) = (ask.whole().key_count(), out.len());
+        let (key_count, len) = (ask.full_route().key_count(), out.len());
         assert_eq!(len, key_count * columns, "matrix {:?}: {key_count} keys of {columns} columns", spec.name);
         let (expected, actual) = (spec.element, out.element_type());
         let mut fits = expected == actual;
@@ -56,14 +62,14 @@ impl AgentState {
             fits = self.scatter(&ask, columns, &mut out);
         }
         let name = &self.layout.matrices[ask.matrix].name;
-        let of_part = matches!(ask.ahead, Some(Ahead::Part(_)));
-        self.matrices[ask.matrix].give_back(ask.route, of_part);
+        let of_part = matches!(ask.prefetch, Some(PrefetchKind::LongPull(_)));
+        self.matrices[ask.matrix].recycle_route(ask.route, of_part);
         if fits { Ok(()) } else { Err(Error::ElementType { matrix: name.clone(), expected, actual }) }
     }
 
-    fn scatter(&self, ask: &Ask, columns: usize, out: &mut ValuesMut<'_>) -> bool {
+    fn scatter(&self, ask: &PendingPull, columns: usize, out: &mut ValuesMut<'_>) -> bool {
         let placement = &self.matrices[ask.matrix].placement;
-        let replies = ask.pieces.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
+        let replies = ask.replies.iter().filter_map(|(piece, reply)| Some((piece, reply.as_ref()?)));
         let mut fits = true;
         for (piece, values) in replies {
             fits = fits && piece.scatter(&ask.route, placement, columns, values, out);
@@ -72,113 +78,113 @@ impl AgentState {
     }
 
     /// Puts together what the cache had and what was asked for, and keeps the latter, unless a push came between.
-    fn read_through_cache(&mut self, ask: &mut Ask, columns: usize, out: ValuesMut<'_>) -> bool {
+    fn read_through_cache(&mut self, ask: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
         let element = out.element_type();
         let asked_len = ask.route.key_count() * columns;
         let mut asked = OwnedValues::zeros(element, asked_len);
-        let fits = self.scatter(ask, columns, &mut asked.part_mut(0..asked_len));
+        let fits = self.scatter(ask, columns, &mut asked.slice_mut(0..asked_len));
         let state = &mut self.matrices[ask.matrix];
         if let Some(cache) = &mut state.cache {
             if state.push_count == ask.push_count {
-                cache.keep(&ask.route, asked.as_values(), ask.clock, ask.minimum);
+                cache.insert(&ask.route, asked.as_values(), ask.clock, ask.minimum);
             } else {
-                cache.forget(&ask.route);
+                cache.invalidate(&ask.route);
             }
         }
         let all = 0..out.len() / columns.max(1);
-        match ask.filled.take() {
+        match ask.cached_rows.take() {
             Some(mut filled) => {
                 let len = filled.values.len();
-                let places = (0u32..).zip(filled.missing.iter().copied());
-                copy(columns, asked.as_values(), filled.values.part_mut(0..len), places);
-                copy(columns, filled.values.as_values(), out, all.map(|i| (i as u32, i as u32)));
+                let places = (0u32..).zip(filled.missing_rows.iter().copied());
+                copy_values(columns, asked.as_values(), filled.values.slice_mut(0..len), places);
+                copy_values(columns, filled.values.as_values(), out, all.map(|i| (i as u32, i as u32)));
             }
-            None => copy(columns, asked.as_values(), out, all.map(|i| (i as u32, i as u32))),
+            None => copy_values(columns, asked.as_values(), out, all.map(|i| (i as u32, i as u32))),
         }
         fits
     }
 
     /// Makes the requests of a pull.
-    pub(crate) fn ask(&mut self, id: MatrixId, part: Part<'_>) -> Result<Ask, Error> {
+    pub(crate) fn request_pull(&mut self, id: MatrixId, part: Selection<'_>) -> Result<PendingPull, Error> {
         let matrix = self.matrix_index(id)?;
         let mut route = std::mem::take(&mut self.matrices[matrix].route);
         if let Err(error) = route.set(&self.layout.matrices[matrix], &self.matrices[matrix].placement, part) {
             self.matrices[matrix].route = route;
             return Err(error);
         }
-        self.ask_rest(matrix, route, part, self.clock)
+        self.request_uncached(matrix, route, part, self.clock)
     }
 
     /// Makes the requests for what the cache does not have of the pull whose route was just set.
-    pub(crate) fn ask_rest(
+    pub(crate) fn request_uncached(
         &mut self,
         matrix: usize,
         route: Route,
-        part: Part<'_>,
+        part: Selection<'_>,
         clock: Clock,
-    ) -> Result<Ask, Error> {
+    ) -> Result<PendingPull, Error> {
         let of_any_age = self.lacks(Broken::CacheIgnoresFreshness);
         let state = &mut self.matrices[matrix];
-        let filled = state.cache.as_mut().and_then(|cache| cache.fill(&route, clock, of_any_age));
-        let Some(mut filled) = filled else { return Ok(self.ask_route(matrix, route, clock)) };
-        let keys = Keys::Sorted(&filled.keys);
+        let filled = state.cache.as_mut().and_then(|cache| cache.lookup(&route, clock, of_any_age));
+        let Some(mut filled) = filled else { return Ok(self.request_route(matrix, route, clock)) };
+        let keys = Keys::Sorted(&filled.missing_keys);
         let rest = match part {
-            Part::Rows(_) => Part::Rows(keys),
-            Part::Columns { row, .. } => Part::Columns { row, keys },
+            Selection::Rows(_) => Selection::Rows(keys),
+            Selection::Columns { row, .. } => Selection::Columns { row, keys },
         };
-        filled.whole = route;
+        filled.full_route = route;
         let mut route = Route::default();
         route.set(&self.layout.matrices[matrix], &state.placement, rest)?;
         // A pull of nothing would wait; what is kept has waited.
-        let mut ask = self.ask_pieces(matrix, route, clock, false);
+        let mut ask = self.request_keys(matrix, route, clock, false);
         ask.minimum = filled.minimum;
-        ask.filled = Some(filled);
+        ask.cached_rows = Some(filled);
         Ok(ask)
     }
 
-    pub(crate) fn ask_route(&mut self, matrix: usize, route: Route, clock: Clock) -> Ask {
+    pub(crate) fn request_route(&mut self, matrix: usize, route: Route, clock: Clock) -> PendingPull {
         let waits = self.layout.matrices[matrix].consistency != Consistency::Asp;
-        self.ask_pieces(matrix, route, clock, waits)
+        self.request_keys(matrix, route, clock, waits)
     }
 
     /// `waits`: also when there is nothing to read.
-    fn ask_pieces(&mut self, matrix: usize, route: Route, clock: Clock, waits: bool) -> Ask {
+    fn request_keys(&mut self, matrix: usize, route: Route, clock: Clock, waits: bool) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
-        let mut pieces = plan(&route, spec, &state.placement, &state.parts);
+        let mut pieces = split_by_lane(&route, spec, &state.placement, &state.lane_partitions);
         if pieces.is_empty() && waits {
             // A pull of nothing waits all the same, so that a task without data does not run away from the others.
-            pieces.push(Piece { lane: self.layout.home, spans: Vec::new(), key_count: 0 });
+            pieces.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
         }
-        self.sendings += 1;
-        let mut ask = Ask {
-            id: self.sendings,
+        self.send_count += 1;
+        let mut ask = PendingPull {
+            id: self.send_count,
             matrix,
             clock,
             route,
-            missing: pieces.len(),
-            filled: None,
-            pieces: Vec::with_capacity(pieces.len()),
+            missing_count: pieces.len(),
+            cached_rows: None,
+            replies: Vec::with_capacity(pieces.len()),
             minimum: Clock::MAX,
-            first_sent: self.sendings,
-            last_sent: self.sendings,
-            held_ns: 0,
+            first_send: self.send_count,
+            last_send: self.send_count,
+            deferred_ns: 0,
             push_count: state.push_count,
-            ahead: None,
+            prefetch: None,
         };
         for (i, piece) in pieces.into_iter().enumerate() {
-            self.request_piece(&ask, i, &piece);
-            ask.pieces.push((piece, None));
+            self.request_lane_keys(&ask, i, &piece);
+            ask.replies.push((piece, None));
         }
         ask
     }
 
-    fn request_piece(&mut self, ask: &Ask, i: usize, piece: &Piece) {
+    fn request_lane_keys(&mut self, ask: &PendingPull, i: usize, piece: &LaneKeys) {
         let (spec, state) = (&self.layout.matrices[ask.matrix], &self.matrices[ask.matrix]);
         let lane = &mut self.lanes[usize::from(piece.lane)];
-        let (named, keys, source) = piece.keys(&ask.route, &state.placement, &mut lane.known);
-        self.ids += 1;
+        let (named, keys, source) = piece.encode_keys(&ask.route, &state.placement, &mut lane.key_lists);
+        self.last_request_id += 1;
         let pull = Pull {
-            request: self.ids,
+            request: self.last_request_id,
             job: self.layout.job,
             task: self.task,
             clock: ask.clock,
@@ -189,34 +195,36 @@ impl AgentState {
             keys,
             wire: self.layout.wire_of(ask.matrix),
         };
-        let parcel = Parcel::new(Message::Pull(pull), named.digest, source);
+        let parcel = OutgoingRequest::new(Message::Pull(pull), named.digest, source);
         let answer = piece.key_count * spec.columns_of_table() * element_size(spec.element);
         let bytes = parcel.bytes + answer as u64;
-        let owner = Owner::Ask { ask: ask.id, piece: i };
-        lane.requests
-            .insert(self.ids, Request { owner, parcel, bytes, sent: false, not_before: None, due: None });
+        let owner = RequestOwner::Pull { pull_id: ask.id, reply_index: i };
+        lane.requests.insert(
+            self.last_request_id,
+            PendingRequest { owner, outgoing: parcel, bytes, is_sent: false, retry_at: None, deadline: None },
+        );
     }
 
     /// All pieces are there. What was asked ahead is used when it is still fresh enough, or pulled anew.
     pub(crate) fn end_pull(&mut self, now: Duration) {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
         let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);
-        let was_counted = u64::from(ask.ahead == Some(Ahead::Counted));
-        if ask.ahead.is_some() && (ask.minimum < needs || !self.is_current(&ask)) {
+        let was_counted = u64::from(ask.prefetch == Some(PrefetchKind::NextStep));
+        if ask.prefetch.is_some() && (ask.minimum < needs || !self.is_current(&ask)) {
             self.ahead_counts.unused += was_counted;
             let matrix = ask.matrix;
-            let ask = self.ask_route(matrix, ask.into_whole(), self.clock);
+            let ask = self.request_route(matrix, ask.into_full_route(), self.clock);
             self.call = Some(Call::Pull(ask));
-            return self.settle(now);
+            return self.advance(now);
         }
         self.ahead_counts.used += was_counted;
-        self.call_held_ns = self.call_held_ns.max(ask.held_ns);
+        self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
         self.staleness = Some(self.clock - ask.minimum.min(self.clock));
         let state = &mut self.matrices[ask.matrix];
-        state.last_read = state.last_read.max(ask.last_sent);
+        state.last_read_send = state.last_read_send.max(ask.last_send);
         state.read_clock = state.read_clock.max(ask.clock);
-        self.pulled = Some(ask);
-        self.end(Ok(Outcome::Pulled));
+        self.completed_pull = Some(ask);
+        self.end(Ok(CallOutput::ValuesReady));
     }
 
     pub(crate) fn matrix_index(&self, id: MatrixId) -> Result<usize, Error> {

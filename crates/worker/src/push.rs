@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use matrix::{Element, Error, MatrixId, MatrixSpec, OwnedValues, Part, Values};
+use matrix::{Element, Error, MatrixId, MatrixSpec, OwnedValues, Selection, Values};
 use rpc::message::Push;
 use rpc::{Message, WireType, WireValues};
 
-use crate::known::Parcel;
-use crate::plan::plan;
+use crate::cached_key_lists::OutgoingRequest;
+use crate::lane_keys::split_by_lane;
 use crate::route::Route;
 use crate::state::{AgentState, Call};
 
@@ -16,7 +16,7 @@ impl AgentState {
     ///
     /// # Panics
     /// When there are not all columns of each key.
-    pub fn push(&mut self, now: Duration, matrix: MatrixId, part: Part<'_>, values: Values<'_>) {
+    pub fn push(&mut self, now: Duration, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) {
         self.push_values(now, matrix, part, values, false);
     }
 
@@ -25,26 +25,26 @@ impl AgentState {
         &mut self,
         now: Duration,
         matrix: MatrixId,
-        part: Part<'_>,
+        part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
     ) {
         if !self.begin(now, "push") {
             return;
         }
-        match self.log_push(matrix, part, values, are_finite) {
+        match self.enqueue_push(matrix, part, values, are_finite) {
             Ok(()) => {
                 self.call = Some(Call::Push);
-                self.settle(now);
+                self.advance(now);
             }
             Err(error) => self.end(Err(error)),
         }
     }
 
-    fn log_push(
+    fn enqueue_push(
         &mut self,
         id: MatrixId,
-        part: Part<'_>,
+        part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
     ) -> Result<(), Error> {
@@ -52,7 +52,7 @@ impl AgentState {
         let mut route = std::mem::take(&mut self.matrices[matrix].route);
         let checked = self.check_push(matrix, &mut route, part, values, are_finite);
         let wire = checked.and_then(|()| self.wire_of_push(matrix, route.key_count()));
-        let result = wire.map(|wire| self.log_pieces(matrix, &route, values, wire));
+        let result = wire.map(|wire| self.enqueue_values(matrix, &route, values, wire));
         self.matrices[matrix].route = route;
         result
     }
@@ -61,7 +61,7 @@ impl AgentState {
         &self,
         matrix: usize,
         route: &mut Route,
-        part: Part<'_>,
+        part: Selection<'_>,
         values: Values<'_>,
         are_finite: bool,
     ) -> Result<(), Error> {
@@ -77,27 +77,33 @@ impl AgentState {
         if are_finite { Ok(()) } else { check_finite(spec, values, |i| route.key(i)) }
     }
 
-    pub(crate) fn log_pieces(&mut self, matrix: usize, route: &Route, values: Values<'_>, wire: WireType) {
+    pub(crate) fn enqueue_values(
+        &mut self,
+        matrix: usize,
+        route: &Route,
+        values: Values<'_>,
+        wire: WireType,
+    ) {
         let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
-        for ask in self.ahead.iter_mut().filter(|ask| ask.matrix == matrix) {
+        for ask in self.prefetches.iter_mut().filter(|ask| ask.matrix == matrix) {
             // Rows that this push does not touch read the same behind it.
-            if ask.push_count == state.push_count && ask.whole().is_apart(route) {
+            if ask.push_count == state.push_count && ask.full_route().is_disjoint_from(route) {
                 ask.push_count += 1;
             }
         }
         state.push_count += 1;
         if let Some(cache) = &mut state.cache {
-            cache.forget(route);
+            cache.invalidate(route);
         }
         self.push_count += 1;
-        for piece in plan(route, spec, &state.placement, &state.parts) {
+        for piece in split_by_lane(route, spec, &state.placement, &state.lane_partitions) {
             let lane = &mut self.lanes[usize::from(piece.lane)];
-            let (named, keys, source) = piece.keys(route, &state.placement, &mut lane.known);
+            let (named, keys, source) = piece.encode_keys(route, &state.placement, &mut lane.key_lists);
             let values = match (wire, piece.gather(route, &state.placement, columns, values)) {
                 (WireType::Bf16 | WireType::Int8, OwnedValues::F32(mut rows)) => {
                     let keys = piece.all_keys(route, &state.placement);
-                    state.rests.round(route.table(), &keys, &mut rows, wire)
+                    state.residuals.round(route.table(), &keys, &mut rows, wire)
                 }
                 (_, values) => WireValues::Exact(values),
             };
@@ -114,7 +120,7 @@ impl AgentState {
                 values,
             };
             lane.next_index += 1;
-            lane.log.push(Parcel::new(Message::Push(push), named.digest, source));
+            lane.retransmit_queue.push(OutgoingRequest::new(Message::Push(push), named.digest, source));
         }
     }
 }

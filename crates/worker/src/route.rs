@@ -1,21 +1,21 @@
 //! The keys of a call, by partition. A range of keys over ranges of partitions is never written out.
 
-use matrix::{Error, Keys, MatrixSpec, Part, Placement, Router};
+use matrix::{Error, KeyRouter, Keys, MatrixSpec, Placement, Selection};
 
 /// The keys of one partition.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Slice<'a> {
-    /// `count` keys from `start` on, whose values lie together from `place` on.
-    Range { start: u64, count: usize, place: usize },
-    /// Ascending keys; the place of each among all, or when there are no places, those from `first` on.
-    Keys { keys: &'a [u64], order: &'a [u32], first: usize },
+pub(crate) enum PartitionKeys<'a> {
+    /// `count` keys from `start` on, whose values lie together from `first_row` on.
+    Range { start: u64, count: usize, first_row: usize },
+    /// Ascending keys; the place of each among all, or when there are no places, those from `first_row` on.
+    Listed { keys: &'a [u64], rows: &'a [u32], first_row: usize },
 }
 
-impl Slice<'_> {
+impl PartitionKeys<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Slice::Range { count, .. } => *count,
-            Slice::Keys { keys, .. } => keys.len(),
+            PartitionKeys::Range { count, .. } => *count,
+            PartitionKeys::Listed { keys, .. } => keys.len(),
         }
     }
 }
@@ -23,7 +23,7 @@ impl Slice<'_> {
 /// The keys of the last call about a matrix.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    router: Router,
+    router: KeyRouter,
     /// `start..end`, instead of what the router has.
     range: Option<(u64, u64)>,
     table: u32,
@@ -36,12 +36,13 @@ impl Route {
         &mut self,
         spec: &MatrixSpec,
         placement: &Placement,
-        part: Part<'_>,
+        part: Selection<'_>,
     ) -> Result<(), Error> {
         self.range = None;
         if let (
             Placement::Ranges { .. },
-            Part::Rows(Keys::Range(start, end)) | Part::Columns { keys: Keys::Range(start, end), .. },
+            Selection::Rows(Keys::Range(start, end))
+            | Selection::Columns { keys: Keys::Range(start, end), .. },
         ) = (placement, part)
         {
             self.set_range(spec, placement, part, start, end)?;
@@ -56,15 +57,15 @@ impl Route {
         &mut self,
         spec: &MatrixSpec,
         placement: &Placement,
-        part: Part<'_>,
+        part: Selection<'_>,
         start: u64,
         end: u64,
     ) -> Result<(), Error> {
         // Without keys the router checks the axis and the row only.
         let empty = Keys::Sorted(&[]);
         let empty = match part {
-            Part::Rows(_) => Part::Rows(empty),
-            Part::Columns { row, .. } => Part::Columns { row, keys: empty },
+            Selection::Rows(_) => Selection::Rows(empty),
+            Selection::Columns { row, .. } => Selection::Columns { row, keys: empty },
         };
         self.router.set(spec, placement, empty)?;
         let bound = spec.key_bound();
@@ -93,7 +94,7 @@ impl Route {
     }
 
     /// Whether no key of the one is a key of the other because all of its keys are smaller, or in another row.
-    pub(crate) fn is_apart(&self, other: &Self) -> bool {
+    pub(crate) fn is_disjoint_from(&self, other: &Self) -> bool {
         let ends = |route: &Self| {
             let last = route.key_count.checked_sub(1)?;
             Some((route.key(0), route.key(last)))
@@ -107,10 +108,10 @@ impl Route {
     }
 
     /// Whether this is the route of `part`.
-    pub(crate) fn is_of(&self, part: Part<'_>) -> bool {
+    pub(crate) fn matches(&self, part: Selection<'_>) -> bool {
         let (table, keys) = match part {
-            Part::Rows(keys) => (0, keys),
-            Part::Columns { row, keys } => (row, keys),
+            Selection::Rows(keys) => (0, keys),
+            Selection::Columns { row, keys } => (row, keys),
         };
         let same = match keys {
             Keys::Range(start, end) if self.range.is_some() => self.range == Some((start, end.max(start))),
@@ -126,15 +127,15 @@ impl Route {
     }
 
     /// The keys that lie in a partition.
-    pub(crate) fn slice(&self, placement: &Placement, partition: u32) -> Slice<'_> {
+    pub(crate) fn partition_keys(&self, placement: &Placement, partition: u32) -> PartitionKeys<'_> {
         let Some((start, end)) = self.range else {
             let run = self.router.run(partition);
-            return Slice::Keys { keys: run.keys, order: run.order, first: run.first };
+            return PartitionKeys::Listed { keys: run.keys, rows: run.value_indices, first_row: run.first };
         };
         let held = placement.range(partition as usize).unwrap_or(0..0);
         let (first, last) = (held.start.max(start), held.end.min(end));
         let count = last.saturating_sub(first) as usize;
-        Slice::Range { start: first, count, place: first.saturating_sub(start) as usize }
+        PartitionKeys::Range { start: first, count, first_row: first.saturating_sub(start) as usize }
     }
 }
 
@@ -159,9 +160,9 @@ mod tests {
             consistency: Consistency::Asp,
             seed: 1,
         };
-        let placement = spec.partitioner.place(spec.key_bound());
+        let placement = spec.partitioner.placement(spec.key_bound());
         let mut route = Route::default();
-        route.set(&spec, &placement, Part::Rows(Keys::Sorted(&[3, 4, 5]))).expect("keys of the matrix");
+        route.set(&spec, &placement, Selection::Rows(Keys::Sorted(&[3, 4, 5]))).expect("keys of the matrix");
         for (keys, expected) in [
             (Keys::Sorted(&[3, 4, 5]), true),
             (Keys::Range(3, 6), true),
@@ -170,8 +171,8 @@ mod tests {
             (Keys::Sorted(&[3, 4, 6]), false),
             (Keys::Sorted(&[3, 4]), false),
         ] {
-            assert_eq!(route.is_of(Part::Rows(keys)), expected, "{keys:?}");
+            assert_eq!(route.matches(Selection::Rows(keys)), expected, "{keys:?}");
         }
-        assert!(!route.is_of(Part::Columns { row: 1, keys: Keys::Range(3, 6) }));
+        assert!(!route.matches(Selection::Columns { row: 1, keys: Keys::Range(3, 6) }));
     }
 }

@@ -13,16 +13,16 @@ use matrix::{Clock, Consistency, Error, FunctionTable, MatrixSpec, Placement};
 use rpc::Message;
 use rpc::message::{Leave, RequestId};
 
-use crate::ask::Ask;
 use crate::broken::Broken;
 use crate::cache::{Cache, CacheCounts};
-use crate::clocks::Meeting;
-use crate::function::{FunctionAsk, Trying};
-use crate::lane::{Lane, Link, Owner};
+use crate::clocks::PendingBarrier;
+use crate::function::{PendingPullFunction, PendingTry};
+use crate::lane::{Lane, LinkState, RequestOwner};
 use crate::layout::JobLayout;
-use crate::long::{PART_KEYS, PARTS_AHEAD};
+use crate::long_key_list::{PART_KEYS, PREFETCHED_PARTS};
+use crate::pending_pull::PendingPull;
 use crate::prefetch::AheadCounts;
-use crate::rest::{REST_LIMIT_BYTES, Rests};
+use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
 use crate::route::Route;
 
 /// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.
@@ -53,15 +53,15 @@ pub enum AgentEffect {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CallOutput {
     /// The values are there: [`AgentState::read_pulled`].
-    Pulled,
+    ValuesReady,
     /// What a pull function answers.
-    Answer(Vec<u8>),
+    FunctionAnswer(Vec<u8>),
     /// A push, a tick or a leave is done. A push may still be on its way.
     Done,
     /// The barrier is passed; the sum, empty when nothing was summed.
-    Passed(Vec<f64>),
+    BarrierSum(Vec<f64>),
 }
 
 /// What is remembered of a matrix.
@@ -69,16 +69,16 @@ pub enum Outcome {
 pub(crate) struct MatrixState {
     pub(crate) placement: Placement,
     /// The partitions of each lane.
-    pub(crate) parts: Vec<Vec<u32>>,
+    pub(crate) lane_partitions: Vec<Vec<u32>>,
     /// Of the last pull or push, unless a pull has it.
     pub(crate) route: Route,
     /// Memory for the routes of the parts of a long pull.
-    pub(crate) spare: Vec<Route>,
+    pub(crate) spare_routes: Vec<Route>,
     pub(crate) push_count: u64,
     /// The last sending of what was read last.
-    pub(crate) last_read: u64,
+    pub(crate) last_read_send: u64,
     /// What rounding has left of pushes.
-    pub(crate) rests: Rests,
+    pub(crate) residuals: Residuals,
     /// The largest stamp of what was read.
     pub(crate) read_clock: Clock,
     /// None where nothing is kept.
@@ -87,15 +87,15 @@ pub(crate) struct MatrixState {
 
 impl MatrixState {
     /// A route to be set anew.
-    pub(crate) fn free_route(&mut self) -> Route {
-        self.spare.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
+    pub(crate) fn acquire_route(&mut self) -> Route {
+        self.spare_routes.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
     }
 
     /// Takes the route of a pull that has ended.
-    pub(crate) fn give_back(&mut self, route: Route, of_part: bool) {
+    pub(crate) fn recycle_route(&mut self, route: Route, of_part: bool) {
         let before = std::mem::replace(&mut self.route, route);
-        if of_part && self.spare.len() < PARTS_AHEAD && before.key_count() <= PART_KEYS {
-            self.spare.push(before);
+        if of_part && self.spare_routes.len() < PREFETCHED_PARTS && before.key_count() <= PART_KEYS {
+            self.spare_routes.push(before);
         }
     }
 }
@@ -104,16 +104,16 @@ impl MatrixState {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Call {
-    Pull(Ask),
-    PullFunction(FunctionAsk),
+    Pull(PendingPull),
+    PullFunction(PendingPullFunction),
     Push,
     /// Push functions that may fail: every lane is asked whether it could carry them out. Then they are pushed, or not.
-    TryFunction(Trying),
+    TryFunction(PendingTry),
     /// Ends when every lane has answered; the error of the first lane that could not carry it out.
     PushFunction(Option<(u16, Error)>),
     /// Ends when the tick has gone out to every lane, over a connection that is not known to be gone.
     Tick,
-    Barrier(Meeting),
+    Barrier(PendingBarrier),
     Finish,
 }
 
@@ -128,31 +128,31 @@ pub struct AgentState {
     pub(crate) generation: u64,
     /// Pushes since the last tick.
     pub(crate) push_count: u64,
-    pub(crate) left: bool,
+    pub(crate) has_left: bool,
     /// The error that ended the agent: all later calls get it.
-    pub(crate) failed: Option<Error>,
+    pub(crate) failure: Option<Error>,
     pub(crate) matrices: Vec<MatrixState>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) functions: FunctionTable,
-    pub(crate) ids: RequestId,
+    pub(crate) last_request_id: RequestId,
     /// Counts sendings of pulls.
-    pub(crate) sendings: u64,
+    pub(crate) send_count: u64,
     pub(crate) call: Option<Call>,
     /// When the open call last came on: a message or a connection.
-    pub(crate) progress: Duration,
+    pub(crate) progress_at: Duration,
     /// When a lane last said something.
-    pub(crate) heard: Duration,
+    pub(crate) received_at: Duration,
     /// The longest that a lane held a request of the last call for other tasks, in nanoseconds.
-    pub(crate) call_held_ns: u64,
+    pub(crate) call_deferred_ns: u64,
     /// Of the last pull, until it is taken.
     pub(crate) staleness: Option<Clock>,
-    pub(crate) outcome: Option<Result<Outcome, Error>>,
+    pub(crate) result: Option<Result<CallOutput, Error>>,
     /// Read by the caller before the next call.
-    pub(crate) pulled: Option<Ask>,
+    pub(crate) completed_pull: Option<PendingPull>,
     /// Asked ahead, the oldest first.
-    pub(crate) ahead: Vec<Ask>,
+    pub(crate) prefetches: Vec<PendingPull>,
     /// Most bytes of rests.
-    pub(crate) rest_limit_bytes: u64,
+    pub(crate) residual_limit_bytes: u64,
     pub(crate) ahead_counts: AheadCounts,
     pub(crate) effects: Vec<AgentEffect>,
     /// The rule that is taken out.
@@ -167,13 +167,15 @@ impl AgentState {
     pub fn new(now: Duration, layout: JobLayout, task: u32) -> Self {
         assert!(layout.check().is_ok() && task < layout.task_count, "a checked layout with task {task}");
         let state = |(i, spec): (usize, &MatrixSpec)| MatrixState {
-            placement: spec.partitioner.place(spec.key_bound()),
-            parts: (0..layout.lanes.len()).map(|lane| layout.held_of(i, lane as u16)).collect(),
+            placement: spec.partitioner.placement(spec.key_bound()),
+            lane_partitions: (0..layout.lanes.len())
+                .map(|lane| layout.lane_partitions_of(i, lane as u16))
+                .collect(),
             route: Route::default(),
-            spare: Vec::new(),
+            spare_routes: Vec::new(),
             push_count: 0,
-            last_read: 0,
-            rests: Rests::new(spec),
+            last_read_send: 0,
+            residuals: Residuals::new(spec),
             read_clock: 0,
             cache: Cache::new(spec, layout.cache_bytes / layout.matrices.len() as u64),
         };
@@ -187,22 +189,22 @@ impl AgentState {
             clock: 0,
             generation: 0,
             push_count: 0,
-            left: false,
-            failed: None,
+            has_left: false,
+            failure: None,
             matrices,
             lanes,
             functions: FunctionTable::builtin(),
-            ids: 0,
-            sendings: 0,
+            last_request_id: 0,
+            send_count: 0,
             call: None,
-            progress: now,
-            heard: now,
-            call_held_ns: 0,
+            progress_at: now,
+            received_at: now,
+            call_deferred_ns: 0,
             staleness: None,
-            outcome: None,
-            pulled: None,
-            ahead: Vec::new(),
-            rest_limit_bytes: REST_LIMIT_BYTES,
+            result: None,
+            completed_pull: None,
+            prefetches: Vec::new(),
+            residual_limit_bytes: RESIDUAL_LIMIT_BYTES,
             ahead_counts: AheadCounts::default(),
             effects,
             broken: None,
@@ -218,7 +220,7 @@ impl AgentState {
     /// Takes a rule out, for the simulation.
     #[cfg(feature = "broken")]
     #[must_use]
-    pub fn without(self, rule: Option<Broken>) -> Self {
+    pub fn without_rule(self, rule: Option<Broken>) -> Self {
         Self { broken: rule, ..self }
     }
 
@@ -243,43 +245,43 @@ impl AgentState {
 
     /// Whether all that a task may read at its clock waits until every task has come there, so that nobody can use the end
     /// of a step before all others.
-    pub(crate) fn waits_for_all(&self) -> bool {
+    pub(crate) fn is_bsp(&self) -> bool {
         self.layout.matrices.iter().all(|spec| spec.consistency == Consistency::Bsp)
     }
 
     /// What the caches of all matrices did so far.
     pub fn cache_counts(&self) -> CacheCounts {
         let mut all = CacheCounts::default();
-        for CacheCounts { hits, misses, evicted } in
+        for CacheCounts { hits, misses, evictions: evicted } in
             self.matrices.iter().filter_map(|state| Some(state.cache.as_ref()?.counts))
         {
             all = CacheCounts {
                 hits: all.hits + hits,
                 misses: all.misses + misses,
-                evicted: all.evicted + evicted,
+                evictions: all.evictions + evicted,
             };
         }
         all
     }
 
     /// Takes what is to be done.
-    pub fn effects(&mut self) -> Vec<AgentEffect> {
+    pub fn take_effects(&mut self) -> Vec<AgentEffect> {
         std::mem::take(&mut self.effects)
     }
 
     /// Takes the result of the open call, once it has one. A tick has none before its effects are carried out: a connection
     /// may turn out to be gone.
-    pub fn outcome(&mut self) -> Option<Result<Outcome, Error>> {
+    pub fn take_result(&mut self) -> Option<Result<CallOutput, Error>> {
         let is_tick = matches!(self.call, Some(Call::Tick)) && self.effects.is_empty();
         if is_tick && !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) {
-            self.end(Ok(Outcome::Done));
+            self.end(Ok(CallOutput::Done));
         }
-        self.outcome.take()
+        self.result.take()
     }
 
     /// The longest that a lane held a request of the last call because of other tasks, in nanoseconds.
-    pub fn held_ns(&self) -> u64 {
-        self.call_held_ns
+    pub fn deferred_ns(&self) -> u64 {
+        self.call_deferred_ns
     }
 
     /// How many clocks the slowest task was behind when the last pull was answered; once for each pull.
@@ -288,19 +290,19 @@ impl AgentState {
     }
 
     /// Requests that were made and are not answered.
-    pub fn requests_under_way(&self) -> usize {
+    pub fn pending_request_count(&self) -> usize {
         self.lanes.iter().map(|lane| lane.requests.len()).sum()
     }
 
     /// When a request was first sent to a lane, while it is not answered.
     pub fn sent_at(&self, lane: u16, request: RequestId) -> Option<Duration> {
-        let due = self.lanes.get(usize::from(lane))?.requests.get(&request)?.due?;
+        let due = self.lanes.get(usize::from(lane))?.requests.get(&request)?.deadline?;
         Some(due.saturating_sub(self.layout.wait_limit))
     }
 
     /// Bytes of pushes that no lane has confirmed.
-    pub fn unconfirmed_bytes(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.log.bytes()).sum()
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.retransmit_queue.bytes()).sum()
     }
 
     /// Messages that were sent once more, because a connection was lost or a lane asked for it.
@@ -316,22 +318,22 @@ impl AgentState {
     /// When [`Self::on_time`] has something to do, if nothing else happens.
     pub fn next_time(&self) -> Option<Duration> {
         let lanes = self.lanes.iter().filter_map(Lane::next_time);
-        let lost = (0..self.lanes.len()).filter_map(|lane| self.lost_at(lane));
-        let call = self.call.is_some().then(|| self.silent_at());
+        let lost = (0..self.lanes.len()).filter_map(|lane| self.lane_deadline(lane));
+        let call = self.call.is_some().then(|| self.call_deadline());
         lanes.chain(lost).chain(call).min()
     }
 
     /// When the open call gives up on a lane that is lost.
-    pub(crate) fn lost_at(&self, lane: usize) -> Option<Duration> {
-        let (since, _) = self.lanes[lane].lost.as_ref()?;
+    pub(crate) fn lane_deadline(&self, lane: usize) -> Option<Duration> {
+        let (since, _) = self.lanes[lane].outage.as_ref()?;
         self.waits_for(lane).then(|| *since + self.layout.wait_limit)
     }
 
     /// When the open call gives up on lanes that say nothing.
-    pub(crate) fn silent_at(&self) -> Duration {
+    pub(crate) fn call_deadline(&self) -> Duration {
         // Connections that come and go prolong a call, but not for ever.
         let limit = self.layout.wait_limit;
-        (self.progress + limit + GRACE).min(self.heard + 2 * limit + GRACE)
+        (self.progress_at + limit + GRACE).min(self.received_at + 2 * limit + GRACE)
     }
 
     /// Whether the open call cannot end without this lane.
@@ -339,44 +341,45 @@ impl AgentState {
         let lane = &self.lanes[at];
         match &self.call {
             None => false,
-            Some(Call::Push) => lane.log.bytes() > lane.window,
-            Some(Call::PushFunction(_)) => lane.log.awaits_answer(),
+            Some(Call::Push) => lane.retransmit_queue.bytes() > lane.window,
+            Some(Call::PushFunction(_)) => lane.retransmit_queue.awaits_answer(),
             Some(Call::Tick) if self.lacks(Broken::TicksAreNotAwaited) => false,
-            Some(Call::Tick) => lane.link != Link::Open || !lane.log.all_sent(),
-            Some(Call::Pull(open)) => {
-                lane.requests.values().any(|r| matches!(r.owner, Owner::Ask { ask, .. } if ask == open.id))
-            }
+            Some(Call::Tick) => lane.link != LinkState::Open || !lane.retransmit_queue.is_all_sent(),
+            Some(Call::Pull(open)) => lane
+                .requests
+                .values()
+                .any(|r| matches!(r.owner, RequestOwner::Pull { pull_id, .. } if pull_id == open.id)),
             Some(Call::PullFunction(_) | Call::TryFunction(_)) => {
-                lane.requests.values().any(|r| r.owner == Owner::Function)
+                lane.requests.values().any(|r| r.owner == RequestOwner::Function)
             }
-            Some(Call::Barrier(_)) => lane.requests.values().any(|r| r.owner == Owner::Barrier),
-            Some(Call::Finish) => lane.requests.values().any(|r| r.owner == Owner::Leave),
+            Some(Call::Barrier(_)) => lane.requests.values().any(|r| r.owner == RequestOwner::Barrier),
+            Some(Call::Finish) => lane.requests.values().any(|r| r.owner == RequestOwner::Leave),
         }
     }
 
     /// Before a call: false, with the outcome set, when it cannot be made.
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
-        assert!(self.call.is_none() && self.outcome.is_none(), "{call} while another call is open");
-        (self.progress, self.heard) = (now, now);
-        self.call_held_ns = 0;
-        if let Some(ask) = self.pulled.take() {
+        assert!(self.call.is_none() && self.result.is_none(), "{call} while another call is open");
+        (self.progress_at, self.received_at) = (now, now);
+        self.call_deferred_ns = 0;
+        if let Some(ask) = self.completed_pull.take() {
             self.matrices[ask.matrix].route = ask.route;
         }
-        let error = match &self.failed {
+        let error = match &self.failure {
             Some(error) => error.clone(),
-            None if self.left => Error::Task { task: self.task, call, fault: ClockFault::Left },
+            None if self.has_left => Error::Task { task: self.task, call, fault: ClockFault::Left },
             None => return true,
         };
-        self.outcome = Some(Err(error));
+        self.result = Some(Err(error));
         false
     }
 
     /// Sends what may be sent, and ends the call if it has all that it waits for.
-    pub(crate) fn settle(&mut self, now: Duration) {
-        self.pump(now);
+    pub(crate) fn advance(&mut self, now: Duration) {
+        self.send_ready(now);
         match &self.call {
-            Some(Call::Pull(ask)) if ask.missing == 0 => self.end_pull(now),
-            Some(Call::PullFunction(ask)) if ask.missing == 0 => self.end_pull_function(),
+            Some(Call::Pull(ask)) if ask.missing_count == 0 => self.end_pull(now),
+            Some(Call::PullFunction(ask)) if ask.missing_count == 0 => self.end_pull_function(),
             Some(Call::TryFunction(_)) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end_try(now);
             }
@@ -384,9 +387,9 @@ impl AgentState {
                 self.end_push_function();
             }
             Some(Call::Push) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
-                self.end(Ok(Outcome::Done));
+                self.end(Ok(CallOutput::Done));
             }
-            Some(Call::Barrier(meeting)) if meeting.missing == 0 => self.end_barrier(now),
+            Some(Call::Barrier(meeting)) if meeting.missing_count == 0 => self.end_barrier(now),
             Some(Call::Finish) if !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) => {
                 self.end_finish();
             }
@@ -394,44 +397,44 @@ impl AgentState {
         }
     }
 
-    pub(crate) fn pump(&mut self, now: Duration) {
+    pub(crate) fn send_ready(&mut self, now: Duration) {
         let open = match &self.call {
             Some(Call::Pull(ask)) => Some(ask.id),
             _ => None,
         };
         let overtakes = self.lacks(Broken::RequestsOvertakeLog);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
-            lane.pump(now, at, &mut self.ids, &mut self.effects);
-            if overtakes || lane.log.all_sent() {
-                lane.ask(now, at, open, &mut self.effects);
+            lane.send_queue(now, at, &mut self.last_request_id, &mut self.effects);
+            if overtakes || lane.retransmit_queue.is_all_sent() {
+                lane.send_requests(now, at, open, &mut self.effects);
             }
         }
     }
 
-    pub(crate) fn end(&mut self, outcome: Result<Outcome, Error>) {
+    pub(crate) fn end(&mut self, outcome: Result<CallOutput, Error>) {
         self.call = None;
-        self.outcome = Some(outcome);
+        self.result = Some(outcome);
     }
 
     /// Ends the agent: the open call, if there is one, and all later ones get the error.
     pub(crate) fn fail(&mut self, error: Error) {
-        if self.failed.is_some() {
+        if self.failure.is_some() {
             return;
         }
         if self.call.is_some() {
             self.end(Err(error.clone()));
         }
-        self.failed = Some(error);
+        self.failure = Some(error);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
             // A task that has failed holds nobody back, if that can still be said.
-            if lane.link == Link::Open {
+            if lane.link == LinkState::Open {
                 let leave = Leave { request: 0, job: self.layout.job, task: self.task };
                 self.effects.push(AgentEffect::Send { lane: at, message: Arc::new(Message::Leave(leave)) });
             }
-            if matches!(lane.link, Link::Open | Link::Opening) {
+            if matches!(lane.link, LinkState::Open | LinkState::Opening) {
                 self.effects.push(AgentEffect::Close { lane: at });
             }
-            lane.link = Link::Ended;
+            lane.link = LinkState::Ended;
         }
     }
 
@@ -448,7 +451,7 @@ impl AgentState {
     /// Ends the agent without a wait: says to the lanes that can be reached that the task leaves. For a task that ended
     /// without `finish`.
     pub fn abandon(&mut self) {
-        if !self.left {
+        if !self.has_left {
             self.fail(Error::Task { task: self.task, call: "a method", fault: ClockFault::Left });
         }
     }

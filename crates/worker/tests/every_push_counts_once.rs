@@ -7,9 +7,9 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{World, layout, spec};
-use matrix::{Consistency, Element, Keys, MatrixId, Part, Partitioner, ValuesMut};
+use matrix::{Consistency, Element, Keys, MatrixId, Partitioner, Selection, ValuesMut};
 use proptest::prelude::*;
-use worker::Outcome;
+use worker::CallOutput;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -78,9 +78,9 @@ fn values(keys: impl Iterator<Item = u64>, value: i64) -> Vec<i64> {
 }
 
 /// Lets the network make moves until the call ends.
-fn finish_call(world: &mut World, moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>) -> Outcome {
+fn finish_call(world: &mut World, moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>) -> CallOutput {
     loop {
-        if let Some(outcome) = world.agent.outcome() {
+        if let Some(outcome) = world.agent.take_result() {
             world.carry_out();
             return outcome.expect("nothing that happens here is an error");
         }
@@ -99,27 +99,30 @@ fn act(world: &mut World, model: &mut Model, act: &Act) -> Option<(u32, Vec<u64>
     let rows = |keys: &[u64]| keys.to_vec();
     match act {
         Act::Pull { matrix, keys } => {
-            world.agent.pull(now, MatrixId(*matrix), Part::Rows(Keys::Sorted(keys)));
+            world.agent.pull(now, MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)));
             return Some((*matrix, rows(keys)));
         }
         Act::PullRange { matrix, start, count } => {
-            world.agent.pull(now, MatrixId(*matrix), Part::Rows(Keys::Range(*start, start + count)));
+            world.agent.pull(now, MatrixId(*matrix), Selection::Rows(Keys::Range(*start, start + count)));
             return Some((*matrix, (*start..start + count).collect()));
         }
         Act::Push { matrix, keys, value } => {
             model.push(*matrix, keys.iter().copied(), *value);
             let values = i64::owned(values(keys.iter().copied(), *value));
-            world.agent.push(now, MatrixId(*matrix), Part::Rows(Keys::Sorted(keys)), values.as_values());
+            world.agent.push(now, MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)), values.as_values());
         }
         Act::PushRange { matrix, start, count, value } => {
             let keys = *start..start + count;
             model.push(*matrix, keys.clone(), *value);
             let values = i64::owned(values(keys.clone(), *value));
-            let part = Part::Rows(Keys::Range(keys.start, keys.end));
+            let part = Selection::Rows(Keys::Range(keys.start, keys.end));
             world.agent.push(now, MatrixId(*matrix), part, values.as_values());
         }
         Act::Prefetch { matrix, keys } => {
-            world.agent.prefetch(now, MatrixId(*matrix), Part::Rows(Keys::Sorted(keys))).expect("good keys");
+            world
+                .agent
+                .prefetch(now, MatrixId(*matrix), Selection::Rows(Keys::Sorted(keys)))
+                .expect("good keys");
         }
         Act::Tick => world.agent.tick(now),
         Act::Barrier => world.agent.barrier(now, None),

@@ -7,16 +7,16 @@ mod common;
 use common::{World, layout};
 use matrix::function::map::{Map, Scalar};
 use matrix::function::reduce::Reduce;
-use matrix::function::sent::Sent;
 use matrix::function::unpack;
+use matrix::function::vector_op::VectorOp;
 use matrix::function::zip::Axpy;
 use matrix::{
-    Consistency, ElementType, Error, FunctionCall, FunctionTable, HeldMatrix, Keys, MatrixId, MatrixSpec,
-    OwnedValues, Part, PullFunction as _, ValuesMut, VectorPool,
+    Consistency, ElementType, Error, FunctionCall, FunctionTable, Keys, LaneMatrix, MatrixId, MatrixSpec,
+    OwnedValues, PullFunction as _, Selection, ValuesMut, VectorPool,
 };
 use proptest::prelude::*;
 use rpc::Message;
-use worker::{AgentState, Outcome};
+use worker::{AgentState, CallOutput};
 
 const COLUMNS: u64 = 2_000;
 const M: MatrixId = MatrixId(0);
@@ -30,12 +30,12 @@ fn world_of(spec: &MatrixSpec) -> World {
     let mut world = World::new(layout(vec![spec.clone()], 3, 4_000));
     let layout = world.agent.layout().clone();
     for (at, lane) in (0u16..).zip(&mut world.lanes) {
-        lane.partitions = vec![HeldMatrix::new(spec.clone(), &layout.held_by(at)[0]).unwrap()];
+        lane.partitions = vec![LaneMatrix::new(spec.clone(), &layout.lane_partitions(at)[0]).unwrap()];
     }
     world
 }
 
-fn push(world: &mut World, calls: &[FunctionCall]) -> Result<Outcome, Error> {
+fn push(world: &mut World, calls: &[FunctionCall]) -> Result<CallOutput, Error> {
     world.agent.push_function(world.now, M, calls);
     world.run()
 }
@@ -43,7 +43,7 @@ fn push(world: &mut World, calls: &[FunctionCall]) -> Result<Outcome, Error> {
 fn pull(world: &mut World, call: &FunctionCall) -> Result<Vec<u8>, Error> {
     world.agent.pull_function(world.now, M, call);
     world.run().map(|outcome| match outcome {
-        Outcome::Answer(bytes) => bytes,
+        CallOutput::FunctionAnswer(bytes) => bytes,
         other => panic!("{other:?}"),
     })
 }
@@ -82,7 +82,7 @@ fn a_call_is_one_message_to_each_lane_that_holds_something() {
 fn a_lane_is_sent_what_its_columns_need_of_a_vector() {
     let mut world = world(Consistency::Asp);
     let values: Vec<f64> = (0..COLUMNS).map(|i| i as f64).collect();
-    let put = FunctionCall::push(&Sent::Put, &[], &[2], &(0, OwnedValues::F64(values), 1.0));
+    let put = FunctionCall::push(&VectorOp::Put, &[], &[2], &(0, OwnedValues::F64(values), 1.0));
     let length = put.argument.len();
     push(&mut world, &[put]).unwrap();
     assert_eq!(sum_of(&mut world, 2), (COLUMNS * (COLUMNS - 1) / 2) as f64);
@@ -101,7 +101,7 @@ fn an_argument_that_no_frame_holds_is_refused_before_anything_is_sent() {
     spec.rows = 1;
     let mut world = World::new(layout(vec![spec], 1, 1 << 20));
     let long = OwnedValues::F32(vec![0.0; 17 << 20]);
-    let put = FunctionCall::push(&Sent::Put, &[], &[0], &(0, long, 1.0));
+    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, long, 1.0));
     let error = push(&mut world, &[put]).unwrap_err().to_string();
     assert!(error.contains("\"put_sent\" on matrix \"v\": argument:"), "{error}");
     assert!(error.contains("at most 67108864: send it in several calls"), "{error}");
@@ -158,7 +158,7 @@ fn functions_that_may_fail_are_tried_at_all_lanes_before_they_are_pushed_to_one(
     let mut world = world(Consistency::Asp);
     let root = || FunctionCall::push(&Map::Sqrt, &[0], &[0], &());
     let put = |at: u64, value: f64| {
-        [FunctionCall::push(&Sent::Put, &[], &[0], &(at, OwnedValues::F64(vec![value]), 1.0))]
+        [FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, OwnedValues::F64(vec![value]), 1.0))]
     };
     push(&mut world, &[add(0, 4.0)]).unwrap();
     assert_eq!(kinds(&mut world), [["PushFunction"]; 3], "what cannot fail is pushed at once");
@@ -208,15 +208,15 @@ struct Own;
 
 impl matrix::PullFunction for Own {
     type Argument = ();
-    type Part = u64;
+    type Partial = u64;
     type Answer = u64;
 
     fn name(&self) -> &'static str {
         "own"
     }
 
-    fn reads(&self) -> matrix::function::Count {
-        matrix::function::Count::Exactly(1)
+    fn reads(&self) -> matrix::function::Arity {
+        matrix::function::Arity::Exactly(1)
     }
 
     fn read(&self, (): &(), _: &matrix::function::Columns<'_>) -> Result<u64, matrix::FunctionFault> {
@@ -247,17 +247,17 @@ fn a_function_of_your_own_is_answered_where_agent_and_lanes_have_it() {
 fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
     let spec = VectorPool::spec("v", ElementType::I64, 1, COLUMNS, 1, Consistency::Asp);
     let mut world = World::new(layout(vec![spec.clone()], 1, 1 << 20));
-    world.lanes[0].partitions = vec![HeldMatrix::new(spec, &[0]).unwrap()];
+    world.lanes[0].partitions = vec![LaneMatrix::new(spec, &[0]).unwrap()];
     // A small lane answers a pull with so many numbers for each key: of a vector it is one.
     world.lanes[0].specs[0].columns = 1;
-    let part = Part::Columns { row: 0, keys: Keys::Range(3, 5) };
+    let part = Selection::Columns { row: 0, keys: Keys::Range(3, 5) };
     world.agent.prefetch(world.now, M, part).unwrap();
     while world.move_all() {}
     let ones = OwnedValues::I64(vec![1, 1]);
-    push(&mut world, &[FunctionCall::push(&Sent::Add, &[], &[0], &(3, ones, 1.0))]).unwrap();
+    push(&mut world, &[FunctionCall::push(&VectorOp::Add, &[], &[0], &(3, ones, 1.0))]).unwrap();
     world.lanes[0].rows.extend([((0, 0, 3), 1), ((0, 0, 4), 1)]);
     world.agent.pull(world.now, M, part);
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = [0; 2];
     world.agent.read_pulled(ValuesMut::I64(&mut out)).unwrap();
     assert_eq!(out, [1, 1], "a task sees what its own functions did");
@@ -278,7 +278,7 @@ fn a_lane_that_answers_with_parts_of_others_is_broken() {
         }
         world.step(lane, 1, (0, 0));
     }
-    let error = world.agent.outcome().unwrap().unwrap_err();
+    let error = world.agent.take_result().unwrap().unwrap_err();
     assert!(said && error.to_string().contains("parts that it does not hold"), "{error}");
 }
 
@@ -307,9 +307,9 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 /// The columns of each lane.
 fn columns_of_lanes(world: &World) -> Vec<std::ops::Range<usize>> {
     let layout = world.agent.layout();
-    let placement = layout.matrices[0].partitioner.place(COLUMNS);
+    let placement = layout.matrices[0].partitioner.placement(COLUMNS);
     let range = |p: u32| placement.range(p as usize).unwrap();
-    let held = (0u16..3).map(|lane| layout.held_by(lane).remove(0));
+    let held = (0u16..3).map(|lane| layout.lane_partitions(lane).remove(0));
     held.map(|held| range(held[0]).start as usize..range(held[held.len() - 1]).end as usize).collect()
 }
 
@@ -322,9 +322,9 @@ fn moves() -> impl Strategy<Value = Vec<(usize, u8, usize, usize)>> {
 fn finish_call(
     world: &mut World,
     moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>,
-) -> Result<Outcome, Error> {
+) -> Result<CallOutput, Error> {
     loop {
-        if let Some(outcome) = world.agent.outcome() {
+        if let Some(outcome) = world.agent.take_result() {
             world.carry_out();
             return outcome;
         }
@@ -353,14 +353,14 @@ proptest! {
                 Act::Add(row, value) => {
                     rows[row as usize].iter_mut().for_each(|x| *x += f64::from(value));
                     world.agent.push_function(world.now, M, &[add(row, f64::from(value))]);
-                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
                 }
                 Act::Put(row, at, value) => {
                     rows[row as usize][at as usize] = f64::from(value);
                     let vector = (at, OwnedValues::F64(vec![f64::from(value)]), 1.0);
-                    let put = FunctionCall::push(&Sent::Put, &[], &[row], &vector);
+                    let put = FunctionCall::push(&VectorOp::Put, &[], &[row], &vector);
                     world.agent.push_function(world.now, M, &[put]);
-                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
                 }
                 Act::Root(_) if staged => {}
                 Act::Root(row) => {
@@ -372,7 +372,7 @@ proptest! {
                     let expected = lanes.iter().position(fails).map(|lane| format!("tcp:host{lane}:1 (lane 0)"));
                     let failed = match &done {
                         Err(Error::FunctionAtServer { server, .. }) => Some(server.clone()),
-                        other => { prop_assert_eq!(other, &Ok(Outcome::Done)); None }
+                        other => { prop_assert_eq!(other, &Ok(CallOutput::Done)); None }
                     };
                     prop_assert_eq!(&failed, &expected);
                     if expected.is_none() {
@@ -383,7 +383,7 @@ proptest! {
                 }
                 Act::Sum(row) => {
                     world.agent.pull_function(world.now, M, &sum(row));
-                    let Ok(Outcome::Answer(bytes)) = finish_call(&mut world, &mut moves) else { panic!() };
+                    let Ok(CallOutput::FunctionAnswer(bytes)) = finish_call(&mut world, &mut moves) else { panic!() };
                     let row = if staged { &seen[row as usize] } else { &rows[row as usize] };
                     let (expected, size): (f64, f64) = (row.iter().sum(), row.iter().map(|x| x.abs()).sum());
                     let actual: f64 = unpack(&bytes).unwrap();
@@ -392,12 +392,12 @@ proptest! {
                 }
                 Act::Tick => {
                     world.agent.tick(world.now);
-                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+                    prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
                     seen.clone_from(&rows);
                 }
             }
         }
         world.agent.finish(world.now);
-        prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(Outcome::Done));
+        prop_assert_eq!(finish_call(&mut world, &mut moves), Ok(CallOutput::Done));
     }
 }

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{World, layout, spec};
-use matrix::{Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, ValuesMut};
+use matrix::{Consistency, Element, Error, Keys, MatrixId, Partitioner, Selection, ValuesMut};
 use rpc::Message;
-use worker::{Outcome, Prefetch};
+use worker::{CallOutput, Prefetch};
 
 const W: MatrixId = MatrixId(0);
 const OTHER: MatrixId = MatrixId(1);
@@ -19,8 +19,8 @@ fn world(consistency: Consistency, ignores_own: bool) -> World {
     World::new(layout)
 }
 
-fn part(keys: &[u64]) -> Part<'_> {
-    Part::Rows(Keys::Sorted(keys))
+fn part(keys: &[u64]) -> Selection<'_> {
+    Selection::Rows(Keys::Sorted(keys))
 }
 
 fn prefetch(world: &mut World) {
@@ -34,12 +34,12 @@ fn settle(world: &mut World) {
 
 fn push(world: &mut World, matrix: MatrixId) {
     world.agent.push(world.now, matrix, part(&[5]), i64::owned(vec![1]).as_values());
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 fn pull(world: &mut World, keys: &[u64]) -> Vec<i64> {
     world.agent.pull(world.now, W, part(keys));
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = vec![0; keys.len()];
     assert_eq!(world.agent.read_pulled(ValuesMut::I64(&mut out)), Ok(()));
     out
@@ -47,7 +47,7 @@ fn pull(world: &mut World, keys: &[u64]) -> Vec<i64> {
 
 fn tick(world: &mut World) {
     world.agent.tick(world.now);
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 fn pull_count(world: &World) -> usize {
@@ -110,7 +110,7 @@ fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
     world.step(0, 3, (0, 0));
     // Another task pushes before it is asked again.
     world.lanes[0].rows.insert((0, 0, 5), 7);
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = [0];
     assert_eq!(world.agent.read_pulled(ValuesMut::I64(&mut out)), Ok(()));
     assert_eq!(out, [7]);
@@ -268,6 +268,6 @@ fn what_is_asked_and_never_pulled_is_dropped_beyond_a_number() {
     let counts = world.agent.ahead_counts();
     assert_eq!((counts.asked, counts.used, counts.unused), (20, 0, 12));
     world.agent.barrier(world.now, None);
-    assert_eq!(world.run(), Ok(Outcome::Passed(Vec::new())));
+    assert_eq!(world.run(), Ok(CallOutput::BarrierSum(Vec::new())));
     assert_eq!(world.agent.ahead_counts().unused, 20, "behind a barrier all see all");
 }

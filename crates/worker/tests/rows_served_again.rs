@@ -3,10 +3,10 @@
 mod common;
 
 use common::{World, layout, spec};
-use matrix::{Consistency, Element, Keys, MatrixId, Part, Partitioner, ValuesMut};
+use matrix::{Consistency, Element, Keys, MatrixId, Partitioner, Selection, ValuesMut};
 use rpc::Message;
 use rpc::message::KeyList;
-use worker::Outcome;
+use worker::CallOutput;
 
 const W: MatrixId = MatrixId(0);
 const KEYS: [u64; 4] = [2, 5, 11, 40];
@@ -43,8 +43,8 @@ fn set(world: &mut World, key: u64, value: i64) {
 
 /// The first column of what a pull reads; both are the same.
 fn pull(world: &mut World, keys: &[u64]) -> Vec<i64> {
-    world.agent.pull(world.now, W, Part::Rows(Keys::Sorted(keys)));
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    world.agent.pull(world.now, W, Selection::Rows(Keys::Sorted(keys)));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = vec![-1; 2 * keys.len()];
     assert_eq!(world.agent.read_pulled(ValuesMut::I64(&mut out)), Ok(()));
     out.chunks(2).map(|row| if row[0] == row[1] { row[0] } else { panic!("{row:?}") }).collect()
@@ -52,13 +52,13 @@ fn pull(world: &mut World, keys: &[u64]) -> Vec<i64> {
 
 fn push(world: &mut World, keys: &[u64]) {
     let ones = i64::owned(vec![1; 2 * keys.len()]);
-    world.agent.push(world.now, W, Part::Rows(Keys::Sorted(keys)), ones.as_values());
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    world.agent.push(world.now, W, Selection::Rows(Keys::Sorted(keys)), ones.as_values());
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 fn tick(world: &mut World) {
     world.agent.tick(world.now);
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 /// The keys of all pulls that were sent since the last look, ascending.
@@ -69,7 +69,7 @@ fn asked(world: &mut World) -> Vec<u64> {
             match pull.keys {
                 KeyList::Listed(list) => keys.extend(list),
                 KeyList::Range { start, end } => keys.extend(start..end),
-                KeyList::Known { .. } => panic!("lists of a few keys are always sent"),
+                KeyList::Cached { .. } => panic!("lists of a few keys are always sent"),
             }
         }
     }
@@ -92,7 +92,7 @@ fn under_ssp_a_row_serves_until_a_pull_must_see_more() {
     assert_eq!(pull(&mut world, &[5, 11]), [50, 11], "m was 0, and a pull at clock 2 needs 1");
     assert_eq!(asked(&mut world), [5, 11]);
     let counts = world.agent.cache_counts();
-    assert_eq!((counts.hits, counts.misses, counts.evicted), (6, 6, 0));
+    assert_eq!((counts.hits, counts.misses, counts.evictions), (6, 6, 0));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_full_cache_loses_what_it_kept_longest_and_reads_it_again() {
     // More at once than there is room for.
     assert_eq!(pull(&mut world, &KEYS).len(), 4);
     assert_eq!(pull(&mut world, &KEYS), [20, 5, 11, 40]);
-    assert!(world.agent.cache_counts().evicted >= 4);
+    assert!(world.agent.cache_counts().evictions >= 4);
     push(&mut world, &[40]);
     assert_eq!(pull(&mut world, &KEYS), [20, 5, 11, 41], "own pushes, also of what was kept and lost");
 }
@@ -156,7 +156,7 @@ fn behind_a_barrier_everything_is_read_again() {
     let mut world = world(SSP, ROOM);
     pull(&mut world, &KEYS);
     world.agent.barrier(world.now, None);
-    assert_eq!(world.run(), Ok(Outcome::Passed(Vec::new())));
+    assert_eq!(world.run(), Ok(CallOutput::BarrierSum(Vec::new())));
     set(&mut world, 5, 50);
     asked(&mut world);
     assert_eq!(pull(&mut world, &KEYS), [2, 50, 11, 40]);
@@ -168,7 +168,7 @@ fn a_pull_asked_ahead_asks_for_the_rest_and_is_thrown_away_when_what_was_kept_is
     let mut world = world(SSP, ROOM);
     pull(&mut world, &[2, 5]);
     asked(&mut world);
-    let part = Part::Rows(Keys::Sorted(&KEYS));
+    let part = Selection::Rows(Keys::Sorted(&KEYS));
     assert_eq!(world.agent.prefetch(world.now, W, part), Ok(()));
     assert_eq!(pull(&mut world, &KEYS), [2, 5, 11, 40]);
     assert_eq!(asked(&mut world), [11, 40]);
@@ -187,7 +187,7 @@ fn a_pull_asked_ahead_asks_for_the_rest_and_is_thrown_away_when_what_was_kept_is
 fn with_the_rule_of_freshness_taken_out_a_row_serves_any_pull() {
     let mut world = world(SSP, ROOM);
     let agent = worker::AgentState::new(world.now, world.agent.layout().clone(), 0);
-    world.agent = agent.without(Some(worker::Broken::CacheIgnoresFreshness));
+    world.agent = agent.without_rule(Some(worker::Broken::CacheIgnoresFreshness));
     assert_eq!(pull(&mut world, &KEYS), [2, 5, 11, 40]);
     tick(&mut world);
     tick(&mut world);

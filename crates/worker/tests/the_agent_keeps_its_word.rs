@@ -5,10 +5,10 @@ mod common;
 use std::time::Duration;
 
 use common::{World, fault, layout, spec};
-use matrix::{Consistency, Element, Error, Keys, MatrixId, Part, Partitioner, Values, ValuesMut};
+use matrix::{Consistency, Element, Error, Keys, MatrixId, Partitioner, Selection, Values, ValuesMut};
 use rpc::Message;
 use rpc::message::{FaultKind, KeyList};
-use worker::{AgentEffect, AgentState, Outcome};
+use worker::{AgentEffect, AgentState, CallOutput};
 
 const W: MatrixId = MatrixId(0);
 
@@ -17,11 +17,11 @@ fn world(consistency: Consistency, lane_count: u16) -> World {
     World::new(layout(vec![spec("w", consistency, 1, partitioner)], lane_count, 1 << 20))
 }
 
-fn rows(keys: &[u64]) -> Part<'_> {
-    Part::Rows(Keys::Sorted(keys))
+fn rows(keys: &[u64]) -> Selection<'_> {
+    Selection::Rows(Keys::Sorted(keys))
 }
 
-fn push(world: &mut World, keys: &[u64], value: i64) -> Result<Outcome, Error> {
+fn push(world: &mut World, keys: &[u64], value: i64) -> Result<CallOutput, Error> {
     let values = i64::owned(vec![value; keys.len()]);
     world.agent.push(world.now, W, rows(keys), values.as_values());
     world.run()
@@ -37,7 +37,7 @@ fn pull(world: &mut World, keys: &[u64]) -> Result<Vec<i64>, Error> {
 
 fn tick(world: &mut World) {
     world.agent.tick(world.now);
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 /// Delivers whatever is under way.
@@ -96,7 +96,7 @@ fn keys_that_a_lane_has_forgotten_are_sent_again_in_full() {
 fn a_range_goes_without_a_list() {
     let partitioner = Partitioner::Range { partition_count: 4 };
     let mut world = World::new(layout(vec![spec("w", Consistency::Asp, 1, partitioner)], 2, 1 << 20));
-    let all = Part::Rows(Keys::Range(0, 1 << 20));
+    let all = Selection::Rows(Keys::Range(0, 1 << 20));
     world.agent.push(world.now, W, all, Values::I64(&vec![1; 1 << 20]));
     world.run().unwrap();
     world.agent.pull(world.now, W, all);
@@ -136,12 +136,12 @@ fn a_push_waits_when_the_window_is_full_and_not_before() {
     let is_held = (0..10).any(|_| {
         world.agent.push(world.now, W, rows(&keys), values.as_values());
         world.carry_out();
-        let outcome = world.agent.outcome();
+        let outcome = world.agent.take_result();
         sent_at_once += u32::from(outcome.is_some());
         outcome.is_none()
     });
     assert!(is_held && sent_at_once <= 2, "{sent_at_once} of 3.2 kB each in a window of 3 kB");
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
     assert_eq!(pull(&mut world, &keys).unwrap(), vec![i64::from(sent_at_once) + 1; 200]);
 }
 
@@ -152,9 +152,9 @@ fn window_that_is_full() -> World {
     for count in 1..=11 {
         world.agent.push(world.now, W, rows(&[5]), one.as_values());
         world.carry_out();
-        assert_eq!(world.agent.outcome().is_none(), count == 11, "push {count} in a window of ten");
+        assert_eq!(world.agent.take_result().is_none(), count == 11, "push {count} in a window of ten");
         if count == 1 {
-            world.lanes[0].window = 10 * world.agent.unconfirmed_bytes();
+            world.lanes[0].window = 10 * world.agent.unacknowledged_bytes();
             world.step(0, 0, (0, 0));
         }
     }
@@ -174,7 +174,7 @@ fn a_push_asks_for_an_answer_when_the_window_is_half_full_and_when_it_is_full() 
     let requests = requests_of_pushes(&world);
     let asks = requests.iter().zip(1..).filter_map(|(request, count)| (*request != 0).then_some(count));
     assert_eq!(asks.collect::<Vec<u32>>(), [6, 11]);
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn a_fault_of_a_push_ends_the_task_and_one_of_a_request_that_nobody_made_does_no
     let mut world = window_that_is_full();
     let asked = requests_of_pushes(&world).into_iter().find(|request| *request != 0).expect("the sixth push");
     world.agent.on_message(world.now, 0, fault(asked + 1000, FaultKind::Stopped, 0));
-    assert!(world.agent.outcome().is_none(), "it waits for the window");
+    assert!(world.agent.take_result().is_none(), "it waits for the window");
     world.agent.on_message(world.now, 0, fault(asked, FaultKind::Stopped, 0));
-    let error = world.agent.outcome().expect("the task has ended").expect_err("by the fault").to_string();
+    let error = world.agent.take_result().expect("the task has ended").expect_err("by the fault").to_string();
     assert!(error.starts_with("stopped: "), "{error}");
 }
 
@@ -196,9 +196,9 @@ fn bad_parts_and_values_are_refused_before_anything_is_sent() {
     let mut world = World::new(layout(specs, 1, 1 << 20));
     settle(&mut world);
     let now = world.now;
-    let mut refused = |id: u32, part: Part<'_>, values: Values<'_>| {
+    let mut refused = |id: u32, part: Selection<'_>, values: Values<'_>| {
         world.agent.push(now, MatrixId(id), part, values);
-        world.agent.outcome().unwrap().unwrap_err()
+        world.agent.take_result().unwrap().unwrap_err()
     };
     let error = refused(1, rows(&[4, 9]), Values::F32(&[1.0, 2.0, 3.0, f32::NAN]));
     assert!(matches!(error, Error::NonFinite { key: 9, column: 1, .. }), "{error}");
@@ -206,15 +206,15 @@ fn bad_parts_and_values_are_refused_before_anything_is_sent() {
     assert!(matches!(error, Error::ElementType { .. }), "{error}");
     let error = refused(0, rows(&[4, 4]), Values::I64(&[1, 2]));
     assert!(matches!(error, Error::KeysNotAscending { .. }), "{error}");
-    let error = refused(0, Part::Rows(Keys::Range((1 << 20) - 1, (1 << 20) + 1)), Values::I64(&[1, 2]));
+    let error = refused(0, Selection::Rows(Keys::Range((1 << 20) - 1, (1 << 20) + 1)), Values::I64(&[1, 2]));
     assert!(matches!(error, Error::KeyOutOfRange { .. }), "{error}");
     let error = refused(9, rows(&[]), Values::I64(&[]));
     assert!(matches!(error, Error::NoSuchMatrix { id: 9, count: 2 }), "{error}");
-    let part = Part::Columns { row: 0, keys: Keys::Range(0, 1) };
+    let part = Selection::Columns { row: 0, keys: Keys::Range(0, 1) };
     let error = refused(0, part, Values::I64(&[1]));
     assert!(matches!(error, Error::WrongAxis { .. }), "{error}");
     assert!(world.sent.is_empty());
-    assert_eq!(push(&mut world, &[1], 1), Ok(Outcome::Done), "the agent is as before");
+    assert_eq!(push(&mut world, &[1], 1), Ok(CallOutput::Done), "the agent is as before");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_lane_that_is_lost_or_silent_is_given_up_at_the_limit_with_the_reason() {
     lost.agent.pull(lost.now, W, rows(&[1]));
     let error = loop {
         lost.carry_out();
-        match lost.agent.outcome() {
+        match lost.agent.take_result() {
             Some(outcome) => break outcome.unwrap_err(),
             None => lost.step(0, 3, (0, 0)),
         }
@@ -263,9 +263,9 @@ fn a_fault_ends_the_call_with_the_words_of_the_server() {
         world.step(0, 0, (0, 0));
         let Some((0, Message::Pull(sent))) = world.sent.last().cloned() else { panic!("{:?}", world.sent) };
         world.agent.on_message(world.now, 0, fault(sent.request, kind, 0));
-        let error = world.agent.outcome().unwrap().unwrap_err().to_string();
+        let error = world.agent.take_result().unwrap().unwrap_err().to_string();
         assert!(error.starts_with(starts) && error.contains(&format!("{kind:?}")), "{error}");
-        let effects = world.agent.effects();
+        let effects = world.agent.take_effects();
         let [AgentEffect::Send { message, .. }, AgentEffect::Close { lane: 0 }] = &effects[..] else {
             panic!("{effects:?}")
         };
@@ -282,9 +282,9 @@ fn a_busy_lane_is_asked_again_when_it_said_so() {
     world.agent.on_message(world.now, 0, fault(request, FaultKind::Busy, 250));
     assert_eq!(world.agent.next_time(), Some(Duration::from_millis(250)));
     world.agent.on_time(Duration::from_millis(249));
-    assert!(world.agent.effects().is_empty());
+    assert!(world.agent.take_effects().is_empty());
     world.wires[0].to_lane.clear();
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     assert_eq!(world.now, Duration::from_millis(250));
 }
 
@@ -309,7 +309,7 @@ fn a_barrier_ends_an_open_step_and_brings_the_sum_to_the_home_lane_only() {
     settle(&mut world);
     world.lanes[1].clock = 9;
     world.agent.barrier(world.now, Some(vec![1.5, 2.0]));
-    assert_eq!(world.run(), Ok(Outcome::Passed(vec![2.5, 3.0])));
+    assert_eq!(world.run(), Ok(CallOutput::BarrierSum(vec![2.5, 3.0])));
     assert_eq!(world.agent.clock(), 9, "the largest that any lane says");
     settle(&mut world);
     assert_eq!(world.lanes.iter().map(|lane| lane.clock).collect::<Vec<_>>(), [9, 9, 9]);
@@ -331,7 +331,7 @@ fn a_tick_goes_to_all_lanes_and_costs_no_answer() {
     for _ in 0..5 {
         world.agent.tick(world.now);
         world.carry_out();
-        assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)));
+        assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::Done)));
     }
     let ticks = world.sent.iter().filter(|(_, message)| matches!(message, Message::Tick(_)));
     assert_eq!((ticks.count(), world.sent.len()), (10, 10));
@@ -346,12 +346,12 @@ fn a_tick_ends_when_a_lane_that_is_away_is_told_too() {
     world.step(1, 3, (0, 0));
     world.agent.tick(world.now);
     world.carry_out();
-    assert_eq!(world.agent.outcome(), None, "lane 1 is away");
+    assert_eq!(world.agent.take_result(), None, "lane 1 is away");
     settle(&mut world);
-    assert_eq!((world.agent.outcome(), world.lanes[0].clock), (None, 1));
+    assert_eq!((world.agent.take_result(), world.lanes[0].clock), (None, 1));
     world.wait();
     world.step(1, 0, (0, 0));
-    assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)));
+    assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::Done)));
     settle(&mut world);
     assert_eq!(world.lanes[1].clock, 1);
 }
@@ -363,11 +363,15 @@ fn a_tick_behind_a_push_that_fills_the_window_of_the_lane_ends_when_it_is_out() 
     let values = i64::owned(vec![1; 200]);
     world.agent.push(world.now, W, rows(&many_keys()), values.as_values());
     world.carry_out();
-    assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)), "how small the window is is not known yet");
+    assert_eq!(
+        world.agent.take_result(),
+        Some(Ok(CallOutput::Done)),
+        "how small the window is is not known yet"
+    );
     world.agent.tick(world.now);
     world.step(0, 0, (0, 0));
-    assert_eq!(world.agent.outcome(), None, "the push fills the window");
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.agent.take_result(), None, "the push fills the window");
+    assert_eq!(world.run(), Ok(CallOutput::Done));
     settle(&mut world);
     assert_eq!(world.lanes[0].clock, 1);
 }
@@ -403,12 +407,12 @@ fn a_pull_of_nothing_waits_as_any_pull_does() {
     tick(&mut world);
     world.agent.pull(world.now, W, rows(&[]));
     settle(&mut world);
-    assert_eq!(world.agent.outcome(), None, "task 1 is at clock 0");
+    assert_eq!(world.agent.take_result(), None, "task 1 is at clock 0");
     world.lanes[1].other = 1;
     let mut out = Vec::new();
     world.lanes[1].release(&mut out);
     world.wires[1].to_agent.extend(out);
-    assert_eq!(world.run(), Ok(Outcome::Pulled));
+    assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     world.agent.read_pulled(ValuesMut::I64(&mut [])).unwrap();
 }
 
@@ -420,12 +424,12 @@ fn after_finish_only_finish_is_allowed_and_it_is_repeated_until_all_lanes_know()
     world.agent.finish(world.now);
     world.step(1, 3, (9, 0));
     assert!(world.lanes[1].has_left, "it came, and its answer was lost");
-    assert_eq!(world.run(), Ok(Outcome::Done));
+    assert_eq!(world.run(), Ok(CallOutput::Done));
     assert!(world.lanes.iter().all(|lane| lane.has_left && lane.mark.index == 1));
     world.agent.finish(world.now);
-    assert_eq!(world.agent.outcome(), Some(Ok(Outcome::Done)));
+    assert_eq!(world.agent.take_result(), Some(Ok(CallOutput::Done)));
     world.agent.tick(world.now);
-    let error = world.agent.outcome().unwrap().unwrap_err();
+    let error = world.agent.take_result().unwrap().unwrap_err();
     assert!(matches!(error, Error::Task { task: 0, call: "tick", .. }), "{error}");
     assert_eq!(world.agent.next_time(), None);
 }

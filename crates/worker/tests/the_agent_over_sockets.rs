@@ -9,29 +9,31 @@ use std::time::Duration;
 
 use common::{FakeLane, layout, spec};
 use matrix::{
-    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Part, Partitioner, Values, ValuesMut,
+    Agent, Consistency, Element, Error, Keys, MatrixId, MatrixRows, Partitioner, Selection, Values, ValuesMut,
 };
-use rpc::message::{Hello, Mark};
+use rpc::message::{Hello, PushPosition};
 use rpc::{Address, ConnectionId, Effect, Listener, Message, ServeConfig, Service, Stop, serve};
-use worker::{AheadAgent, Cancellation, JobLayout, LaneAddress, Prefetch, RemoteAgent, Trunks, Upcoming};
+use worker::{
+    AheadAgent, CancellationToken, JobLayout, LaneAddress, Multiplexer, Prefetch, RemoteAgent, Upcoming,
+};
 
 const W: MatrixId = MatrixId(0);
 /// What a task computes between two calls.
 const COMPUTES: Duration = Duration::from_millis(10);
 
-/// A lane as a service. After every `life` messages it closes the connection.
-struct Fake {
+/// A lane as a service. After every `incarnation` messages it closes the connection.
+struct FakeLaneService {
     lane: Arc<Mutex<FakeLane>>,
-    life: u32,
+    incarnation: u32,
     left: u32,
     current: ConnectionId,
 }
 
-impl Service for Fake {
+impl Service for FakeLaneService {
     fn on_message(&mut self, _: Duration, connection: ConnectionId, message: Message, out: &mut Vec<Effect>) {
         let mut lane = self.lane.lock().unwrap();
         if let Message::Hello(Hello { request, .. }) = message {
-            (self.left, self.current) = (self.life, connection);
+            (self.left, self.current) = (self.incarnation, connection);
             let mut welcome = lane.hello();
             welcome.request = request;
             out.push(Effect::Send { connection, message: Message::Welcome(welcome) });
@@ -85,7 +87,8 @@ fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     let lanes: Vec<_> =
         layout.lanes.iter().map(|_| Arc::new(Mutex::new(FakeLane::new(layout.matrices.clone())))).collect();
     let service = |lane: &Arc<Mutex<FakeLane>>| {
-        Box::new(Fake { lane: Arc::clone(lane), life, left: life, current: 0 }) as Box<dyn Service>
+        Box::new(FakeLaneService { lane: Arc::clone(lane), incarnation: life, left: life, current: 0 })
+            as Box<dyn Service>
     };
     let services = lanes.iter().map(service).collect();
     let stop = Stop::new();
@@ -110,10 +113,10 @@ fn steps(agent: &mut RemoteAgent, count: u64) {
     let keys: Vec<u64> = (0..500).map(|i| i * 13).collect();
     let mut out = vec![0i64; 1000];
     for step in 0..count {
-        agent.pull(W, Part::Rows(Keys::Sorted(&keys)), ValuesMut::I64(&mut out)).unwrap();
+        agent.pull(W, Selection::Rows(Keys::Sorted(&keys)), ValuesMut::I64(&mut out)).unwrap();
         assert!(out.iter().all(|value| *value == step as i64), "step {step}");
-        agent.push(W, Part::Rows(Keys::Sorted(&keys)), Values::I64(&[1; 1000])).unwrap();
-        let range = Part::Rows(Keys::Range(100, 300_000));
+        agent.push(W, Selection::Rows(Keys::Sorted(&keys)), Values::I64(&[1; 1000])).unwrap();
+        let range = Selection::Rows(Keys::Range(100, 300_000));
         agent.push(MatrixId(1), range, i64::owned(vec![1; 299_900]).as_values()).unwrap();
         agent.tick().unwrap();
     }
@@ -153,13 +156,13 @@ fn ahead(consistency: Consistency, prefetch: Prefetch) -> (Vec<Vec<i64>>, [u64; 
     let upcoming = Upcoming::default();
     let mut agent = AheadAgent::new(RemoteAgent::new(layout, 0, Vec::new()).unwrap(), upcoming.clone());
     let batch = |step: u64| (0..50).map(|i| i * (3 + step % 3)).collect::<Vec<u64>>();
-    let one = Part::Rows(Keys::Range(0, 1));
+    let one = Selection::Rows(Keys::Range(0, 1));
     let mut reads = Vec::new();
     for step in 0..STEPS {
         let keys = batch(step);
         let next = if step + 1 < STEPS { batch(step + 1) } else { Vec::new() };
         upcoming.set(&keys, &next);
-        let (mut out, part) = (vec![0; 51], Part::Rows(Keys::Sorted(&keys)));
+        let (mut out, part) = (vec![0; 51], Selection::Rows(Keys::Sorted(&keys)));
         agent.pull(W, part, ValuesMut::I64(&mut out[..50])).unwrap();
         agent.pull(MatrixId(1), one, ValuesMut::I64(&mut out[50..])).unwrap();
         agent.push(W, part, Values::I64(&[1; 50])).unwrap();
@@ -222,7 +225,7 @@ fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
             if asks_ahead { Box::new(AheadAgent::new(plain, upcoming)) } else { Box::new(plain) };
         let mut out = [0i64; 2];
         for _ in 0..2 {
-            agent.pull(W, Part::Rows(Keys::Sorted(&[1])), ValuesMut::I64(&mut out)).unwrap();
+            agent.pull(W, Selection::Rows(Keys::Sorted(&[1])), ValuesMut::I64(&mut out)).unwrap();
         }
         assert!(comes(&server, |lane| lane.closed_count == 1), "the connection breaks after two messages");
         std::thread::sleep(COMPUTES);
@@ -269,7 +272,7 @@ fn long_lists_go_in_parts_and_read_the_same() {
         let server = start(&mut layout, life, b"");
         let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
         let (keys, values) = long_list();
-        let part = Part::Rows(Keys::Sorted(&keys));
+        let part = Selection::Rows(Keys::Sorted(&keys));
         let mut out = vec![0; values.len()];
         for step in 1..=3 {
             agent.push(W, part, Values::I64(&values)).unwrap();
@@ -294,7 +297,7 @@ fn a_long_list_that_was_asked_ahead_is_not_asked_for_again() {
     let _server = start(&mut layout, u32::MAX, b"");
     let mut agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
     let (keys, values) = long_list();
-    let part = Part::Rows(Keys::Sorted(&keys));
+    let part = Selection::Rows(Keys::Sorted(&keys));
     agent.prefetch(W, part).unwrap();
     let mut out = vec![1; values.len()];
     agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
@@ -317,19 +320,19 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     let (mut keys, _) = long_list();
     let mut values = vec![1.0; keys.len()];
     values[LONG - 1] = f32::NAN;
-    let error = agent.push(W, Part::Rows(Keys::Sorted(&keys)), Values::F32(&values)).unwrap_err();
+    let error = agent.push(W, Selection::Rows(Keys::Sorted(&keys)), Values::F32(&values)).unwrap_err();
     let Error::NonFinite { key, column: 0, .. } = error else { panic!("{error}") };
     assert_eq!(key, keys[LONG - 1]);
     // The first key of the second part.
     keys[1 << 17] = 0;
-    let part = Part::Rows(Keys::Sorted(&keys));
+    let part = Selection::Rows(Keys::Sorted(&keys));
     let pulled = agent.pull(W, part, ValuesMut::F32(&mut values)).unwrap_err();
     let pushed = agent.push(W, part, Values::F32(&vec![1.0; keys.len()])).unwrap_err();
     for error in [pulled, pushed] {
         assert!(matches!(error, Error::KeysNotAscending { key: 0, .. }), "{error}");
     }
     agent.barrier().unwrap();
-    assert_eq!(server.lanes[0].lock().unwrap().mark, Mark::default());
+    assert_eq!(server.lanes[0].lock().unwrap().mark, PushPosition::default());
 }
 
 /// What blocks of rows read, each changed by 1 before the next is read, and the pulls asked ahead: asked, used, unused.
@@ -368,20 +371,20 @@ fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
 
 #[test]
 fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() {
-    for trunks in [None, Some(Trunks::default())] {
+    for trunks in [None, Some(Multiplexer::default())] {
         let mut layout = a_layout(2);
         layout.wait_limit = Duration::from_hours(1);
         let server = start(&mut layout, u32::MAX, b"");
-        let cancellation = Cancellation::default();
+        let cancellation = CancellationToken::default();
         let agent = RemoteAgent::new(layout, 0, Vec::new()).unwrap();
         let mut agent = agent.with_cancellation(cancellation.clone());
         if let Some(trunks) = trunks {
-            agent = agent.with_trunks(trunks);
+            agent = agent.with_multiplexer(trunks);
         }
-        let (mut out, part) = (vec![0_i64; 2], Part::Rows(Keys::Sorted(&[1])));
+        let (mut out, part) = (vec![0_i64; 2], Selection::Rows(Keys::Sorted(&[1])));
         agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap();
         drop(server);
-        let meter = agent.meter();
+        let meter = agent.shared_stats();
         let waits = std::thread::spawn(move || {
             let first = agent.pull(W, part, ValuesMut::I64(&mut out)).unwrap_err();
             (first, agent.tick().unwrap_err())
@@ -389,8 +392,8 @@ fn an_agent_whose_server_is_gone_ends_with_its_job_long_before_its_wait_limit() 
         while meter.get().in_flight_count == 0 && !waits.is_finished() {
             std::thread::yield_now();
         }
-        cancellation.raise("server-1 is gone");
-        cancellation.raise("only the first reason counts");
+        cancellation.cancel("server-1 is gone");
+        cancellation.cancel("only the first reason counts");
         let stopped = Error::Stopped { reason: "server-1 is gone".into() };
         assert_eq!(
             waits.join().unwrap(),

@@ -41,10 +41,10 @@ fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut parser = Parser { words: &words, at: 0, allowed };
-    parser.either() == Some(true) && parser.at == words.len()
+    parser.or_expression() == Some(true) && parser.at == words.len()
 }
 
-/// `either := both (OR both)*`, `both := one (AND one)*`, `one := ( either ) | NAME [WITH EXCEPTION]`.
+/// `or_expression := and_expression (OR and_expression)*`, `and_expression := one (AND one)*`, `one := ( or_expression ) | NAME [WITH EXCEPTION]`.
 struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,
@@ -52,25 +52,25 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn either(&mut self) -> Option<bool> {
-        let mut value = self.both()?;
+    fn or_expression(&mut self) -> Option<bool> {
+        let mut value = self.and_expression()?;
         while self.take("OR") {
-            value |= self.both()?;
+            value |= self.and_expression()?;
         }
         Some(value)
     }
 
-    fn both(&mut self) -> Option<bool> {
-        let mut value = self.one()?;
+    fn and_expression(&mut self) -> Option<bool> {
+        let mut value = self.primary()?;
         while self.take("AND") {
-            value &= self.one()?;
+            value &= self.primary()?;
         }
         Some(value)
     }
 
-    fn one(&mut self) -> Option<bool> {
+    fn primary(&mut self) -> Option<bool> {
         if self.take("(") {
-            let value = self.either()?;
+            let value = self.or_expression()?;
             return self.take(")").then_some(value);
         }
         let mut name = (*self.words.get(self.at)?).to_owned();

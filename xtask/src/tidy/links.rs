@@ -60,6 +60,6 @@ mod tests {
         let root = crate::tree::root();
         let findings = check(&root, &[file]);
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].place, "README.md:1");
+        assert_eq!(findings[0].location, "README.md:1");
     }
 }

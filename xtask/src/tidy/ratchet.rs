@@ -21,13 +21,19 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     for file in files.iter().filter(|file| file.is_rust()) {
         let listed = LONG_FILES.iter().find(|(path, _)| *path == file.path).map(|row| row.1);
         let length = file.text.lines().count();
-        findings.extend(judge(&file.path, "file", length, FILE_LIMIT, listed));
+        findings.extend(check_length(&file.path, "file", length, FILE_LIMIT, listed));
         for function in functions(&file.text) {
             let row =
                 LONG_FUNCTIONS.iter().find(|(path, name, _)| *path == file.path && *name == function.name);
             let place = format!("{}:{}", file.path, function.line);
             let what = format!("function {}", function.name);
-            findings.extend(judge(&place, &what, function.length, FUNCTION_LIMIT, row.map(|row| row.2)));
+            findings.extend(check_length(
+                &place,
+                &what,
+                function.length,
+                FUNCTION_LIMIT,
+                row.map(|row| row.2),
+            ));
         }
     }
     let gone = LONG_FILES.iter().filter(|(path, _)| !files.iter().any(|file| file.path == *path));
@@ -35,7 +41,13 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
-fn judge(place: &str, what: &str, length: usize, limit: usize, listed: Option<usize>) -> Option<Finding> {
+fn check_length(
+    place: &str,
+    what: &str,
+    length: usize,
+    limit: usize,
+    listed: Option<usize>,
+) -> Option<Finding> {
     let text = match listed {
         None if length <= limit => return None,
         None => format!("{what} has {length} lines, the limit is {limit}: cut it by concern"),
@@ -53,11 +65,11 @@ mod tests {
 
     #[test]
     fn a_listed_length_may_only_fall_and_the_list_must_follow() {
-        assert_eq!(judge("f", "file", 500, 500, None), None);
-        assert!(judge("f", "file", 501, 500, None).is_some());
-        assert_eq!(judge("f", "file", 600, 500, Some(600)), None);
-        assert!(judge("f", "file", 601, 500, Some(600)).is_some_and(|f| f.text.contains("grew")));
-        assert!(judge("f", "file", 599, 500, Some(600)).is_some_and(|f| f.text.contains("lower")));
-        assert!(judge("f", "file", 400, 500, Some(600)).is_some_and(|f| f.text.contains("remove")));
+        assert_eq!(check_length("f", "file", 500, 500, None), None);
+        assert!(check_length("f", "file", 501, 500, None).is_some());
+        assert_eq!(check_length("f", "file", 600, 500, Some(600)), None);
+        assert!(check_length("f", "file", 601, 500, Some(600)).is_some_and(|f| f.text.contains("grew")));
+        assert!(check_length("f", "file", 599, 500, Some(600)).is_some_and(|f| f.text.contains("lower")));
+        assert!(check_length("f", "file", 400, 500, Some(600)).is_some_and(|f| f.text.contains("remove")));
     }
 }

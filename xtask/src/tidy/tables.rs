@@ -4,7 +4,7 @@ use super::Finding;
 use crate::tree::TextFile;
 
 /// A table of the code and the page that repeats it.
-struct Pair {
+struct DocumentedTable {
     code: &'static str,
     page: &'static str,
     /// What stands before and after each entry in the code; an entry is what lies between.
@@ -13,20 +13,20 @@ struct Pair {
     spelled: fn(&str) -> String,
 }
 
-const PAIRS: &[Pair] = &[
-    Pair {
+const DOCUMENTED_TABLES: &[DocumentedTable] = &[
+    DocumentedTable {
         code: "crates/seraphim/src/job/keys.rs",
         page: "docs/commands.md",
         entry: ("    key(\"", '"'),
         spelled: |name| format!("`--{}", name.replace('_', "-")),
     },
-    Pair {
+    DocumentedTable {
         code: "crates/seraphim/src/exit.rs",
         page: "docs/exit-codes.md",
         entry: ("    (Exit::", ')'),
         spelled: |row| row.split('"').nth(1).unwrap_or(row).to_owned(),
     },
-    Pair {
+    DocumentedTable {
         code: "crates/data/src/format/table.rs",
         page: "docs/data-formats.md",
         entry: ("name: \"", '"'),
@@ -35,10 +35,10 @@ const PAIRS: &[Pair] = &[
 ];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    PAIRS.iter().flat_map(|pair| check_pair(pair, files)).collect()
+    DOCUMENTED_TABLES.iter().flat_map(|pair| check_pair(pair, files)).collect()
 }
 
-fn check_pair(pair: &Pair, files: &[TextFile]) -> Vec<Finding> {
+fn check_pair(pair: &DocumentedTable, files: &[TextFile]) -> Vec<Finding> {
     let text = |path: &str| files.iter().find(|file| file.path == path).map(|file| file.text.as_str());
     let (Some(code), Some(page)) = (text(pair.code), text(pair.page)) else {
         return vec![Finding::new(
@@ -76,21 +76,23 @@ mod tests {
     fn a_page_that_lacks_an_entry_is_found() {
         let file = |path: &str, text: &str| TextFile { path: path.into(), text: text.into() };
         let code = "    key(\"data\", 1),\n    key(\"bad_lines\", 2),\n";
-        let page = |text| [file(PAIRS[0].code, code), file(PAIRS[0].page, text)];
-        assert!(check_pair(&PAIRS[0], &page("| `--data FILES` | | `--bad-lines N` |")).is_empty());
-        assert_eq!(check_pair(&PAIRS[0], &page("| `--data FILES` |")).len(), 1);
+        let page = |text| [file(DOCUMENTED_TABLES[0].code, code), file(DOCUMENTED_TABLES[0].page, text)];
+        assert!(
+            check_pair(&DOCUMENTED_TABLES[0], &page("| `--data FILES` | | `--bad-lines N` |")).is_empty()
+        );
+        assert_eq!(check_pair(&DOCUMENTED_TABLES[0], &page("| `--data FILES` |")).len(), 1);
     }
 
     #[test]
     fn an_exit_code_is_known_by_its_meaning() {
         assert_eq!(
-            (PAIRS[1].spelled)("Exit::Io, \"reading or writing failed\""),
+            (DOCUMENTED_TABLES[1].spelled)("Exit::Io, \"reading or writing failed\""),
             "reading or writing failed"
         );
     }
 
     #[test]
     fn a_page_or_table_that_is_gone_is_found() {
-        assert_eq!(check_pair(&PAIRS[0], &[]).len(), 1);
+        assert_eq!(check_pair(&DOCUMENTED_TABLES[0], &[]).len(), 1);
     }
 }

@@ -1,15 +1,15 @@
 //! The length of a step, as a state machine on numbers: what the objective was found to be goes in, the next length to try
 //! comes out.
 //!
-//! [`Wolfe`] is Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation (eq. 3.59);
-//! [`Armijo`] halves until the objective has fallen enough, for objectives with corners.
+//! [`WolfeSearch`] is Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation (eq. 3.59);
+//! [`ArmijoSearch`] halves until the objective has fallen enough, for objectives with corners.
 
 /// The objective must fall by this share of what the slope promises (`c1`; Nocedal and Wright, page 62).
 const DECREASE: f64 = 1e-4;
 /// The slope must become as small as this share of what it was (`c2`, for quasi-Newton directions).
-const FLATNESS: f64 = 0.9;
+const CURVATURE: f64 = 0.9;
 /// Most evaluations of a search.
-const EVALUATIONS: u32 = 30;
+const EVALUATION_LIMIT: u32 = 30;
 /// A bracket grows by at most this factor.
 const GROWTH: f64 = 10.0;
 /// Interpolated lengths keep this share of the bracket from its ends.
@@ -21,7 +21,7 @@ const ROUNDING: f64 = 1e-13;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum SearchDecision {
     /// The point that was evaluated is good.
     Accept,
     /// Evaluate at this length.
@@ -32,7 +32,7 @@ pub enum Next {
 
 /// Length, value and slope of a point on the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct At {
+struct LinePoint {
     t: f64,
     value: f64,
     slope: f64,
@@ -40,18 +40,18 @@ struct At {
 
 /// The strong Wolfe conditions.
 #[derive(Clone, Debug)]
-pub struct Wolfe {
-    start: At,
-    last: At,
-    bracket: Option<(At, At)>,
+pub struct WolfeSearch {
+    start: LinePoint,
+    last: LinePoint,
+    bracket: Option<(LinePoint, LinePoint)>,
     t: f64,
     evaluations: u32,
 }
 
-impl Wolfe {
+impl WolfeSearch {
     /// A search from `value` along a direction of `slope`, with the first length `t`. None when that does not descend.
     pub fn new(value: f64, slope: f64, t: f64) -> Option<Self> {
-        let start = At { t: 0.0, value, slope };
+        let start = LinePoint { t: 0.0, value, slope };
         (slope < 0.0 && t > 0.0 && value.is_finite()).then_some(Self {
             start,
             last: start,
@@ -67,19 +67,19 @@ impl Wolfe {
     }
 
     /// The objective and its slope along the direction at [`Self::length`].
-    pub fn observe(&mut self, value: f64, slope: f64) -> Next {
+    pub fn observe(&mut self, value: f64, slope: f64) -> SearchDecision {
         self.evaluations += 1;
-        let now = At { t: self.t, value, slope };
-        let is_low = self.has_fallen(&now);
-        if is_low && slope.abs() <= -FLATNESS * self.start.slope {
-            return Next::Accept;
+        let now = LinePoint { t: self.t, value, slope };
+        let is_low = self.has_decreased(&now);
+        if is_low && slope.abs() <= -CURVATURE * self.start.slope {
+            return SearchDecision::Accept;
         }
-        if self.evaluations >= EVALUATIONS {
-            return Next::Fail("no step length was found that lowers the objective enough");
+        if self.evaluations >= EVALUATION_LIMIT {
+            return SearchDecision::Fail("no step length was found that lowers the objective enough");
         }
         self.bracket = match self.bracket {
-            None => self.open(now, is_low),
-            Some((low, high)) => Some(narrow(low, high, now, is_low)),
+            None => self.first_bracket(now, is_low),
+            Some((low, high)) => Some(zoom(low, high, now, is_low)),
         };
         match self.bracket {
             None => {
@@ -91,23 +91,23 @@ impl Wolfe {
                 let (left, right) = (low.t.min(high.t), low.t.max(high.t));
                 let width = right - left;
                 if width <= f64::EPSILON * right {
-                    return Next::Fail("the step lengths that are left differ by rounding only");
+                    return SearchDecision::Fail("the step lengths that are left differ by rounding only");
                 }
                 let middle = left + 0.5 * width;
                 let t = cubic(low, high).unwrap_or(middle);
                 self.t = t.clamp(left + MARGIN * width, right - MARGIN * width);
             }
         }
-        Next::Try(self.t)
+        SearchDecision::Try(self.t)
     }
 
-    fn has_fallen(&self, now: &At) -> bool {
+    fn has_decreased(&self, now: &LinePoint) -> bool {
         let slack = ROUNDING * self.start.value.abs();
         now.value <= self.start.value + DECREASE * now.t * self.start.slope + slack
     }
 
     /// Algorithm 3.5: the first bracket, the lower end first.
-    fn open(&self, now: At, is_low: bool) -> Option<(At, At)> {
+    fn first_bracket(&self, now: LinePoint, is_low: bool) -> Option<(LinePoint, LinePoint)> {
         if !is_low || (self.evaluations > 1 && now.value >= self.last.value) {
             Some((self.last, now))
         } else if now.slope >= 0.0 {
@@ -119,7 +119,7 @@ impl Wolfe {
 }
 
 /// Algorithm 3.6: the bracket with the new point as one of its ends.
-fn narrow(low: At, high: At, now: At, is_low: bool) -> (At, At) {
+fn zoom(low: LinePoint, high: LinePoint, now: LinePoint, is_low: bool) -> (LinePoint, LinePoint) {
     if !is_low || now.value >= low.value {
         (low, now)
     } else if now.slope * (high.t - low.t) >= 0.0 {
@@ -130,7 +130,7 @@ fn narrow(low: At, high: At, now: At, is_low: bool) -> (At, At) {
 }
 
 /// Where the cubic through both points with both slopes is smallest (eq. 3.59).
-fn cubic(a: At, b: At) -> Option<f64> {
+fn cubic(a: LinePoint, b: LinePoint) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.t - b.t);
     let square = d1 * d1 - a.slope * b.slope;
     if square.is_nan() || square < 0.0 {
@@ -143,13 +143,13 @@ fn cubic(a: At, b: At) -> Option<f64> {
 
 /// Enough decrease, by halving.
 #[derive(Clone, Debug)]
-pub struct Armijo {
+pub struct ArmijoSearch {
     value: f64,
     t: f64,
     evaluations: u32,
 }
 
-impl Armijo {
+impl ArmijoSearch {
     /// A search from `value` with the first length `t`.
     pub fn new(value: f64, t: f64) -> Self {
         Self { value, t, evaluations: 0 }
@@ -161,22 +161,22 @@ impl Armijo {
     }
 
     /// The objective at [`Self::length`], and what the slope at the start promises of the step that was made.
-    pub fn observe(&mut self, value: f64, promised: f64) -> Next {
+    pub fn observe(&mut self, value: f64, promised: f64) -> SearchDecision {
         self.evaluations += 1;
         // A long step that was cut at many corners may promise nothing.
         let descends = promised < 0.0;
         if descends && value <= self.value + DECREASE * promised + ROUNDING * self.value.abs() {
-            return Next::Accept;
+            return SearchDecision::Accept;
         }
-        if self.evaluations >= EVALUATIONS {
-            return Next::Fail(if descends {
+        if self.evaluations >= EVALUATION_LIMIT {
+            return SearchDecision::Fail(if descends {
                 "no step length was found that lowers the objective enough"
             } else {
                 "the direction does not descend"
             });
         }
         self.t *= HALVING;
-        Next::Try(self.t)
+        SearchDecision::Try(self.t)
     }
 }
 
@@ -187,13 +187,13 @@ mod tests {
     /// Minimizes `f` along the line; the length that was accepted and the evaluations.
     fn search(f: impl Fn(f64) -> (f64, f64), t: f64) -> (f64, u32) {
         let (value, slope) = f(0.0);
-        let mut wolfe = Wolfe::new(value, slope, t).expect("descends");
+        let mut wolfe = WolfeSearch::new(value, slope, t).expect("descends");
         loop {
             let (now, along) = f(wolfe.length());
             match wolfe.observe(now, along) {
-                Next::Accept => return (wolfe.length(), wolfe.evaluations),
-                Next::Try(_) => {}
-                Next::Fail(why) => panic!("{why} after {} evaluations", wolfe.evaluations),
+                SearchDecision::Accept => return (wolfe.length(), wolfe.evaluations),
+                SearchDecision::Try(_) => {}
+                SearchDecision::Fail(why) => panic!("{why} after {} evaluations", wolfe.evaluations),
             }
         }
     }
@@ -217,7 +217,7 @@ mod tests {
                 let (found, evaluations) = search(f, t);
                 let ((value, slope), (start, first)) = (f(found), f(0.0));
                 assert!(value <= start + DECREASE * found * first + 1e-12, "{i} from {t}");
-                assert!(slope.abs() <= -FLATNESS * first, "{i} from {t}: {found}");
+                assert!(slope.abs() <= -CURVATURE * first, "{i} from {t}: {found}");
                 assert!(evaluations <= 16, "{i} from {t}: {evaluations} evaluations");
             }
         }
@@ -232,27 +232,27 @@ mod tests {
 
     #[test]
     fn a_line_that_does_not_descend_is_refused() {
-        assert!(Wolfe::new(1.0, 0.0, 1.0).is_none() && Wolfe::new(1.0, f64::NAN, 1.0).is_none());
-        let mut wolfe = Wolfe::new(1.0, -1.0, 1.0).expect("said to descend");
-        let mut last = Next::Accept;
-        for _ in 0..EVALUATIONS {
+        assert!(WolfeSearch::new(1.0, 0.0, 1.0).is_none() && WolfeSearch::new(1.0, f64::NAN, 1.0).is_none());
+        let mut wolfe = WolfeSearch::new(1.0, -1.0, 1.0).expect("said to descend");
+        let mut last = SearchDecision::Accept;
+        for _ in 0..EVALUATION_LIMIT {
             last = wolfe.observe(2.0, 1.0);
         }
-        assert!(matches!(last, Next::Fail(_)), "the slope was a lie: {last:?}");
-        let mut armijo = Armijo::new(1.0, 1.0);
-        assert_eq!(armijo.observe(0.5, 0.0), Next::Try(HALVING), "a shorter one may");
-        for _ in 1..EVALUATIONS {
+        assert!(matches!(last, SearchDecision::Fail(_)), "the slope was a lie: {last:?}");
+        let mut armijo = ArmijoSearch::new(1.0, 1.0);
+        assert_eq!(armijo.observe(0.5, 0.0), SearchDecision::Try(HALVING), "a shorter one may");
+        for _ in 1..EVALUATION_LIMIT {
             last = armijo.observe(0.5, 0.0);
         }
-        assert_eq!(last, Next::Fail("the direction does not descend"));
+        assert_eq!(last, SearchDecision::Fail("the direction does not descend"));
     }
 
     #[test]
     fn halving_stops_at_the_first_length_that_is_low_enough() {
-        let mut search = Armijo::new(0.0, 8.0);
+        let mut search = ArmijoSearch::new(0.0, 8.0);
         let f = |t: f64| t * t - t;
         let mut lengths = vec![];
-        while search.observe(f(search.length()), -search.length()) != Next::Accept {
+        while search.observe(f(search.length()), -search.length()) != SearchDecision::Accept {
             lengths.push(search.length());
         }
         assert_eq!((lengths, search.length()), (vec![4.0, 2.0, 1.0, 0.5], 0.5));

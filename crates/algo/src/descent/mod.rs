@@ -14,7 +14,7 @@
 //! | [`vectors`] | the rows of the matrix |
 //! | [`two_loop`] | history and coefficients of the direction: numbers only |
 //! | [`line_search`] | the next step length: a state machine on numbers |
-//! | [`driver`] | task 0: one visit that reads, one that changes, between two passes over the data |
+//! | [`minimizer`] | task 0: one visit that reads, one that changes, between two passes over the data |
 //! | [`proximal`] | L-BFGS on vectors of a task, for ADMM |
 //!
 //! **An evaluation.** Every task pulls its columns of the point, goes through its records, pushes its gradient, which is merged
@@ -25,8 +25,8 @@
 //! **Cost** for m pairs and c columns: `2 m + 4` rows; an iteration reads them once for `5 m + 8` sums (OWL-QN: about
 //! `1.5 m^2 + 4 m`) and once for the direction.
 
-pub mod driver;
 pub mod line_search;
+pub mod minimizer;
 pub mod proximal;
 #[cfg(test)]
 mod tests;

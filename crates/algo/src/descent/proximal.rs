@@ -10,14 +10,14 @@
 
 use std::collections::VecDeque;
 
-use super::line_search::{Next, Wolfe};
+use super::line_search::{SearchDecision, WolfeSearch};
 
 /// The slope has become this share of what it was at first: further steps are better made after the next meeting.
-const ENOUGH: f64 = 0.1;
+const SLOPE_REDUCTION: f64 = 0.1;
 
 /// f at a point: without the part of rho.
 #[derive(Clone, Debug, PartialEq)]
-pub struct At {
+pub struct Evaluation {
     /// The point.
     pub x: Vec<f64>,
     /// `f(x)`.
@@ -26,7 +26,7 @@ pub struct At {
     pub gradient: Vec<f64>,
 }
 
-impl At {
+impl Evaluation {
     /// `f(x) + rho / 2 |x - c|^2`.
     fn total(&self, rho: f64, center: &[f64]) -> f64 {
         let square: f64 = self.x.iter().zip(center).map(|(x, c)| (x - c) * (x - c)).sum();
@@ -42,7 +42,7 @@ impl At {
 
 /// A step s and the change y of the gradient of f over it, with their products.
 #[derive(Clone, Debug)]
-struct Pair {
+struct CurvaturePair {
     s: Vec<f64>,
     y: Vec<f64>,
     ss: f64,
@@ -54,7 +54,7 @@ struct Pair {
 #[derive(Clone, Debug)]
 pub struct Proximal {
     history: usize,
-    pairs: VecDeque<Pair>,
+    pairs: VecDeque<CurvaturePair>,
 }
 
 impl Proximal {
@@ -70,7 +70,7 @@ impl Proximal {
     /// When point, gradient and `center` have different lengths, or rho is not positive.
     pub fn minimize<E>(
         &mut self,
-        at: &mut At,
+        at: &mut Evaluation,
         (rho, center): (f64, &[f64]),
         limit: u64,
         mut f: impl FnMut(&[f64]) -> Result<Option<(f64, Vec<f64>)>, E>,
@@ -81,7 +81,7 @@ impl Proximal {
         for _ in 0..limit {
             let gradient = at.total_gradient(rho, center);
             let size = dot(&gradient, &gradient).sqrt();
-            if size <= *enough.get_or_insert(ENOUGH * size) {
+            if size <= *enough.get_or_insert(SLOPE_REDUCTION * size) {
                 break;
             }
             let direction = self.direction(&gradient, rho);
@@ -91,7 +91,7 @@ impl Proximal {
                 // What a step promises is lost in rounding.
                 break;
             }
-            let search = Wolfe::new(value, slope, first);
+            let search = WolfeSearch::new(value, slope, first);
             let Some(mut search) = search else {
                 self.pairs.clear();
                 continue;
@@ -100,17 +100,17 @@ impl Proximal {
                 let t = search.length();
                 let x: Vec<f64> = at.x.iter().zip(&direction).map(|(x, p)| x + t * p).collect();
                 let Some((value, gradient)) = f(&x)? else { return Ok(false) };
-                let tried = At { x, value, gradient };
+                let tried = Evaluation { x, value, gradient };
                 let slope = dot(&tried.total_gradient(rho, center), &direction);
                 match search.observe(tried.total(rho, center), slope) {
-                    Next::Accept => break Some(tried),
-                    Next::Try(_) => {}
-                    Next::Fail(_) => break None,
+                    SearchDecision::Accept => break Some(tried),
+                    SearchDecision::Try(_) => {}
+                    SearchDecision::Fail(_) => break None,
                 }
             };
             match next {
                 Some(next) => {
-                    self.remember(at, &next);
+                    self.store_pair(at, &next);
                     *at = next;
                 }
                 None if self.pairs.is_empty() => break,
@@ -121,7 +121,7 @@ impl Proximal {
     }
 
     /// Keeps what the gradients of f at two points say of its curvature.
-    pub fn remember(&mut self, from: &At, to: &At) {
+    pub fn store_pair(&mut self, from: &Evaluation, to: &Evaluation) {
         let s: Vec<f64> = to.x.iter().zip(&from.x).map(|(to, from)| to - from).collect();
         let y: Vec<f64> = to.gradient.iter().zip(&from.gradient).map(|(to, from)| to - from).collect();
         let (ss, sy, yy) = (dot(&s, &s), dot(&s, &y), dot(&y, &y));
@@ -130,14 +130,14 @@ impl Proximal {
             if self.pairs.len() == self.history {
                 self.pairs.pop_front();
             }
-            self.pairs.push_back(Pair { s, y, ss, sy, yy });
+            self.pairs.push_back(CurvaturePair { s, y, ss, sy, yy });
         }
     }
 
     /// `- H gradient`, the pairs being `(s, y + rho s)`.
     fn direction(&self, gradient: &[f64], rho: f64) -> Vec<f64> {
         let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let curvature = |pair: &Pair| pair.sy + rho * pair.ss;
+        let curvature = |pair: &CurvaturePair| pair.sy + rho * pair.ss;
         let mut alphas = Vec::with_capacity(self.pairs.len());
         for pair in self.pairs.iter().rev() {
             let alpha = dot(&pair.s, &q) / curvature(pair);
@@ -179,14 +179,14 @@ mod tests {
         (value, (0..x.len()).map(|j| (j + 1) as f64 * part(j)).collect())
     }
 
-    fn at(x: Vec<f64>) -> At {
+    fn at(x: Vec<f64>) -> Evaluation {
         let (value, gradient) = bowl(&x);
-        At { x, value, gradient }
+        Evaluation { x, value, gradient }
     }
 
     /// Calls until all is near the minimum, `((j + 1) b_j + rho c_j) / (j + 1 + rho)`; readings.
-    fn descend(solver: &mut Proximal, point: &mut At, rho: f64, center: &[f64]) -> u32 {
-        let is_near = |point: &At| {
+    fn descend(solver: &mut Proximal, point: &mut Evaluation, rho: f64, center: &[f64]) -> u32 {
+        let is_near = |point: &Evaluation| {
             point.x.iter().enumerate().all(|(j, x)| {
                 let (a, b) = ((j + 1) as f64, ((j * 37) % 11) as f64);
                 (x - (a * b + rho * center[j]) / (a + rho)).abs() < TOLERANCE
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(Proximal::new(5).minimize(&mut point, (1e-3, &[0.0; LEN]), 20, lie), Ok(true));
         assert!(point.value <= start, "{} {start}", point.value);
         // Where nothing slopes there is nothing to do.
-        let mut flat = At { x: vec![1.0; 3], value: 0.0, gradient: vec![0.0; 3] };
+        let mut flat = Evaluation { x: vec![1.0; 3], value: 0.0, gradient: vec![0.0; 3] };
         let never = |_: &[f64]| -> Result<Option<(f64, Vec<f64>)>, ()> { panic!("read") };
         assert_eq!(Proximal::new(5).minimize(&mut flat, (1.0, &[1.0; 3]), 20, never), Ok(true));
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use matrix::{
-    Agent, Clock, Error, FunctionCall, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, Part, Values,
-    ValuesMut,
+    Agent, Clock, Error, FunctionCall, Keys, LocalAgent, LocalConfig, LocalStore, MatrixId, Selection,
+    Values, ValuesMut,
 };
 
 use super::Settings;
-use super::driver::{Driver, Failure, Order};
-use super::line_search::{Next, Wolfe};
-use super::vectors::{GRADIENT, POINT, Vectors};
+use super::line_search::{SearchDecision, WolfeSearch};
+use super::minimizer::{DescentCommand, DescentFailure, Minimizer};
+use super::vectors::{GRADIENT, POINT, VectorLayout};
 
 const COLUMNS: usize = 700;
 /// Of 15 steps; rounding of the sums grows from step to step.
@@ -37,11 +37,11 @@ impl Agent for Counting {
         self.agent.clock()
     }
 
-    fn pull(&mut self, matrix: MatrixId, part: Part<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
+    fn pull(&mut self, matrix: MatrixId, part: Selection<'_>, out: ValuesMut<'_>) -> Result<(), Error> {
         self.agent.pull(matrix, part, out)
     }
 
-    fn push(&mut self, matrix: MatrixId, part: Part<'_>, values: Values<'_>) -> Result<(), Error> {
+    fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         self.agent.push(matrix, part, values)
     }
 
@@ -80,7 +80,7 @@ struct Minimized {
     points: Vec<Vec<f64>>,
     evaluations: u64,
     visits: u64,
-    order: Order,
+    order: DescentCommand,
 }
 
 fn settings(history: usize, max_iterations: u64) -> Settings {
@@ -88,14 +88,14 @@ fn settings(history: usize, max_iterations: u64) -> Settings {
 }
 
 fn minimize(settings: Settings, f: Objective<'_>) -> Minimized {
-    let vectors = Vectors::new(MatrixId(0), COLUMNS as u64, settings.history);
+    let vectors = VectorLayout::new(MatrixId(0), COLUMNS as u64, settings.history);
     let mut store = LocalStore::new(LocalConfig { task_count: 1, wait_limit: Duration::from_secs(5) });
     store.create(vectors.spec(3)).unwrap();
     let mut agent = Counting { agent: Arc::new(store).agent(0), visits: 0 };
-    let mut driver = Driver::new(settings, vectors, COLUMNS as u64);
+    let mut driver = Minimizer::new(settings, vectors, COLUMNS as u64);
     driver.start(&mut agent).unwrap();
     agent.barrier().unwrap();
-    let all = |row| Part::Columns { row, keys: Keys::Range(0, COLUMNS as u64) };
+    let all = |row| Selection::Columns { row, keys: Keys::Range(0, COLUMNS as u64) };
     let mut points = Vec::new();
     agent.visits = 0;
     for evaluations in 1.. {
@@ -155,12 +155,12 @@ fn reference(history: usize, steps: usize) -> Vec<Vec<f64>> {
             q.iter_mut().zip(s).for_each(|(q, s)| *q += (alpha - beta) * s);
         }
         let first = if pairs.is_empty() { 1.0 / dot(&g, &g).sqrt().max(1.0) } else { 1.0 };
-        let mut search = Wolfe::new(value, -dot(&g, &q), first).unwrap();
+        let mut search = WolfeSearch::new(value, -dot(&g, &q), first).unwrap();
         loop {
             let t = search.length();
             let new: Vec<f64> = z.iter().zip(&q).map(|(z, q)| z - t * q).collect();
             let (new_value, new_g) = valley(&new);
-            if search.observe(new_value, -dot(&new_g, &q)) == Next::Accept {
+            if search.observe(new_value, -dot(&new_g, &q)) == SearchDecision::Accept {
                 let s = new.iter().zip(&z).map(|(a, b)| a - b).collect();
                 let y = new_g.iter().zip(&g).map(|(a, b)| a - b).collect();
                 pairs.push((s, y));
@@ -257,7 +257,10 @@ fn a_line_search_that_cannot_descend_says_why_and_keeps_the_best_point() {
         };
         let found = minimize(Settings { l1, ..settings(5, 100) }, &lie);
         let failure = found.order.failure;
-        assert!(matches!(failure, Some(Failure::Search(_) | Failure::Rounding)), "l1 {l1}: {failure:?}");
+        assert!(
+            matches!(failure, Some(DescentFailure::LineSearch(_) | DescentFailure::Rounding)),
+            "l1 {l1}: {failure:?}"
+        );
         let kept = found.points.last().unwrap();
         let best = found.points.iter().map(|z| valley(z).0).fold(f64::INFINITY, f64::min);
         assert_eq!(valley(kept).0, best, "l1 {l1}: the best of all steps is kept");

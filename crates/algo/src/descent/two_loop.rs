@@ -11,9 +11,9 @@ const CURVATURE: f64 = 1e-12;
 
 /// What `quasi_newton_products` answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Products<'a>(pub &'a [f64]);
+pub struct QuasiNewtonAnswer<'a>(pub &'a [f64]);
 
-impl Products<'_> {
+impl QuasiNewtonAnswer<'_> {
     /// Both penalties at the point.
     pub fn penalty(&self) -> f64 {
         self.0[0] + self.0[1]
@@ -36,9 +36,9 @@ impl Products<'_> {
 
 /// What `orthant_products` answered, for as many pairs, the new one included.
 #[derive(Clone, Copy, Debug)]
-pub struct Moving<'a>(pub &'a [f64], pub usize);
+pub struct OrthantAnswer<'a>(pub &'a [f64], pub usize);
 
-impl Moving<'_> {
+impl OrthantAnswer<'_> {
     /// Both penalties at the point.
     pub fn penalty(&self) -> f64 {
         self.0[0] + self.0[1]
@@ -82,7 +82,7 @@ fn curves(sy: f64, yy: f64) -> bool {
 
 /// The factors of a direction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Factors {
+pub struct DirectionFactors {
     /// Of v.
     pub gradient: f64,
     /// Of the steps, oldest first.
@@ -95,7 +95,7 @@ pub struct Factors {
 
 /// Pairs and their products.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct PairHistory {
     slots: Vec<u32>,
     /// `s_i . y_j`
     sy: Vec<Vec<f64>>,
@@ -106,7 +106,7 @@ pub struct Memory {
     vv: f64,
 }
 
-impl Memory {
+impl PairHistory {
     /// Where the pairs lie, oldest first.
     pub fn slots(&self) -> &[u32] {
         &self.slots
@@ -137,7 +137,7 @@ impl Memory {
     }
 
     /// Takes the products at a new point; the pair of the step is kept in `slot` if it curves upwards. Whether it was.
-    pub fn observe(&mut self, products: Products<'_>, slot: Option<u32>) -> bool {
+    pub fn observe(&mut self, products: QuasiNewtonAnswer<'_>, slot: Option<u32>) -> bool {
         let [_, _, _, sy, sv, yy, yv, vv] = std::array::from_fn(|i| products.0[i]);
         self.vv = vv;
         for i in 0..self.slots.len() {
@@ -164,7 +164,7 @@ impl Memory {
     }
 
     /// Takes all products of pairs anew, over the columns that may move. Else as [`Self::observe`].
-    pub fn observe_moving(&mut self, products: Moving<'_>, slot: Option<u32>) -> bool {
+    pub fn observe_orthant(&mut self, products: OrthantAnswer<'_>, slot: Option<u32>) -> bool {
         let old = self.slots.len();
         let slot = slot.filter(|_| products.curves(old));
         self.slots.extend(slot);
@@ -178,7 +178,7 @@ impl Memory {
     }
 
     /// The direction `- H v`. A pair that does not curve upwards where columns may move is left out.
-    pub fn direction(&self) -> Factors {
+    pub fn direction(&self) -> DirectionFactors {
         let k = self.slots.len();
         let (sy, yy) = (&self.sy, &self.yy);
         let curves = |i: usize| curves(sy[i][i], yy[i][i]);
@@ -206,7 +206,7 @@ impl Memory {
             factors.iter().zip(products).map(|(a, b)| a * b).sum()
         };
         let slope = -gamma * self.vv + along(&steps, &self.sv) + along(&changes, &self.yv);
-        Factors { gradient: -gamma, steps, changes, slope }
+        DirectionFactors { gradient: -gamma, steps, changes, slope }
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         let mut random = stream(3, Purpose::Test, 0, 0);
         let columns = 40;
         let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
-        let mut memory = Memory::default();
+        let mut memory = PairHistory::default();
         for round in 0..9u32 {
             let s: Vec<f64> = (0..columns).map(|_| random.normal()).collect();
             // A change of the gradient of a function that curves upwards: each column by its own factor.
@@ -264,7 +264,7 @@ mod tests {
                     dot(old_y, &v),
                 ]);
             }
-            assert!(memory.observe(Products(&answer), Some(round)));
+            assert!(memory.observe(QuasiNewtonAnswer(&answer), Some(round)));
             pairs.push((s, y));
             let factors = memory.direction();
             let expected = reference(&pairs, &v);
@@ -303,7 +303,7 @@ mod tests {
         let mut random = stream(4, Purpose::Test, 0, 0);
         let columns = 40;
         let mut normal = || (0..columns).map(|_| random.normal()).collect::<Vec<f64>>();
-        let mut memory = Memory::default();
+        let mut memory = PairHistory::default();
         let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
         for round in 0..5u32 {
             let s = normal();
@@ -317,7 +317,7 @@ mod tests {
                 seen[2].0.iter_mut().for_each(|s| *s = -*s);
             }
             let answer = moving(&seen, &v);
-            assert!(memory.observe_moving(Moving(&answer, seen.len()), Some(round)));
+            assert!(memory.observe_orthant(OrthantAnswer(&answer, seen.len()), Some(round)));
             let good: Vec<_> = seen.iter().filter(|(s, y)| dot(s, y) > 0.0).cloned().collect();
             let (factors, expected) = (memory.direction(), reference(&good, &v));
             for j in 0..columns {
@@ -333,9 +333,11 @@ mod tests {
 
     #[test]
     fn a_pair_that_does_not_curve_upwards_is_not_kept() {
-        let mut memory = Memory::default();
-        assert!(!memory.observe(Products(&[0.0, 0.0, 0.0, -1.0, 0.5, 2.0, 0.0, 4.0]), Some(0)));
-        assert!(!memory.observe_moving(Moving(&[0.0, 0.0, 0.0, 4.0, -1.0, 2.0, 0.5, 0.0], 1), Some(0)));
+        let mut memory = PairHistory::default();
+        assert!(!memory.observe(QuasiNewtonAnswer(&[0.0, 0.0, 0.0, -1.0, 0.5, 2.0, 0.0, 4.0]), Some(0)));
+        assert!(
+            !memory.observe_orthant(OrthantAnswer(&[0.0, 0.0, 0.0, 4.0, -1.0, 2.0, 0.5, 0.0], 1), Some(0))
+        );
         assert!(memory.slots().is_empty());
         let factors = memory.direction();
         assert_eq!((factors.gradient, factors.slope), (-1.0, -4.0), "the steepest descent");

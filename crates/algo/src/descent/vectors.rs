@@ -11,7 +11,7 @@ pub const SCALE: u32 = 2;
 /// The direction.
 pub const DIRECTION: u32 = 3;
 /// Rows before those of the history.
-const FIXED: u32 = 4;
+const FIXED_ROWS: u32 = 4;
 
 /// Up to so many columns elements are f64: the last digits cost little, and small problems are those that are compared to
 /// the last digit. 24 rows of it are 50 MB.
@@ -19,7 +19,7 @@ pub const F64_COLUMNS: u64 = 1 << 18;
 
 /// A matrix of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vectors {
+pub struct VectorLayout {
     /// The matrix.
     pub id: MatrixId,
     /// Columns.
@@ -28,7 +28,7 @@ pub struct Vectors {
     pub slots: u32,
 }
 
-impl Vectors {
+impl VectorLayout {
     /// For `history` pairs.
     pub fn new(id: MatrixId, columns: u64, history: usize) -> Self {
         Self { id, columns, slots: history.max(1) as u32 }
@@ -41,18 +41,18 @@ impl Vectors {
 
     /// Point before the step of a slot while that is under way, then the step.
     pub fn step_row(&self, slot: u32) -> u32 {
-        FIXED + slot
+        FIXED_ROWS + slot
     }
 
     /// Gradient before the step of a slot while that is under way, then its change.
     pub fn change_row(&self, slot: u32) -> u32 {
-        FIXED + self.slots + slot
+        FIXED_ROWS + self.slots + slot
     }
 
     /// The declared matrix. Pushes and functions wait for the end of their clock and are merged in the order of tasks, so that
     /// sums have the same bytes in every run.
     pub fn spec(&self, partition_count: u32) -> MatrixSpec {
-        let rows = FIXED + 2 * self.slots;
+        let rows = FIXED_ROWS + 2 * self.slots;
         VectorPool::spec("vectors", self.element(), rows, self.columns, partition_count, Consistency::Bsp)
     }
 }

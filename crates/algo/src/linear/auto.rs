@@ -30,10 +30,10 @@ use data::Survey;
 use super::Linear;
 use super::loss::Loss;
 use super::model::{Model, Standardize};
+use super::param_table::{FULL_BATCH_OPTIMIZERS, OPTIMIZERS};
 use super::params::learning_rate;
-use super::table::{OF_ALL_RECORDS, OPTIMIZERS};
 use crate::error::Error;
-use crate::job::{Choice, Known, Settled};
+use crate::job::{DataProfile, Resolution, ResolvedSettings};
 use crate::param::AUTO;
 
 /// Inputs above are not read through before a default is chosen, nor to the minimum of an objective.
@@ -51,36 +51,40 @@ const WIDE_L2: f64 = 5.0;
 /// Most epochs of FTRL over wide sparse data: more of them overfit.
 const WIDE_EPOCHS: u64 = 2;
 /// Sparse data have less than this share of the cells of a table.
-const SPARSE: f64 = 0.25;
+const MAX_SPARSE_DENSITY: f64 = 0.25;
 /// Root mean squares of columns that differ by more are of unlike scale: one l2 and one step size do not suit both. The same of
 /// all entries together against 1.
-const UNLIKE: f64 = 30.0;
+const SCALE_RATIO_LIMIT: f64 = 30.0;
 /// Records of texts have numbers of entries that deviate by more than this share of their mean; records of one-hot columns have
 /// all about the same number.
-const LENGTHS_OF_TEXTS: f64 = 0.3;
+const MIN_TEXT_LENGTH_DEVIATION: f64 = 0.3;
 /// A vocabulary has at least so many words.
-const COLUMNS_OF_TEXTS: u64 = 1000;
+const MIN_VOCABULARY: u64 = 1000;
 /// Of the words of a text more than this share occur more than once in it; sets of things have ones alone.
-const REPEATED_WORDS: f64 = 0.02;
+const MIN_REPEATED_SHARE: f64 = 0.02;
 /// Euclidean lengths of records that deviate by less than this share of their mean were made equal.
-const EQUAL_LENGTHS: f64 = 1e-3;
+const MAX_NORM_DEVIATION: f64 = 1e-3;
 /// Settings that only push rules read, besides those that the table says so of.
-const OF_PUSH_RULES: &[&str] = &["epochs", "schedule", "gradient", "clip", "batch_size", "shuffle"];
+const PUSH_RULE_PARAMETERS: &[&str] = &["epochs", "schedule", "gradient", "clip", "batch_size", "shuffle"];
 /// Which optimizer is taken of several that read the settings given.
 const PREFERENCE: &[&str] = &["ftrl", "lbfgs", "owlqn", "adagrad", "adam", "rmsprop", "momentum", "sgd"];
 
 /// An answer and why.
-struct Answer {
+struct ChosenValue {
     value: &'static str,
-    why: String,
+    reason: String,
 }
 
-fn answer(value: &'static str, why: impl Into<String>) -> Answer {
-    Answer { value, why: why.into() }
+fn chosen(value: &'static str, why: impl Into<String>) -> ChosenValue {
+    ChosenValue { value, reason: why.into() }
 }
 
 /// Chooses, or asks for a survey of the data.
-pub(super) fn settle(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
+pub(super) fn resolve_settings(
+    job: &Linear,
+    known: &DataProfile<'_>,
+    previous: Option<&Model>,
+) -> Result<Resolution, Error> {
     let readers = readers(job)?;
     let optimizer = match optimizer_by_settings(job, &readers) {
         Some(answer) => answer,
@@ -88,29 +92,32 @@ pub(super) fn settle(job: &Linear, known: &Known<'_>, previous: Option<&Model>) 
             Some(answer) => answer,
             None => match optimizer_by_data(job, &readers, known) {
                 Some(answer) => answer,
-                None => return Ok(Choice::Survey),
+                None => return Ok(Resolution::NeedsSurvey),
             },
         },
     };
-    Ok(Choice::Settled(settled(job, known, previous, &optimizer)?))
+    Ok(Resolution::Resolved(resolved(job, known, previous, &optimizer)?))
 }
 
 /// The settings that were given, but for those that say `auto`.
-fn given(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
-    job.given.iter().map(|(name, text)| (name.as_str(), text.trim())).filter(|(_, text)| *text != AUTO)
+fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
+    job.given_settings
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.trim()))
+        .filter(|(_, text)| *text != AUTO)
 }
 
 /// The optimizers that read every setting that is given.
 fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
     let mut readers: Vec<_> = OPTIMIZERS.iter().copied().filter(|name| *name != AUTO).collect();
     let mut narrowing = Vec::new();
-    for (name, text) in given(job) {
+    for (name, text) in given_settings(job) {
         let before = readers.len();
-        let spec = job.checked.spec(name);
-        match spec.only {
+        let spec = job.checked_params.spec(name);
+        match spec.read_when {
             Some(("optimizer", words)) => readers.retain(|reader| words.contains(reader)),
-            _ if OF_PUSH_RULES.contains(&name) && text != spec.default => {
-                readers.retain(|reader| !OF_ALL_RECORDS.contains(reader));
+            _ if PUSH_RULE_PARAMETERS.contains(&name) && text != spec.default => {
+                readers.retain(|reader| !FULL_BATCH_OPTIMIZERS.contains(reader));
             }
             _ => {}
         }
@@ -121,14 +128,14 @@ fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
             narrowing.push(format!("{name}={text}"));
         }
     }
-    let l1 = job.checked.real("l1");
+    let l1 = job.checked_params.real("l1");
     readers.retain(|reader| match *reader {
         "owlqn" => l1 > 0.0,
         "lbfgs" | "gd" | "svrg" => l1 == 0.0,
         _ => true,
     });
     if job.loss == Loss::Hinge {
-        readers.retain(|reader| !OF_ALL_RECORDS.contains(reader));
+        readers.retain(|reader| !FULL_BATCH_OPTIMIZERS.contains(reader));
     }
     if readers.is_empty() {
         let first = narrowing.pop().unwrap_or_default();
@@ -144,85 +151,85 @@ fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
 }
 
 /// The optimizer that is given, or that alone reads what is given.
-fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<Answer> {
-    let asked = job.checked.text("optimizer");
+fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<ChosenValue> {
+    let asked = job.checked_params.text("optimizer");
     if let Some(&name) = OPTIMIZERS.iter().find(|name| **name == asked && asked != AUTO) {
-        return Some(answer(name, ""));
+        return Some(chosen(name, ""));
     }
     let has = |names: &[&str]| readers.iter().any(|reader| names.contains(reader));
     if job.loss == Loss::Hinge && readers.contains(&"ftrl") {
-        return Some(answer("ftrl", "the hinge has a corner, so that nothing goes to its minimum by slopes"));
+        return Some(chosen("ftrl", "the hinge has a corner, so that nothing goes to its minimum by slopes"));
     }
     if has(&["ftrl"]) && has(&["lbfgs", "owlqn"]) {
         return None;
     }
     let first = PREFERENCE.iter().find(|name| readers.contains(name)).or(readers.first());
     let first = *first.expect("readers are not empty");
-    let (name, text) = given(job)
+    let (name, text) = given_settings(job)
         .find(|(name, text)| {
-            let spec = job.checked.spec(name);
-            spec.only.is_some_and(|(other, words)| other == "optimizer" && words.contains(&first))
-                || (OF_PUSH_RULES.contains(name) && *text != spec.default)
+            let spec = job.checked_params.spec(name);
+            spec.read_when.is_some_and(|(other, words)| other == "optimizer" && words.contains(&first))
+                || (PUSH_RULE_PARAMETERS.contains(name) && *text != spec.default)
         })
-        .unwrap_or(("l1", job.checked.text("l1")));
-    Some(answer(first, format!("it reads {name}={text}, which is given")))
+        .unwrap_or(("l1", job.checked_params.text("l1")));
+    Some(chosen(first, format!("it reads {name}={text}, which is given")))
 }
 
 /// As the model was made that training goes on from.
-fn optimizer_of(job: &Linear, previous: &Model) -> Answer {
+fn optimizer_of(job: &Linear, previous: &Model) -> ChosenValue {
     let why = "the model that training goes on from was made so";
     match previous.numbered {
-        Some(_) => answer(minimum(job), why),
-        None => answer("ftrl", why),
+        Some(_) => chosen(minimum(job), why),
+        None => chosen("ftrl", why),
     }
 }
 
 /// What goes to the minimum of the objective.
 fn minimum(job: &Linear) -> &'static str {
-    if job.checked.real("l1") > 0.0 { "owlqn" } else { "lbfgs" }
+    if job.checked_params.real("l1") > 0.0 { "owlqn" } else { "lbfgs" }
 }
 
 /// None: a survey is wanted.
-fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &Known<'_>) -> Option<Answer> {
+fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &DataProfile<'_>) -> Option<ChosenValue> {
     debug_assert!(readers.contains(&"ftrl"));
     if !known.is_bsp {
-        return Some(answer("ftrl", "reads may miss pushes (--consistency)"));
+        return Some(chosen("ftrl", "reads may miss pushes (--consistency)"));
     }
     let Some(bytes) = known.size_bytes else {
-        return Some(answer("ftrl", "the input is a stream, which is not read before the first step"));
+        return Some(chosen("ftrl", "the input is a stream, which is not read before the first step"));
     };
     if bytes > LARGE_BYTES {
-        return Some(answer("ftrl", format!("the input is larger than {} GiB", LARGE_BYTES >> 30)));
+        return Some(chosen("ftrl", format!("the input is larger than {} GiB", LARGE_BYTES >> 30)));
     }
     let survey = known.survey?;
     let width = if job.loss == Loss::Softmax { known.class_count.max(1) } else { 1 };
     let (records, columns) = (survey.record_count, survey.column_count());
     let what = format!("{records} records with about {columns} columns");
     match text_kind(job, known) {
-        Some(Text::Counts) => return Some(answer("ftrl", format!("{what} look like texts"))),
-        Some(Text::Normalized) => {
-            return Some(answer("ftrl", format!("{what}, all of one length, look like texts")));
+        Some(TextKind::Counts) => return Some(chosen("ftrl", format!("{what} look like texts"))),
+        Some(TextKind::Normalized) => {
+            return Some(chosen("ftrl", format!("{what}, all of one length, look like texts")));
         }
         None => {}
     }
     if is_wide(survey) && survey.entry_count > LARGE_WIDE_ENTRIES {
-        return Some(answer("ftrl", format!("{what} are sparse, and few passes over them teach the most")));
+        return Some(chosen("ftrl", format!("{what} are sparse, and few passes over them teach the most")));
     }
     let limit = if known.is_table { LARGE_TABLE_PRODUCTS } else { LARGE_PRODUCTS };
     if survey.entry_count.saturating_mul(width) > limit {
-        return Some(answer("ftrl", format!("{what} are many to read a hundred times")));
+        return Some(chosen("ftrl", format!("{what} are many to read a hundred times")));
     }
-    Some(answer(minimum(job), format!("{what} are read in a moment, so that the minimum is near")))
+    Some(chosen(minimum(job), format!("{what} are read in a moment, so that the minimum is near")))
 }
 
 /// Sparse, with more columns than records.
 fn is_wide(survey: &Survey) -> bool {
-    survey.column_count() > survey.record_count && survey.density() < SPARSE
+    survey.column_count() > survey.record_count && survey.density() < MAX_SPARSE_DENSITY
 }
 
 /// What kind of texts records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Text {
+enum TextKind {
     /// Counts of words.
     Counts,
     /// Weights of words, each record of the same Euclidean length.
@@ -230,27 +237,28 @@ enum Text {
 }
 
 /// Whether records look like texts whose classes are to be learned. For numbers, how long a text is says much.
-fn text_kind(job: &Linear, known: &Known<'_>) -> Option<Text> {
+fn text_kind(job: &Linear, known: &DataProfile<'_>) -> Option<TextKind> {
     let survey = known.survey?;
     let may_be = !known.is_table
         && !job.loss.is_real()
         && survey.negative_count == 0
-        && survey.column_count() >= COLUMNS_OF_TEXTS
-        && survey.density() < SPARSE
-        && survey.entry_count_spread() > LENGTHS_OF_TEXTS;
+        && survey.column_count() >= MIN_VOCABULARY
+        && survey.density() < MAX_SPARSE_DENSITY
+        && survey.entry_count_spread() > MIN_TEXT_LENGTH_DEVIATION;
     let repeated = 1.0 - survey.one_count as f64 / survey.entry_count.max(1) as f64;
     if !may_be {
         None
-    } else if survey.length_spread() < EQUAL_LENGTHS {
-        Some(Text::Normalized)
+    } else if survey.length_spread() < MAX_NORM_DEVIATION {
+        Some(TextKind::Normalized)
     } else {
-        (survey.whole_count == survey.entry_count && repeated > REPEATED_WORDS).then_some(Text::Counts)
+        (survey.whole_count == survey.entry_count && repeated > MIN_REPEATED_SHARE)
+            .then_some(TextKind::Counts)
     }
 }
 
 /// Penalty of the minimum over wide sparse data. It stands against the curvature of the loss, which for classes is
 /// in proportion to `p (1 - p)`, p being the share of a class: what is right for halves is too much for few positives.
-fn wide_l2(job: &Linear, known: &Known<'_>, survey: &Survey) -> f64 {
+fn wide_l2(job: &Linear, known: &DataProfile<'_>, survey: &Survey) -> f64 {
     let share = match job.loss {
         Loss::Squared | Loss::Huber { .. } => return L2,
         Loss::Softmax => 1.0 / known.class_count.max(2) as f64,
@@ -261,10 +269,10 @@ fn wide_l2(job: &Linear, known: &Known<'_>, survey: &Survey) -> f64 {
     (WIDE_L2 * 4.0 * share * (1.0 - share)).round().max(L2)
 }
 
-fn standardize(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Answer {
-    let asked = job.checked.text("standardize");
+fn standardize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) -> ChosenValue {
+    let asked = job.checked_params.text("standardize");
     if asked != AUTO {
-        return answer(
+        return chosen(
             ["true", "entries", "idf"].into_iter().find(|value| *value == asked).unwrap_or("false"),
             "",
         );
@@ -276,78 +284,78 @@ fn standardize(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Ans
             Some(Standardize::Idf) => "idf",
             None => "false",
         };
-        return answer(value, "as in the model that training goes on from");
+        return chosen(value, "as in the model that training goes on from");
     }
     if known.is_table {
-        return answer("true", "the input is a table with columns of numbers");
+        return chosen("true", "the input is a table with columns of numbers");
     }
     let Some(survey) = known.survey else {
         if job.loss.is_real() {
-            return answer("true", "numbers are learnt from columns of any scale");
+            return chosen("true", "numbers are learnt from columns of any scale");
         }
-        return answer(
+        return chosen(
             "false",
             "features are known by their numbers, and the input is not read before the first step",
         );
     };
     match text_kind(job, known) {
-        Some(Text::Counts) if job.checked.text("normalize") != "none" => {
-            return answer("idf", "the records look like texts, in which rare words say more");
+        Some(TextKind::Counts) if job.checked_params.text("normalize") != "none" => {
+            return chosen("idf", "the records look like texts, in which rare words say more");
         }
-        Some(Text::Normalized) => return answer("false", "the records are of one length already"),
-        Some(Text::Counts) | None => {}
+        Some(TextKind::Normalized) => return chosen("false", "the records are of one length already"),
+        Some(TextKind::Counts) | None => {}
     }
-    let (is_sparse, scale) = (survey.density() <= SPARSE, survey.entry_scale());
+    let (is_sparse, scale) = (survey.density() <= MAX_SPARSE_DENSITY, survey.entry_scale());
     let scaled = if is_sparse { "entries" } else { "true" };
     match survey.scale_ratio() {
-        Some(ratio) if ratio > UNLIKE => {
-            answer(scaled, format!("the scales of columns differ by a factor of {ratio:.0}"))
+        Some(ratio) if ratio > SCALE_RATIO_LIMIT => {
+            chosen(scaled, format!("the scales of columns differ by a factor of {ratio:.0}"))
         }
-        _ if scale > 0.0 && !(1.0 / UNLIKE..=UNLIKE).contains(&scale) => {
-            answer(scaled, format!("the root mean square of all entries is {scale:.1e}, far from 1"))
+        _ if scale > 0.0 && !(1.0 / SCALE_RATIO_LIMIT..=SCALE_RATIO_LIMIT).contains(&scale) => {
+            chosen(scaled, format!("the root mean square of all entries is {scale:.1e}, far from 1"))
         }
-        None => answer("false", "there are too many columns for a table"),
-        Some(_) if is_sparse => answer("false", "the columns are sparse and of like scale"),
-        Some(_) => answer("false", "the columns are of like scale"),
+        None => chosen("false", "there are too many columns for a table"),
+        Some(_) if is_sparse => chosen("false", "the columns are sparse and of like scale"),
+        Some(_) => chosen("false", "the columns are of like scale"),
     }
 }
 
-fn normalize(job: &Linear, known: &Known<'_>, previous: Option<&Model>) -> Answer {
-    let asked = job.checked.text("normalize");
+fn normalize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) -> ChosenValue {
+    let asked = job.checked_params.text("normalize");
     if asked != AUTO {
-        return answer(if asked == "l2" { "l2" } else { "none" }, "");
+        return chosen(if asked == "l2" { "l2" } else { "none" }, "");
     }
     if let Some(previous) = previous {
         let value = if previous.normalize { "l2" } else { "none" };
-        return answer(value, "as in the model that training goes on from");
+        return chosen(value, "as in the model that training goes on from");
     }
     match text_kind(job, known) {
-        Some(Text::Counts) => answer("l2", "records are sparse and of very different length"),
-        Some(Text::Normalized) | None => answer("none", ""),
+        Some(TextKind::Counts) => chosen("l2", "records are sparse and of very different length"),
+        Some(TextKind::Normalized) | None => chosen("none", ""),
     }
 }
 
 /// All that was open, with a sentence for what was chosen and not given.
-fn settled(
+fn resolved(
     job: &Linear,
-    known: &Known<'_>,
+    known: &DataProfile<'_>,
     previous: Option<&Model>,
-    optimizer: &Answer,
-) -> Result<Settled, Error> {
-    let mut set: BTreeMap<String, String> = job.given.clone();
+    optimizer: &ChosenValue,
+) -> Result<ResolvedSettings, Error> {
+    let mut set: BTreeMap<String, String> = job.given_settings.clone();
     let mut reasons = Vec::new();
     let standardize = standardize(job, known, previous);
     let normalize = normalize(job, known, previous);
-    let descends = OF_ALL_RECORDS.contains(&optimizer.value);
+    let descends = FULL_BATCH_OPTIMIZERS.contains(&optimizer.value);
     let answers = [("optimizer", optimizer), ("standardize", &standardize), ("normalize", &normalize)];
-    for (name, Answer { value, why }) in answers {
+    for (name, ChosenValue { value, reason: why }) in answers {
         set.insert(name.to_owned(), (*value).to_owned());
         if !why.is_empty() {
             reasons.push(format!("{name}={value}: {why}"));
         }
     }
-    let was_open = job.checked.text("optimizer") == AUTO;
-    if job.checked.auto_real("l2").is_none() {
+    let was_open = job.checked_params.text("optimizer") == AUTO;
+    if job.checked_params.auto_real("l2").is_none() {
         let l2 = if was_open && descends {
             let (l2, why) = match known.survey.filter(|survey| is_wide(survey)) {
                 Some(survey) => (
@@ -365,7 +373,7 @@ fn settled(
     }
     if let Some(survey) =
         known.survey.filter(|survey| !descends && is_wide(survey) && text_kind(job, known).is_none())
-        && job.checked.auto_integer("epochs").is_none()
+        && job.checked_params.auto_integer("epochs").is_none()
     {
         let open = job.params.epochs.count(survey.record_count);
         let epochs = open.min(WIDE_EPOCHS);
@@ -374,14 +382,14 @@ fn settled(
         }
         set.insert("epochs".to_owned(), epochs.to_string());
     }
-    let resolved = crate::param::Checked::new(job.algorithm(), job.table, &set)?;
+    let resolved = crate::param::CheckedParams::new(job.algorithm(), job.table, &set)?;
     let reads_rate = job
-        .checked
+        .checked_params
         .spec("learning_rate")
-        .only
+        .read_when
         .is_some_and(|(_, optimizers)| optimizers.contains(&optimizer.value));
     if reads_rate {
         set.insert("learning_rate".to_owned(), learning_rate(&resolved, job.loss).to_string());
     }
-    Ok(Settled { set, reasons })
+    Ok(ResolvedSettings { settings: set, reasons })
 }

@@ -3,7 +3,7 @@
 //! A user writes names where the label column holds names, and numbers elsewhere; inside, a class is a number (of a
 //! name: its position among the sorted names) and two classes are 0 and 1. Names are known when the data are opened,
 //! and the labels that occur after the scan, which a job that names labels asks for. [`positive`] is called in between,
-//! because the reader needs the positive label; [`Labels`] checks all that was named after the scan, before the first step.
+//! because the reader needs the positive label; [`TrainingLabels`] checks all that was named after the scan, before the first step.
 
 use super::loss::Loss;
 use super::params::{ClassWeights, Params};
@@ -17,13 +17,16 @@ const EXACT_LABELS: u64 = 1 << 24;
 const SHOWN_LABELS: usize = 20;
 
 /// The number of the positive label, none when the job names none. `names` are those of the label column, empty when
-/// labels are numbers. A text that is no number has none: [`Labels`] refuses it when it can say which labels there are.
+/// labels are numbers. A text that is no number has none: [`TrainingLabels`] refuses it when it can say which labels there are.
 pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>, Error> {
     let Some(text) = &params.positive_label else {
         return match names {
             [] | [_, _] => Ok(None),
-            [name] => Err(Error::OneName { name: name.clone() }),
-            names => Err(Error::ManyNames { count: names.len(), known: listed(names.iter().cloned()) }),
+            [name] => Err(Error::SingleLabelName { name: name.clone() }),
+            names => Err(Error::TooManyLabelNames {
+                count: names.len(),
+                known: list_labels(names.iter().cloned()),
+            }),
         };
     };
     if names.is_empty() {
@@ -35,18 +38,18 @@ pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>,
     }
     match names.iter().position(|name| name == text) {
         Some(class) => Ok(Some(class as f32)),
-        None => Err(unknown("positive_label", text, names)),
+        None => Err(unknown_label("positive_label", text, names)),
     }
 }
 
 /// The labels that occur in the training data.
-pub(super) struct Labels<'a> {
+pub(super) struct TrainingLabels<'a> {
     names: &'a [String],
     /// As they stand in the data, ascending: numbers, or numbers of names.
     values: &'a [f32],
 }
 
-impl<'a> Labels<'a> {
+impl<'a> TrainingLabels<'a> {
     /// The labels of `facts`.
     pub(super) fn new(facts: &'a DataFacts) -> Self {
         Self { names: &facts.label_names, values: &facts.classes }
@@ -65,7 +68,7 @@ impl<'a> Labels<'a> {
             names => names.iter().position(|name| name == text).map(|class| class as f32),
         };
         let known = || self.values.iter().map(|value| self.text(*value)).collect::<Vec<_>>();
-        found.ok_or_else(|| unknown(parameter, text, &known()))
+        found.ok_or_else(|| unknown_label(parameter, text, &known()))
     }
 
     /// Refuses a positive label that no record has. Fractions are not listed, so they cannot be looked up.
@@ -94,7 +97,7 @@ impl<'a> Labels<'a> {
         for (text, weight) in pairs {
             let value = self.find("class_weights", text)?;
             if given.iter().any(|pair| pair.0 == value) {
-                return Err(Error::TwiceNamed { parameter: "class_weights", label: text.clone() });
+                return Err(Error::DuplicateLabel { parameter: "class_weights", label: text.clone() });
             }
             given.push((value, *weight));
         }
@@ -117,7 +120,7 @@ impl<'a> Labels<'a> {
         let Some(&first) = labels.first() else { return Ok(1.0) };
         match labels.iter().find(|label| weight(**label) != weight(first)) {
             None => Ok(weight(first)),
-            Some(&other) => Err(Error::UnlikeWeights {
+            Some(&other) => Err(Error::UnequalWeights {
                 first: self.text(first),
                 first_weight: weight(first),
                 other: self.text(other),
@@ -127,17 +130,17 @@ impl<'a> Labels<'a> {
     }
 }
 
-fn unknown(parameter: &'static str, text: &str, known: &[String]) -> Error {
+fn unknown_label(parameter: &'static str, text: &str, known: &[String]) -> Error {
     Error::UnknownLabel {
         parameter,
         label: text.to_owned(),
         nearest: nearest(text, known.iter().map(String::as_str)),
-        known: listed(known.iter().cloned()),
+        known: list_labels(known.iter().cloned()),
     }
 }
 
 /// The first labels, and how many more there are.
-fn listed(labels: impl ExactSizeIterator<Item = String>) -> String {
+fn list_labels(labels: impl ExactSizeIterator<Item = String>) -> String {
     let more = labels.len().saturating_sub(SHOWN_LABELS);
     let text = labels.take(SHOWN_LABELS).collect::<Vec<_>>().join(", ");
     match (text.is_empty(), more) {

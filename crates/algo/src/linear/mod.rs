@@ -25,21 +25,21 @@
 //! their step grows with the gradient and the best rate would hang on the batch size; adaptive rules divide by the size
 //! of past gradients, so for them the factor cancels.
 //!
-//! **All records.** With `lbfgs`, `owlqn`, `gd`, `svrg` and `admm` a step sees all records instead (`full/`), on the matrices `numbers` and
+//! **All records.** With `lbfgs`, `owlqn`, `gd`, `svrg` and `admm` a step sees all records instead (`full_batch/`), on the matrices `global_numbers` and
 //! `vectors` behind these; `weights` and `intercept` are then assigned from the vectors.
 //!
 //! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
 mod auto;
-mod full;
+pub mod csr;
+mod full_batch;
 mod labels;
 pub mod loss;
 mod model;
+mod param_table;
 mod params;
-mod prepare;
+mod scan;
 mod score;
-pub mod step;
-mod table;
 #[cfg(test)]
 mod tests;
 mod train;
@@ -50,16 +50,16 @@ use data::{BatchSize, LabelRule, Shuffle};
 use matrix::{Consistency, MatrixSpec};
 
 pub use model::{LabelScale, Model, Standardize};
+pub use param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 pub use params::{ClassWeights, Params};
 pub use score::LinearScorer;
-pub use table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS, HUBER, LINEAR, LR, SOFTMAX, SVM};
 
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
-use crate::job::{Choice, DataFacts, DataNeeds, Epochs, Known, TrainTask};
-use crate::param::{AUTO, Checked};
+use crate::job::{DataFacts, DataNeeds, DataProfile, Epochs, Resolution, TrainTask};
+use crate::param::{AUTO, CheckedParams};
 use crate::stopping::EarlyStopping;
-use labels::Labels;
+use labels::TrainingLabels;
 use loss::Loss;
 
 /// Most classes of softmax: a row of weights is one f32 a class.
@@ -69,9 +69,9 @@ pub const CLASS_LIMIT: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// As the user gave them.
-    given: BTreeMap<String, String>,
+    given_settings: BTreeMap<String, String>,
     table: &'static [crate::ParamSpec],
-    checked: Checked,
+    checked_params: CheckedParams,
     loss: Loss,
     params: Params,
 }
@@ -79,12 +79,12 @@ pub struct Linear {
 impl Linear {
     /// Logistic regression. Here as in the others, unknown names and values out of range are errors.
     pub fn lr(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::checked("lr", LR, given, |_| Loss::Logistic)
+        Self::with_checked_params("lr", LR, given, |_| Loss::Logistic)
     }
 
     /// Linear support vector machine.
     pub fn svm(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::checked("svm", SVM, given, |checked| match checked.text("loss") {
+        Self::with_checked_params("svm", SVM, given, |checked| match checked.text("loss") {
             "squared_hinge" => Loss::SquaredHinge,
             _ => Loss::Hinge,
         })
@@ -92,29 +92,31 @@ impl Linear {
 
     /// Softmax regression.
     pub fn softmax(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::checked("softmax", SOFTMAX, given, |_| Loss::Softmax)
+        Self::with_checked_params("softmax", SOFTMAX, given, |_| Loss::Softmax)
     }
 
     /// Least squares.
     pub fn least_squares(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::checked("linear", LINEAR, given, |_| Loss::Squared)
+        Self::with_checked_params("linear", LINEAR, given, |_| Loss::Squared)
     }
 
     /// Huber regression.
     pub fn huber(given: &BTreeMap<String, String>) -> Result<Self, Error> {
-        Self::checked("huber", HUBER, given, |checked| Loss::Huber { delta: checked.real("delta") })
+        Self::with_checked_params("huber", HUBER, given, |checked| Loss::Huber {
+            delta: checked.real("delta"),
+        })
     }
 
-    fn checked(
+    fn with_checked_params(
         algorithm: &'static str,
         table: &'static [crate::ParamSpec],
         given: &BTreeMap<String, String>,
-        loss: impl Fn(&Checked) -> Loss,
+        loss: impl Fn(&CheckedParams) -> Loss,
     ) -> Result<Self, Error> {
-        let checked = Checked::new(algorithm, table, given)?;
+        let checked = CheckedParams::new(algorithm, table, given)?;
         let loss = loss(&checked);
         let params = params::params(&checked, loss)?;
-        Ok(Self { given: given.clone(), table, checked, loss, params })
+        Ok(Self { given_settings: given.clone(), table, checked_params: checked, loss, params })
     }
 
     /// Whether `record_count` records of one task already decide that there is one epoch only.
@@ -126,7 +128,7 @@ impl Linear {
     }
 
     /// Whether the labels of all records must be known: to count them, or to look up those that the user names.
-    fn names_labels(&self) -> bool {
+    fn needs_label_scan(&self) -> bool {
         self.params.class_weights != ClassWeights::None || self.params.positive_label.is_some()
     }
 
@@ -147,12 +149,12 @@ impl Linear {
 
     /// Name of the algorithm.
     pub fn algorithm(&self) -> &'static str {
-        self.checked.algorithm()
+        self.checked_params.algorithm()
     }
 
     /// Every parameter with its value in force.
     pub fn settings(&self) -> BTreeMap<&'static str, String> {
-        self.checked.values().clone()
+        self.checked_params.values().clone()
     }
 
     /// How labels become numbers, once the names in the label column are known; empty: labels are numbers.
@@ -167,13 +169,17 @@ impl Linear {
     }
 
     /// Chooses what the settings leave open (`auto`).
-    pub fn settle(&self, known: &Known<'_>, previous: Option<&Model>) -> Result<Choice, Error> {
-        auto::settle(self, known, previous)
+    pub fn resolve_settings(
+        &self,
+        known: &DataProfile<'_>,
+        previous: Option<&Model>,
+    ) -> Result<Resolution, Error> {
+        auto::resolve_settings(self, known, previous)
     }
 
     /// What is asked of the data.
     pub fn data_needs(&self) -> DataNeeds {
-        let standardize = matches!(self.checked.text("standardize"), "true" | "entries" | "idf");
+        let standardize = matches!(self.checked_params.text("standardize"), "true" | "entries" | "idf");
         DataNeeds {
             label_rule: match self.loss {
                 Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => LabelRule::Binary { positive: None },
@@ -181,53 +187,53 @@ impl Linear {
                 Loss::Squared | Loss::Huber { .. } => LabelRule::Real,
             },
             scan: standardize
-                || self.names_labels()
+                || self.needs_label_scan()
                 || self.loss == Loss::Softmax
                 || self.loss.is_real()
                 || self.params.descent.is_some(),
             count_features: self.params.descent.is_some(),
             epochs: self.params.epochs,
             batch_size: self
-                .checked
+                .checked_params
                 .auto_integer("batch_size")
                 .map_or(self.params.batch_size, |size| BatchSize::Fixed(size as usize)),
-            shuffle: match self.checked.text("shuffle") {
+            shuffle: match self.checked_params.text("shuffle") {
                 _ if self.params.descent.is_some() => Shuffle::None,
                 "none" => Shuffle::None,
                 "records" => Shuffle::Records,
                 _ => Shuffle::Batches,
             },
-            keep_zeros: matches!(self.checked.text("standardize"), "true" | AUTO),
-            key_limit: self.checked.auto_integer("dimensions"),
-            validation_share: self.checked.real("validation_share"),
-            validation_required: self.checked.integer("early_stopping") > 0,
+            keep_zeros: matches!(self.checked_params.text("standardize"), "true" | AUTO),
+            key_limit: self.checked_params.auto_integer("dimensions"),
+            validation_share: self.checked_params.real("validation_share"),
+            validation_required: self.checked_params.integer("early_stopping") > 0,
         }
     }
 
     /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
     pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
-        let labels = Labels::new(facts);
+        let labels = TrainingLabels::new(facts);
         labels.check_positive(&self.params)?;
         let positive = match self.label_rule(&facts.label_names)? {
             LabelRule::Binary { positive } => positive,
             LabelRule::Class | LabelRule::Real => None,
         };
         let mut model = Model {
-            algorithm: self.checked.algorithm().to_owned(),
+            algorithm: self.checked_params.algorithm().to_owned(),
             loss: self.loss,
             classes: self.classes(facts)?,
             positive_label: positive,
             class_weights: Vec::new(),
-            intercept: self.checked.flag("intercept"),
-            standardize: match self.checked.text("standardize") {
+            intercept: self.checked_params.flag("intercept"),
+            standardize: match self.checked_params.text("standardize") {
                 "true" if facts.dense => Some(Standardize::Center),
                 "true" => Some(Standardize::Scale),
                 "entries" => Some(Standardize::Entries),
                 "idf" => Some(Standardize::Idf),
                 _ => None,
             },
-            normalize: self.checked.text("normalize") == "l2",
-            dimensions: self.checked.auto_integer("dimensions"),
+            normalize: self.checked_params.text("normalize") == "l2",
+            dimensions: self.checked_params.auto_integer("dimensions"),
             numbered: self.params.descent.as_ref().map(|_| facts.feature_count),
             label_scale: self.label_scale(facts),
         };
@@ -263,17 +269,17 @@ impl Linear {
         let rules = (self.params.rule, self.params.intercept_rule);
         let mut specs = model.matrices(rules, consistency, partition_count, seed);
         if let Some(settings) = &self.params.descent {
-            specs.extend(full::matrices(model, settings, partition_count));
+            specs.extend(full_batch::matrices(model, settings, partition_count));
         }
         specs
     }
 
     /// One task's loop, on its own thread. Leaves through `agent.finish()`.
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
-        match (&self.params.descent, self.checked.text("optimizer")) {
-            (Some(_), "svrg") => full::svrg::train(self, task),
-            (Some(_), "admm") => full::admm::train(self, task),
-            (Some(_), _) => full::train(self, task),
+        match (&self.params.descent, self.checked_params.text("optimizer")) {
+            (Some(_), "svrg") => full_batch::svrg::train(self, task),
+            (Some(_), "admm") => full_batch::admm::train(self, task),
+            (Some(_), _) => full_batch::train(self, task),
             (None, _) => train::train(self, task),
         }
     }
@@ -296,9 +302,9 @@ impl Linear {
 
     /// When to stop early; none when that is off.
     pub fn stopping(&self) -> Option<EarlyStopping> {
-        match self.checked.integer("early_stopping") {
+        match self.checked_params.integer("early_stopping") {
             0 => None,
-            patience => Some(EarlyStopping::new(patience, self.params.watched)),
+            patience => Some(EarlyStopping::new(patience, self.params.stopping_metric)),
         }
     }
 }

@@ -10,8 +10,8 @@ use super::loss::Loss;
 use crate::error::Error;
 use crate::job::Output;
 use crate::metric::classification::ClassCounts;
-use crate::metric::loss::LossParts;
-use crate::metric::{BinaryParts, ClassParts, MetricParts, RealParts};
+use crate::metric::loss::LossAccumulator;
+use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};
 
 /// Rows of a matrix when the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
@@ -123,17 +123,18 @@ impl Model {
     }
 
     /// Empty metric parts of this kind of model.
-    pub fn metric_parts(&self) -> MetricParts {
+    pub fn metric_accumulator(&self) -> MetricAccumulator {
         match self.loss {
-            Loss::Logistic => {
-                MetricParts::Binary(Box::new(BinaryParts { probabilities: true, ..Default::default() }))
-            }
-            Loss::Hinge | Loss::SquaredHinge => MetricParts::Binary(Box::default()),
-            Loss::Squared | Loss::Huber { .. } => MetricParts::Real(RealParts::default()),
+            Loss::Logistic => MetricAccumulator::Binary(Box::new(BinaryAccumulator {
+                probabilities: true,
+                ..Default::default()
+            })),
+            Loss::Hinge | Loss::SquaredHinge => MetricAccumulator::Binary(Box::default()),
+            Loss::Squared | Loss::Huber { .. } => MetricAccumulator::Real(RealAccumulator::default()),
             Loss::Softmax => {
                 let counts = ClassCounts::new(self.classes.len());
-                MetricParts::Classes(Box::new(ClassParts {
-                    loss: LossParts::default(),
+                MetricAccumulator::Classes(Box::new(ClassAccumulator {
+                    loss: LossAccumulator::default(),
                     counts,
                     confusion: None,
                 }))
@@ -209,9 +210,9 @@ impl Model {
             ("classes", format!("{:?}", self.classes), format!("{:?}", previous.classes)),
             ("positive_label", label(self.positive_label), label(previous.positive_label)),
             ("intercept", self.intercept.to_string(), previous.intercept.to_string()),
-            ("standardize", shown(self.standardize), shown(previous.standardize)),
+            ("standardize", fact_text(self.standardize), fact_text(previous.standardize)),
             ("normalize", self.normalize.to_string(), previous.normalize.to_string()),
-            ("dimensions", shown(self.dimensions), shown(previous.dimensions)),
+            ("dimensions", fact_text(self.dimensions), fact_text(previous.dimensions)),
         ];
         match pairs.into_iter().find(|(_, job, model)| job != model) {
             Some((what, job, model)) => Err(Error::ModelMismatch { what, model, job }),
@@ -221,6 +222,6 @@ impl Model {
 }
 
 /// For a message.
-fn shown<T: std::fmt::Debug>(fact: Option<T>) -> String {
+fn fact_text<T: std::fmt::Debug>(fact: Option<T>) -> String {
     fact.map_or_else(|| "none".to_owned(), |fact| format!("{fact:?}").to_lowercase())
 }

@@ -4,12 +4,12 @@ use data::BatchSize;
 use matrix::{PushRule, Schedule};
 
 use super::loss::Loss;
-use super::table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
+use super::param_table::{AUTO_EPOCHS_LIMIT, AUTO_RECORD_VISITS};
 use crate::descent::{Consensus, Settings};
 use crate::error::Error;
 use crate::job::Epochs;
-use crate::metric::{WATCHED, Watched};
-use crate::param::{AUTO, Checked};
+use crate::metric::{STOPPING_METRICS, StoppingMetric};
+use crate::param::{AUTO, CheckedParams};
 
 /// Weights of classes.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Params {
     /// Largest slope of a record; infinite when off.
     pub clip: f64,
     /// What early stopping watches.
-    pub watched: Watched,
+    pub stopping_metric: StoppingMetric,
     /// For messages.
     pub learning_rate: f64,
 }
@@ -60,7 +60,7 @@ const FULL_BATCH: usize = 4096;
 const OWLQN_HISTORY: u64 = 100;
 
 /// From checked text to types; what one row of the table cannot say is checked here.
-pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
+pub(super) fn params(checked: &CheckedParams, loss: Loss) -> Result<Params, Error> {
     let (l1, l2) = (checked.real("l1"), l2(checked));
     let adaptive = !matches!(checked.text("optimizer"), "sgd" | "momentum");
     let descent = descent(checked, loss)?;
@@ -102,25 +102,25 @@ pub(super) fn params(checked: &Checked, loss: Loss) -> Result<Params, Error> {
         class_weights: class_weights(checked, loss)?,
         positive_label: positive_label(checked, loss)?,
         clip: if clip > 0.0 { clip } else { f64::INFINITY },
-        watched: watched(checked, loss)?,
+        stopping_metric: stopping_metric(checked, loss)?,
         learning_rate: learning_rate(checked, loss),
     })
 }
 
 /// Of the squares of weights; without a word none.
-fn l2(checked: &Checked) -> f64 {
+fn l2(checked: &CheckedParams) -> f64 {
     checked.auto_real("l2").unwrap_or(0.0)
 }
 
 /// Step size. Records of unit length have small entries, and numbers are learnt from labels of deviation 1: both want larger
 /// steps than ones do (news20 with FTRL: accuracy .824 with 1, .78 with .1).
-pub(super) fn learning_rate(checked: &Checked, loss: Loss) -> f64 {
+pub(super) fn learning_rate(checked: &CheckedParams, loss: Loss) -> f64 {
     let is_small = loss.is_real() || checked.text("normalize") == "l2";
     checked.auto_real("learning_rate").unwrap_or(if is_small { 1.0 } else { 0.1 })
 }
 
 /// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
-fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
+fn descent(checked: &CheckedParams, loss: Loss) -> Result<Option<Settings>, Error> {
     let optimizer = checked.text("optimizer");
     if !matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg" | "admm") {
         return Ok(None);
@@ -172,7 +172,7 @@ fn descent(checked: &Checked, loss: Loss) -> Result<Option<Settings>, Error> {
     }))
 }
 
-fn rule(checked: &Checked, loss: Loss, l1: f64, l2: f64) -> Result<PushRule, Error> {
+fn rule(checked: &CheckedParams, loss: Loss, l1: f64, l2: f64) -> Result<PushRule, Error> {
     let rate = learning_rate(checked, loss);
     let epsilon = checked.real("epsilon");
     let decay = checked.real("decay");
@@ -193,13 +193,15 @@ fn rule(checked: &Checked, loss: Loss, l1: f64, l2: f64) -> Result<PushRule, Err
     })
 }
 
-fn schedule(checked: &Checked) -> Result<Schedule, Error> {
+fn schedule(checked: &CheckedParams) -> Result<Schedule, Error> {
     let decay = checked.real("schedule_decay");
     let every = checked.real("schedule_every");
     Ok(match checked.text("schedule") {
         "inverse_time" => Schedule::InverseTime { decay, start: 0 },
         "exponential" if decay <= 0.0 || decay > 1.0 => {
-            return Err(checked.refuse("schedule_decay", "a number in (0, 1] for schedule=exponential"));
+            return Err(
+                checked.invalid_value("schedule_decay", "a number in (0, 1] for schedule=exponential")
+            );
         }
         "exponential" => Schedule::Exponential { decay, every, start: 0 },
         "warm_restarts" => Schedule::WarmRestarts {
@@ -212,13 +214,13 @@ fn schedule(checked: &Checked) -> Result<Schedule, Error> {
     })
 }
 
-fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
+fn class_weights(checked: &CheckedParams, loss: Loss) -> Result<ClassWeights, Error> {
     let text = checked.text("class_weights");
     if text.is_empty() {
         return Ok(ClassWeights::None);
     }
     if !loss.is_binary() && loss != Loss::Softmax {
-        return Err(checked.refuse("class_weights", "nothing: the labels are numbers, not classes"));
+        return Err(checked.invalid_value("class_weights", "nothing: the labels are numbers, not classes"));
     }
     if text == "balanced" {
         return Ok(ClassWeights::Balanced);
@@ -231,7 +233,7 @@ fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
     };
     let given: Option<Vec<_>> = text.split(',').map(pair).collect();
     given.map(ClassWeights::Given).ok_or_else(|| {
-        checked.refuse(
+        checked.invalid_value(
             "class_weights",
             "balanced, or label:weight pairs such as 0:1,1:5 or no:1,yes:5, weights >= 0",
         )
@@ -239,7 +241,7 @@ fn class_weights(checked: &Checked, loss: Loss) -> Result<ClassWeights, Error> {
 }
 
 /// The metric for early stopping: one that a model with this loss has.
-fn watched(checked: &Checked, loss: Loss) -> Result<Watched, Error> {
+fn stopping_metric(checked: &CheckedParams, loss: Loss) -> Result<StoppingMetric, Error> {
     let name = checked.text("early_stopping_metric");
     let known: &[&str] = match loss {
         Loss::Logistic => &["loss", "log_loss", "auc", "gauc", "accuracy", "precision", "recall", "f1"],
@@ -247,22 +249,22 @@ fn watched(checked: &Checked, loss: Loss) -> Result<Watched, Error> {
         Loss::Softmax => &["loss", "log_loss", "accuracy", "macro_f1"],
         Loss::Squared | Loss::Huber { .. } => &["loss", "rmse", "mae", "r2"],
     };
-    let metric = WATCHED.iter().find(|metric| metric.name == name && known.contains(&name));
-    let metric = metric.ok_or_else(|| checked.refuse("early_stopping_metric", known.join(" | ")))?;
+    let metric = STOPPING_METRICS.iter().find(|metric| metric.name == name && known.contains(&name));
+    let metric = metric.ok_or_else(|| checked.invalid_value("early_stopping_metric", known.join(" | ")))?;
     if name != "loss" && checked.integer("early_stopping") == 0 {
         let expected = "nothing while early_stopping is 0; set early_stopping to a number of passes";
-        return Err(checked.refuse("early_stopping_metric", expected));
+        return Err(checked.invalid_value("early_stopping_metric", expected));
     }
     Ok(*metric)
 }
 
-fn positive_label(checked: &Checked, loss: Loss) -> Result<Option<String>, Error> {
+fn positive_label(checked: &CheckedParams, loss: Loss) -> Result<Option<String>, Error> {
     let text = checked.text("positive_label");
     if text.is_empty() {
         return Ok(None);
     }
     if !loss.is_binary() {
-        return Err(checked.refuse("positive_label", "nothing: only lr and svm have a positive label"));
+        return Err(checked.invalid_value("positive_label", "nothing: only lr and svm have a positive label"));
     }
     Ok(Some(text.to_owned()))
 }

@@ -3,21 +3,21 @@
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
-use matrix::{Agent, Keys, Part, ValuesMut};
+use matrix::{Agent, Keys, Selection, ValuesMut};
 
+use super::csr::CsrRows;
 use super::loss::{Loss, probabilities, softmax};
 use super::model::{LabelScale, MOMENT_COLUMNS, Model, Standardize};
-use super::step::Entries;
 use crate::error::Error;
 use crate::job::Scorer;
-use crate::metric::MetricParts;
+use crate::metric::MetricAccumulator;
 
 /// A variance below this share of the mean of squares is rounding: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
 
 /// Pulls, transforms and scores; scratch memory is reused from batch to batch.
 #[derive(Debug)]
-pub(super) struct Scoring {
+pub(super) struct BatchScorer {
     pub(super) model: Model,
     weights: Vec<f32>,
     bias: Vec<f32>,
@@ -30,7 +30,7 @@ pub(super) struct Scoring {
     pub(super) scores: Vec<f64>,
 }
 
-impl Scoring {
+impl BatchScorer {
     pub(super) fn new(model: &Model) -> Self {
         Self {
             model: model.clone(),
@@ -48,12 +48,12 @@ impl Scoring {
     pub(super) fn score(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
         let width = self.model.width();
         resize(&mut self.weights, batch.columns.len() * width);
-        let columns = Part::Rows(Keys::Sorted(&batch.columns));
+        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
         agent.pull(self.model.weights_id(), columns, ValuesMut::F32(&mut self.weights))?;
         self.bias.clear();
         self.bias.resize(width, 0.0);
         if let Some(id) = self.model.intercept_id() {
-            agent.pull(id, Part::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut self.bias))?;
+            agent.pull(id, Selection::Rows(Keys::Range(0, 1)), ValuesMut::F32(&mut self.bias))?;
         }
         self.transform(agent, batch)?;
         self.wide_bias.clear();
@@ -75,8 +75,8 @@ impl Scoring {
     }
 
     /// The entries that the last `score` saw.
-    pub(super) fn entries<'a>(&'a self, batch: &'a Batch) -> Entries<'a> {
-        Entries::new(&batch.offsets, &batch.indices, self.transformed(batch))
+    pub(super) fn entries<'a>(&'a self, batch: &'a Batch) -> CsrRows<'a> {
+        CsrRows::new(&batch.offsets, &batch.indices, self.transformed(batch))
     }
 
     fn transformed<'a>(&'a self, batch: &'a Batch) -> &'a [f32] {
@@ -95,12 +95,12 @@ impl Scoring {
             let numbered = scaled_keys(mode, &batch.columns);
             resize(&mut self.moments, numbered.len() * MOMENT_COLUMNS as usize);
             if !numbered.is_empty() {
-                agent.pull(id, Part::Rows(Keys::Sorted(numbered)), ValuesMut::F64(&mut self.moments))?;
+                agent.pull(id, Selection::Rows(Keys::Sorted(numbered)), ValuesMut::F64(&mut self.moments))?;
             }
             self.scales.clear();
             let rows = self.moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
             self.scales.extend(rows.iter().map(|row| scale_of(mode, row)));
-            self.scales.resize(batch.columns.len(), AS_IT_IS);
+            self.scales.resize(batch.columns.len(), IDENTITY_SCALE);
             apply_scales(&self.scales, &batch.indices, &mut self.values);
         }
         if model.normalize {
@@ -119,7 +119,7 @@ pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut 
 }
 
 /// Shift and factor of a column that is not standardized.
-pub(super) const AS_IT_IS: (f64, f64) = (0.0, 1.0);
+pub(super) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
 
 /// Those of ascending `keys` whose columns are scaled. One-hot columns of names are not, but for their frequency: 0 and 1 are a
 /// scale already.
@@ -135,13 +135,13 @@ pub(super) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
 /// Shift and factor of a scaled column.
 pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> (f64, f64) {
     if share <= 0.0 {
-        return AS_IT_IS;
+        return IDENTITY_SCALE;
     }
     let (shift, mean, square) = match mode {
         Standardize::Center => (mean / share, mean / share, square / share),
         Standardize::Scale => (0.0, mean, square),
         Standardize::Entries if square > 0.0 => return (0.0, (share / square).sqrt()),
-        Standardize::Entries => return AS_IT_IS,
+        Standardize::Entries => return IDENTITY_SCALE,
         Standardize::Idf => return (0.0, 1.0 - share.ln()),
     };
     let variance = square - mean * mean;
@@ -173,17 +173,17 @@ fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
 
 /// Adds the records of a batch, scored as `scores` (records x width), to `parts`; `slopes` gets the slopes of the losses
 /// (records x width), not weighted. The sum of weight x loss of the batch is the answer.
-pub(super) fn measure(
+pub(super) fn add_to_metrics(
     model: &Model,
     batch: &Batch,
     scores: &[f64],
     slopes: &mut Vec<f64>,
-    parts: &mut MetricParts,
+    parts: &mut MetricAccumulator,
 ) -> Result<f64, Error> {
     slopes.clear();
     let before = parts.loss().loss_sum;
     match parts {
-        MetricParts::Binary(parts) => {
+        MetricAccumulator::Binary(parts) => {
             for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
                 let (label, weight) = (f64::from(label), batch.weight(r));
                 let (loss, slope) = model.loss.value_and_slope(score, label);
@@ -206,7 +206,7 @@ pub(super) fn measure(
                 }
             }
         }
-        MetricParts::Classes(parts) => {
+        MetricAccumulator::Classes(parts) => {
             slopes.extend_from_slice(scores);
             let rows = slopes.chunks_exact_mut(model.width());
             for (r, (row, &label)) in rows.zip(&batch.labels).enumerate() {
@@ -217,7 +217,7 @@ pub(super) fn measure(
                 parts.loss.add(softmax(row, class), weight);
             }
         }
-        MetricParts::Real(parts) => {
+        MetricAccumulator::Real(parts) => {
             for (r, (&score, &label)) in scores.iter().zip(&batch.labels).enumerate() {
                 let (label, weight) = (f64::from(label), f64::from(batch.weight(r)));
                 let (loss, slope) = model.loss.value_and_slope(score, label);
@@ -244,14 +244,14 @@ fn largest(scores: &[f64]) -> usize {
 /// Scores batches with a saved or a growing model.
 #[derive(Debug)]
 pub struct LinearScorer {
-    scoring: Scoring,
+    scoring: BatchScorer,
     slopes: Vec<f64>,
 }
 
 impl LinearScorer {
     /// With scratch memory of its own.
     pub fn new(model: &Model) -> Self {
-        Self { scoring: Scoring::new(model), slopes: Vec::new() }
+        Self { scoring: BatchScorer::new(model), slopes: Vec::new() }
     }
 }
 
@@ -272,9 +272,9 @@ impl Scorer for LinearScorer {
         &mut self,
         agent: &mut dyn Agent,
         batch: &Batch,
-        parts: &mut MetricParts,
+        parts: &mut MetricAccumulator,
     ) -> Result<(), Error> {
         self.scoring.score(agent, batch)?;
-        measure(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
+        add_to_metrics(&self.scoring.model, batch, &self.scoring.scores, &mut self.slopes, parts).map(|_| ())
     }
 }

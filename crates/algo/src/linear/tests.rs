@@ -17,7 +17,7 @@ use math::random::{Purpose, stream};
 use matrix::{Consistency, MatrixId};
 
 use crate::algorithm::{DataFacts, algorithm, algorithms};
-use crate::coordinator::{Flow, Verdict};
+use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
 use harness::{Run, batches, clicks, job, train};
 
@@ -188,8 +188,11 @@ fn training_goes_on_from_a_model_that_fits_and_refuses_another() {
 #[test]
 fn a_stop_ends_all_tasks_at_this_step() {
     let tasks = vec![clicks(1, 50, 10), clicks(2, 5, 10)];
-    let stop_at = |step: u64| move |_: u32, done: u64| if done >= step { Flow::Stop } else { Flow::Continue };
-    let run = Run::new("lr", "epochs=4", tasks, None, Consistency::Bsp, Verdict::Stop, stop_at(3)).unwrap();
+    let stop_at = |step: u64| {
+        move |_: u32, done: u64| if done >= step { StepDecision::Stop } else { StepDecision::Continue }
+    };
+    let run =
+        Run::new("lr", "epochs=4", tasks, None, Consistency::Bsp, EpochDecision::Stop, stop_at(3)).unwrap();
     assert_eq!(run.training.len(), 1);
     assert!(run.record_count < 200, "{} records", run.record_count);
 }

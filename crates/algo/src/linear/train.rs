@@ -1,37 +1,37 @@
 //! The loop of a task: pull, score, push, tick; at the end of an epoch barrier, validate, report.
 
 use data::Batch;
-use matrix::{Keys, Part, Values};
+use matrix::{Keys, Selection, Values};
 
 use super::Linear;
+use super::csr::scale;
 use super::loss::Loss;
 use super::model::{LabelScale, Model};
-use super::prepare::prepare;
-use super::score::{LinearScorer, Scoring, measure};
-use super::step::scale;
-use crate::coordinator::{EpochReport, Flow, Verdict};
+use super::scan::scan;
+use super::score::{BatchScorer, LinearScorer, add_to_metrics};
+use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
 use crate::job::{TrainTask, score_all};
-use crate::metric::MetricParts;
+use crate::metric::MetricAccumulator;
 
 /// Trains one task to its end.
 pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
     let model = task.model;
-    let class_weights = prepare(job, model, &mut task)?;
+    let class_weights = scan(job, model, &mut task)?;
     let mut step = Step::new(job, model, class_weights);
     let mut epoch_count = None;
     for epoch in 0.. {
         let (parts, flow) = run_epoch(job, &mut step, &mut task, epoch)?;
         let (totals, weight_sum) = sum_over_tasks(&mut task, &parts, &step)?;
-        if flow == Flow::Continue {
+        if flow == StepDecision::Continue {
             totals.check(model)?;
             check_weight(totals.record_count, weight_sum)?;
         }
         let epoch_count = *epoch_count.get_or_insert_with(|| job.params.epochs.count(totals.record_count));
         let validation = match (&mut task.validation, flow) {
-            (Some(stream), Flow::Continue) => {
+            (Some(stream), StepDecision::Continue) => {
                 let mut scorer = LinearScorer::new(model);
-                Some(score_all(&mut scorer, model.metric_parts(), task.agent, *stream)?)
+                Some(score_all(&mut scorer, model.metric_accumulator(), task.agent, *stream)?)
             }
             _ => None,
         };
@@ -46,7 +46,7 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), 
             validation,
             notice: None,
         };
-        if task.coordinator.epoch(report)? == Verdict::Stop || epoch + 1 >= epoch_count {
+        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || epoch + 1 >= epoch_count {
             break;
         }
     }
@@ -60,8 +60,8 @@ fn run_epoch(
     step: &mut Step<'_>,
     task: &mut TrainTask<'_, Model>,
     epoch: u64,
-) -> Result<(MetricParts, Flow), Error> {
-    let mut parts = step.model.metric_parts();
+) -> Result<(MetricAccumulator, StepDecision), Error> {
+    let mut parts = step.model.metric_accumulator();
     (step.positive_count, step.weight_sum) = (0, 0.0);
     let mut kept = !job.needs_one_epoch(0);
     task.data.start_epoch(epoch)?;
@@ -73,15 +73,17 @@ fn run_epoch(
             return Err(Error::Diverged { epoch, step: step_number, loss: loss_sum, rate });
         }
         step_number += 1;
-        if task.coordinator.progress(task.agent.task(), batch.record_count() as u64, loss_sum) == Flow::Stop {
-            return Ok((parts, Flow::Stop));
+        if task.coordinator.report_progress(task.agent.task(), batch.record_count() as u64, loss_sum)
+            == StepDecision::Stop
+        {
+            return Ok((parts, StepDecision::Stop));
         }
         if kept && job.needs_one_epoch(parts.record_count()) {
             kept = false;
-            task.data.forget();
+            task.data.release_cache();
         }
     }
-    Ok((parts, Flow::Continue))
+    Ok((parts, StepDecision::Continue))
 }
 
 /// What all tasks saw in an epoch.
@@ -107,7 +109,7 @@ impl Totals {
 /// come to the same decisions.
 fn sum_over_tasks(
     task: &mut TrainTask<'_, Model>,
-    parts: &MetricParts,
+    parts: &MetricAccumulator,
     step: &Step<'_>,
 ) -> Result<(Totals, f64), Error> {
     let mut sums = [parts.record_count() as f64, step.positive_count as f64, step.weight_sum];
@@ -129,7 +131,7 @@ struct Step<'a> {
     model: &'a Model,
     /// One a class; empty when all are 1.
     class_weights: Vec<f64>,
-    scoring: Scoring,
+    scoring: BatchScorer,
     slopes: Vec<f64>,
     sums: Vec<f64>,
     gradient: Vec<f32>,
@@ -144,7 +146,7 @@ impl<'a> Step<'a> {
             job,
             model,
             class_weights,
-            scoring: Scoring::new(model),
+            scoring: BatchScorer::new(model),
             slopes: Vec::new(),
             sums: Vec::new(),
             gradient: Vec::new(),
@@ -159,10 +161,10 @@ impl<'a> Step<'a> {
         &mut self,
         agent: &mut dyn matrix::Agent,
         batch: &Batch,
-        parts: &mut MetricParts,
+        parts: &mut MetricAccumulator,
     ) -> Result<f64, Error> {
         self.scoring.score(agent, batch)?;
-        let loss_sum = measure(self.model, batch, &self.scoring.scores, &mut self.slopes, parts)?;
+        let loss_sum = add_to_metrics(self.model, batch, &self.scoring.scores, &mut self.slopes, parts)?;
         if !loss_sum.is_finite() {
             return Ok(loss_sum);
         }
@@ -172,11 +174,11 @@ impl<'a> Step<'a> {
             // Beyond the range of f32: the servers would refuse it.
             return Ok(f64::INFINITY);
         }
-        let columns = Part::Rows(Keys::Sorted(&batch.columns));
+        let columns = Selection::Rows(Keys::Sorted(&batch.columns));
         agent.push(self.model.weights_id(), columns, Values::F32(&self.gradient))?;
         if let Some(id) = self.model.intercept_id() {
             let sums = self.intercept_gradient();
-            agent.push(id, Part::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
+            agent.push(id, Selection::Rows(Keys::Range(0, 1)), Values::F32(&sums))?;
         }
         agent.tick()?;
         Ok(loss_sum)

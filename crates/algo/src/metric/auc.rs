@@ -11,7 +11,7 @@ pub const AUC_RECORD_LIMIT: usize = 50_000_000;
 
 /// Scores of both classes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct AucParts {
+pub struct AucAccumulator {
     positives: Scores,
     negatives: Scores,
     overflow: bool,
@@ -24,12 +24,12 @@ struct Scores {
     weights: Vec<f32>,
 }
 
-impl AucParts {
+impl AucAccumulator {
     /// Adds a record.
     #[inline]
     pub fn add(&mut self, score: f64, positive: bool, weight: f32) {
         if self.positives.bits.len() + self.negatives.bits.len() >= AUC_RECORD_LIMIT {
-            self.drop_all();
+            self.clear();
         }
         if !self.overflow {
             // Adding 0 turns -0 into 0: equal scores must have equal bits.
@@ -44,7 +44,7 @@ impl AucParts {
         self.negatives.merge(&other.negatives);
         let count = self.positives.bits.len() + self.negatives.bits.len();
         if self.overflow || other.overflow || count > AUC_RECORD_LIMIT {
-            self.drop_all();
+            self.clear();
         }
     }
 
@@ -54,7 +54,7 @@ impl AucParts {
             return None;
         }
         if self.positives.weights.is_empty() && self.negatives.weights.is_empty() {
-            unweighted(self.positives.bits.clone(), self.negatives.bits.clone())
+            unweighted_area(self.positives.bits.clone(), self.negatives.bits.clone())
         } else {
             area(self.positives.sorted(), self.negatives.sorted())
         }
@@ -67,7 +67,7 @@ impl AucParts {
     }
 
     #[cold]
-    fn drop_all(&mut self) {
+    fn clear(&mut self) {
         *self = Self { overflow: true, ..Self::default() };
     }
 }
@@ -101,7 +101,7 @@ impl Scores {
 }
 
 /// Counts in whole numbers: exact, whatever the order of records.
-fn unweighted(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f64> {
+fn unweighted_area(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f64> {
     if positives.is_empty() || negatives.is_empty() {
         return None;
     }
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn what_was_dropped_above_the_limit_stays_dropped_and_is_said() {
-        let over = AucParts { overflow: true, ..AucParts::default() };
-        let mut parts = AucParts::default();
+        let over = AucAccumulator { overflow: true, ..AucAccumulator::default() };
+        let mut parts = AucAccumulator::default();
         parts.add(0.75, true, 1.0);
         parts.add(0.25, false, 1.0);
         assert_eq!((parts.value(), parts.notice()), (Some(1.0), None));

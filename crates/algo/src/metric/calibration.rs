@@ -7,7 +7,7 @@ pub const BIN_COUNT: usize = 10;
 
 /// Weighted sums of predictions and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct CalibrationParts {
+pub struct CalibrationAccumulator {
     bins: [Bin; BIN_COUNT],
 }
 
@@ -37,7 +37,7 @@ pub struct CalibrationRow {
     pub observed_share: f64,
 }
 
-impl CalibrationParts {
+impl CalibrationAccumulator {
     /// Adds a record: prediction in `[0, 1]`, label 0 or 1.
     #[inline]
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {

@@ -7,7 +7,7 @@ use super::auc::{AUC_RECORD_LIMIT, area};
 
 /// Records with their groups.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct GaucParts {
+pub struct GaucAccumulator {
     records: Vec<Record>,
     overflow: bool,
 }
@@ -20,7 +20,7 @@ struct Record {
     positive: bool,
 }
 
-impl GaucParts {
+impl GaucAccumulator {
     /// Adds a record.
     pub fn add(&mut self, group: u64, score: f64, positive: bool, weight: f32) {
         if self.records.len() >= AUC_RECORD_LIMIT {

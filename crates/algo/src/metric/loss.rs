@@ -2,7 +2,7 @@
 
 /// Weighted sum of losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct LossParts {
+pub struct LossAccumulator {
     /// Records.
     pub record_count: u64,
     /// Sum of weights.
@@ -11,7 +11,7 @@ pub struct LossParts {
     pub loss_sum: f64,
 }
 
-impl LossParts {
+impl LossAccumulator {
     /// Adds a record.
     #[inline]
     pub fn add(&mut self, loss: f64, weight: f64) {

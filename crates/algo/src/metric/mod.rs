@@ -20,83 +20,83 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use auc::AucParts;
-use calibration::{CalibrationParts, CalibrationRow};
+use auc::AucAccumulator;
+use calibration::{CalibrationAccumulator, CalibrationRow};
 use classification::{BinaryCounts, ClassCounts, Confusion};
-use gauc::GaucParts;
-use loss::LossParts;
-use regression::RegressionParts;
+use gauc::GaucAccumulator;
+use loss::LossAccumulator;
+use regression::RegressionAccumulator;
 
 /// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
 pub type Metrics = BTreeMap<&'static str, f64>;
 
 /// A metric that early stopping may watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct StoppingMetric {
     /// As in [`Metrics`].
     pub name: &'static str,
     /// Larger values are better.
-    pub higher: bool,
+    pub higher_is_better: bool,
     /// What the data must have, or it is not defined; none where it is the model that may leave it undefined.
-    pub needs: Option<&'static str>,
+    pub requirement: Option<&'static str>,
 }
 
-const fn watched(name: &'static str, higher: bool, needs: Option<&'static str>) -> Watched {
-    Watched { name, higher, needs }
+const fn stopping_metric(name: &'static str, higher: bool, needs: Option<&'static str>) -> StoppingMetric {
+    StoppingMetric { name, higher_is_better: higher, requirement: needs }
 }
 
 /// Every metric that early stopping may watch. Which of them a model has follows from its kind.
-pub const WATCHED: &[Watched] = &[
-    watched("loss", false, Some("records with a weight above 0")),
-    watched("log_loss", false, Some("records with a weight above 0")),
-    watched("auc", true, Some("records of both classes, and no more of them than auc_record_limit")),
-    watched("gauc", true, Some("groups (--group) with records of both classes")),
-    watched("accuracy", true, Some("records with a weight above 0")),
-    watched("precision", true, None),
-    watched("recall", true, Some("records of the positive class")),
-    watched("f1", true, Some("records of the positive class")),
-    watched("macro_f1", true, Some("records with a weight above 0")),
-    watched("rmse", false, Some("records with a weight above 0")),
-    watched("mae", false, Some("records with a weight above 0")),
-    watched("r2", true, Some("labels that differ")),
+pub const STOPPING_METRICS: &[StoppingMetric] = &[
+    stopping_metric("loss", false, Some("records with a weight above 0")),
+    stopping_metric("log_loss", false, Some("records with a weight above 0")),
+    stopping_metric("auc", true, Some("records of both classes, and no more of them than auc_record_limit")),
+    stopping_metric("gauc", true, Some("groups (--group) with records of both classes")),
+    stopping_metric("accuracy", true, Some("records with a weight above 0")),
+    stopping_metric("precision", true, None),
+    stopping_metric("recall", true, Some("records of the positive class")),
+    stopping_metric("f1", true, Some("records of the positive class")),
+    stopping_metric("macro_f1", true, Some("records with a weight above 0")),
+    stopping_metric("rmse", false, Some("records with a weight above 0")),
+    stopping_metric("mae", false, Some("records with a weight above 0")),
+    stopping_metric("r2", true, Some("labels that differ")),
 ];
 
 /// What a set of records has told about the model, for one kind of task. Merges exactly: parts of tasks 0, 1, 2...
 /// merged in that order are the same bytes however the tasks ran.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub enum MetricParts {
+pub enum MetricAccumulator {
     /// Two classes.
-    Binary(Box<BinaryParts>),
+    Binary(Box<BinaryAccumulator>),
     /// Many classes.
-    Classes(Box<ClassParts>),
+    Classes(Box<ClassAccumulator>),
     /// Numbers.
-    Real(RealParts),
+    Real(RealAccumulator),
 }
 
 /// Two classes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct BinaryParts {
+pub struct BinaryAccumulator {
     /// Of the objective; equals log loss for `lr`.
-    pub loss: LossParts,
+    pub loss: LossAccumulator,
     /// Scores are log odds, so log loss and calibration mean something.
     pub probabilities: bool,
     /// Mean prediction and label.
-    pub calibration: CalibrationParts,
+    pub calibration: CalibrationAccumulator,
     /// Above which score a record is said to be 1: of probabilities, or of margins; none is .5 or 0.
     pub threshold: Option<f64>,
     /// Decisions at the threshold.
     pub counts: BinaryCounts,
     /// Ranking.
-    pub auc: AucParts,
+    pub auc: AucAccumulator,
     /// Ranking within groups; empty without a group column.
-    pub gauc: GaucParts,
+    pub gauc: GaucAccumulator,
 }
 
 /// Many classes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct ClassParts {
+pub struct ClassAccumulator {
     /// Of the objective: minus the log of the true class's probability.
-    pub loss: LossParts,
+    pub loss: LossAccumulator,
     /// Decisions for the largest score.
     pub counts: ClassCounts,
     /// The same, class by class, when that is asked for.
@@ -105,21 +105,21 @@ pub struct ClassParts {
 
 /// Numbers.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct RealParts {
+pub struct RealAccumulator {
     /// Of the objective.
-    pub loss: LossParts,
+    pub loss: LossAccumulator,
     /// Errors.
-    pub regression: RegressionParts,
+    pub regression: RegressionAccumulator,
 }
 
-impl MetricParts {
+impl MetricAccumulator {
     /// Records added.
     pub fn record_count(&self) -> u64 {
         self.loss().record_count
     }
 
     /// The objective's part.
-    pub fn loss(&self) -> &LossParts {
+    pub fn loss(&self) -> &LossAccumulator {
         match self {
             Self::Binary(parts) => &parts.loss,
             Self::Classes(parts) => &parts.loss,
@@ -188,7 +188,7 @@ impl MetricParts {
 
     /// The same parts, which also gather the confusion matrix, with decisions at `threshold`.
     #[must_use]
-    pub fn in_detail(mut self, threshold: Option<f64>) -> Self {
+    pub fn with_confusion(mut self, threshold: Option<f64>) -> Self {
         match &mut self {
             Self::Binary(parts) => parts.threshold = threshold,
             Self::Classes(parts) => parts.confusion = Some(Confusion::default()),

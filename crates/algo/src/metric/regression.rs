@@ -2,7 +2,7 @@
 
 /// Weighted sums over records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct RegressionParts {
+pub struct RegressionAccumulator {
     /// Weights.
     pub weight_sum: f64,
     /// Squared errors.
@@ -15,7 +15,7 @@ pub struct RegressionParts {
     pub label_square_sum: f64,
 }
 
-impl RegressionParts {
+impl RegressionAccumulator {
     /// Adds a record.
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
         let error = prediction - label;

@@ -1,14 +1,14 @@
 //! Metrics against their definitions, written as slowly as they read.
 
-use math::random::{Purpose, Stream, stream};
+use math::random::{Purpose, RandomStream, stream};
 use proptest::prelude::*;
 
-use super::WATCHED;
-use super::auc::AucParts;
-use super::calibration::CalibrationParts;
+use super::STOPPING_METRICS;
+use super::auc::AucAccumulator;
+use super::calibration::CalibrationAccumulator;
 use super::classification::{BinaryCounts, ClassCounts};
-use super::gauc::GaucParts;
-use super::regression::RegressionParts;
+use super::gauc::GaucAccumulator;
+use super::regression::RegressionAccumulator;
 
 /// Sums of at most 1,000 products, in f64.
 const ROUNDING: f64 = 1e-10;
@@ -34,8 +34,8 @@ fn auc_by_pairs(records: &[Scored]) -> Option<f64> {
     (all > 0.0).then(|| right / all)
 }
 
-fn auc_parts(records: &[Scored]) -> AucParts {
-    let mut parts = AucParts::default();
+fn auc_parts(records: &[Scored]) -> AucAccumulator {
+    let mut parts = AucAccumulator::default();
     for &(score, positive, weight) in records {
         parts.add(score, positive, weight);
     }
@@ -50,7 +50,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
 }
 
 /// Few distinct scores, so that ties are common; exact in f32.
-fn draw(random: &mut Stream, count: usize, weighted: bool) -> Vec<Scored> {
+fn draw(random: &mut RandomStream, count: usize, weighted: bool) -> Vec<Scored> {
     let mut record = || {
         let score = random.below(20) as f64 / 4.0 - 2.0;
         let weight = if weighted { random.below(4) as f32 * 0.5 } else { 1.0 };
@@ -107,7 +107,7 @@ fn one_class_has_no_auc() {
 #[test]
 fn gauc_is_the_mean_of_the_groups_that_have_both_classes() {
     let mut random = stream(3, Purpose::Test, 0, 0);
-    let (mut parts, mut expected, mut total) = (GaucParts::default(), 0.0, 0.0);
+    let (mut parts, mut expected, mut total) = (GaucAccumulator::default(), 0.0, 0.0);
     for group in 0..30 {
         let records = draw(&mut random, group as usize % 9, false);
         for &(score, positive, weight) in &records {
@@ -152,7 +152,7 @@ fn regression_errors_are_those_of_two_passes() {
     let mut random = stream(4, Purpose::Test, 0, 0);
     // Far from 0, where the one-pass textbook formula of the variance loses its digits.
     let records: Vec<(f64, f64)> = (0..500).map(|_| (1e6 + random.normal(), 1e6 + random.normal())).collect();
-    let mut halves = [RegressionParts::default(), RegressionParts::default()];
+    let mut halves = [RegressionAccumulator::default(), RegressionAccumulator::default()];
     for (i, (prediction, label)) in records.iter().enumerate() {
         halves[i / 250].add(*prediction, *label, 1.0);
     }
@@ -176,7 +176,7 @@ fn calibration_bins_hold_what_a_plain_loop_puts_there() {
     let edges = (0..=10).map(|i| (f64::from(i) / 10.0, i == 3, 1.0));
     let drawn = (0..500).map(|i| (random.uniform(), i % 3 == 0, f64::from(i % 4)));
     let records: Vec<(f64, bool, f64)> = drawn.chain(edges).collect();
-    let mut halves = [CalibrationParts::default(), CalibrationParts::default()];
+    let mut halves = [CalibrationAccumulator::default(), CalibrationAccumulator::default()];
     for (i, &(prediction, label, weight)) in records.iter().enumerate() {
         halves[i % 2].add(prediction, f64::from(u8::from(label)), weight);
     }
@@ -199,7 +199,7 @@ fn calibration_bins_hold_what_a_plain_loop_puts_there() {
 
 #[test]
 fn every_watched_metric_can_be_named_and_is_reported() {
-    let names: Vec<&str> = WATCHED.iter().map(|metric| metric.name).collect();
+    let names: Vec<&str> = STOPPING_METRICS.iter().map(|metric| metric.name).collect();
     let spec = crate::linear::LR.iter().find(|spec| spec.name == "early_stopping_metric").unwrap();
     assert!(matches!(spec.kind, crate::ParamKind::Choice(known) if known == names));
 }
@@ -212,7 +212,7 @@ proptest! {
     ) {
         let cut = cut.min(records.len());
         let (mut all, mut head, mut tail) = Default::default();
-        let add = |auc: &mut AucParts, (score, positive, weight, _): (i8, bool, u8, u64)| {
+        let add = |auc: &mut AucAccumulator, (score, positive, weight, _): (i8, bool, u8, u64)| {
             auc.add(f64::from(score), positive, f32::from(weight));
         };
         for &record in &records {
@@ -227,7 +227,7 @@ proptest! {
         head.merge(&tail);
         prop_assert_eq!(head.value(), all.value());
         let (mut all, mut head, mut tail) = Default::default();
-        let add = |gauc: &mut GaucParts, (score, positive, weight, group): (i8, bool, u8, u64)| {
+        let add = |gauc: &mut GaucAccumulator, (score, positive, weight, group): (i8, bool, u8, u64)| {
             gauc.add(group, f64::from(score), positive, f32::from(weight));
         };
         for &record in &records {

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Answer, Call, Clerk, Client, Door, Reply};
+use control::{Client, ClientCall, ClientResponse, GrpcServer, MasterHandle, ResponseSender};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rpc::message::{Done, Fault, Mark, Welcome};
+use rpc::message::{Done, Fault, PushPosition, Welcome};
 use rpc::serve::Lanes;
-use rpc::{Address, ConnectionId, Effect, Limits, Listener, Message, ServeConfig, Service, Stop, serve_with};
+use rpc::{
+    Address, ConnectionId, Effect, Limits, Listener, Message, ServeConfig, Service, Stop, serve_with_handler,
+};
 
 /// Longest wait for anything that must come.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
@@ -32,7 +34,7 @@ impl Service for Echo {
         message: Message,
         out: &mut Vec<Effect>,
     ) {
-        let applied = Mark::default();
+        let applied = PushPosition::default();
         let message = match message {
             Message::Hello(hello) => Message::Welcome(Welcome {
                 request: hello.request,
@@ -61,35 +63,35 @@ impl Service for Echo {
 }
 
 /// What becomes of a call.
-pub(crate) enum Does {
-    Gives(Answer),
-    Refuses(Fault),
+pub(crate) enum TestAction {
+    Respond(ClientResponse),
+    Refuse(Fault),
     /// The way back is kept.
-    Waits,
+    Defer,
 }
 
 /// Does with a call what the test wants.
-pub(crate) struct TestClerk {
-    answer: Box<dyn Fn(&Call) -> Does + Send + Sync>,
-    pub(crate) kept: Mutex<Vec<Reply>>,
+pub(crate) struct TestMaster {
+    answer: Box<dyn Fn(&ClientCall) -> TestAction + Send + Sync>,
+    pub(crate) deferred: Mutex<Vec<ResponseSender>>,
 }
 
-impl std::fmt::Debug for TestClerk {
+impl std::fmt::Debug for TestMaster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TestClerk")
     }
 }
 
-impl Clerk for TestClerk {
-    fn begin(&self, _lanes: Lanes) {}
+impl MasterHandle for TestMaster {
+    fn start(&self, _lanes: Lanes) {}
 
-    fn hear(&self, call: Call) -> Result<(), Fault> {
+    fn send(&self, call: ClientCall) -> Result<(), Fault> {
         let reply = match (self.answer)(&call) {
-            Does::Gives(answer) => call.reply.give(Ok(answer)),
-            Does::Refuses(fault) => return Err(fault),
-            Does::Waits => Some(call.reply),
+            TestAction::Respond(answer) => call.reply.send(Ok(answer)),
+            TestAction::Refuse(fault) => return Err(fault),
+            TestAction::Defer => Some(call.reply),
         };
-        self.kept.lock().unwrap().extend(reply);
+        self.deferred.lock().unwrap().extend(reply);
         Ok(())
     }
 }
@@ -97,7 +99,7 @@ impl Clerk for TestClerk {
 /// Served until it is dropped.
 pub(crate) struct Served {
     pub(crate) address: Address,
-    pub(crate) clerk: Arc<TestClerk>,
+    pub(crate) master: Arc<TestMaster>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
@@ -113,25 +115,29 @@ pub(crate) fn hasty() -> Limits {
 }
 
 impl Served {
-    pub(crate) fn master(limits: Limits, answer: impl Fn(&Call) -> Does + Send + Sync + 'static) -> Self {
-        let clerk = Arc::new(TestClerk { answer: Box::new(answer), kept: Mutex::default() });
-        Self::start(limits, Door::of_master(Arc::clone(&clerk) as Arc<dyn Clerk>), clerk)
+    pub(crate) fn master(
+        limits: Limits,
+        answer: impl Fn(&ClientCall) -> TestAction + Send + Sync + 'static,
+    ) -> Self {
+        let clerk = Arc::new(TestMaster { answer: Box::new(answer), deferred: Mutex::default() });
+        Self::start(limits, GrpcServer::of_master(Arc::clone(&clerk) as Arc<dyn MasterHandle>), clerk)
     }
 
     pub(crate) fn member() -> Self {
-        let clerk = Arc::new(TestClerk { answer: Box::new(|_| Does::Waits), kept: Mutex::default() });
-        Self::start(Limits::default(), Door::of_member(), clerk)
+        let clerk =
+            Arc::new(TestMaster { answer: Box::new(|_| TestAction::Defer), deferred: Mutex::default() });
+        Self::start(Limits::default(), GrpcServer::of_member(), clerk)
     }
 
-    fn start(limits: Limits, door: Door, clerk: Arc<TestClerk>) -> Self {
+    fn start(limits: Limits, door: GrpcServer, clerk: Arc<TestMaster>) -> Self {
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let (address, stop) = (listener.address().clone(), Stop::new());
         let config = ServeConfig { token: TOKEN.to_vec(), limits };
         let raised = stop.clone();
         let thread = std::thread::spawn(move || {
-            serve_with(vec![listener], vec![Box::new(Echo)], config, Arc::new(door), raised).unwrap();
+            serve_with_handler(vec![listener], vec![Box::new(Echo)], config, Arc::new(door), raised).unwrap();
         });
-        Self { address, clerk, stop, thread: Some(thread) }
+        Self { address, master: clerk, stop, thread: Some(thread) }
     }
 
     pub(crate) fn client(&self) -> Client {

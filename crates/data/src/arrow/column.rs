@@ -40,7 +40,7 @@ pub(super) fn numbers(array: &dyn Array, out: &mut Vec<f64>) {
             each::<types::Decimal128Type>(array, out, |value| decimal(value, *scale));
         }
         DataType::Decimal256(_, scale) => {
-            each::<types::Decimal256Type>(array, out, |value| written_decimal(value, *scale));
+            each::<types::Decimal256Type>(array, out, |value| format_decimal(value, *scale));
         }
         _ => times(array, out),
     }
@@ -101,36 +101,36 @@ fn seconds<T: ArrowPrimitiveType<Native = i64>>(array: &dyn Array, unit: TimeUni
 /// `value / 10^scale`, rounded once.
 fn decimal(value: i128, scale: i8) -> f64 {
     /// Whole numbers, and powers of ten, that a float holds exactly.
-    const EXACT: u128 = 1 << 53;
+    const EXACT_INTEGER_LIMIT: u128 = 1 << 53;
     const EXACT_POWER: i8 = 22;
-    if value.unsigned_abs() <= EXACT && (0..=EXACT_POWER).contains(&scale) {
+    if value.unsigned_abs() <= EXACT_INTEGER_LIMIT && (0..=EXACT_POWER).contains(&scale) {
         return value as f64 / 10f64.powi(i32::from(scale));
     }
-    written_decimal(value, scale)
+    format_decimal(value, scale)
 }
 
-fn written_decimal(value: impl Display, scale: i8) -> f64 {
+fn format_decimal(value: impl Display, scale: i8) -> f64 {
     format!("{value}e{}", -i32::from(scale)).parse().unwrap_or(f64::NAN)
 }
 
 /// The strings of a column; numbers as they are written.
 #[derive(Debug)]
-pub(super) enum Texts {
+pub(super) enum TextColumn {
     Views(BinaryViewArray),
     Bytes(BinaryArray),
     LargeBytes(LargeBinaryArray),
     /// Positions in a column of the distinct ones.
-    Dictionary(Vec<Option<usize>>, Box<Texts>),
-    Shown(Vec<Option<String>>),
+    Dictionary(Vec<Option<usize>>, Box<TextColumn>),
+    Formatted(Vec<Option<String>>),
 }
 
-impl Default for Texts {
+impl Default for TextColumn {
     fn default() -> Self {
-        Self::Shown(Vec::new())
+        Self::Formatted(Vec::new())
     }
 }
 
-impl Texts {
+impl TextColumn {
     pub(super) fn of(array: &ArrayRef) -> Self {
         match array.data_type() {
             DataType::BinaryView => Self::Views(array.as_binary_view().clone()),
@@ -145,7 +145,7 @@ impl Texts {
                 let keys = keys.into_iter().enumerate().map(|(r, key)| array.is_valid(r).then_some(key));
                 Self::Dictionary(keys.collect(), Box::new(Self::of(dictionary.values())))
             }
-            _ => Self::Shown(shown(array)),
+            _ => Self::Formatted(format_numbers(array)),
         }
     }
 
@@ -157,7 +157,7 @@ impl Texts {
             Self::Bytes(array) => bytes(array, r),
             Self::LargeBytes(array) => bytes(array, r),
             Self::Dictionary(keys, values) => keys[r].and_then(|key| values.get(key)),
-            Self::Shown(texts) => texts[r].as_deref().map(str::as_bytes),
+            Self::Formatted(texts) => texts[r].as_deref().map(str::as_bytes),
         }
     }
 }
@@ -170,7 +170,7 @@ fn bytes<T: ByteArrayType<Native = [u8]>>(
 }
 
 /// Numbers as people write them: a float of 32 bits with as few digits as it needs.
-fn shown(array: &ArrayRef) -> Vec<Option<String>> {
+fn format_numbers(array: &ArrayRef) -> Vec<Option<String>> {
     fn all<T: ArrowPrimitiveType<Native: Display>>(array: &ArrayRef) -> Vec<Option<String>> {
         array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()
     }

@@ -4,7 +4,7 @@ use arrow_schema::{DataType, Field, Fields};
 
 /// What a column holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ArrowKind {
     Number,
     Text,
     IntegerList,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Other(String),
 }
 
-impl Kind {
+impl ArrowKind {
     pub(super) fn of(kind: &DataType) -> Self {
         match kind {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
@@ -48,7 +48,7 @@ impl Kind {
     }
 
     /// In words.
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn description(&self) -> &str {
         match self {
             Self::Number => "a number",
             Self::Text => "a string",
@@ -81,9 +81,9 @@ pub(super) fn pair(item: &Field) -> Option<(usize, usize)> {
 
 /// The type that Spark ML gives its vectors.
 fn is_vector(fields: &Fields) -> bool {
-    let kind = |name: &str| fields.find(name).map(|(_, field)| Kind::of(field.data_type()));
+    let kind = |name: &str| fields.find(name).map(|(_, field)| ArrowKind::of(field.data_type()));
     fields.len() == 4
-        && [kind("type"), kind("size")] == [Some(Kind::Number), Some(Kind::Number)]
-        && kind("indices") == Some(Kind::IntegerList)
-        && kind("values") == Some(Kind::FloatList)
+        && [kind("type"), kind("size")] == [Some(ArrowKind::Number), Some(ArrowKind::Number)]
+        && kind("indices") == Some(ArrowKind::IntegerList)
+        && kind("values") == Some(ArrowKind::FloatList)
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use arrow_array::ArrayRef;
 
-use super::column::Texts;
+use super::column::TextColumn;
 use crate::Error;
 use crate::format::missing::is_missing;
 use crate::format::roles::{is_label_name, refuse_guess};
 use crate::label::{CLASS_LIMIT, LabelRule};
-use crate::number::whole_double;
+use crate::number::parse_f64;
 
 /// An error when the label was guessed and is none of classes, by its first values.
 pub(crate) fn check_guess(file: &str, column: &str, first: &ArrayRef) -> Result<(), Error> {
-    let texts = Texts::of(first);
+    let texts = TextColumn::of(first);
     let values = (0..first.len()).filter_map(|r| texts.get(r)).collect();
     refuse_guess(file, column, is_label_name(column), &values, first.len())
 }
@@ -30,10 +30,10 @@ pub(crate) struct LabelScan {
 impl LabelScan {
     /// Looks at some of the column of a file.
     pub(crate) fn add(&mut self, file: &str, column: &ArrayRef) {
-        let texts = Texts::of(column);
+        let texts = TextColumn::of(column);
         // A missing label is an error of its record.
         for text in (0..column.len()).filter_map(|r| texts.get(r)).filter(|text| !is_missing(text)) {
-            if self.file_of_names.is_none() && whole_double(text).is_none() {
+            if self.file_of_names.is_none() && parse_f64(text).is_none() {
                 self.file_of_names = Some(file.to_owned());
             }
             let name = String::from_utf8_lossy(text);

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::kind::Kind;
+use super::kind::ArrowKind;
 use crate::error::{Error, nearest};
-use crate::format::roles::{is_label_name, label_by_name, label_notice, refuse_twins, refuse_two_roles};
+use crate::format::roles::{
+    is_label_name, label_by_name, label_notice, refuse_duplicate_names, refuse_two_roles,
+};
 use crate::interactions::Interactions;
-use crate::options::{FormatOptions, Purpose};
-use crate::schema::{CarriedColumn, CarriedKind, ColumnKind, Schema};
+use crate::options::{FormatOptions, InputPurpose};
+use crate::schema::{ColumnKind, PassthroughColumn, PassthroughKind, Schema};
 
 /// A table whose columns are given roles.
-pub(crate) struct Table<'a> {
+pub(crate) struct ArrowTable<'a> {
     /// What messages call it.
     pub(crate) name: &'a str,
     /// Its columns.
@@ -31,8 +33,8 @@ pub(crate) struct Layout {
     pub(crate) features: Features,
     pub(crate) interactions: Interactions,
     /// Columns that are carried along, in the order asked for, which is that of their texts in a record.
-    pub(crate) kept: Vec<usize>,
-    pub(crate) carried: Vec<CarriedColumn>,
+    pub(crate) passthrough: Vec<usize>,
+    pub(crate) passthrough_columns: Vec<PassthroughColumn>,
     /// What the user should know.
     pub(crate) notices: Vec<String>,
 }
@@ -58,7 +60,7 @@ pub(crate) struct Feature {
     pub(super) key: u64,
     pub(super) kind: ColumnKind,
     /// Among the groups of the interactions.
-    pub(super) group: Option<usize>,
+    pub(super) interaction_group: Option<usize>,
 }
 
 impl Layout {
@@ -71,7 +73,7 @@ impl Layout {
             Features::Lists { indices, values } => fields.extend([*indices].into_iter().chain(*values)),
             Features::Column(column) => fields.push(*column),
         }
-        fields.extend(&self.kept);
+        fields.extend(&self.passthrough);
         fields.sort_unstable();
         fields.dedup();
         fields
@@ -86,63 +88,63 @@ impl Layout {
     }
 }
 
-pub(super) struct Leaf {
+pub(super) struct ArrowColumn {
     pub(super) name: String,
-    kind: Kind,
+    kind: ArrowKind,
     /// What its values are when they are carried along.
-    carried: CarriedKind,
+    passthrough_kind: PassthroughKind,
 }
 
-impl Leaf {
+impl ArrowColumn {
     fn new(field: &arrow_schema::Field) -> Self {
-        let (name, kind) = (field.name().clone(), Kind::of(field.data_type()));
+        let (name, kind) = (field.name().clone(), ArrowKind::of(field.data_type()));
         // An unsigned integer may be too large for 64 bits with a sign; a null has no integer.
         let is_integer = field.data_type().is_signed_integer() || {
             field.data_type().is_unsigned_integer() && field.data_type().primitive_width() < Some(8)
         };
         let carried = match kind {
-            Kind::Number if is_integer && !field.is_nullable() => CarriedKind::Integer,
-            Kind::Number if !is_integer && field.data_type().is_floating() => CarriedKind::Real,
-            _ => CarriedKind::Text,
+            ArrowKind::Number if is_integer && !field.is_nullable() => PassthroughKind::Integer,
+            ArrowKind::Number if !is_integer && field.data_type().is_floating() => PassthroughKind::Real,
+            _ => PassthroughKind::Text,
         };
-        Self { name, kind, carried }
+        Self { name, kind, passthrough_kind: carried }
     }
 }
 
 /// The columns of a table, while roles are given out.
-pub(super) struct Columns<'a> {
+pub(super) struct LayoutBuilder<'a> {
     pub(super) file: &'a str,
-    pub(super) leaves: Vec<Leaf>,
+    pub(super) columns: Vec<ArrowColumn>,
     row_numbers: &'a [String],
     pub(super) options: &'a FormatOptions,
 }
 
-/// The layout of a table, and its schema. With `like`, the features are those of that schema.
+/// The layout of a table, and its schema. With `trained_schema`, the features are those of that schema.
 pub(crate) fn layout(
-    table: &Table<'_>,
+    table: &ArrowTable<'_>,
     options: &FormatOptions,
     like: Option<&Schema>,
 ) -> Result<(Layout, Schema), Error> {
-    let leaves = table.schema.fields().iter().map(|field| Leaf::new(field)).collect();
-    Columns { file: table.name, leaves, row_numbers: table.row_numbers, options }.layout(like)
+    let leaves = table.schema.fields().iter().map(|field| ArrowColumn::new(field)).collect();
+    LayoutBuilder { file: table.name, columns: leaves, row_numbers: table.row_numbers, options }.layout(like)
 }
 
-impl Columns<'_> {
+impl LayoutBuilder<'_> {
     fn layout(&self, like: Option<&Schema>) -> Result<(Layout, Schema), Error> {
         let mut notices = Vec::new();
-        refuse_twins(self.file, self.leaves.iter().map(|leaf| leaf.name.as_str()))?;
-        let weight = self.asked_or_trained(
+        refuse_duplicate_names(self.file, self.columns.iter().map(|leaf| leaf.name.as_str()))?;
+        let weight = self.requested_or_trained(
             self.options.weight.as_ref(),
             like.and_then(|schema| schema.weight.as_ref()),
             &mut notices,
         )?;
-        let group = self.asked_or_trained(
+        let group = self.requested_or_trained(
             self.options.group.as_ref(),
             like.and_then(|schema| schema.group.as_ref()),
             &mut notices,
         )?;
-        let kept = self.kept()?;
-        if let Some(weight) = weight.filter(|&weight| self.leaves[weight].kind != Kind::Number) {
+        let kept = self.find_passthrough()?;
+        if let Some(weight) = weight.filter(|&weight| self.columns[weight].kind != ArrowKind::Number) {
             return Err(self.wrong_type(weight, "a weight is a number"));
         }
         if let Some(group) = group.filter(|&group| !self.is_value(group)) {
@@ -157,10 +159,10 @@ impl Columns<'_> {
                 Err(error) => return Err(error),
             }
         }
-        taken.extend((0..self.leaves.len()).filter(|&column| self.is_no_feature_of(like, &kept, column)));
+        taken.extend((0..self.columns.len()).filter(|&column| self.is_no_feature_of(like, &kept, column)));
         let row_numbers = self.row_numbers_to_skip(&taken, like);
         for &column in &row_numbers {
-            let name = &self.leaves[column].name;
+            let name = &self.columns[column].name;
             notices.push(format!(
                 "column '{name}' is an index that pandas wrote with the data, and is left out"
             ));
@@ -175,20 +177,29 @@ impl Columns<'_> {
         let schema = self.schema(&features, [label, weight, group], like);
         // Predicting without labels leaves the label column, if it is there, unread.
         let label = label.filter(|_| self.options.has_label);
-        let label_is_text = label.is_some_and(|label| self.leaves[label].kind == Kind::Text);
-        let group = group.map(|group| (group, self.leaves[group].name.clone()));
+        let label_is_text = label.is_some_and(|label| self.columns[label].kind == ArrowKind::Text);
+        let group = group.map(|group| (group, self.columns[group].name.clone()));
         let carried = kept.iter().enumerate().map(|(slot, &column)| {
-            let leaf = &self.leaves[column];
-            CarriedColumn { name: leaf.name.clone(), slot, kind: leaf.carried }
+            let leaf = &self.columns[column];
+            PassthroughColumn { name: leaf.name.clone(), slot, kind: leaf.passthrough_kind }
         });
         let carried = carried.collect();
-        let layout =
-            Layout { label, label_is_text, weight, group, features, interactions, kept, carried, notices };
+        let layout = Layout {
+            label,
+            label_is_text,
+            weight,
+            group,
+            features,
+            interactions,
+            passthrough: kept,
+            passthrough_columns: carried,
+            notices,
+        };
         Ok((layout, schema))
     }
 
     fn is_value(&self, column: usize) -> bool {
-        matches!(self.leaves[column].kind, Kind::Number | Kind::Text)
+        matches!(self.columns[column].kind, ArrowKind::Number | ArrowKind::Text)
     }
 
     /// Columns that number the rows, and that nobody asks for.
@@ -200,9 +211,9 @@ impl Columns<'_> {
             })
         };
         let label = self.options.label.as_ref().and_then(|label| self.find(label).ok());
-        (0..self.leaves.len())
+        (0..self.columns.len())
             .filter(|column| {
-                let name = &self.leaves[*column].name;
+                let name = &self.columns[*column].name;
                 self.row_numbers.contains(name)
                     && !taken.contains(column)
                     && label != Some(*column)
@@ -213,7 +224,7 @@ impl Columns<'_> {
 
     /// What the user is told of a label that nobody asked for.
     fn notice_of_label(&self, label: usize) -> Option<String> {
-        let name = &self.leaves[label].name;
+        let name = &self.columns[label].name;
         let is_guess = self.options.has_label && self.options.label.is_none();
         is_guess.then(|| label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
     }
@@ -225,7 +236,7 @@ impl Columns<'_> {
         weight: Option<usize>,
         group: Option<usize>,
     ) -> Result<(), Error> {
-        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        let names: Vec<&str> = self.columns.iter().map(|leaf| leaf.name.as_str()).collect();
         let skipped = self.options.skip_columns.iter().filter_map(|name| self.find(name).ok());
         let label = label.filter(|_| self.options.has_label);
         let roles = [("label", label), ("weight", weight), ("group", group)];
@@ -236,10 +247,10 @@ impl Columns<'_> {
 
     /// A column by name, else by its 0-based number.
     pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
-        let by_name = self.leaves.iter().position(|leaf| leaf.name == name);
-        let by_number = || name.parse().ok().filter(|number| *number < self.leaves.len());
+        let by_name = self.columns.iter().position(|leaf| leaf.name == name);
+        let by_number = || name.parse().ok().filter(|number| *number < self.columns.len());
         by_name.or_else(by_number).ok_or_else(|| {
-            let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+            let names: Vec<&str> = self.columns.iter().map(|leaf| leaf.name.as_str()).collect();
             Error::UnknownColumn {
                 file: self.file.to_owned(),
                 column: name.to_owned(),
@@ -250,16 +261,16 @@ impl Columns<'_> {
     }
 
     /// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
-    fn asked_or_trained(
+    fn requested_or_trained(
         &self,
         asked: Option<&String>,
         trained: Option<&String>,
         notices: &mut Vec<String>,
     ) -> Result<Option<usize>, Error> {
-        let (None, Some(trained), Purpose::Evaluation) = (asked, trained, self.options.purpose) else {
+        let (None, Some(trained), InputPurpose::Evaluation) = (asked, trained, self.options.purpose) else {
             return asked.map(|name| self.find(name)).transpose();
         };
-        let at = self.leaves.iter().position(|leaf| leaf.name == *trained);
+        let at = self.columns.iter().position(|leaf| leaf.name == *trained);
         if at.is_none() {
             notices.push(format!(
                 "{} has no column '{trained}', which training took for weights or groups: every record counts the same",
@@ -270,7 +281,7 @@ impl Columns<'_> {
     }
 
     /// The columns to carry into the predictions, in the order asked for.
-    fn kept(&self) -> Result<Vec<usize>, Error> {
+    fn find_passthrough(&self) -> Result<Vec<usize>, Error> {
         let mut kept = Vec::new();
         for asked in &self.options.keep_columns {
             let column = self.find(asked)?;
@@ -288,7 +299,7 @@ impl Columns<'_> {
 
     /// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
     fn is_no_feature_of(&self, like: Option<&Schema>, kept: &[usize], column: usize) -> bool {
-        let name = &self.leaves[column].name;
+        let name = &self.columns[column].name;
         like.is_some_and(|schema| {
             let is = |role: &Option<String>| role.as_ref() == Some(name);
             let known = schema.columns.iter().any(|column| column.name == *name);
@@ -306,14 +317,14 @@ impl Columns<'_> {
                 found => found.and_then(|column| self.check_label(column)).map(Some),
             };
         }
-        let names: Vec<&str> = self.leaves.iter().map(|leaf| leaf.name.as_str()).collect();
+        let names: Vec<&str> = self.columns.iter().map(|leaf| leaf.name.as_str()).collect();
         if let Some(column) = label_by_name(self.file, &names, |column| taken.contains(&column))? {
             return self.check_label(column).map(Some);
         }
         if !self.options.has_label {
             return Ok(None);
         }
-        let last = (0..self.leaves.len()).rev().find(|i| self.is_value(*i) && !taken.contains(i));
+        let last = (0..self.columns.len()).rev().find(|i| self.is_value(*i) && !taken.contains(i));
         last.map_or_else(|| self.find("label"), Ok).map(Some)
     }
 
@@ -326,24 +337,28 @@ impl Columns<'_> {
     }
 
     fn wrong_type(&self, column: usize, expected: &str) -> Error {
-        let Leaf { name, kind, .. } = &self.leaves[column];
+        let ArrowColumn { name, kind, .. } = &self.columns[column];
         let reason = format!(
             "column '{name}' is {}; {expected}; convert it to numbers or strings, or leave it out (skip_columns)",
-            kind.words()
+            kind.description()
         );
         Error::BadFile { file: self.file.to_owned(), record: None, reason }
     }
 
     fn features(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Result<Features, Error> {
-        let free: Vec<usize> = (0..self.leaves.len()).filter(|i| !taken.contains(i)).collect();
-        let features = match self.list(&free, &[Kind::IntegerList], "indices")? {
+        let free: Vec<usize> = (0..self.columns.len()).filter(|i| !taken.contains(i)).collect();
+        let features = match self.list(&free, &[ArrowKind::IntegerList], "indices")? {
             Some(indices) => {
-                let floats = self.list(&free, &[Kind::FloatList], "values")?;
-                let named = free.iter().copied().find(|&i| i != indices && self.leaves[i].name == "values");
-                let values = floats.or(named.filter(|&i| self.leaves[i].kind == Kind::IntegerList));
+                let floats = self.list(&free, &[ArrowKind::FloatList], "values")?;
+                let named = free.iter().copied().find(|&i| i != indices && self.columns[i].name == "values");
+                let values = floats.or(named.filter(|&i| self.columns[i].kind == ArrowKind::IntegerList));
                 Features::Lists { indices, values }
             }
-            None => match self.list(&free, &[Kind::FloatList, Kind::PairList, Kind::Vector], "features")? {
+            None => match self.list(
+                &free,
+                &[ArrowKind::FloatList, ArrowKind::PairList, ArrowKind::Vector],
+                "features",
+            )? {
                 Some(column) => Features::Column(column),
                 None => return self.table(&free, like),
             },
@@ -354,18 +369,18 @@ impl Columns<'_> {
             Features::Table(_) => unreachable!("tables are left above"),
         };
         if let Some(column) = like.and_then(|schema| schema.columns.first()) {
-            return Err(self.differs(format!(
+            return Err(self.schema_error(format!(
                 "column '{}' of training is not there, {} is",
                 column.name,
-                self.leaves[list].kind.words()
+                self.columns[list].kind.description()
             )));
         }
         match free.iter().find(|&&i| i != list && Some(i) != values) {
             Some(&other) => {
                 let expected = format!(
                     "a file with {} ('{}') has no other features: name it as weight or group",
-                    self.leaves[list].kind.words(),
-                    self.leaves[list].name
+                    self.columns[list].kind.description(),
+                    self.columns[list].name
                 );
                 Err(self.wrong_type(other, &expected))
             }
@@ -374,10 +389,10 @@ impl Columns<'_> {
     }
 
     /// The only column of these kinds, or the one of this name.
-    fn list(&self, free: &[usize], kinds: &[Kind], name: &str) -> Result<Option<usize>, Error> {
+    fn list(&self, free: &[usize], kinds: &[ArrowKind], name: &str) -> Result<Option<usize>, Error> {
         let lists: Vec<usize> =
-            free.iter().copied().filter(|&i| kinds.contains(&self.leaves[i].kind)).collect();
-        let named = lists.iter().copied().find(|&i| self.leaves[i].name == name);
+            free.iter().copied().filter(|&i| kinds.contains(&self.columns[i].kind)).collect();
+        let named = lists.iter().copied().find(|&i| self.columns[i].name == name);
         match lists[..] {
             [] => Ok(None),
             [only] => Ok(Some(only)),
@@ -395,21 +410,28 @@ impl Columns<'_> {
         let mut table = Vec::with_capacity(columns.len());
         for ((column, kind), key) in columns.into_iter().zip(0..) {
             let kind = self.feature_kind(column, kind)?;
-            table.push(Feature { column, name: self.leaves[column].name.clone(), key, kind, group: None });
+            table.push(Feature {
+                column,
+                name: self.columns[column].name.clone(),
+                key,
+                kind,
+                interaction_group: None,
+            });
         }
         Ok(Features::Table(table))
     }
 
     fn feature_kind(&self, column: usize, like: Option<ColumnKind>) -> Result<ColumnKind, Error> {
-        let name = &self.leaves[column].name;
+        let name = &self.columns[column].name;
         let declared_text = self.options.text_columns.contains(name);
-        match (&self.leaves[column].kind, like) {
-            (Kind::Text, Some(ColumnKind::Numeric)) => {
-                Err(self.differs(format!("column '{name}' is a string here and was a number in training")))
+        match (&self.columns[column].kind, like) {
+            (ArrowKind::Text, Some(ColumnKind::Numeric)) => {
+                Err(self
+                    .schema_error(format!("column '{name}' is a string here and was a number in training")))
             }
-            (Kind::Text, _) | (Kind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
-            (Kind::Number, None) if declared_text => Ok(ColumnKind::Text),
-            (Kind::Number, _) => Ok(ColumnKind::Numeric),
+            (ArrowKind::Text, _) | (ArrowKind::Number, Some(ColumnKind::Text)) => Ok(ColumnKind::Text),
+            (ArrowKind::Number, None) if declared_text => Ok(ColumnKind::Text),
+            (ArrowKind::Number, _) => Ok(ColumnKind::Numeric),
             _ => Err(self.wrong_type(column, "a feature is a number or a string")),
         }
     }
@@ -422,20 +444,21 @@ impl Columns<'_> {
     ) -> Result<Vec<(usize, Option<ColumnKind>)>, Error> {
         let mut columns = Vec::with_capacity(schema.columns.len());
         for known in &schema.columns {
-            let here = free.iter().copied().find(|&i| self.leaves[i].name == known.name);
-            let column = here.ok_or_else(|| self.differs(format!("column '{}' is not there", known.name)))?;
+            let here = free.iter().copied().find(|&i| self.columns[i].name == known.name);
+            let column =
+                here.ok_or_else(|| self.schema_error(format!("column '{}' is not there", known.name)))?;
             columns.push((column, Some(known.kind)));
         }
         match free.iter().find(|&&i| columns.iter().all(|(column, _)| *column != i)) {
-            Some(&extra) => Err(self.differs(format!(
+            Some(&extra) => Err(self.schema_error(format!(
                 "column '{}' was not there; leave it out (skip_columns)",
-                self.leaves[extra].name
+                self.columns[extra].name
             ))),
             None => Ok(columns),
         }
     }
 
-    fn differs(&self, difference: String) -> Error {
+    fn schema_error(&self, difference: String) -> Error {
         Error::SchemaDiffers { file: self.file.to_owned(), difference }
     }
 }

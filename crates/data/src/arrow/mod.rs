@@ -1,6 +1,6 @@
 //! Arrow record batches to records: labels, weights, groups and features, wherever the batches come from.
 //!
-//! [`layout`] decides from the schema what each column is for, [`Records`] turns batch after batch into records. Numbers are
+//! [`layout`] decides from the schema what each column is for, [`RecordColumns`] turns batch after batch into records. Numbers are
 //! taken as `f64`: dates and times as seconds (of a timestamp: since 1970, in UTC), decimals as the number they write.
 //! A null is a missing value; in a table, a missing number is besides a feature of its own, as in CSV.
 //!
@@ -16,13 +16,13 @@ mod column;
 mod kind;
 mod label;
 mod layout;
-mod records;
+mod record_columns;
 mod sparse;
 mod table;
 
 pub(crate) use label::{LabelScan, check_guess};
-pub(crate) use layout::{Layout, Table, layout};
-pub(crate) use records::Records;
+pub(crate) use layout::{ArrowTable, Layout, layout};
+pub(crate) use record_columns::RecordColumns;
 
 /// What is wrong with a record: number of the column, what was expected, what was found.
 pub(crate) type Fault = (usize, String, String);

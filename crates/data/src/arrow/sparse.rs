@@ -19,7 +19,7 @@ const KEY_END: u64 = 1 << 63;
 /// The lists of a record batch. Without keys they are dense vectors.
 #[derive(Default)]
 pub(super) struct Sparse {
-    keys: Option<Lists<Keys>>,
+    keys: Option<Lists<KeyArray>>,
     values: Option<Lists<ScalarBuffer<f32>>>,
     /// The first item of `values` that is a whole number whose last digits are lost, as it was.
     rounded: Option<(usize, f64)>,
@@ -45,9 +45,9 @@ struct Lists<I> {
 }
 
 /// Keys in as many bytes as the column has for them. A negative one is its two's complement.
-enum Keys {
-    Short(ScalarBuffer<u32>, Sign),
-    Long(ScalarBuffer<u64>, Sign),
+enum KeyArray {
+    U32(ScalarBuffer<u32>, Sign),
+    U64(ScalarBuffer<u64>, Sign),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Key for u32 {
 
     #[inline]
     fn extend(builder: &mut BatchBuilder, keys: &[Self]) {
-        builder.extend_short_ones(keys);
+        builder.extend_ones_u32(keys);
     }
 
     fn signed(self) -> i64 {
@@ -160,10 +160,10 @@ impl Sparse {
             (Some(keys), values) => {
                 let (range, nulls) = (keys.range(r)?, values.as_ref());
                 match &keys.items {
-                    Keys::Short(items, sign) => {
+                    KeyArray::U32(items, sign) => {
                         push(keys.column, &items[range], *sign, nulls, r, keep_zeros, builder)
                     }
-                    Keys::Long(items, sign) => {
+                    KeyArray::U64(items, sign) => {
                         push(keys.column, &items[range], *sign, nulls, r, keep_zeros, builder)
                     }
                 }
@@ -287,35 +287,39 @@ fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
     (ranges, items)
 }
 
-type Parts = (usize, Vec<Range<usize>>, ArrayRef);
+type ListColumn = (usize, Vec<Range<usize>>, ArrayRef);
 
-fn keys((column, ranges, array): Parts) -> Lists<Keys> {
+fn keys((column, ranges, array): ListColumn) -> Lists<KeyArray> {
     use Sign::{Signed, Unsigned};
     fn wide<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array) -> ScalarBuffer<u32> {
         array.as_primitive::<T>().values().iter().map(|&value| value.into() as u32).collect()
     }
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let items = match array.data_type() {
-        DataType::Int8 => Keys::Short(wide::<types::Int8Type>(&array), Signed),
-        DataType::Int16 => Keys::Short(wide::<types::Int16Type>(&array), Signed),
-        DataType::UInt8 => Keys::Short(wide::<types::UInt8Type>(&array), Unsigned),
-        DataType::UInt16 => Keys::Short(wide::<types::UInt16Type>(&array), Unsigned),
+        DataType::Int8 => KeyArray::U32(wide::<types::Int8Type>(&array), Signed),
+        DataType::Int16 => KeyArray::U32(wide::<types::Int16Type>(&array), Signed),
+        DataType::UInt8 => KeyArray::U32(wide::<types::UInt8Type>(&array), Unsigned),
+        DataType::UInt16 => KeyArray::U32(wide::<types::UInt16Type>(&array), Unsigned),
         DataType::Int32 => {
             let values = array.as_primitive::<types::Int32Type>().values();
-            Keys::Short(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
+            KeyArray::U32(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
         }
-        DataType::UInt32 => Keys::Short(array.as_primitive::<types::UInt32Type>().values().clone(), Unsigned),
-        DataType::UInt64 => Keys::Long(array.as_primitive::<types::UInt64Type>().values().clone(), Unsigned),
+        DataType::UInt32 => {
+            KeyArray::U32(array.as_primitive::<types::UInt32Type>().values().clone(), Unsigned)
+        }
+        DataType::UInt64 => {
+            KeyArray::U64(array.as_primitive::<types::UInt64Type>().values().clone(), Unsigned)
+        }
         _ => {
             let values = array.as_primitive::<types::Int64Type>().values();
-            Keys::Long(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
+            KeyArray::U64(ScalarBuffer::new(values.inner().clone(), 0, values.len()), Signed)
         }
     };
     Lists { column, ranges, items, nulls }
 }
 
 /// Values, and the first of them that is a whole number whose last digits are lost.
-fn values_of((column, ranges, array): Parts) -> (Lists<ScalarBuffer<f32>>, Option<(usize, f64)>) {
+fn values_of((column, ranges, array): ListColumn) -> (Lists<ScalarBuffer<f32>>, Option<(usize, f64)>) {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let mut rounded = None;
     let items = if let DataType::Float32 = array.data_type() {

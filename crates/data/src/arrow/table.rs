@@ -1,11 +1,11 @@
 //! What a layout makes of a table's columns besides their roles: its schema, and which of them are multiplied.
 
-use super::layout::{Columns, Features};
+use super::layout::{Features, LayoutBuilder};
 use crate::error::Error;
 use crate::interactions::Interactions;
 use crate::schema::{Column, ColumnKind, Schema};
 
-impl Columns<'_> {
+impl LayoutBuilder<'_> {
     /// What is kept with the model. `roles`: the columns of label, weight and group.
     pub(super) fn schema(
         &self,
@@ -23,10 +23,10 @@ impl Columns<'_> {
         // With declared numbers of features there is no place for those of missing numbers.
         let marks = like.map_or(self.options.key_limit.is_none(), |schema| schema.mark_missing);
         let [label, weight, group] =
-            roles.map(|column| column.map(|column| self.leaves[column].name.clone()));
+            roles.map(|column| column.map(|column| self.columns[column].name.clone()));
         Schema {
             columns,
-            order: self.leaves.iter().map(|leaf| leaf.name.clone()).collect(),
+            order: self.columns.iter().map(|leaf| leaf.name.clone()).collect(),
             label,
             weight,
             group,
@@ -76,7 +76,7 @@ impl Columns<'_> {
         }
         let interactions = Interactions::new(&named)?;
         for feature in table {
-            feature.group = interactions.groups.iter().position(|group| *group == feature.name);
+            feature.interaction_group = interactions.groups.iter().position(|group| *group == feature.name);
         }
         Ok(interactions)
     }

@@ -75,8 +75,8 @@ proptest! {
         header.put(&mut good);
         let kept = [0, 10, HEADER_BYTES, HEADER_BYTES][passed].min(bytes.len());
         bytes[..kept].copy_from_slice(&good[..kept]);
-        if passed > 0 && bytes.len() >= CHECKED_FROM {
-            let sum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        if passed > 0 && bytes.len() >= CHECKSUM_START {
+            let sum = crc32c::crc32c(&bytes[CHECKSUM_START..]);
             bytes[4..8].copy_from_slice(&sum.to_le_bytes());
         }
         check_decoded(&bytes)?;
@@ -92,7 +92,7 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = byte;
         }
-        let sum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        let sum = crc32c::crc32c(&bytes[CHECKSUM_START..]);
         bytes[4..8].copy_from_slice(&sum.to_le_bytes());
         check_decoded(&bytes)?;
     }

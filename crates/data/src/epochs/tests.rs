@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bad_lines::{BadLineTally, BadLines};
+use crate::bad_lines::{BadLinePolicy, BadLineTally};
+use crate::cache::CacheMode;
 use crate::format::RecordReader;
-use crate::keep::Keep;
 use crate::label::LabelRule;
 use crate::sink::Sink;
 
@@ -35,18 +35,18 @@ impl RecordReader for Numbered {
 
 fn task_data(
     count: u64,
-    keep: Option<Keep>,
+    keep: Option<CacheMode>,
     shuffle: Shuffle,
     batch_size: impl Into<BatchSize>,
     folder: &tempfile::TempDir,
 ) -> TaskData {
     let reader = Reader::new(
         Box::new(Numbered { next: 0, count }),
-        Sink::new(LabelRule::Real, BadLineTally::new(BadLines::Fail)),
+        Sink::new(LabelRule::Real, BadLineTally::new(BadLinePolicy::Fail)),
     );
-    let keep = keep.map(|mode| KeepConfig {
+    let keep = keep.map(|mode| CacheConfig {
         mode,
-        memory_limit_bytes: if mode == Keep::Both { 5_000 } else { 1 << 30 },
+        memory_limit_bytes: if mode == CacheMode::Both { 5_000 } else { 1 << 30 },
         folder: folder.path().to_owned(),
     });
     TaskData::new(reader, keep, shuffle, 1, 0, batch_size)
@@ -99,7 +99,7 @@ proptest! {
         batch_size in 1usize..40,
         scan: bool,
         shuffle in prop::sample::select(vec![Shuffle::None, Shuffle::Batches, Shuffle::Records]),
-        mode in prop::sample::select(vec![Keep::Memory, Keep::Disk, Keep::Both]),
+        mode in prop::sample::select(vec![CacheMode::Memory, CacheMode::Disk, CacheMode::Both]),
     ) {
         let folder = folder();
         let mut data = task_data(count, Some(mode), shuffle, batch_size, &folder);
@@ -123,7 +123,7 @@ proptest! {
 #[test]
 fn kept_epochs_equal_the_first_to_the_bit() {
     let folder = folder();
-    for mode in [Keep::Memory, Keep::Disk, Keep::Both] {
+    for mode in [CacheMode::Memory, CacheMode::Disk, CacheMode::Both] {
         let mut data = task_data(1000, Some(mode), Shuffle::None, 64, &folder);
         let first = epoch(&mut data, 0);
         assert_eq!(epoch(&mut data, 1), first);
@@ -135,8 +135,8 @@ fn kept_epochs_equal_the_first_to_the_bit() {
 fn the_order_hangs_on_seed_and_epoch_alone() {
     let folder = folder();
     for shuffle in [Shuffle::Batches, Shuffle::Records] {
-        let mut a = task_data(5000, Some(Keep::Memory), shuffle, 20, &folder);
-        let mut b = task_data(5000, Some(Keep::Disk), shuffle, 20, &folder);
+        let mut a = task_data(5000, Some(CacheMode::Memory), shuffle, 20, &folder);
+        let mut b = task_data(5000, Some(CacheMode::Disk), shuffle, 20, &folder);
         b.scan().expect("room enough");
         let (_, first, second) = (epoch(&mut a, 0), epoch(&mut a, 1), epoch(&mut a, 2));
         assert_eq!(epoch(&mut b, 2), second, "epoch 2 without an epoch 1");
@@ -149,7 +149,7 @@ fn the_order_hangs_on_seed_and_epoch_alone() {
 fn records_leave_their_batches_when_records_are_shuffled() {
     let folder = folder();
     let neighbours = |numbers: &[u64]| numbers.windows(2).filter(|w| w[0] + 1 == w[1]).count();
-    let mut data = task_data(5000, Some(Keep::Memory), Shuffle::Records, 20, &folder);
+    let mut data = task_data(5000, Some(CacheMode::Memory), Shuffle::Records, 20, &folder);
     data.scan().expect("room enough");
     let mixed = records(&epoch(&mut data, 0));
     // In a window of 320 records a neighbour follows by chance once in 320.
@@ -162,7 +162,7 @@ fn records_leave_their_batches_when_records_are_shuffled() {
 #[test]
 fn an_epoch_left_early_is_parsed_to_its_end_before_the_next() {
     let folder = folder();
-    let mut data = task_data(100, Some(Keep::Memory), Shuffle::None, 7, &folder);
+    let mut data = task_data(100, Some(CacheMode::Memory), Shuffle::None, 7, &folder);
     data.start_epoch(0).expect("it starts");
     assert!(data.next().expect("a batch").is_some());
     assert_eq!(records(&epoch(&mut data, 1)), (0..100).collect::<Vec<_>>());
@@ -174,14 +174,14 @@ fn a_second_epoch_of_nothing_kept_is_an_error_that_says_so() {
     let mut data = task_data(10, None, Shuffle::None, 3, &folder);
     assert_eq!(records(&epoch(&mut data, 0)).len(), 10);
     let error = data.start_epoch(1).expect_err("nothing was kept");
-    assert!(matches!(error, Error::NotKept { epoch: 1, task: 0 }), "{error}");
+    assert!(matches!(error, Error::NotCached { epoch: 1, task: 0 }), "{error}");
     assert!(data.scan().is_err(), "nor is there a place to scan into");
 }
 
 #[test]
 fn held_out_records_are_in_no_epoch() {
     let folder = folder();
-    let mut data = task_data(1000, Some(Keep::Memory), Shuffle::Records, 10, &folder);
+    let mut data = task_data(1000, Some(CacheMode::Memory), Shuffle::Records, 10, &folder);
     data.reader_mut().set_holdout(0.2, stream(1, Purpose::Validation, 0, 0));
     let first = epoch(&mut data, 0);
     let held = records(&data.reader_mut().take_holdout());
@@ -194,7 +194,7 @@ fn held_out_records_are_in_no_epoch() {
 #[test]
 fn growing_batches_grow_over_all_epochs() {
     let folder = folder();
-    let mut data = task_data(20_000, Some(Keep::Memory), Shuffle::Records, BatchSize::Growing, &folder);
+    let mut data = task_data(20_000, Some(CacheMode::Memory), Shuffle::Records, BatchSize::Growing, &folder);
     let sizes = |batches: &[Batch]| batches.iter().map(Batch::record_count).collect::<Vec<_>>();
     let first = sizes(&epoch(&mut data, 0));
     assert_eq!(first[0], BatchSize::SMALLEST);
@@ -205,10 +205,10 @@ fn growing_batches_grow_over_all_epochs() {
 #[test]
 fn what_is_kept_is_counted() {
     let folder = folder();
-    let mut data = task_data(100, Some(Keep::Disk), Shuffle::None, 10, &folder);
-    assert_eq!(data.kept_stats(), KeptStats::default());
+    let mut data = task_data(100, Some(CacheMode::Disk), Shuffle::None, 10, &folder);
+    assert_eq!(data.cache_stats(), CacheStats::default());
     data.scan().expect("room enough");
-    let stats = data.kept_stats();
+    let stats = data.cache_stats();
     assert_eq!((stats.block_count, stats.memory_bytes), (10, 0));
     assert!(stats.disk_bytes > 1000);
 }
@@ -224,9 +224,11 @@ fn a_memory_stream_repeats_its_batches() {
 
 #[test]
 fn read_ahead_every_batch_is_the_same_in_every_epoch() {
-    for (keep, shuffle) in
-        [(Keep::Memory, Shuffle::None), (Keep::Both, Shuffle::Records), (Keep::Disk, Shuffle::Batches)]
-    {
+    for (keep, shuffle) in [
+        (CacheMode::Memory, Shuffle::None),
+        (CacheMode::Both, Shuffle::Records),
+        (CacheMode::Disk, Shuffle::Batches),
+    ] {
         let (one, two) = (folder(), folder());
         let mut plain = task_data(900, Some(keep), shuffle, BatchSize::Growing, &one);
         let mut inner = task_data(900, Some(keep), shuffle, BatchSize::Growing, &two);

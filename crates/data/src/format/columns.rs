@@ -4,13 +4,13 @@
 use super::FormatContext;
 use super::csv::Dialect;
 use super::missing::is_missing;
-use super::roles::{label_by_name, label_notice, refuse_twins, refuse_two_roles};
+use super::roles::{label_by_name, label_notice, refuse_duplicate_names, refuse_two_roles};
 use crate::Error;
 use crate::error::nearest;
 use crate::interactions::Interactions;
-use crate::number::whole_double;
-use crate::options::{FormatOptions, Purpose};
-use crate::schema::{CarriedColumn, CarriedKind, Column, ColumnKind, Schema};
+use crate::number::parse_f64;
+use crate::options::{FormatOptions, InputPurpose};
+use crate::schema::{Column, ColumnKind, PassthroughColumn, PassthroughKind, Schema};
 
 /// What a column is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Role {
 
 /// The columns of a file, in its order.
 #[derive(Clone, Debug)]
-pub(super) struct Columns {
+pub(super) struct FileColumns {
     pub(super) names: Vec<String>,
     pub(super) roles: Vec<Role>,
     /// Feature columns, in the order of their keys.
@@ -36,9 +36,9 @@ pub(super) struct Columns {
     pub(super) dialect: Dialect,
     pub(super) interactions: Interactions,
     /// Of each column, its group in the interactions.
-    pub(super) groups: Vec<Option<usize>>,
+    pub(super) interaction_groups: Vec<Option<usize>>,
     /// The columns to carry into the predictions, in the order asked for.
-    pub(super) kept: Vec<Kept>,
+    pub(super) passthrough: Vec<ColumnRef>,
     /// What the user should know.
     pub(super) notices: Vec<String>,
     /// Missing numbers are features.
@@ -46,52 +46,52 @@ pub(super) struct Columns {
 }
 
 /// A file as it presents itself.
-pub(super) struct Found {
+pub(super) struct DetectedColumns {
     /// Names in the header, or positions.
     pub(super) names: Vec<String>,
     /// What stands in each column, as far as it was looked at.
-    pub(super) kinds: Vec<Kinds>,
+    pub(super) type_counts: Vec<TypeCounts>,
     pub(super) named: bool,
     pub(super) dialect: Dialect,
     /// Which column is the label when nobody says so and none is called like one.
-    pub(super) fallback: Fallback,
+    pub(super) fallback: LabelFallback,
     /// The columns to carry into the predictions, in the order asked for.
-    pub(super) kept: Vec<Kept>,
+    pub(super) passthrough: Vec<ColumnRef>,
 }
 
 /// A column to carry into the predictions.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct ColumnRef {
     pub(super) at: usize,
     pub(super) name: String,
 }
 
 /// A column by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fallback {
+pub(super) enum LabelFallback {
     First,
     Last,
 }
 
 /// How many of the values of a column are numbers, and how many are not; missing ones are neither.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kinds {
+pub(super) struct TypeCounts {
     numbers: u32,
     others: u32,
     /// The first value that is not a number.
-    other: Option<String>,
+    first_other: Option<String>,
 }
 
-impl Kinds {
+impl TypeCounts {
     pub(super) fn add(&mut self, field: &[u8]) {
         if is_missing(field) {
             return;
         }
-        if whole_double(field).is_some() {
+        if parse_f64(field).is_some() {
             self.numbers += 1;
         } else {
             self.others += 1;
-            self.other.get_or_insert_with(|| String::from_utf8_lossy(field).into_owned());
+            self.first_other.get_or_insert_with(|| String::from_utf8_lossy(field).into_owned());
         }
     }
 
@@ -108,7 +108,7 @@ impl Kinds {
     /// How a column that has both is read.
     fn notice(&self, column: &str) -> Option<String> {
         let all = self.numbers + self.others;
-        let other = self.other.as_ref().filter(|_| self.numbers > 0)?;
+        let other = self.first_other.as_ref().filter(|_| self.numbers > 0)?;
         Some(if self.is_numeric() {
             format!(
                 "'{column}' as numbers ({} of the first {all} values are, '{other}' is not)",
@@ -125,18 +125,21 @@ impl Kinds {
 
 /// Whether a field could stand in a column of numbers.
 pub(super) fn is_number(field: &[u8]) -> bool {
-    is_missing(field) || whole_double(field).is_some()
+    is_missing(field) || parse_f64(field).is_some()
 }
 
 /// Decides what each column is for.
-pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Columns, Error> {
+pub(super) fn assign_roles(
+    context: &FormatContext<'_>,
+    found: &DetectedColumns,
+) -> Result<FileColumns, Error> {
     let file = context.files[0].name();
-    refuse_twins(file, found.names.iter().map(String::as_str))?;
+    refuse_duplicate_names(file, found.names.iter().map(String::as_str))?;
     let options = context.options;
-    let (names, like) = (found.names.clone(), context.like);
+    let (names, like) = (found.names.clone(), context.trained_schema);
     let mut notices = Vec::new();
     let mut asked_or_trained = |asked: &Option<String>, trained: Option<&String>| {
-        asked_or_trained(context, found, asked.as_deref(), trained.map(String::as_str), &mut notices)
+        requested_or_trained(context, found, asked.as_deref(), trained.map(String::as_str), &mut notices)
     };
     let weight = asked_or_trained(&options.weight, like.and_then(|schema| schema.weight.as_ref()))?;
     let group = asked_or_trained(&options.group, like.and_then(|schema| schema.group.as_ref()))?;
@@ -154,7 +157,7 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
     if options.has_label && !names.is_empty() {
         roles.choose_label(context, found, &names)?;
     }
-    roles.leave_out_index(context, found);
+    roles.skip_index(context, found);
     let mut text = vec![false; names.len()];
     for column in &options.text_columns {
         if let Some(at) = find(file, &names, Some(column))? {
@@ -163,8 +166,8 @@ pub(super) fn assign(context: &FormatContext<'_>, found: &Found) -> Result<Colum
     }
     let mut columns = roles.columns(context, found, names, &text);
     columns.find_groups(file, &options.interactions)?;
-    if let Some(schema) = context.like {
-        columns.be_like(file, schema)?;
+    if let Some(schema) = context.trained_schema {
+        columns.conform_to(file, schema)?;
     }
     Ok(columns)
 }
@@ -183,7 +186,7 @@ impl Roles {
     fn choose_label(
         &mut self,
         context: &FormatContext<'_>,
-        found: &Found,
+        found: &DetectedColumns,
         names: &[String],
     ) -> Result<(), Error> {
         let file = context.files[0].name();
@@ -203,8 +206,8 @@ impl Roles {
         let is_taken = |at: usize| others.iter().any(|(_, column)| *column == at);
         let by_name = if found.named { label_by_name(file, &shown, is_taken)? } else { None };
         let (by_place, place) = match found.fallback {
-            Fallback::First => ((0..names.len()).find(|at| !is_taken(*at)), "the first"),
-            Fallback::Last => ((0..names.len()).rev().find(|at| !is_taken(*at)), "the last"),
+            LabelFallback::First => ((0..names.len()).find(|at| !is_taken(*at)), "the first"),
+            LabelFallback::Last => ((0..names.len()).rev().find(|at| !is_taken(*at)), "the last"),
         };
         self.label = by_name.or(by_place);
         if let Some(label) = self.label {
@@ -215,14 +218,15 @@ impl Roles {
     }
 
     /// A first column without a name numbers the rows.
-    fn leave_out_index(&mut self, context: &FormatContext<'_>, found: &Found) {
+    fn skip_index(&mut self, context: &FormatContext<'_>, found: &DetectedColumns) {
         let is_index = found.named && found.names.len() > 1 && found.names[0].is_empty();
         let taken = self.skip.iter().copied().chain(self.label).chain(self.weight).chain(self.group);
-        let wanted =
-            context.like.is_some_and(|schema| schema.columns.iter().any(|column| column.name.is_empty()));
+        let wanted = context
+            .trained_schema
+            .is_some_and(|schema| schema.columns.iter().any(|column| column.name.is_empty()));
         if is_index && !wanted && !taken.into_iter().any(|at| at == 0) {
             self.skip.push(0);
-            if context.like.is_none() {
+            if context.trained_schema.is_none() {
                 let notice = "the first column has no name in the header, as pandas and R write their row names: it is left out";
                 self.notices.push(notice.to_owned());
             }
@@ -233,16 +237,16 @@ impl Roles {
     fn columns(
         self,
         context: &FormatContext<'_>,
-        found: &Found,
+        found: &DetectedColumns,
         names: Vec<String>,
         text: &[bool],
-    ) -> Columns {
+    ) -> FileColumns {
         let mut notices = self.notices;
         let mut mixed = Vec::new();
         let (mut roles, mut features) = (Vec::new(), Vec::new());
         for (at, name) in names.iter().enumerate() {
             if !text[at] && !self.skip.contains(&at) {
-                mixed.extend(found.kinds[at].notice(name));
+                mixed.extend(found.type_counts[at].notice(name));
             }
             roles.push(if Some(at) == self.label {
                 if context.options.has_label { Role::Label } else { Role::Skip }
@@ -250,10 +254,10 @@ impl Roles {
                 Role::Weight
             } else if Some(at) == self.group {
                 Role::Group
-            } else if self.skip.contains(&at) || is_no_feature_of(context.like, found, at) {
+            } else if self.skip.contains(&at) || is_no_feature_of(context.trained_schema, found, at) {
                 Role::Skip
             } else {
-                let numeric = found.kinds[at].is_numeric() && !text[at];
+                let numeric = found.type_counts[at].is_numeric() && !text[at];
                 let kind = if numeric { ColumnKind::Numeric } else { ColumnKind::Text };
                 features.push(Column { name: name.clone(), kind });
                 match kind {
@@ -262,11 +266,11 @@ impl Roles {
                 }
             });
         }
-        if context.like.is_none() {
+        if context.trained_schema.is_none() {
             notices.extend(mixed_notice(&mixed));
         }
-        Columns {
-            groups: vec![None; names.len()],
+        FileColumns {
+            interaction_groups: vec![None; names.len()],
             names,
             roles,
             features,
@@ -275,9 +279,9 @@ impl Roles {
             interactions: Interactions::default(),
             // With declared numbers of features there is no place for others.
             mark_missing: context
-                .like
+                .trained_schema
                 .map_or(context.options.key_limit.is_none(), |schema| schema.mark_missing),
-            kept: found.kept.clone(),
+            passthrough: found.passthrough.clone(),
             notices,
         }
     }
@@ -296,35 +300,36 @@ fn mixed_notice(columns: &[String]) -> Option<String> {
 }
 
 /// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
-fn is_no_feature_of(like: Option<&Schema>, found: &Found, at: usize) -> bool {
+fn is_no_feature_of(like: Option<&Schema>, found: &DetectedColumns, at: usize) -> bool {
     let name = &found.names[at];
     like.is_some_and(|schema| {
         let is = |column: &Option<String>| column.as_ref() == Some(name);
         let known = schema.columns.iter().any(|column| column.name == *name);
-        !known && (is(&schema.weight) || is(&schema.group) || found.kept.iter().any(|kept| kept.at == at))
+        !known
+            && (is(&schema.weight) || is(&schema.group) || found.passthrough.iter().any(|kept| kept.at == at))
     })
 }
 
 /// Where the label stands in data without labels, so that it is left out.
-fn absent_label(context: &FormatContext<'_>, found: &Found) -> Option<usize> {
+fn absent_label(context: &FormatContext<'_>, found: &DetectedColumns) -> Option<usize> {
     let file = context.files[0].name();
     // Not by number: where names are places, the file may have another column at that place.
-    match context.like.and_then(|schema| schema.label.as_ref()) {
+    match context.trained_schema.and_then(|schema| schema.label.as_ref()) {
         Some(label) => found.names.iter().position(|name| name == label),
         None => find(file, &found.names, context.options.label.as_deref()).ok().flatten(),
     }
 }
 
 /// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
-fn asked_or_trained(
+fn requested_or_trained(
     context: &FormatContext<'_>,
-    found: &Found,
+    found: &DetectedColumns,
     asked: Option<&str>,
     trained: Option<&str>,
     notices: &mut Vec<String>,
 ) -> Result<Option<usize>, Error> {
     let file = context.files[0].name();
-    let (None, Some(trained), Purpose::Evaluation) = (asked, trained, context.options.purpose) else {
+    let (None, Some(trained), InputPurpose::Evaluation) = (asked, trained, context.options.purpose) else {
         return find(file, &found.names, asked);
     };
     let at = found.names.iter().position(|name| name == trained);
@@ -337,16 +342,19 @@ fn asked_or_trained(
 }
 
 /// The columns to carry into the predictions, in the order asked for.
-pub(super) fn kept(context: &FormatContext<'_>, found: &Found) -> Result<Vec<Kept>, Error> {
+pub(super) fn find_passthrough(
+    context: &FormatContext<'_>,
+    found: &DetectedColumns,
+) -> Result<Vec<ColumnRef>, Error> {
     let file = context.files[0].name();
-    let mut kept: Vec<Kept> = Vec::new();
+    let mut kept: Vec<ColumnRef> = Vec::new();
     for asked in &context.options.keep_columns {
         let Some(at) = find(file, &found.names, Some(asked))? else { continue };
         if kept.iter().any(|column| column.at == at) {
             let reason = format!("column '{asked}' is asked for twice");
             return Err(Error::BadOption { option: "keep_columns", reason });
         }
-        kept.push(Kept { at, name: found.names[at].clone() });
+        kept.push(ColumnRef { at, name: found.names[at].clone() });
     }
     Ok(kept)
 }
@@ -369,7 +377,7 @@ pub(super) fn find(file: &str, names: &[String], asked: Option<&str>) -> Result<
     })
 }
 
-impl Columns {
+impl FileColumns {
     /// Finds the columns that are multiplied.
     fn find_groups(&mut self, file: &str, interactions: &[Vec<String>]) -> Result<(), Error> {
         Interactions::new(interactions)?;
@@ -395,7 +403,7 @@ impl Columns {
         self.interactions = Interactions::new(&named)?;
         for (group, name) in self.interactions.groups.iter().enumerate() {
             let at = self.names.iter().position(|column| column == name);
-            self.groups[at.expect("it is the name of a column")] = Some(group);
+            self.interaction_groups[at.expect("it is the name of a column")] = Some(group);
         }
         Ok(())
     }
@@ -427,14 +435,14 @@ impl Columns {
     }
 
     /// The columns to carry along. A record has their texts in the order of the file.
-    pub(super) fn carried(&self) -> Vec<CarriedColumn> {
-        let slot = |at: usize| self.kept.iter().filter(|kept| kept.at < at).count();
-        let column = |kept: &Kept| CarriedColumn {
+    pub(super) fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
+        let slot = |at: usize| self.passthrough.iter().filter(|kept| kept.at < at).count();
+        let column = |kept: &ColumnRef| PassthroughColumn {
             name: kept.name.clone(),
             slot: slot(kept.at),
-            kind: CarriedKind::Text,
+            kind: PassthroughKind::Text,
         };
-        self.kept.iter().map(column).collect()
+        self.passthrough.iter().map(column).collect()
     }
 
     /// Position of the label.
@@ -443,7 +451,7 @@ impl Columns {
     }
 
     /// Takes kinds and keys from the schema of training, column by column by name.
-    fn be_like(&mut self, file: &str, schema: &Schema) -> Result<(), Error> {
+    fn conform_to(&mut self, file: &str, schema: &Schema) -> Result<(), Error> {
         if self.names.is_empty() {
             return Ok(());
         }

@@ -17,50 +17,50 @@
 //! - A first column whose name is empty is an index that pandas or R wrote, and is left out.
 //! - Blank lines are skipped. A row with another count of fields is an error, and so is the header in mid-file.
 
+mod detection;
 #[cfg(test)]
 mod dialect_tests;
 mod fields;
-mod look;
 mod parser;
 mod sample;
 #[cfg(test)]
 mod tests;
 
-use super::columns::Columns;
-use super::{FormatContext, LineParser, LinePlan, Plan};
+use super::columns::FileColumns;
+use super::{FormatContext, LineFormat, LineParser, OpenFormat};
 use crate::Error;
 use crate::options::FormatOptions;
 use crate::quotes::Quotes;
-use crate::schema::{CarriedColumn, Schema};
+use crate::schema::{PassthroughColumn, Schema};
 pub(super) use sample::Dialect;
 use std::sync::Arc;
 
 /// Opens CSV inputs.
-pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let sample = sample::Sample::of(context)?;
-    let (mut found, header) = look::look(context, &sample)?;
-    found.kept = super::columns::kept(context, &found)?;
-    let (found, notice) = super::places::place(context, found)?;
-    let mut columns = super::columns::assign(context, &found)?;
+    let (mut found, header) = detection::detect_columns(context, &sample)?;
+    found.passthrough = super::columns::find_passthrough(context, &found)?;
+    let (found, notice) = super::positional_names::assign_names_by_position(context, found)?;
+    let mut columns = super::columns::assign_roles(context, &found)?;
     columns.notices.extend(notice);
-    let label_names = match (context.like, columns.label()) {
+    let label_names = match (context.trained_schema, columns.label()) {
         (Some(schema), _) => schema.label_names.clone(),
-        (None, Some(label)) if look::has_text_labels(context, &sample, &found, &columns)? => {
-            look::label_names(context, &columns, label, header.as_deref())?
+        (None, Some(label)) if detection::has_text_labels(context, &sample, &found, &columns)? => {
+            detection::label_names(context, &columns, label, header.as_deref())?
         }
         _ => Vec::new(),
     };
-    Ok(Plan::Lines(Box::new(Csv::new(columns, context.options, header, label_names))))
+    Ok(OpenFormat::Lines(Box::new(Csv::new(columns, context.options, header, label_names))))
 }
 
 /// Whether the first rows have the same number of fields, two at least, and are not what Vowpal Wabbit reads as well.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    sample::looks_like_rows(head) && !super::vw::may_be(head)
+    sample::looks_like_rows(head) && !super::vw::is_possible(head)
 }
 
 /// An opened CSV (or dense) input.
 pub(super) struct Csv {
-    columns: Arc<Columns>,
+    columns: Arc<FileColumns>,
     header: Option<Arc<[u8]>>,
     schema: Schema,
     has_label: bool,
@@ -68,7 +68,7 @@ pub(super) struct Csv {
 
 impl Csv {
     pub(super) fn new(
-        columns: Columns,
+        columns: FileColumns,
         options: &FormatOptions,
         header: Option<Vec<u8>>,
         label_names: Vec<String>,
@@ -79,7 +79,7 @@ impl Csv {
     }
 }
 
-impl LinePlan for Csv {
+impl LineFormat for Csv {
     fn schema(&self) -> Schema {
         self.schema.clone()
     }
@@ -88,8 +88,8 @@ impl LinePlan for Csv {
         self.header.as_deref()
     }
 
-    fn carried(&self) -> Vec<CarriedColumn> {
-        self.columns.carried()
+    fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
+        self.columns.passthrough_columns()
     }
 
     fn quotes(&self) -> Option<Quotes> {

@@ -7,13 +7,13 @@
 //! The first column is the label unless `label` says which (0-based). The others are numbered from 0 in their order: that
 //! is their key. A missing value has no entry. Blank lines are skipped. It is CSV without names, header and quotes.
 
-use super::columns::{Fallback, Found, Kinds, assign, is_number};
+use super::columns::{DetectedColumns, LabelFallback, TypeCounts, assign_roles, is_number};
 use super::csv::{Csv, Dialect};
-use super::{FormatContext, Plan};
+use super::{FormatContext, OpenFormat};
 use crate::Error;
 
 /// Opens dense inputs.
-pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     if options.header == Some(true) || !options.text_columns.is_empty() {
         let option = if options.header == Some(true) { "header" } else { "text_columns" };
@@ -30,19 +30,19 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
     let first = first.unwrap_or_default();
     let delimiter = options.delimiter.unwrap_or_else(|| separator(&first));
     let count = if first.is_empty() { 0 } else { count_fields(&first, delimiter) };
-    let mut found = Found {
+    let mut found = DetectedColumns {
         names: (0..count).map(|at| at.to_string()).collect(),
-        kinds: vec![Kinds::default(); count],
+        type_counts: vec![TypeCounts::default(); count],
         named: false,
         dialect: Dialect::plain(delimiter),
-        fallback: Fallback::First,
-        kept: Vec::new(),
+        fallback: LabelFallback::First,
+        passthrough: Vec::new(),
     };
-    found.kept = super::columns::kept(context, &found)?;
-    let (found, notice) = super::places::place(context, found)?;
-    let mut columns = assign(context, &found)?;
+    found.passthrough = super::columns::find_passthrough(context, &found)?;
+    let (found, notice) = super::positional_names::assign_names_by_position(context, found)?;
+    let mut columns = assign_roles(context, &found)?;
     columns.notices.extend(notice);
-    Ok(Plan::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
+    Ok(OpenFormat::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
 
 /// Whether the first lines are at least two numbers each.

@@ -11,16 +11,16 @@ pub(crate) const MISSING: &[u8] = b"missing";
 /// Collects each name once, up to [`NAME_LIMIT`].
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    known: HashSet<u64>,
-    fresh: BTreeMap<u64, String>,
-    full: bool,
+    seen_keys: HashSet<u64>,
+    new_names: BTreeMap<u64, String>,
+    is_full: bool,
 }
 
 impl Dictionary {
     /// Notes that `key` stands for `space`, the separator and `name`.
     #[inline]
     pub fn add(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
-        if !self.known.contains(&key) {
+        if !self.seen_keys.contains(&key) {
             self.add_new(key, space, separator, name);
         }
     }
@@ -32,30 +32,30 @@ impl Dictionary {
     }
 
     fn insert(&mut self, key: u64, name: String) {
-        if self.known.len() >= NAME_LIMIT {
-            self.full = true;
+        if self.seen_keys.len() >= NAME_LIMIT {
+            self.is_full = true;
             return;
         }
-        self.known.insert(key);
-        self.fresh.insert(key, name);
+        self.seen_keys.insert(key);
+        self.new_names.insert(key, name);
     }
 
     /// Notes what a key stands for; `name` is asked when the key is new.
     #[inline]
     pub fn add_named(&mut self, key: u64, name: impl FnOnce() -> String) {
-        if !self.known.contains(&key) {
+        if !self.seen_keys.contains(&key) {
             self.insert(key, name());
         }
     }
 
     /// Names met since the last call.
     pub fn take(&mut self) -> BTreeMap<u64, String> {
-        std::mem::take(&mut self.fresh)
+        std::mem::take(&mut self.new_names)
     }
 
     /// Says so when names were left out.
     pub fn notices(&self) -> Vec<String> {
-        if self.full {
+        if self.is_full {
             vec![format!(
                 "more than {NAME_LIMIT} names: the model works, but the rest of them is not written down"
             )]

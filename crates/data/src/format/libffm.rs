@@ -9,17 +9,17 @@
 
 use super::dictionary::Dictionary;
 use super::{
-    FormatContext, LineParser, LinePlan, Parsed, Plan, label, refuse_columns, refuse_label, skip_blanks,
-    value,
+    FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, label, refuse_columns, refuse_label,
+    skip_blanks, value,
 };
-use crate::interactions::{Interactions, Multiplier};
-use crate::number::{digits, whole_double};
+use crate::interactions::{InteractionGenerator, Interactions};
+use crate::number::{parse_digits, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;
 
 /// Opens libffm inputs.
-pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("libffm", options)?;
     if let Some(group) = &options.group {
@@ -35,18 +35,18 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         })
     });
     let fields = fields.collect::<Result<Vec<u32>, Error>>()?;
-    let notice = interactions.notice_of_unmet(context, |group, line| {
+    let notice = interactions.missing_groups_notice(context, |group, line| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t'));
         tokens.any(|token| token.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.starts_with(b":")))
     })?;
-    Ok(Plan::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields, notice })))
+    Ok(OpenFormat::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields, notice })))
 }
 
 /// Whether the first lines look like libffm.
 pub(super) fn recognize(head: &[u8]) -> bool {
     let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
-        let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
+        let label = tokens.next().is_some_and(|token| parse_f64(token).is_some() || is_entry(token));
         label && tokens.take_while(|token| token[0] != b'#').all(is_entry)
     };
     super::text_lines(head).iter().any(|line| line.contains(&b':')) && super::most_lines(head, is_line)
@@ -54,7 +54,7 @@ pub(super) fn recognize(head: &[u8]) -> bool {
 
 fn is_entry(token: &[u8]) -> bool {
     let parts: Vec<&[u8]> = token.split(|byte| *byte == b':').collect();
-    parts.len() == 3 && parts.iter().all(|part| whole_double(part).is_some())
+    parts.len() == 3 && parts.iter().all(|part| parse_f64(part).is_some())
 }
 
 struct Libffm {
@@ -66,7 +66,7 @@ struct Libffm {
     notice: Option<String>,
 }
 
-impl LinePlan for Libffm {
+impl LineFormat for Libffm {
     fn notices(&self) -> Vec<String> {
         self.notice.iter().cloned().collect()
     }
@@ -81,7 +81,7 @@ impl LinePlan for Libffm {
             pairs: Vec::new(),
             fields: self.fields.clone(),
             dictionary: Dictionary::default(),
-            multiplier: Multiplier::new(self.interactions.clone(), false),
+            multiplier: InteractionGenerator::new(self.interactions.clone(), false),
         })
     }
 }
@@ -93,16 +93,16 @@ struct Parser {
     /// Of the groups of the interactions.
     fields: Vec<u32>,
     dictionary: Dictionary,
-    multiplier: Multiplier,
+    multiplier: InteractionGenerator,
 }
 
 const ENTRY: &str = "field:index:value, with a field below 2^32 and an index from 0 to 2^63-1";
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
         let mut at = skip_blanks(line, 0);
         if matches!(line.get(at), None | Some(b'#')) {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Skipped);
         }
         let mut label_value = None;
         if self.has_label {
@@ -121,14 +121,14 @@ impl LineParser for Parser {
             at = self.entry(line, at, out)?;
         }
         self.refuse_duplicates(line)?;
-        if !self.multiplier.is_idle() {
+        if !self.multiplier.is_empty() {
             let (groups, fields) = (self.multiplier.groups(), &self.fields);
             self.multiplier.multiply(&mut self.dictionary, |group, key, value| {
                 let at = groups.iter().position(|known| known == group).unwrap_or_default();
                 out.push_with_field(fields[at], key, value);
             })?;
         }
-        Ok(Parsed::Record { label: label_value, weight: 1.0, group: None })
+        Ok(ParsedLine::Record { label: label_value, weight: 1.0, group: None })
     }
 
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
@@ -144,14 +144,14 @@ impl Parser {
     /// Pushes the entry at `at`; where it ends.
     #[inline]
     fn entry(&mut self, line: &[u8], at: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
-        let (field, field_end) = digits(line, at);
+        let (field, field_end) = parse_digits(line, at);
         let Ok(field) = u32::try_from(field) else {
             return Err(LineError::new(at, ENTRY));
         };
         if field_end == at || line.get(field_end) != Some(&b':') {
             return Err(LineError::new(at, ENTRY));
         }
-        let (key, end) = digits(line, field_end + 1);
+        let (key, end) = parse_digits(line, field_end + 1);
         if end == field_end + 1 || key >= 1 << 63 {
             return Err(LineError::new(at, ENTRY));
         }
@@ -187,7 +187,7 @@ impl Parser {
         let at = super::last_token_of(line, |token| {
             token.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b':')))
         });
-        Err(LineError::found(at, "each field:index at most once in a record", format!("{name} again")))
+        Err(LineError::with_found(at, "each field:index at most once in a record", format!("{name} again")))
     }
 }
 

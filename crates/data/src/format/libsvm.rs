@@ -9,14 +9,14 @@
 //! are blank or only a comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with
 //! a notice. Several labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
 
-use super::ones::{Keys, NO_KEYS, ones};
-use super::{FormatContext, LineParser, LinePlan, Parsed, Plan};
-use crate::number::{digits, whole_double};
+use super::binary_entries::{EMPTY_KEY_BUFFER, KeyBuffer, parse_ones};
+use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
+use crate::number::{parse_digits, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
 
 /// Opens libsvm inputs.
-pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     super::refuse_columns("libsvm", options)?;
     let use_qid = match options.group.as_deref() {
@@ -29,14 +29,14 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
             });
         }
     };
-    Ok(Plan::Lines(Box::new(Libsvm { has_label: options.has_label, use_qid })))
+    Ok(OpenFormat::Lines(Box::new(Libsvm { has_label: options.has_label, use_qid })))
 }
 
 /// Whether the first lines look like libsvm.
 pub(super) fn recognize(head: &[u8]) -> bool {
     let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
-        let label = tokens.next().is_some_and(|token| whole_double(token).is_some() || is_entry(token));
+        let label = tokens.next().is_some_and(|token| parse_f64(token).is_some() || is_entry(token));
         label && tokens.take_while(|token| token[0] != b'#').all(is_entry)
     };
     super::text_lines(head).iter().any(|line| line.contains(&b':')) && super::most_lines(head, is_line)
@@ -44,8 +44,8 @@ pub(super) fn recognize(head: &[u8]) -> bool {
 
 fn is_entry(token: &[u8]) -> bool {
     let token = token.strip_prefix(b"qid:").map_or(token, |_| b"0:0");
-    let (_, end) = digits(token, 0);
-    end > 0 && token.get(end) == Some(&b':') && whole_double(&token[end + 1..]).is_some()
+    let (_, end) = parse_digits(token, 0);
+    end > 0 && token.get(end) == Some(&b':') && parse_f64(&token[end + 1..]).is_some()
 }
 
 struct Libsvm {
@@ -53,7 +53,7 @@ struct Libsvm {
     use_qid: bool,
 }
 
-impl LinePlan for Libsvm {
+impl LineFormat for Libsvm {
     fn schema(&self) -> Schema {
         Schema { group: self.use_qid.then(|| "qid".to_owned()), ..Schema::default() }
     }
@@ -62,8 +62,8 @@ impl LinePlan for Libsvm {
         Box::new(Parser {
             has_label: self.has_label,
             use_qid: self.use_qid,
-            qid_ignored: false,
-            keys: NO_KEYS,
+            is_qid_ignored: false,
+            keys: EMPTY_KEY_BUFFER,
         })
     }
 }
@@ -71,17 +71,17 @@ impl LinePlan for Libsvm {
 struct Parser {
     has_label: bool,
     use_qid: bool,
-    qid_ignored: bool,
-    keys: Keys,
+    is_qid_ignored: bool,
+    keys: KeyBuffer,
 }
 
 const ENTRY: &str = "index:value, with an index from 0 to 2^63-1";
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
         let mut at = super::skip_blanks(line, 0);
         if matches!(line.get(at), None | Some(b'#')) {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Skipped);
         }
         let mut label = None;
         if self.has_label {
@@ -91,11 +91,11 @@ impl LineParser for Parser {
             super::refuse_label(line, at)?;
         }
         let group = self.entries(line, at, out)?;
-        Ok(Parsed::Record { label, weight: 1.0, group })
+        Ok(ParsedLine::Record { label, weight: 1.0, group })
     }
 
     fn notices(&self) -> Vec<String> {
-        if self.qid_ignored {
+        if self.is_qid_ignored {
             vec!["qid is ignored; use it as the group with --group qid".to_owned()]
         } else {
             Vec::new()
@@ -113,12 +113,12 @@ impl Parser {
         out: &mut BatchBuilder,
     ) -> Result<Option<u64>, LineError> {
         let mut group = None;
-        let (end_of_ones, mut floor, mut ascending) = ones(line, at, &mut self.keys, out);
+        let (end_of_ones, mut floor, mut ascending) = parse_ones(line, at, &mut self.keys, out);
         at = end_of_ones;
         loop {
             at = super::skip_blanks(line, at);
             let start = at;
-            let (key, end) = digits(line, start);
+            let (key, end) = parse_digits(line, start);
             if end == start {
                 match self.not_an_index(line, start)? {
                     Some((qid, end)) => {
@@ -174,11 +174,11 @@ impl Parser {
             return Ok(None);
         }
         if line[at..].starts_with(b"qid:") {
-            let (qid, end) = digits(line, at + 4);
+            let (qid, end) = parse_digits(line, at + 4);
             if end == at + 4 || !matches!(line.get(end), None | Some(b' ' | b'\t' | b'#')) {
                 return Err(LineError::new(at, "qid:N with a whole number N"));
             }
-            self.qid_ignored |= !self.use_qid;
+            self.is_qid_ignored |= !self.use_qid;
             return Ok(Some((qid, end)));
         }
         Err(LineError::new(at, ENTRY))

@@ -1,14 +1,15 @@
 //! Formats: one file each, one row each in [`FormatTable`].
 //!
-//! A row's `open` looks at the inputs and answers with a [`Plan`]. There are two kinds:
-//! - [`Plan::Lines`]: one record a line. The format gives a [`LineParser`]; finding lines, splits, compression, line
+//! A row's `open` looks at the inputs and answers with a [`OpenFormat`]. There are two kinds:
+//! - [`OpenFormat::Lines`]: one record a line. The format gives a [`LineParser`]; finding lines, splits, compression, line
 //!   numbers and bad lines are the reader's work.
-//! - [`Plan::Blocks`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
+//! - [`OpenFormat::RowGroups`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
 //!   [`Sink`] as the reader of lines does.
 
 pub mod table;
 mod tokens;
 
+mod binary_entries;
 mod columns;
 mod csv;
 mod dense;
@@ -16,10 +17,9 @@ pub mod dictionary;
 mod libffm;
 mod libsvm;
 pub(crate) mod missing;
-mod ones;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod places;
+mod positional_names;
 pub(crate) mod roles;
 mod sample;
 mod vw;
@@ -36,15 +36,15 @@ use tokens::{label, last_token_of, refuse_columns, refuse_duplicates, refuse_lab
 use crate::input::Input;
 use crate::options::FormatOptions;
 use crate::quotes::Quotes;
-use crate::schema::{CarriedColumn, Schema};
+use crate::schema::{PassthroughColumn, Schema};
 use crate::sink::Sink;
-use crate::split::{Split, Unit};
+use crate::split::{RowGroup, Split};
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;
 
 /// What a line turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Parsed {
+pub enum ParsedLine {
     /// A record. Its entries have been pushed; the caller closes it.
     Record {
         /// Label as written; `None` when the input has none.
@@ -55,7 +55,7 @@ pub enum Parsed {
         group: Option<u64>,
     },
     /// A blank line or a comment. Nothing has been pushed.
-    Nothing,
+    Skipped,
     /// A record without a label among records that have one. Nothing has been pushed; it is counted and left out.
     Unlabelled,
 }
@@ -64,7 +64,7 @@ pub enum Parsed {
 pub trait LineParser: Send {
     /// Pushes the entries of `line` (without its end: no `\n`, no `\r\n`) into `out`. On an error the caller takes back
     /// what was pushed.
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError>;
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError>;
 
     /// Names of hashed keys met since the last call.
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
@@ -78,7 +78,7 @@ pub trait LineParser: Send {
 }
 
 /// A format of lines, opened on inputs.
-pub trait LinePlan: Send + Sync {
+pub trait LineFormat: Send + Sync {
     /// What the columns mean; the source fills in the format's name.
     fn schema(&self) -> Schema;
     /// The header, when each file begins with one: the first line of a file is then compared with it and skipped.
@@ -86,7 +86,7 @@ pub trait LinePlan: Send + Sync {
         None
     }
     /// The columns that are carried along, in the order asked for; none in formats without columns.
-    fn carried(&self) -> Vec<CarriedColumn> {
+    fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
         Vec::new()
     }
     /// How fields are quoted, when quoted fields may have line breaks: each file then goes to one task whole.
@@ -102,11 +102,11 @@ pub trait LinePlan: Send + Sync {
 }
 
 /// A format of blocks, opened on inputs.
-pub trait BlockPlan: Send + Sync {
+pub trait RowGroupFormat: Send + Sync {
     /// What the columns mean; the source fills in the format's name.
     fn schema(&self) -> Schema;
     /// The columns that are carried along, in the order asked for; none in formats without columns.
-    fn carried(&self) -> Vec<CarriedColumn> {
+    fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
         Vec::new()
     }
     /// What the user should know of how the inputs were understood.
@@ -114,8 +114,8 @@ pub trait BlockPlan: Send + Sync {
         Vec::new()
     }
     /// The units of a file, each of which can be read without the others.
-    fn units(&self, file: usize) -> Vec<Unit>;
-    /// A reader of records of these units (all parts are `Part::Records`), in this order. `files` are the inputs of the
+    fn row_groups(&self, file: usize) -> Vec<RowGroup>;
+    /// A reader of records of these units (all parts are `SplitRange::RecordColumns`), in this order. `files` are the inputs of the
     /// context.
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error>;
 }
@@ -133,11 +133,11 @@ pub trait RecordReader: Send {
 }
 
 /// An opened format.
-pub enum Plan {
+pub enum OpenFormat {
     /// One record a line.
-    Lines(Box<dyn LinePlan>),
+    Lines(Box<dyn LineFormat>),
     /// Units of its own.
-    Blocks(Box<dyn BlockPlan>),
+    RowGroups(Box<dyn RowGroupFormat>),
 }
 
 /// What a format sees when it is opened.
@@ -147,7 +147,7 @@ pub struct FormatContext<'a> {
     /// Settings. When opened like a schema, what the user left open is filled from the schema.
     pub options: &'a FormatOptions,
     /// The schema of training, when this input must be read like it.
-    pub like: Option<&'a Schema>,
+    pub trained_schema: Option<&'a Schema>,
 }
 
 /// A row of the table.
@@ -163,7 +163,7 @@ pub struct FormatRow {
     /// are asked in order.
     pub recognize: fn(head: &[u8]) -> bool,
     /// Looks at the inputs and plans the reading.
-    pub open: fn(&FormatContext<'_>) -> Result<Plan, Error>,
+    pub open: fn(&FormatContext<'_>) -> Result<OpenFormat, Error>,
 }
 
 impl FormatRow {

@@ -6,13 +6,13 @@
 //! What can be read on its own is a row group: a task that begins in the middle of one decodes the records before its own,
 //! and lets them go.
 //!
-//! A file is not trusted: `file` and `guard` check the metadata, `pages` every page, and what the library still panics at is
+//! A file is not trusted: `file` and `checks` check the metadata, `pages` every page, and what the library still panics at is
 //! an error with the row group.
 
+mod checks;
 mod codec;
 mod delta;
 mod file;
-mod guard;
 mod page_header;
 mod pages;
 mod partition;
@@ -27,14 +27,14 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
-use super::{BlockPlan, FormatContext, FormatRow, Plan, RecordReader};
-use crate::arrow::{LabelScan, Layout, Table, check_guess, layout};
+use super::{FormatContext, FormatRow, OpenFormat, RecordReader, RowGroupFormat};
+use crate::arrow::{ArrowTable, LabelScan, Layout, check_guess, layout};
 use crate::error::Error;
 use crate::input::Input;
 use crate::label::LabelRule;
 use crate::options::FormatOptions;
-use crate::schema::{CarriedColumn, CarriedKind, Schema};
-use crate::split::{Split, Unit};
+use crate::schema::{PassthroughColumn, PassthroughKind, Schema};
+use crate::split::{RowGroup, Split};
 
 /// The row of the table of formats.
 pub(super) const ROW: FormatRow = FormatRow {
@@ -46,31 +46,31 @@ pub(super) const ROW: FormatRow = FormatRow {
 };
 
 /// The metadata and the layout of one file.
-struct FilePlan {
+struct ParquetFile {
     name: String,
     metadata: ParquetMetaData,
     /// As which Arrow types the columns of the file itself are read, in its order.
-    read_as: Fields,
+    arrow_fields: Fields,
     /// What its folders add.
     partition: Arc<[Field]>,
     layout: Layout,
 }
 
 /// All that the readers of all tasks share.
-struct Shared {
-    files: Vec<FilePlan>,
+struct ParquetDataset {
+    files: Vec<ParquetFile>,
     schema: Schema,
     notices: Vec<String>,
 }
 
-struct ParquetPlan(Arc<Shared>);
+struct ParquetFormat(Arc<ParquetDataset>);
 
-fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let partition: Arc<[Field]> = partition::fields(context.files)?.into();
     let mut files = Vec::with_capacity(context.files.len());
-    let mut schema: Option<Schema> = context.like.cloned();
+    let mut schema: Option<Schema> = context.trained_schema.cloned();
     for input in context.files {
-        let (bytes, size_bytes) = file::Bytewise::open(input)?;
+        let (bytes, size_bytes) = file::ByteSource::open(input)?;
         let metadata = file::read_metadata(input, &bytes, size_bytes)?;
         let read_as = fields(input, &metadata)?;
         let own = read_as.iter().enumerate().map(|(column, field)| {
@@ -78,7 +78,7 @@ fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
             Arc::new(field.as_ref().clone().with_nullable(nullable))
         });
         let all: Vec<_> = own.chain(partition.iter().cloned().map(Arc::new)).collect();
-        let table = Table {
+        let table = ArrowTable {
             name: input.name(),
             schema: &ArrowSchema::new(all),
             row_numbers: &pandas_index(&metadata),
@@ -86,7 +86,7 @@ fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         let (layout, own) = layout(&table, context.options, schema.as_ref())?;
         schema.get_or_insert(own);
         let (name, partition) = (input.name().to_owned(), Arc::clone(&partition));
-        files.push(FilePlan { name, metadata, read_as, partition, layout });
+        files.push(ParquetFile { name, metadata, arrow_fields: read_as, partition, layout });
     }
     let mut schema = schema.unwrap_or_default();
     let mut notices: Vec<String> = Vec::new();
@@ -95,15 +95,15 @@ fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
             notices.push(notice.clone());
         }
     }
-    if context.like.is_none() {
+    if context.trained_schema.is_none() {
         check_label(context, &files, schema.label.as_deref())?;
         schema.label_names = label_names(context.files, &files, context.options, &schema)?;
     }
-    Ok(Plan::Blocks(Box::new(ParquetPlan(Arc::new(Shared { files, schema, notices })))))
+    Ok(OpenFormat::RowGroups(Box::new(ParquetFormat(Arc::new(ParquetDataset { files, schema, notices })))))
 }
 
 /// An error when the label was guessed and is none of classes.
-fn check_label(context: &FormatContext<'_>, files: &[FilePlan], name: Option<&str>) -> Result<(), Error> {
+fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<&str>) -> Result<(), Error> {
     let options = context.options;
     let (Some(input), Some(file)) = (context.files.first(), files.first()) else { return Ok(()) };
     let (Some(label), Some(name)) = (file.layout.label, name) else { return Ok(()) };
@@ -119,7 +119,7 @@ fn check_label(context: &FormatContext<'_>, files: &[FilePlan], name: Option<&st
 /// Sorted distinct values of a label column of strings; empty when labels are numbers.
 fn label_names(
     inputs: &[Input],
-    files: &[FilePlan],
+    files: &[ParquetFile],
     options: &FormatOptions,
     schema: &Schema,
 ) -> Result<Vec<String>, Error> {
@@ -136,7 +136,7 @@ fn label_names(
 fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
     let schema = metadata.file_metadata().schema_descr();
     // What Arrow itself wrote about its types is left unread: the types of the file say enough.
-    let own = guard::guarded(|| parquet_to_arrow_schema(schema, None));
+    let own = checks::catch_panics(|| parquet_to_arrow_schema(schema, None));
     let own = own.map_err(|reason| {
         bad_file(
             input.name(),
@@ -180,7 +180,7 @@ fn fault(reason: impl Into<String>) -> ParquetError {
     ParquetError::General(reason.into())
 }
 
-impl BlockPlan for ParquetPlan {
+impl RowGroupFormat for ParquetFormat {
     fn notices(&self) -> Vec<String> {
         self.0.notices.clone()
     }
@@ -189,21 +189,21 @@ impl BlockPlan for ParquetPlan {
         self.0.schema.clone()
     }
 
-    fn carried(&self) -> Vec<CarriedColumn> {
-        let mut files = self.0.files.iter().map(|file| &file.layout.carried);
+    fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
+        let mut files = self.0.files.iter().map(|file| &file.layout.passthrough_columns);
         let mut carried = files.next().cloned().unwrap_or_default();
         for other in files {
             for (column, other) in carried.iter_mut().zip(other) {
                 if column.kind != other.kind {
-                    column.kind = CarriedKind::Text;
+                    column.kind = PassthroughKind::Text;
                 }
             }
         }
         carried
     }
 
-    fn units(&self, file: usize) -> Vec<Unit> {
-        let unit = |group: &RowGroupMetaData| Unit {
+    fn row_groups(&self, file: usize) -> Vec<RowGroup> {
+        let unit = |group: &RowGroupMetaData| RowGroup {
             size_bytes: group.compressed_size() as u64,
             record_count: group.num_rows() as u64,
         };

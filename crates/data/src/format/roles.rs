@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::Error;
-use crate::number::whole_double;
+use crate::number::parse_f64;
 
 /// Names of columns that are the label when nobody says so, in any case of letters.
 pub(crate) const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
@@ -50,7 +50,7 @@ pub(crate) fn refuse_guess(
     values: &BTreeSet<&[u8]>,
     row_count: usize,
 ) -> Result<(), Error> {
-    let fraction = |value: &&&[u8]| whole_double(value).is_some_and(|number| number.fract() != 0.0);
+    let fraction = |value: &&&[u8]| parse_f64(value).is_some_and(|number| number.fract() != 0.0);
     let real = values.iter().find(fraction).filter(|_| values.len() > 2);
     if real.is_none() && (by_name || values.len() <= MANY_VALUES) {
         return Ok(());
@@ -93,7 +93,10 @@ pub(crate) fn refuse_two_roles(
     Ok(())
 }
 /// An error when two columns of a file have one name: a model knows columns by their names.
-pub(crate) fn refuse_twins<'a>(file: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+pub(crate) fn refuse_duplicate_names<'a>(
+    file: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), Error> {
     let mut sorted: Vec<&str> = names.collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -14,7 +14,7 @@ pub struct FormatTable {
 }
 
 /// Endings of compressed files; they say nothing about the format.
-const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+const COMPRESSION_EXTENSIONS: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 impl FormatTable {
     /// The formats of Seraphim, the surest to recognize first.
@@ -88,7 +88,7 @@ impl FormatTable {
     /// The row of these files: by ending, then by the first bytes of the first file that is not empty.
     pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
         for file in files {
-            let ending = file.path().and_then(|path| self.by_ending(path));
+            let ending = file.path().and_then(|path| self.find_by_extension(path));
             let head = checked_head(file)?;
             if let Some(row) = ending {
                 // What no text can be is told by the bytes, whatever the name says.
@@ -101,15 +101,15 @@ impl FormatTable {
                 Error::FormatNotRecognized { file: file.name().to_owned(), known: self.names() }
             });
         }
-        Err(Error::NoRecords { files: crate::input::names(files) })
+        Err(Error::NoRecords { files: crate::input::list_names(files) })
     }
 
-    /// The row of files that are to be read like others, which were of the format `known`. An ending that names a format
+    /// The row of files that are to be read like others, which were of the format `seen_keys`. An ending that names a format
     /// decides, unless only the known format recognizes the bytes; binary bytes tell of themselves; text without such an ending is of the known format.
-    pub(crate) fn recognize_like(&self, files: &[Input], known: &str) -> Result<&FormatRow, Error> {
+    pub(crate) fn recognize_for_schema(&self, files: &[Input], known: &str) -> Result<&FormatRow, Error> {
         let known = self.find(known)?;
         for file in files {
-            let ending = file.path().and_then(|path| self.by_ending(path));
+            let ending = file.path().and_then(|path| self.find_by_extension(path));
             let head = checked_head(file)?;
             if let Some(binary) = self.rows.iter().find(|row| row.is_binary(&head.bytes)) {
                 return Ok(binary);
@@ -128,9 +128,9 @@ impl FormatTable {
         Ok(known)
     }
 
-    fn by_ending(&self, path: &Path) -> Option<&FormatRow> {
+    fn find_by_extension(&self, path: &Path) -> Option<&FormatRow> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let mut parts = name.rsplit('.').filter(|part| !COMPRESSED.contains(part));
+        let mut parts = name.rsplit('.').filter(|part| !COMPRESSION_EXTENSIONS.contains(part));
         let ending = parts.next()?;
         self.rows.iter().find(|row| row.extensions.contains(&ending))
     }
@@ -144,11 +144,11 @@ impl FormatTable {
 fn checked_head(file: &Input) -> Result<Head, Error> {
     let head = file.head()?;
     if Compression::is_tar(&head.bytes) {
-        return Err(Error::Foreign { file: file.name().to_owned(), what: "a tar archive" });
+        return Err(Error::UnsupportedEncoding { file: file.name().to_owned(), what: "a tar archive" });
     }
     if Compression::has_cr_lines(&head.bytes) {
         let what = "text whose lines end with CR alone";
-        return Err(Error::Foreign { file: file.name().to_owned(), what });
+        return Err(Error::UnsupportedEncoding { file: file.name().to_owned(), what });
     }
     Ok(head)
 }

@@ -1,6 +1,6 @@
 //! Tokens that several formats share.
 
-use crate::number::{float, whole_double};
+use crate::number::{parse_f32_at, parse_f64};
 use crate::options::FormatOptions;
 use crate::{BatchBuilder, Error, LineError};
 
@@ -23,7 +23,7 @@ pub(super) fn token_end(line: &[u8], at: usize) -> usize {
 #[inline]
 pub(super) fn label(line: &[u8], at: usize) -> Result<(f64, usize), LineError> {
     let end = token_end(line, at);
-    match whole_double(&line[at..end]) {
+    match parse_f64(&line[at..end]) {
         Some(value) if value.is_finite() => Ok((value, end)),
         found => Err(bad_label(&line[at..end], at, found.is_some())),
     }
@@ -57,7 +57,7 @@ pub(super) fn refuse_label(line: &[u8], at: usize) -> Result<(), LineError> {
 /// A finite value at `at`, and where it ends: at a blank, a comment or the end.
 #[inline]
 pub(super) fn value(line: &[u8], at: usize) -> Result<(f32, usize), LineError> {
-    match float(line, at) {
+    match parse_f32_at(line, at) {
         Some((value, end))
             if value.is_finite() && matches!(line.get(end), None | Some(b' ' | b'\t' | b'#')) =>
         {
@@ -85,7 +85,7 @@ pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(
         return Ok(());
     };
     let at = last_entry_of(line, key);
-    Err(LineError::found(at, "each index at most once in a record", format!("index {key} again")))
+    Err(LineError::with_found(at, "each index at most once in a record", format!("index {key} again")))
 }
 
 /// Where the last token that names `key` as its index begins: `index`, `index:value` or `field:index:value`.

@@ -12,18 +12,18 @@
 //! ignored, with a notice. Blank lines are skipped, and among lines with a label those without one.
 
 use super::dictionary::Dictionary;
-use super::{FormatContext, LineParser, LinePlan, Parsed, Plan, refuse_columns};
-use crate::batch::WHOLE_LIMIT;
-use crate::interactions::{Interactions, Multiplier, push_products};
-use crate::number::{whole_double, whole_float};
+use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns};
+use crate::batch::EXACT_INTEGER_LIMIT;
+use crate::interactions::{InteractionGenerator, Interactions, push_products};
+use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
-use crate::{BatchBuilder, Error, LineError, Purpose};
+use crate::{BatchBuilder, Error, InputPurpose, LineError};
 use math::hash::named_key;
 use memchr::memchr;
 use std::collections::BTreeMap;
 
 /// Opens Vowpal Wabbit inputs.
-pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
+pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("vw", options)?;
     if let Some(group) = &options.group {
@@ -31,7 +31,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         return Err(Error::BadOption { option: "group", reason });
     }
     let mut leave_out_unlabelled = false;
-    if options.has_label && options.purpose != Purpose::Prediction {
+    if options.has_label && options.purpose != InputPurpose::Prediction {
         for file in context.files {
             let head = file.head()?;
             leave_out_unlabelled = super::text_lines(&head.bytes).into_iter().any(is_labelled);
@@ -41,7 +41,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         }
     }
     let interactions = Interactions::new(&options.interactions)?;
-    let notice = interactions.notice_of_unmet(context, |group, line| {
+    let notice = interactions.missing_groups_notice(context, |group, line| {
         let spaces = line.split(|byte| *byte == b'|').skip(1).map(|part| {
             let end = part.iter().position(|byte| matches!(byte, b' ' | b'\t' | b':')).unwrap_or(part.len());
             &part[..end]
@@ -49,7 +49,12 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<Plan, Error> {
         let mut spaces = spaces;
         spaces.any(|space| is_in_group(space, group.as_bytes()))
     })?;
-    Ok(Plan::Lines(Box::new(Vw { has_label: options.has_label, leave_out_unlabelled, interactions, notice })))
+    Ok(OpenFormat::Lines(Box::new(Vw {
+        has_label: options.has_label,
+        skip_unlabelled: leave_out_unlabelled,
+        interactions,
+        notice,
+    })))
 }
 
 /// Whether a namespace is in a group of an interaction: by its name, or by its first letter.
@@ -59,45 +64,44 @@ fn is_in_group(space: &[u8], group: &[u8]) -> bool {
 
 /// What the lines of a file say of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Likeness {
-    /// Not Vowpal Wabbit text.
+enum Confidence {
     None,
     /// Perhaps a row of fields between bars.
-    Perhaps,
-    /// Surely Vowpal Wabbit text.
-    Sure,
+    Possible,
+    Certain,
 }
 
 /// Whether the first lines are surely Vowpal Wabbit text.
 pub(super) fn recognize(head: &[u8]) -> bool {
-    likeness(head) == Likeness::Sure
+    confidence(head) == Confidence::Certain
 }
 
 /// Whether the first lines may be Vowpal Wabbit text and may be fields between bars as well: only the user knows.
-pub(super) fn may_be(head: &[u8]) -> bool {
-    likeness(head) == Likeness::Perhaps
+pub(super) fn is_possible(head: &[u8]) -> bool {
+    confidence(head) == Confidence::Possible
 }
 
 /// Most lines must be like it; it is sure when one of them is, or when their numbers of bars differ.
-fn likeness(head: &[u8]) -> Likeness {
-    if !super::most_lines(head, |line| line_likeness(line) != Likeness::None) {
-        return Likeness::None;
+fn confidence(head: &[u8]) -> Confidence {
+    if !super::most_lines(head, |line| line_confidence(line) != Confidence::None) {
+        return Confidence::None;
     }
     let lines = super::text_lines(head);
     let bars = |line: &[u8]| memchr::memchr_iter(b'|', line).count();
-    let sure = lines.iter().any(|line| line_likeness(line) == Likeness::Sure || bars(line) != bars(lines[0]));
-    if sure { Likeness::Sure } else { Likeness::Perhaps }
+    let sure =
+        lines.iter().any(|line| line_confidence(line) == Confidence::Certain || bars(line) != bars(lines[0]));
+    if sure { Confidence::Certain } else { Confidence::Possible }
 }
 
 /// Numbers, a tag, then a bar that touches a name or is followed by a blank.
-fn line_likeness(line: &[u8]) -> Likeness {
-    let Some(bar) = memchr(b'|', line) else { return Likeness::None };
+fn line_confidence(line: &[u8]) -> Confidence {
+    let Some(bar) = memchr(b'|', line) else { return Confidence::None };
     let front = &line[..bar];
     let is_tagged = |(start, end): &(usize, usize)| front[*start] == b'\'' || *end == front.len();
     let (tags, numbers): (Vec<_>, Vec<_>) = words(front, 0, front.len()).partition(is_tagged);
-    let is_number = |&(start, end): &(usize, usize)| whole_double(&front[start..end]).is_some();
+    let is_number = |&(start, end): &(usize, usize)| parse_f64(&front[start..end]).is_some();
     if tags.len() > 1 || numbers.len() > 3 || !numbers.iter().all(is_number) {
-        return Likeness::None;
+        return Confidence::None;
     }
     let spaces = line[bar + 1..].split(|byte| *byte == b'|');
     let features: Vec<&[u8]> = spaces
@@ -109,19 +113,19 @@ fn line_likeness(line: &[u8]) -> Likeness {
     let is_quoted = tags.first().is_some_and(|(start, _)| front[*start] == b'\'');
     if is_quoted || (tags.is_empty() && !front.is_empty()) {
         // A quote before the tag, or blanks between the numbers and the bar: fields have neither.
-        Likeness::Sure
+        Confidence::Certain
     } else if features.is_empty() || (numbers.is_empty() && !tags.is_empty()) {
-        Likeness::None
+        Confidence::None
     } else if features.into_iter().any(has_value) {
-        Likeness::Sure
+        Confidence::Certain
     } else {
-        Likeness::Perhaps
+        Confidence::Possible
     }
 }
 
 /// Whether a word of features is a name and a number.
 fn has_value(word: &[u8]) -> bool {
-    memchr(b':', word).is_some_and(|colon| whole_double(&word[colon + 1..]).is_some())
+    memchr(b':', word).is_some_and(|colon| parse_f64(&word[colon + 1..]).is_some())
 }
 
 /// Whether a line begins with a number that is no tag.
@@ -129,19 +133,19 @@ fn is_labelled(line: &[u8]) -> bool {
     let front = &line[..memchr(b'|', line).unwrap_or(line.len())];
     words(front, 0, front.len())
         .next()
-        .is_some_and(|(start, end)| end < front.len() && whole_double(&front[start..end]).is_some())
+        .is_some_and(|(start, end)| end < front.len() && parse_f64(&front[start..end]).is_some())
 }
 
 struct Vw {
     has_label: bool,
     /// Some of the first lines have a label: those that have none are left out.
-    leave_out_unlabelled: bool,
+    skip_unlabelled: bool,
     interactions: Interactions,
     /// Of groups that the first lines do not have.
     notice: Option<String>,
 }
 
-impl LinePlan for Vw {
+impl LineFormat for Vw {
     fn notices(&self) -> Vec<String> {
         self.notice.iter().cloned().collect()
     }
@@ -153,37 +157,36 @@ impl LinePlan for Vw {
     fn parser(&self) -> Box<dyn LineParser> {
         Box::new(Parser {
             has_label: self.has_label,
-            leave_out_unlabelled: self.leave_out_unlabelled,
+            skip_unlabelled: self.skip_unlabelled,
             base_ignored: false,
             tag_ignored: false,
             dictionary: Dictionary::default(),
-            multiplier: Multiplier::new(self.interactions.clone(), false),
+            multiplier: InteractionGenerator::new(self.interactions.clone(), false),
         })
     }
 }
 
 struct Parser {
     has_label: bool,
-    leave_out_unlabelled: bool,
+    skip_unlabelled: bool,
     base_ignored: bool,
     tag_ignored: bool,
     dictionary: Dictionary,
-    multiplier: Multiplier,
+    multiplier: InteractionGenerator,
 }
 
-/// Label and weight.
-type Front = (Option<f64>, f32);
+type LabelAndWeight = (Option<f64>, f32);
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
         let bar = memchr(b'|', line);
         let front = &line[..bar.unwrap_or(line.len())];
         if bar.is_none() && front.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Skipped);
         }
-        let (label, weight) = self.front(front, bar.is_some())?;
+        let (label, weight) = self.parse_label_and_weight(front, bar.is_some())?;
         if self.has_label && label.is_none() {
-            return Ok(Parsed::Unlabelled);
+            return Ok(ParsedLine::Unlabelled);
         }
         self.multiplier.clear();
         let mut at = bar;
@@ -192,14 +195,14 @@ impl LineParser for Parser {
             self.namespace(line, bar + 1, end.unwrap_or(line.len()), out)?;
             at = end;
         }
-        if !self.multiplier.is_idle() {
+        if !self.multiplier.is_empty() {
             push_products(&self.multiplier, &mut self.dictionary, out)?;
         }
-        if out.duplicate_key().is_some() && !out.add_up_duplicates() {
+        if out.duplicate_key().is_some() && !out.sum_duplicates() {
             let expected = "features that stay finite when those of the same name are added up";
             return Err(LineError::new(bar.unwrap_or(0), expected));
         }
-        Ok(Parsed::Record { label, weight, group: None })
+        Ok(ParsedLine::Record { label, weight, group: None })
     }
 
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
@@ -219,8 +222,7 @@ impl LineParser for Parser {
 }
 
 impl Parser {
-    /// What stands before the first bar.
-    fn front(&mut self, front: &[u8], has_bar: bool) -> Result<Front, LineError> {
+    fn parse_label_and_weight(&mut self, front: &[u8], has_bar: bool) -> Result<LabelAndWeight, LineError> {
         let mut numbers = [(0, 0); 3];
         let mut count = 0;
         for (start, end) in words(front, 0, front.len()) {
@@ -238,7 +240,7 @@ impl Parser {
         if !self.has_label {
             return Ok((None, 1.0));
         }
-        if count == 0 && self.leave_out_unlabelled && has_bar {
+        if count == 0 && self.skip_unlabelled && has_bar {
             return Ok((None, 1.0));
         }
         if count == 0 {
@@ -250,13 +252,13 @@ impl Parser {
         let mut label = None;
         if count > 0 {
             let (start, end) = numbers[0];
-            let value = whole_double(&front[start..end]).filter(|value| value.is_finite());
+            let value = parse_f64(&front[start..end]).filter(|value| value.is_finite());
             label = Some(value.ok_or_else(|| LineError::new(start, "a finite number as the label"))?);
         }
         let mut weight = 1.0;
         if count > 1 {
             let (start, end) = numbers[1];
-            let value = whole_float(&front[start..end]).filter(|value| value.is_finite() && *value >= 0.0);
+            let value = parse_f32(&front[start..end]).filter(|value| value.is_finite() && *value >= 0.0);
             weight = value.ok_or_else(|| {
                 LineError::new(
                     start,
@@ -267,7 +269,7 @@ impl Parser {
         Ok((label, weight))
     }
 
-    /// The features between two bars; the namespace begins at `start`.
+    /// The features between two bars; the namespace begins at `sort_key`.
     fn namespace(
         &mut self,
         line: &[u8],
@@ -282,7 +284,7 @@ impl Parser {
             let text_value = has_text_value(&line[from..to]);
             let (name, value) =
                 if text_value { (&line[from..to], 1.0) } else { named_number(line, from, to)? };
-            if value.abs() >= WHOLE_LIMIT
+            if value.abs() >= EXACT_INTEGER_LIMIT
                 && let Some(colon) = memchr(b':', &line[from..to])
             {
                 out.note_rounding(&line[from + colon + 1..to], from + colon + 1, value);
@@ -303,7 +305,7 @@ impl Parser {
                 let key = named_key(space, name);
                 self.dictionary.add(key, space, b'^', name);
                 out.push(key, value);
-                if !self.multiplier.is_idle() {
+                if !self.multiplier.is_empty() {
                     self.factor(space, name, key, value);
                 }
             }
@@ -329,7 +331,7 @@ fn has_text_value(word: &[u8]) -> bool {
     let is_no_number =
         value.first().is_some_and(|byte| !byte.is_ascii_digit() && !matches!(byte, b'+' | b'-' | b'.'));
     // What is left are the words that are numbers: nan, inf.
-    is_no_number && whole_double(value).is_none()
+    is_no_number && parse_f64(value).is_none()
 }
 
 /// `name[:number]` between two positions; the number is 1 when left out.
@@ -338,7 +340,7 @@ fn named_number(line: &[u8], start: usize, end: usize) -> Result<(&[u8], f32), L
     let Some(colon) = memchr(b':', word) else {
         return Ok((word, 1.0));
     };
-    match whole_float(&word[colon + 1..]) {
+    match parse_f32(&word[colon + 1..]) {
         Some(value) if value.is_finite() => Ok((&word[..colon], value)),
         Some(_) => Err(LineError::new(start + colon + 1, "a finite number within the range of f32")),
         None => Err(LineError::new(start + colon + 1, "a number after ':'")),
@@ -429,7 +431,7 @@ mod tests {
     fn names_are_kept_and_what_is_ignored_is_said() {
         let mut parser = Vw {
             has_label: true,
-            leave_out_unlabelled: false,
+            skip_unlabelled: false,
             interactions: Interactions::default(),
             notice: None,
         }
@@ -449,7 +451,7 @@ mod tests {
             Ok::<_, Error>(rows("vw", options, text)?.iter().map(|row| row.label).collect::<Vec<_>>())
         };
         assert_eq!(labels(&options(), text).unwrap(), [1.0, -1.0]);
-        let every = FormatOptions { purpose: Purpose::Prediction, ..options() };
+        let every = FormatOptions { purpose: InputPurpose::Prediction, ..options() };
         assert!(labels(&every, text).unwrap_err().to_string().contains("a label and a blank before '|'"));
         let none = FormatOptions { has_label: false, ..options() };
         assert_eq!(labels(&none, text).unwrap().len(), 4, "labels are not looked at");
@@ -458,21 +460,21 @@ mod tests {
     #[test]
     fn fields_between_bars_are_not_taken_for_it() {
         for (text, expected) in [
-            ("1 tag|f a:1 b\n-1 |f c\n", Likeness::Sure),
-            ("1 first|f a:1\n", Likeness::Sure),
-            ("1 1 0.5 t|f a b\n0 u|f c |g d e\n", Likeness::Sure),
-            ("|f a b\n|f c d\n", Likeness::Perhaps),
-            ("|f a:1 b\n|f c d\n", Likeness::Sure),
-            ("'t|f a\n", Likeness::Sure),
-            ("1 |\n", Likeness::Sure),
-            ("5 apples|green tea|1\n6 pears|x y|0\n", Likeness::Perhaps),
-            ("name|kind|y\n5 apples|green tea|1\n", Likeness::None),
-            ("1|2|3\n4|5|6\n", Likeness::None),
-            ("|a|b\n0|1|2\n", Likeness::None),
-            ("New York|big city|1\n", Likeness::None),
-            ("12:30|5|1\n12:40|6|0\n", Likeness::None),
+            ("1 tag|f a:1 b\n-1 |f c\n", Confidence::Certain),
+            ("1 first|f a:1\n", Confidence::Certain),
+            ("1 1 0.5 t|f a b\n0 u|f c |g d e\n", Confidence::Certain),
+            ("|f a b\n|f c d\n", Confidence::Possible),
+            ("|f a:1 b\n|f c d\n", Confidence::Certain),
+            ("'t|f a\n", Confidence::Certain),
+            ("1 |\n", Confidence::Certain),
+            ("5 apples|green tea|1\n6 pears|x y|0\n", Confidence::Possible),
+            ("name|kind|y\n5 apples|green tea|1\n", Confidence::None),
+            ("1|2|3\n4|5|6\n", Confidence::None),
+            ("|a|b\n0|1|2\n", Confidence::None),
+            ("New York|big city|1\n", Confidence::None),
+            ("12:30|5|1\n12:40|6|0\n", Confidence::None),
         ] {
-            assert_eq!(likeness(text.as_bytes()), expected, "{text:?}");
+            assert_eq!(confidence(text.as_bytes()), expected, "{text:?}");
         }
     }
 
@@ -487,9 +489,9 @@ mod tests {
             let options =
                 FormatOptions { interactions: vec![vec!["user".into(), group.into()]], ..options() };
             let files = [crate::Input::memory("lines", *b"1 |user a |item b\n0 |user c\n").unwrap()];
-            match open(&FormatContext { files: &files, options: &options, like: None }).unwrap() {
-                Plan::Lines(plan) => plan.notices().join("\n"),
-                Plan::Blocks(_) => panic!("Vowpal Wabbit text has lines"),
+            match open(&FormatContext { files: &files, options: &options, trained_schema: None }).unwrap() {
+                OpenFormat::Lines(plan) => plan.notices().join("\n"),
+                OpenFormat::RowGroups(_) => panic!("Vowpal Wabbit text has lines"),
             }
         };
         assert!(notices("itme").contains("no feature of 'itme'"));

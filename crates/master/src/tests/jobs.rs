@@ -1,39 +1,39 @@
 //! Jobs from submission to their end, and who hears of it.
 
 use control::limits::{ERROR_BYTES, TITLE_BYTES};
-use control::{Answer, ClientWord, JobState, SubmissionId};
+use control::{ClientRequest, ClientResponse, JobState, SubmissionId};
 use rpc::message::{ControlBody, FaultKind};
 use rpc::service::Service;
 use serde_json::{Value, json};
 
-use super::world::{LEASE, World, order, server, worker};
+use super::test_master::{LEASE, TestMaster, server, submission, worker};
 use crate::Settings;
-use crate::runner::{Event, Finished, RunnerWord};
+use crate::runner::{JobEvent, JobResult, RunnerReport};
 
 /// One server (1) and two workers (2, 3), on connections of the same numbers.
-fn cluster() -> World {
+fn cluster() -> TestMaster {
     cluster_with(Settings::default())
 }
 
-fn cluster_with(settings: Settings) -> World {
-    let mut world = World::with(settings);
+fn cluster_with(settings: Settings) -> TestMaster {
+    let mut world = TestMaster::with(settings);
     world.register(1, "s", 10, server());
     world.register(2, "w1", 20, worker());
     world.register(3, "w2", 30, worker());
     world
 }
 
-fn done(value: Value) -> RunnerWord {
-    RunnerWord::Ended(Ok(value.into()))
+fn done(value: Value) -> RunnerReport {
+    RunnerReport::Ended(Ok(value.into()))
 }
 
 #[test]
 fn a_job_waits_for_its_members_and_says_for_how_many() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let job = world.submit("train", 1, 2);
     world.register(1, "s", 10, server());
     world.register(2, "w1", 20, worker());
-    assert!(world.started().is_empty());
+    assert!(world.take_started().is_empty());
     let status = world.job(job);
     assert_eq!(status.state, JobState::Queued);
     assert_eq!(
@@ -41,7 +41,7 @@ fn a_job_waits_for_its_members_and_says_for_how_many() {
         json!({ "waits_for": "members: 1 of 1 servers and 1 of 2 workers are there" })
     );
     world.register(3, "w2", 30, worker());
-    let started = world.started();
+    let started = world.take_started();
     assert_eq!(started.len(), 1);
     assert_eq!(started[0].spec, json!({ "what": "train" }));
     let ids = |members: &[rpc::message::control::Member]| members.iter().map(|m| m.id).collect::<Vec<_>>();
@@ -63,14 +63,14 @@ fn a_member_that_is_away_starts_no_job() {
 fn several_jobs_run_at_once_up_to_the_limit_on_the_members_with_the_fewest() {
     let mut world = cluster_with(Settings { running_job_limit: 2, ..Settings::default() });
     let jobs = [world.submit("a", 1, 1), world.submit("b", 1, 1), world.submit("c", 1, 1)];
-    let started = world.started();
+    let started = world.take_started();
     let workers: Vec<u32> = started.iter().map(|start| start.workers[0].id).collect();
     assert_eq!(workers, [2, 3]);
     assert_eq!(world.state(jobs[2]), JobState::Queued);
     let waits_for = json!({ "waits_for": "one of 2 running jobs to end (running_job_limit)" });
     assert_eq!(world.job(jobs[2]).progress, waits_for);
     world.runner(jobs[1], done(json!(1)));
-    let started = world.started();
+    let started = world.take_started();
     assert_eq!((started[0].job, started[0].workers[0].id), (jobs[2], 3));
 }
 
@@ -84,22 +84,25 @@ fn a_job_that_lacks_members_does_not_hold_up_the_next() {
 
 #[test]
 fn too_many_waiting_jobs_are_refused() {
-    let mut world = World::with(Settings { queued_job_limit: 1, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { queued_job_limit: 1, ..Settings::default() });
     world.submit("a", 1, 1);
-    let repeat = ClientWord::Submit { id: SubmissionId([1; 16]), order: order("a", 1, 1) };
-    world.call(9, ClientWord::Submit { id: SubmissionId([9; 16]), order: order("b", 1, 1) });
+    let repeat = ClientRequest::Submit { id: SubmissionId([1; 16]), submission: submission("a", 1, 1) };
+    world.call(9, ClientRequest::Submit { id: SubmissionId([9; 16]), submission: submission("b", 1, 1) });
     let (kind, text) = world.refusal_of(9);
     assert_eq!(kind, FaultKind::Busy);
     assert!(text.contains("queued_job_limit"), "{text}");
     world.call(9, repeat);
-    assert_eq!(world.answers_to(9), [Ok(Answer::Submitted { job: 1 })], "a repeat is no job more");
+    assert_eq!(world.answers_to(9), [Ok(ClientResponse::Submitted { job: 1 })], "a repeat is no job more");
 }
 
 #[test]
 fn waiting_jobs_of_too_many_bytes_are_refused() {
-    let mut world = World::with(Settings { queued_limit_bytes: 1_000, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { queued_limit_bytes: 1_000, ..Settings::default() });
     world.submit("a", 1, 1);
-    world.call(9, ClientWord::Submit { id: SubmissionId([9; 16]), order: order(&"b".repeat(1_000), 1, 1) });
+    world.call(
+        9,
+        ClientRequest::Submit { id: SubmissionId([9; 16]), submission: submission(&"b".repeat(1_000), 1, 1) },
+    );
     let (kind, text) = world.refusal_of(9);
     assert_eq!(kind, FaultKind::Busy);
     assert!(text.contains("queued_limit_bytes"), "{text}");
@@ -108,32 +111,32 @@ fn waiting_jobs_of_too_many_bytes_are_refused() {
 
 #[test]
 fn a_submission_that_is_repeated_is_answered_with_the_same_job_at_any_time_of_its_life() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let job = world.submit("a", 1, 1);
-    let repeat = ClientWord::Submit { id: SubmissionId([1; 16]), order: order("a", 1, 1) };
-    let again = |world: &mut World| {
+    let repeat = ClientRequest::Submit { id: SubmissionId([1; 16]), submission: submission("a", 1, 1) };
+    let again = |world: &mut TestMaster| {
         world.call(9, repeat.clone());
-        assert_eq!(world.answers_to(9), [Ok(Answer::Submitted { job })]);
+        assert_eq!(world.answers_to(9), [Ok(ClientResponse::Submitted { job })]);
         assert_eq!(world.status().1.len(), 1);
     };
     again(&mut world);
     world.register(1, "s", 10, server());
     world.register(2, "w", 20, worker());
-    assert_eq!((world.state(job), world.started().len()), (JobState::Running, 1));
+    assert_eq!((world.state(job), world.take_started().len()), (JobState::Running, 1));
     again(&mut world);
     world.runner(job, done(json!(1)));
     again(&mut world);
     assert_eq!(world.state(job), JobState::Done);
-    assert!(world.started().is_empty(), "nothing is started again");
+    assert!(world.take_started().is_empty(), "nothing is started again");
 }
 
 #[test]
 fn a_submission_id_that_comes_with_another_job_is_refused() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let job = world.submit("a", 1, 1);
     let id = SubmissionId([1; 16]);
-    for other in [order("b", 1, 1), order("a", 2, 1), order("a", 1, 2)] {
-        world.call(9, ClientWord::Submit { id, order: other });
+    for other in [submission("b", 1, 1), submission("a", 2, 1), submission("a", 1, 2)] {
+        world.call(9, ClientRequest::Submit { id, submission: other });
         let (kind, text) = world.refusal_of(9);
         assert_eq!(kind, FaultKind::Invalid);
         assert!(text.contains(&format!("job {job}")) && text.contains("new one"), "{text}");
@@ -143,17 +146,17 @@ fn a_submission_id_that_comes_with_another_job_is_refused() {
 
 #[test]
 fn a_queued_job_is_cancelled_at_once() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let job = world.submit("a", 1, 1);
-    world.call(9, ClientWord::Cancel { job });
-    assert_eq!(world.answers_to(9), [Ok(Answer::Cancelled { was_live: true })]);
+    world.call(9, ClientRequest::Cancel { job });
+    assert_eq!(world.answers_to(9), [Ok(ClientResponse::Cancelled { was_live: true })]);
     assert_eq!(world.state(job), JobState::Cancelled);
     world.register(1, "s", 10, server());
     world.register(2, "w", 20, worker());
-    assert!(world.started().is_empty());
-    world.call(9, ClientWord::Cancel { job });
-    assert_eq!(world.answers_to(9), [Ok(Answer::Cancelled { was_live: false })]);
-    world.call(9, ClientWord::Cancel { job: 55 });
+    assert!(world.take_started().is_empty());
+    world.call(9, ClientRequest::Cancel { job });
+    assert_eq!(world.answers_to(9), [Ok(ClientResponse::Cancelled { was_live: false })]);
+    world.call(9, ClientRequest::Cancel { job: 55 });
     assert_eq!(world.refusal_of(9).0, FaultKind::NoSuchJob);
 }
 
@@ -161,13 +164,13 @@ fn a_queued_job_is_cancelled_at_once() {
 fn a_running_job_is_cancelled_when_its_runner_has_ended() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);
-    world.started();
+    world.take_started();
     for _ in 0..2 {
-        world.call(9, ClientWord::Cancel { job });
+        world.call(9, ClientRequest::Cancel { job });
     }
-    assert_eq!(world.told(job), [Event::Cancelled], "the runner is told once");
+    assert_eq!(world.events_of(job), [JobEvent::Cancelled], "the runner is told once");
     assert_eq!(world.state(job), JobState::Running);
-    world.runner(job, RunnerWord::Ended(Err("stopped at epoch 3".into())));
+    world.runner(job, RunnerReport::Ended(Err("stopped at epoch 3".into())));
     let status = world.job(job);
     assert_eq!((status.state, status.error.as_deref()), (JobState::Cancelled, Some("stopped at epoch 3")));
 }
@@ -177,10 +180,10 @@ fn a_cancelled_job_that_saved_what_it_had_is_cancelled_and_one_that_was_done_alr
     for (is_complete, state) in [(false, JobState::Cancelled), (true, JobState::Done)] {
         let mut world = cluster();
         let job = world.submit("a", 1, 1);
-        world.call(9, ClientWord::Cancel { job });
-        world.runner(job, RunnerWord::Progress(json!({ "epochs": 3 })));
+        world.call(9, ClientRequest::Cancel { job });
+        world.runner(job, RunnerReport::Progress(json!({ "epochs": 3 })));
         let report = json!({ "saved": true });
-        world.runner(job, RunnerWord::Ended(Ok(Finished { report, is_complete })));
+        world.runner(job, RunnerReport::Ended(Ok(JobResult { report, is_complete })));
         let status = world.job(job);
         assert_eq!((status.state, status.error), (state, None));
         assert_eq!(status.progress, json!({ "epochs": 3 }));
@@ -197,7 +200,7 @@ fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit()
     let mut world = cluster_with(Settings { report_limit_bytes: limit, ..Settings::default() });
     for _ in 0..35 {
         let job = world.submit("a", 1, 1);
-        world.runner(job, RunnerWord::Progress(json!({ "epochs": 5_000 })));
+        world.runner(job, RunnerReport::Progress(json!({ "epochs": 5_000 })));
         world.runner(job, done(report.clone()));
     }
     let (_, jobs) = world.status();
@@ -207,9 +210,9 @@ fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit()
         assert!(serde_json::to_string(job).unwrap().len() < STATUS_BYTES);
     }
     let mut detail = |job| {
-        world.call(7, ClientWord::Watch { job });
+        world.call(7, ClientRequest::Watch { job });
         match world.answers_to(7).as_slice() {
-            [Ok(Answer::News(status))] => status.progress.clone(),
+            [Ok(ClientResponse::Job(status))] => status.progress.clone(),
             other => panic!("{other:?}"),
         }
     };
@@ -227,12 +230,12 @@ fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit()
 fn what_clients_and_members_write_is_short_and_can_be_printed() {
     let mut world = cluster();
     let job = world.submit(&format!("\u{1b}[2J{}", "x".repeat(5_000)), 1, 1);
-    world.runner(job, RunnerWord::Ended(Err(format!("\u{7}{}", "y".repeat(50_000)))));
+    world.runner(job, RunnerReport::Ended(Err(format!("\u{7}{}", "y".repeat(50_000)))));
     let status = world.job(job);
     assert!(status.title.starts_with('\u{fffd}') && status.title.len() <= TITLE_BYTES, "{}", status.title);
     let error = status.error.unwrap();
     assert!(error.starts_with('\u{fffd}') && error.len() <= ERROR_BYTES);
-    world.hear(2, 2, ControlBody::Heartbeat { id: 2, report: json!("z".repeat(1 << 20)) });
+    world.receive(2, 2, ControlBody::Heartbeat { id: 2, report: json!("z".repeat(1 << 20)) });
     assert_eq!(world.status().0[1], (2, Value::Null));
     assert_eq!(world.register(5, "w\u{1b}[2J", 50, worker()), None);
     let long = vec!["tcp:h:1".to_owned(); 1_000];
@@ -244,7 +247,7 @@ fn what_clients_and_members_write_is_short_and_can_be_printed() {
 fn a_runner_is_told_the_title_that_is_shown() {
     let mut world = cluster();
     let job = world.submit(&format!("\u{1b}[2J{}", "x".repeat(5_000)), 1, 1);
-    let told = world.started()[0].title.clone();
+    let told = world.take_started()[0].title.clone();
     assert!(told.starts_with('\u{fffd}') && told.len() <= TITLE_BYTES, "{told}");
     assert_eq!(told, world.job(job).title);
 }
@@ -253,8 +256,8 @@ fn a_runner_is_told_the_title_that_is_shown() {
 fn a_runner_that_fails_is_a_failed_job() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);
-    world.runner(job, RunnerWord::Progress(json!({ "epoch": 1 })));
-    world.runner(job, RunnerWord::Ended(Err("no worker can read x".into())));
+    world.runner(job, RunnerReport::Progress(json!({ "epoch": 1 })));
+    world.runner(job, RunnerReport::Ended(Err("no worker can read x".into())));
     let status = world.job(job);
     assert_eq!((status.state, status.error.as_deref()), (JobState::Failed, Some("no worker can read x")));
     assert_eq!(status.progress, json!({ "epoch": 1 }), "what was reached stays to be seen");
@@ -266,32 +269,33 @@ fn a_runner_that_fails_is_a_failed_job() {
 fn words_travel_between_the_runner_and_the_workers_of_its_job_only() {
     let mut world = cluster();
     let job = world.submit("a", 1, 1);
-    world.started();
-    world.runner(job, RunnerWord::ToTask { worker: 2, body: json!("go") });
-    world.runner(job, RunnerWord::ToTask { worker: 3, body: json!("not of this job") });
+    world.take_started();
+    world.runner(job, RunnerReport::ToTask { worker: 2, body: json!("go") });
+    world.runner(job, RunnerReport::ToTask { worker: 3, body: json!("not of this job") });
     assert_eq!(world.bodies_to(2), [ControlBody::ToTask { job, body: json!("go") }]);
     assert!(world.bodies_to(3).is_empty());
-    world.hear(2, 1, ControlBody::FromTask { job, body: json!("done") });
-    world.hear(3, 1, ControlBody::FromTask { job, body: json!("not of this job") });
-    assert_eq!(world.told(job), [Event::FromTask { worker: 2, body: json!("done") }]);
-    world.hear(8, 0, ControlBody::FromTask { job, body: json!("who?") });
+    world.receive(2, 1, ControlBody::FromTask { job, body: json!("done") });
+    world.receive(3, 1, ControlBody::FromTask { job, body: json!("not of this job") });
+    assert_eq!(world.events_of(job), [JobEvent::FromTask { worker: 2, body: json!("done") }]);
+    world.receive(8, 0, ControlBody::FromTask { job, body: json!("who?") });
     assert_eq!(world.fault_to(8).unwrap().0, FaultKind::Invalid);
     world.runner(job, done(Value::Null));
-    world.hear(2, 2, ControlBody::FromTask { job, body: json!("late") });
-    assert!(world.told(job).is_empty());
+    world.receive(2, 2, ControlBody::FromTask { job, body: json!("late") });
+    assert!(world.events_of(job).is_empty());
 }
 
 #[test]
 fn the_runner_hears_that_a_member_of_its_job_is_gone() {
     let mut world = cluster();
     let (with, without) = (world.submit("a", 1, 2), world.submit("b", 1, 0));
-    world.started();
+    world.take_started();
     world.now = LEASE / 2;
-    world.beat(1, 1);
-    world.beat(3, 3);
+    world.heartbeat(1, 1);
+    world.heartbeat(3, 3);
     world.at(LEASE);
-    let orders = world.master.take_orders();
-    let [crate::runner::RunnerOrder::ToRunner { job, event: Event::Gone { member, .. } }] = orders.as_slice()
+    let orders = world.master.take_commands();
+    let [crate::runner::RunnerCommand::ToRunner { job, event: JobEvent::MemberLost { member, .. } }] =
+        orders.as_slice()
     else {
         panic!("{orders:?}")
     };
@@ -304,9 +308,9 @@ fn the_runner_hears_that_a_member_of_its_job_is_gone() {
 #[test]
 fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
     let mut world = cluster();
-    world.beat(2, 2);
+    world.heartbeat(2, 2);
     let job = world.submit("a", 1, 1);
-    world.runner(job, RunnerWord::Progress(json!({ "epoch": 2 })));
+    world.runner(job, RunnerReport::Progress(json!({ "epoch": 2 })));
     let (members, jobs) = world.status();
     assert_eq!(members, [(1, Value::Null), (2, json!({ "of": 2 })), (3, Value::Null)]);
     assert_eq!(jobs.len(), 1);
@@ -326,20 +330,20 @@ fn the_status_has_members_with_their_last_report_and_jobs_with_progress() {
 
 #[test]
 fn a_watcher_hears_every_change_until_the_end() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let job = world.submit("a", 0, 1);
-    world.call(7, ClientWord::Watch { job });
-    world.call(8, ClientWord::Watch { job });
-    world.call(8, ClientWord::Left);
+    world.call(7, ClientRequest::Watch { job });
+    world.call(8, ClientRequest::Watch { job });
+    world.call(8, ClientRequest::Unwatch);
     world.register_quietly(1, "w", 10);
-    world.runner(job, RunnerWord::Progress(json!(1)));
-    world.runner(job, RunnerWord::Progress(json!(1)));
+    world.runner(job, RunnerReport::Progress(json!(1)));
+    world.runner(job, RunnerReport::Progress(json!(1)));
     world.runner(job, done(json!(2)));
     let news: Vec<(JobState, Value)> = world
         .answers_to(7)
         .into_iter()
         .map(|answer| match answer {
-            Ok(Answer::News(status)) => (status.state, status.progress),
+            Ok(ClientResponse::Job(status)) => (status.state, status.progress),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -347,24 +351,24 @@ fn a_watcher_hears_every_change_until_the_end() {
     assert_eq!(states, [JobState::Queued, JobState::Running, JobState::Running, JobState::Done]);
     assert_eq!(news[3].1, json!(2));
     assert_eq!(world.answers_to(8).len(), 1, "whoever has left hears nothing more");
-    world.call(7, ClientWord::Watch { job });
+    world.call(7, ClientRequest::Watch { job });
     assert_eq!(world.answers_to(7).len(), 1, "a job that has ended: its end, once");
-    world.call(7, ClientWord::Watch { job: 99 });
+    world.call(7, ClientRequest::Watch { job: 99 });
     assert_eq!(world.refusal_of(7).0, FaultKind::NoSuchJob);
 }
 
 #[test]
 fn too_many_watchers_are_refused_and_places_come_back() {
-    let mut world = World::with(Settings { watcher_limit: 1, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { watcher_limit: 1, ..Settings::default() });
     let job = world.submit("a", 0, 1);
-    world.call(7, ClientWord::Watch { job });
-    world.call(8, ClientWord::Watch { job });
+    world.call(7, ClientRequest::Watch { job });
+    world.call(8, ClientRequest::Watch { job });
     let (kind, text) = world.refusal_of(8);
     assert_eq!(kind, FaultKind::Busy);
     assert!(text.contains("watcher_limit"), "{text}");
-    world.call(7, ClientWord::Left);
-    world.call(8, ClientWord::Watch { job });
-    assert!(matches!(world.answers_to(8).as_slice(), [Ok(Answer::News(_))]));
+    world.call(7, ClientRequest::Unwatch);
+    world.call(8, ClientRequest::Watch { job });
+    assert!(matches!(world.answers_to(8).as_slice(), [Ok(ClientResponse::Job(_))]));
 }
 
 #[test]

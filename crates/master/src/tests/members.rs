@@ -7,9 +7,9 @@ use rpc::message::{Control, ControlBody, FaultKind, Hello, Role, Tick};
 use rpc::service::{Effect, Service};
 use serde_json::json;
 
-use super::world::{HEARTBEAT, LEASE, World, server, worker};
+use super::test_master::{HEARTBEAT, LEASE, TestMaster, server, worker};
 use crate::Settings;
-use crate::runner::{Event, RunnerWord};
+use crate::runner::{JobEvent, RunnerReport};
 
 /// Just before a lease that began at 0 is over.
 /// A member is missed one heartbeat before its lease is over.
@@ -18,7 +18,7 @@ const IN_TIME: Duration = Duration::from_nanos(5_000_000_000 - 1);
 
 #[test]
 fn a_hello_is_welcomed_and_a_task_is_sent_to_the_servers() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let hello = |role| Message::Hello(Hello { request: 9, token: Vec::new(), role, lane: 0 });
     world.master.on_message(world.now, 1, hello(Role::Member), &mut world.effects);
     let welcomed = world.effects.iter().any(|effect| {
@@ -32,35 +32,35 @@ fn a_hello_is_welcomed_and_a_task_is_sent_to_the_servers() {
 
 #[test]
 fn what_is_meant_for_a_server_is_refused_and_the_connection_closed() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let tick = Message::Tick(Tick { request: 0, job: 1, task: 0, clock: 1 });
     world.master.on_message(world.now, 3, tick, &mut world.effects);
     assert_eq!(world.fault_to(3).unwrap().0, FaultKind::BadFrame);
     assert!(world.is_closed(3));
-    world.hear(4, 0, ControlBody::Alive);
+    world.receive(4, 0, ControlBody::Alive);
     assert_eq!(world.fault_to(4).unwrap().0, FaultKind::BadFrame);
 }
 
 #[test]
 fn members_get_numbers_that_are_never_used_again() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     assert_eq!(world.register(1, "a", 10, server()), Some(1));
     assert_eq!(world.register(2, "b", 20, worker()), Some(2));
-    world.hear(2, 0, ControlBody::Leave);
+    world.receive(2, 0, ControlBody::Leave);
     assert!(world.is_closed(2));
     assert_eq!(world.register(3, "b", 21, worker()), Some(3), "its name is free at once, its number is not");
 }
 
 #[test]
 fn a_lease_is_over_at_its_exact_time() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, server());
     world.register(2, "b", 20, worker());
     let silent_since = Duration::from_millis(1234);
     world.now = silent_since;
-    world.beat(1, 1);
+    world.heartbeat(1, 1);
     world.now = Duration::from_secs(3);
-    world.beat(2, 2);
+    world.heartbeat(2, 2);
     world.effects.clear();
     assert_eq!(world.master.next_time(), Some(silent_since + MISSED));
     world.at(silent_since + IN_TIME);
@@ -76,14 +76,14 @@ fn a_lease_is_over_at_its_exact_time() {
 
 #[test]
 fn whatever_a_member_says_keeps_it_alive_and_a_heartbeat_is_answered() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, server());
     world.now = Duration::from_secs(4);
-    world.hear(1, 0, ControlBody::Heard { count: 0 });
+    world.receive(1, 0, ControlBody::Heard { count: 0 });
     assert_eq!(world.master.next_time(), Some(Duration::from_secs(4) + MISSED));
-    world.beat(1, 1);
+    world.heartbeat(1, 1);
     assert_eq!(world.bodies_to(1), [ControlBody::Alive]);
-    world.beat(1, 5);
+    world.heartbeat(1, 5);
     let (kind, text) = world.fault_to(1).unwrap();
     assert_eq!(kind, FaultKind::NotFound);
     assert!(text.contains("register first"), "{text}");
@@ -91,14 +91,14 @@ fn whatever_a_member_says_keeps_it_alive_and_a_heartbeat_is_answered() {
 
 #[test]
 fn the_same_incarnation_comes_back_in_time_with_its_number() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     world.close(1);
     world.at(IN_TIME);
     assert_eq!(world.register(2, "a", 10, worker()), Some(1));
     assert_eq!(world.master.next_time(), Some(IN_TIME + MISSED));
     world.close(1);
-    world.beat(2, 1);
+    world.heartbeat(2, 1);
     assert_eq!(
         world.bodies_to(2),
         [ControlBody::Alive],
@@ -110,17 +110,17 @@ fn the_same_incarnation_comes_back_in_time_with_its_number() {
 
 #[test]
 fn a_new_connection_closes_the_one_that_its_member_had() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     let (name, host) = ("a".to_string(), "here:1".to_string());
-    world.hear(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    world.receive(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
     assert!(world.is_closed(1));
     assert!(!world.is_closed(2));
 }
 
 #[test]
 fn after_its_lease_the_same_incarnation_is_somebody_new() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     world.close(1);
     world.at(LEASE);
@@ -129,7 +129,7 @@ fn after_its_lease_the_same_incarnation_is_somebody_new() {
 
 #[test]
 fn two_members_with_one_name_are_refused_while_the_first_lives() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     assert_eq!(world.register(2, "a", 11, worker()), None);
     let (kind, text) = world.fault_to(2).unwrap();
@@ -152,7 +152,7 @@ fn two_members_with_one_name_are_refused_while_the_first_lives() {
 
 #[test]
 fn what_cannot_be_is_refused_with_the_limit() {
-    let mut world = World::with(Settings { member_limit: 1, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { member_limit: 1, ..Settings::default() });
     for (name, kind, part) in [
         ("", worker(), "1 to 200 bytes"),
         ("w", rpc::message::control::MemberKind::Worker { slots: 0 }, "0 slots"),
@@ -170,7 +170,7 @@ fn what_cannot_be_is_refused_with_the_limit() {
 
 #[test]
 fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     let woke = Duration::from_mins(1);
     world.wake_at(woke);
@@ -183,57 +183,57 @@ fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
 /// What lies in the sockets is read one by one, and the clock is looked at in between.
 #[test]
 fn a_master_that_slept_and_reads_one_member_first_does_not_bury_the_other() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     world.register(1, "a", 10, worker());
     world.register(2, "b", 20, worker());
     world.now = Duration::from_mins(1);
-    world.beat(1, 1);
+    world.heartbeat(1, 1);
     world.wake_at(world.now);
     assert!(!world.is_closed(2), "its heartbeat is the next to be read");
-    world.beat(2, 2);
+    world.heartbeat(2, 2);
     world.at(world.now + IN_TIME);
     assert!(!world.is_closed(1) && !world.is_closed(2));
 }
 
 #[test]
 fn what_a_member_missed_while_it_was_away_is_said_when_it_is_back() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     let id = world.register(1, "w", 10, worker()).unwrap();
     let job = world.submit("j", 0, 1);
-    assert_eq!(world.started().len(), 1);
-    world.runner(job, RunnerWord::ToTask { worker: id, body: json!("one") });
-    assert_eq!(world.said_to(1)[0].request, 1);
-    world.hear(1, 1, ControlBody::FromTask { job, body: json!("first") });
+    assert_eq!(world.take_started().len(), 1);
+    world.runner(job, RunnerReport::ToTask { worker: id, body: json!("one") });
+    assert_eq!(world.control_to(1)[0].request, 1);
+    world.receive(1, 1, ControlBody::FromTask { job, body: json!("first") });
     world.close(1);
-    world.runner(job, RunnerWord::ToTask { worker: id, body: json!("two") });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: json!("two") });
     let (name, host) = ("w".to_string(), "here:1".to_string());
-    world.hear(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
-    let said = world.said_to(2);
+    world.receive(2, 1, ControlBody::Register { name, incarnation: 10, host, member: worker() });
+    let said = world.control_to(2);
     let to_task = |text: &str| ControlBody::ToTask { job, body: json!(text) };
     assert!(matches!(said[0].body, ControlBody::Registered { id: 1, .. }));
     assert_eq!(said[1].body, ControlBody::Heard { count: 1 });
     assert_eq!(said[2], Control { request: 1, body: to_task("one") });
     assert_eq!(said[3], Control { request: 2, body: to_task("two") });
-    world.hear(2, 1, ControlBody::FromTask { job, body: json!("first") });
-    world.hear(2, 2, ControlBody::FromTask { job, body: json!("second") });
-    let told = world.told(job);
-    assert!(matches!(&told[0], Event::FromTask { body, .. } if body == "first"));
-    assert!(matches!(&told[1], Event::Back { member } if member.id == id));
-    assert!(matches!(&told[2], Event::FromTask { body, .. } if body == "second"), "the repeat is dropped");
+    world.receive(2, 1, ControlBody::FromTask { job, body: json!("first") });
+    world.receive(2, 2, ControlBody::FromTask { job, body: json!("second") });
+    let told = world.events_of(job);
+    assert!(matches!(&told[0], JobEvent::FromTask { body, .. } if body == "first"));
+    assert!(matches!(&told[1], JobEvent::MemberReconnected { member } if member.id == id));
+    assert!(matches!(&told[2], JobEvent::FromTask { body, .. } if body == "second"), "the repeat is dropped");
     assert_eq!(told.len(), 3);
-    world.hear(2, 4, ControlBody::FromTask { job, body: json!("fourth") });
+    world.receive(2, 4, ControlBody::FromTask { job, body: json!("fourth") });
     assert!(world.is_closed(2), "a gap");
 }
 
 #[test]
 fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
-    let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
     world.register(1, "a", 10, worker());
     let job = world.submit("it talks", 0, 1);
-    let word = |number: u32| RunnerWord::ToTask { worker: 1, body: json!(number) };
+    let word = |number: u32| RunnerReport::ToTask { worker: 1, body: json!(number) };
     (1..=3).for_each(|number| world.runner(job, word(number)));
     assert_eq!(world.bodies_to(1).len(), 2, "the third is above the limit");
-    world.hear(1, 0, ControlBody::Heard { count: 2 });
+    world.receive(1, 0, ControlBody::Heard { count: 2 });
     world.runner(job, word(4));
     assert!(world.bodies_to(1).is_empty(), "the third is missing before it");
     world.at(world.now);
@@ -242,33 +242,33 @@ fn a_member_that_missed_a_word_is_told_nothing_behind_it() {
 
 #[test]
 fn a_member_that_confirms_nothing_is_gone_at_the_limit() {
-    let mut world = World::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
+    let mut world = TestMaster::with(Settings { unconfirmed_limit: 2, ..Settings::default() });
     let id = world.register(1, "w", 10, worker()).unwrap();
     let job = world.submit("j", 0, 1);
-    world.started();
+    world.take_started();
     for number in 0..2 {
-        world.runner(job, RunnerWord::ToTask { worker: id, body: json!(number) });
+        world.runner(job, RunnerReport::ToTask { worker: id, body: json!(number) });
     }
-    world.hear(1, 0, ControlBody::Heard { count: 1 });
-    world.runner(job, RunnerWord::ToTask { worker: id, body: json!(2) });
-    assert_eq!(world.said_to(1).len(), 3);
-    world.runner(job, RunnerWord::ToTask { worker: id, body: json!(3) });
+    world.receive(1, 0, ControlBody::Heard { count: 1 });
+    world.runner(job, RunnerReport::ToTask { worker: id, body: json!(2) });
+    assert_eq!(world.control_to(1).len(), 3);
+    world.runner(job, RunnerReport::ToTask { worker: id, body: json!(3) });
     assert_eq!(world.master.next_time(), Some(Duration::ZERO));
     world.at(world.now);
-    let told = world.told(job);
+    let told = world.events_of(job);
     assert!(
-        matches!(&told[0], Event::Gone { reason, .. } if reason.contains("unconfirmed_limit")),
+        matches!(&told[0], JobEvent::MemberLost { reason, .. } if reason.contains("unconfirmed_limit")),
         "{told:?}"
     );
 }
 
 #[test]
 fn members_whose_leases_are_over_are_counted_and_those_that_leave_are_not() {
-    let mut world = World::new();
+    let mut world = TestMaster::new();
     for (connection, name) in [(1, "a"), (2, "b"), (3, "c")] {
         world.register(connection, name, 10, worker());
     }
-    world.hear(3, 0, ControlBody::Leave);
+    world.receive(3, 0, ControlBody::Leave);
     world.at(LEASE);
     assert!(world.is_closed(1) && world.is_closed(2));
     let mut metrics = rpc::Metrics::default();

@@ -7,9 +7,9 @@ use rpc::Message;
 use rpc::message::*;
 use rpc::service::{Effect, Service};
 
-use super::world::{World, server};
+use super::test_master::{TestMaster, server};
 use crate::Settings;
-use crate::runner::{Event, RunnerOrder, RunnerWord, SessionAsk};
+use crate::runner::{JobEvent, RunnerCommand, RunnerReport, SessionCommand};
 
 /// The host's connection.
 const HOST: u64 = 50;
@@ -47,29 +47,29 @@ fn renew(job: u32) -> Message {
 }
 
 /// What the host was told, and what the runners were.
-struct Told {
+struct MasterOutput {
     answers: Vec<Message>,
-    orders: Vec<RunnerOrder>,
+    orders: Vec<RunnerCommand>,
 }
 
-impl World {
-    fn say(&mut self, message: Message) -> Told {
+impl TestMaster {
+    fn send(&mut self, message: Message) -> MasterOutput {
         self.master.on_message(self.now, HOST, message, &mut self.effects);
-        self.told_now()
+        self.take_output()
     }
 
-    fn runner_says(&mut self, job: u32, word: RunnerWord) -> Told {
+    fn report(&mut self, job: u32, word: RunnerReport) -> MasterOutput {
         self.runner(job, word);
-        self.told_now()
+        self.take_output()
     }
 
-    fn told_now(&mut self) -> Told {
+    fn take_output(&mut self) -> MasterOutput {
         let sent = self.effects.drain(..).filter_map(|effect| match effect {
             Effect::Send { connection: HOST, message } => Some(message),
             _ => None,
         });
         let answers = sent.collect();
-        Told { answers, orders: self.master.take_orders() }
+        MasterOutput { answers, orders: self.master.take_commands() }
     }
 
     /// Two servers of two lanes, and a session on them.
@@ -78,12 +78,12 @@ impl World {
         for i in 1..=2 {
             world.register(i, &format!("server-{i}"), 1, server()).expect("it may join");
         }
-        let told = world.say(open_session(1));
-        let [RunnerOrder::StartJob(start)] = &told.orders[..] else { panic!("{:?}", told.orders) };
+        let told = world.send(open_session(1));
+        let [RunnerCommand::StartJob(start)] = &told.orders[..] else { panic!("{:?}", told.orders) };
         assert!(start.is_session && start.servers.len() == 2 && start.workers.is_empty());
         assert_eq!(told.answers, [], "not before its lanes have opened it");
         let job = start.job;
-        let told = world.runner_says(job, RunnerWord::Answered { call: 0, result: Ok(()) });
+        let told = world.report(job, RunnerReport::SessionReply { call: 0, result: Ok(()) });
         let map = map(&told.answers[0]);
         assert_eq!((map.request, map.job, map.lease_ms, map.lanes.len()), (1, job, 10_000, 4));
         (world, job)
@@ -92,8 +92,8 @@ impl World {
     fn beats_until(&mut self, end: Duration) {
         while self.now < end {
             self.at(self.now + Duration::from_secs(1));
-            self.beat(1, 1);
-            self.beat(2, 2);
+            self.heartbeat(1, 1);
+            self.heartbeat(2, 2);
         }
         self.effects.clear();
     }
@@ -106,52 +106,54 @@ fn map(message: &Message) -> &SessionMap {
     }
 }
 
-fn refused(told: &Told) -> &Fault {
+fn refused(told: &MasterOutput) -> &Fault {
     match &told.answers[..] {
         [Message::Fault(fault)] => fault,
         other => panic!("{other:?}"),
     }
 }
 
-fn asked(told: &Told) -> (u64, SessionAsk) {
+fn command_of(told: &MasterOutput) -> (u64, SessionCommand) {
     match &told.orders[..] {
-        [RunnerOrder::ToRunner { event: Event::Session { call, ask }, .. }] => (*call, ask.clone()),
+        [RunnerCommand::ToRunner { event: JobEvent::Session { call, command: ask }, .. }] => {
+            (*call, ask.clone())
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn a_matrix_is_in_the_map_when_all_lanes_have_it() {
-    let (mut world, job) = World::with_session();
-    let told = world.say(create(job, 2, spec("w")));
-    let (call, ask) = asked(&told);
-    let SessionAsk::Add { matrix: 0, owners, .. } = ask else { panic!("{ask:?}") };
+    let (mut world, job) = TestMaster::with_session();
+    let told = world.send(create(job, 2, spec("w")));
+    let (call, ask) = command_of(&told);
+    let SessionCommand::Add { matrix: 0, owners, .. } = ask else { panic!("{ask:?}") };
     assert_eq!(owners, [0, 0, 1, 2, 2, 3], "even blocks over the lanes");
-    let told = world.say(create(job, 3, spec("w")));
+    let told = world.send(create(job, 3, spec("w")));
     assert!(told.orders.is_empty() && told.answers.is_empty(), "the same again waits with the first");
-    let told = world.say(Message::AskMap(AskMap { request: 4, job }));
+    let told = world.send(Message::AskMap(AskMap { request: 4, job }));
     assert!(map(&told.answers[0]).matrices.is_empty());
-    let told = world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    let told = world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
     let requests: Vec<u64> = told.answers.iter().map(|answer| map(answer).request).collect();
     assert_eq!(requests, [2, 3]);
     assert_eq!(map(&told.answers[0]).matrices[0].owners, owners);
-    let told = world.say(create(job, 5, spec("w")));
+    let told = world.send(create(job, 5, spec("w")));
     assert_eq!(map(&told.answers[0]).matrices.len(), 1, "made before: answered at once");
 }
 
 #[test]
 fn a_name_with_another_spec_is_refused() {
-    let (mut world, job) = World::with_session();
-    let (call, _) = asked(&world.say(create(job, 2, spec("w"))));
-    world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
-    let told = world.say(create(job, 3, MatrixSpec { columns: 2, ..spec("w") }));
+    let (mut world, job) = TestMaster::with_session();
+    let (call, _) = command_of(&world.send(create(job, 2, spec("w"))));
+    world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
+    let told = world.send(create(job, 3, MatrixSpec { columns: 2, ..spec("w") }));
     assert_eq!(refused(&told).kind, FaultKind::Invalid);
     assert!(refused(&told).text.contains("\"w\" is there with another spec"), "{}", refused(&told).text);
 }
 
 #[test]
 fn a_spec_that_cannot_be_in_a_session_is_refused_with_its_reason() {
-    let (mut world, job) = World::with_session();
+    let (mut world, job) = TestMaster::with_session();
     let bsp = MatrixSpec { consistency: Consistency::Bsp, ..spec("w") };
     let none = MatrixSpec { rows: 0, ..spec("w") };
     for (spec, text) in [
@@ -159,7 +161,7 @@ fn a_spec_that_cannot_be_in_a_session_is_refused_with_its_reason() {
         (none, "rows is 0"),
         (spec(&"x".repeat(201)), "has 201 bytes, expected 1 to 200"),
     ] {
-        let told = world.say(create(job, 2, spec));
+        let told = world.send(create(job, 2, spec));
         assert_eq!(refused(&told).kind, FaultKind::Invalid);
         assert!(refused(&told).text.contains(text), "{}", refused(&told).text);
         assert!(told.orders.is_empty());
@@ -168,124 +170,127 @@ fn a_spec_that_cannot_be_in_a_session_is_refused_with_its_reason() {
 
 #[test]
 fn what_lanes_refuse_is_said_and_leaves_no_matrix() {
-    let (mut world, job) = World::with_session();
-    let (call, _) = asked(&world.say(create(job, 2, spec("large"))));
+    let (mut world, job) = TestMaster::with_session();
+    let (call, _) = command_of(&world.send(create(job, 2, spec("large"))));
     let text = "its matrices take large 8000 = 8000 bytes; the limit is 3000".to_owned();
     let fault = Fault { request: 9, kind: FaultKind::TooLarge, text, retry_after_ms: 0 };
-    let told = world.runner_says(job, RunnerWord::Answered { call, result: Err(fault) });
+    let told = world.report(job, RunnerReport::SessionReply { call, result: Err(fault) });
     assert_eq!((refused(&told).request, refused(&told).kind), (2, FaultKind::TooLarge));
     assert!(refused(&told).text.contains("large 8000"));
-    let told = world.say(Message::AskMap(AskMap { request: 4, job }));
+    let told = world.send(Message::AskMap(AskMap { request: 4, job }));
     assert!(map(&told.answers[0]).matrices.is_empty());
-    let (_, ask) = asked(&world.say(create(job, 5, spec("large"))));
-    assert!(matches!(ask, SessionAsk::Add { matrix: 1, .. }), "its number is not used again");
+    let (_, ask) = command_of(&world.send(create(job, 5, spec("large"))));
+    assert!(matches!(ask, SessionCommand::Add { matrix: 1, .. }), "its number is not used again");
 }
 
 #[test]
 fn a_matrix_is_dropped_once_and_a_number_that_never_was_is_not_found() {
-    let (mut world, job) = World::with_session();
-    let (call, _) = asked(&world.say(create(job, 2, spec("w"))));
+    let (mut world, job) = TestMaster::with_session();
+    let (call, _) = command_of(&world.send(create(job, 2, spec("w"))));
     let drop = |request, matrix| Message::DropMatrix(DropMatrix { request, job, matrix });
-    let told = world.say(drop(3, 0));
+    let told = world.send(drop(3, 0));
     assert_eq!(refused(&told).kind, FaultKind::Busy, "it is being made");
-    world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
-    let (call, ask) = asked(&world.say(drop(4, 0)));
-    assert_eq!(ask, SessionAsk::Drop { matrix: 0 });
-    assert!(world.say(drop(5, 0)).answers.is_empty(), "a repeat waits for the same");
-    let told = world.runner_says(job, RunnerWord::Answered { call, result: Ok(()) });
+    world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
+    let (call, ask) = command_of(&world.send(drop(4, 0)));
+    assert_eq!(ask, SessionCommand::Drop { matrix: 0 });
+    assert!(world.send(drop(5, 0)).answers.is_empty(), "a repeat waits for the same");
+    let told = world.report(job, RunnerReport::SessionReply { call, result: Ok(()) });
     assert_eq!(told.answers.len(), 2);
-    assert!(matches!(world.say(drop(6, 0)).answers[..], [Message::Done(_)]));
-    assert_eq!(refused(&world.say(drop(7, 1))).kind, FaultKind::NotFound);
+    assert!(matches!(world.send(drop(6, 0)).answers[..], [Message::Done(_)]));
+    assert_eq!(refused(&world.send(drop(7, 1))).kind, FaultKind::NotFound);
 }
 
 #[test]
 fn a_session_ends_with_its_lease_and_whatever_is_said_renews_it() {
-    let (mut world, job) = World::with_session();
+    let (mut world, job) = TestMaster::with_session();
     world.beats_until(Duration::from_secs(9));
-    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]));
+    assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]));
     world.beats_until(Duration::from_secs(18));
-    assert!(world.master.take_orders().is_empty(), "ten seconds after the last word");
+    assert!(world.master.take_commands().is_empty(), "ten seconds after the last word");
     world.beats_until(Duration::from_secs(19));
-    let (_, ask) = asked(&world.told_now());
-    let SessionAsk::Close { reason: Some(reason) } = ask else { panic!("{ask:?}") };
+    let (_, ask) = command_of(&world.take_output());
+    let SessionCommand::Close { reason: Some(reason) } = ask else { panic!("{ask:?}") };
     assert!(reason.contains("said nothing for 10000 ms"), "{reason}");
-    assert_eq!(refused(&world.say(renew(job))).kind, FaultKind::Stopped, "too late");
+    assert_eq!(refused(&world.send(renew(job))).kind, FaultKind::Stopped, "too late");
     world.beats_until(Duration::from_secs(25));
-    assert!(world.master.take_orders().is_empty(), "told once");
-    world.runner_says(job, RunnerWord::Ended(Err(reason)));
-    let told = world.say(renew(job));
+    assert!(world.master.take_commands().is_empty(), "told once");
+    world.report(job, RunnerReport::Ended(Err(reason)));
+    let told = world.send(renew(job));
     assert_eq!(refused(&told).kind, FaultKind::Stopped);
     assert!(refused(&told).text.contains("said nothing for 10000 ms"), "{}", refused(&told).text);
 }
 
 #[test]
 fn a_master_that_stood_still_ends_no_session_whose_host_was_missed_before_and_has_spoken_since() {
-    let (mut world, job) = World::with_session();
+    let (mut world, job) = TestMaster::with_session();
     world.beats_until(Duration::from_secs(9));
     world.at(Duration::from_millis(9_900));
-    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]), "missed, and back");
+    assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]), "missed, and back");
     world.wake_at(Duration::from_secs(30));
-    assert!(world.master.take_orders().is_empty(), "what came while it stood still is read first");
-    assert!(matches!(world.say(renew(job)).answers[..], [Message::Done(_)]));
+    assert!(world.master.take_commands().is_empty(), "what came while it stood still is read first");
+    assert!(matches!(world.send(renew(job)).answers[..], [Message::Done(_)]));
 }
 
 #[test]
 fn closing_is_answered_when_the_memory_is_free_and_may_be_repeated() {
-    let (mut world, job) = World::with_session();
-    let told = world.say(create(job, 2, spec("w")));
+    let (mut world, job) = TestMaster::with_session();
+    let told = world.send(create(job, 2, spec("w")));
     assert_eq!(told.orders.len(), 1);
-    let (_, ask) = asked(&world.say(close(job, 3)));
-    assert_eq!(ask, SessionAsk::Close { reason: None });
-    assert!(world.say(close(job, 4)).orders.is_empty());
-    let told = world.runner_says(job, RunnerWord::Ended(Ok(serde_json::Value::Null.into())));
+    let (_, ask) = command_of(&world.send(close(job, 3)));
+    assert_eq!(ask, SessionCommand::Close { reason: None });
+    assert!(world.send(close(job, 4)).orders.is_empty());
+    let told = world.report(job, RunnerReport::Ended(Ok(serde_json::Value::Null.into())));
     assert!(
         matches!(&told.answers[..], [Message::Fault(fault), Message::Done(one), Message::Done(two)]
             if fault.request == 2 && one.request == 3 && two.request == 4),
         "{:?}",
         told.answers
     );
-    assert!(matches!(world.say(close(job, 5)).answers[..], [Message::Done(_)]));
+    assert!(matches!(world.send(close(job, 5)).answers[..], [Message::Done(_)]));
 }
 
 #[test]
 fn a_session_that_is_not_there_is_told_from_a_job() {
-    let (mut world, _) = World::with_session();
-    assert_eq!(refused(&world.say(renew(99))).kind, FaultKind::NoSuchJob);
+    let (mut world, _) = TestMaster::with_session();
+    assert_eq!(refused(&world.send(renew(99))).kind, FaultKind::NoSuchJob);
     let job = world.submit("a job", 1, 1);
-    let told = world.say(renew(job));
+    let told = world.send(renew(job));
     assert!(refused(&told).text.contains("is no session"), "{}", refused(&told).text);
-    assert_eq!(refused(&world.say(close(99, 2))).kind, FaultKind::NoSuchJob);
+    assert_eq!(refused(&world.send(close(99, 2))).kind, FaultKind::NoSuchJob);
 }
 
 #[test]
 fn without_servers_or_beyond_the_limit_a_session_is_sent_away_for_a_while() {
-    let mut world = World::new();
-    let told = world.say(open_session(1));
+    let mut world = TestMaster::new();
+    let told = world.send(open_session(1));
     assert_eq!(refused(&told).kind, FaultKind::Busy);
     assert!(refused(&told).text.contains("0 of 1 servers") && refused(&told).retry_after_ms > 0);
     let settings = Settings { session_limit: 1, running_job_limit: 1, ..Settings::default() };
-    let mut world = World::with(settings);
+    let mut world = TestMaster::with(settings);
     world.register(1, "server-1", 1, server()).expect("it may join");
-    assert_eq!(world.say(open_session(1)).orders.len(), 1);
-    let told = world.say(open_session(2));
+    assert_eq!(world.send(open_session(1)).orders.len(), 1);
+    let told = world.send(open_session(2));
     assert!(refused(&told).text.contains("1 sessions are open, the limit (session_limit)"));
     let short = OpenSession { request: 3, name: "fit".into(), lease_ms: 5, servers: 0 };
-    let told = world.say(Message::OpenSession(short));
+    let told = world.send(Message::OpenSession(short));
     assert!(refused(&told).text.contains("lease_ms is 5, expected 0 or 1000 to"), "{}", refused(&told).text);
     world.submit("a job", 1, 0);
-    assert_eq!(world.started().len(), 1, "sessions take no place of a job");
+    assert_eq!(world.take_started().len(), 1, "sessions take no place of a job");
 }
 
 #[test]
 fn a_session_hears_of_the_end_of_its_server_and_is_seen_as_a_job() {
-    let (mut world, job) = World::with_session();
+    let (mut world, job) = TestMaster::with_session();
     assert_eq!(world.job(job).title, "session fit");
-    world.hear(1, 9, ControlBody::Leave);
-    let told = world.told(job);
-    assert!(matches!(&told[..], [Event::Gone { member, .. }] if member.name == "server-1"), "{told:?}");
+    world.receive(1, 9, ControlBody::Leave);
+    let told = world.events_of(job);
+    assert!(
+        matches!(&told[..], [JobEvent::MemberLost { member, .. }] if member.name == "server-1"),
+        "{told:?}"
+    );
     let error = "server server-1 is gone: it has left".to_owned();
-    world.runner_says(job, RunnerWord::Ended(Err(error)));
-    let told = world.say(create(job, 2, spec("w")));
+    world.report(job, RunnerReport::Ended(Err(error)));
+    let told = world.send(create(job, 2, spec("w")));
     assert_eq!(refused(&told).kind, FaultKind::Stopped);
     assert!(refused(&told).text.contains("server-1 is gone"), "{}", refused(&told).text);
     let mut metrics = rpc::Metrics::default();

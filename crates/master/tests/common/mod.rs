@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Client, JobStatus, Order, SubmissionId};
-use master::{Finished, JobLink, MasterConfig, Runner, Settings};
+use control::{Client, JobStatus, JobSubmission, SubmissionId};
+use master::{JobLink, JobResult, MasterConfig, Runner, Settings};
 use rpc::member::{MemberConfig, MemberEvent, Membership, join};
 use rpc::message::{Member, MemberKind};
 use rpc::stop::Stop;
@@ -22,10 +22,10 @@ use serde_json::Value;
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A runner made of a function.
-pub(crate) struct Does<F>(pub F);
+pub(crate) struct FnRunner<F>(pub F);
 
-impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for Does<F> {
-    fn run(&self, link: JobLink) -> Result<Finished, String> {
+impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for FnRunner<F> {
+    fn run(&self, link: JobLink) -> Result<JobResult, String> {
         (self.0)(link).map(Into::into)
     }
 }
@@ -57,8 +57,13 @@ impl Cluster {
     pub(crate) fn at(listen: &str, settings: Settings, token: &[u8], runner: impl Runner + 'static) -> Self {
         let listen = vec![listen.parse().unwrap()];
         let hold_for = Duration::from_secs(5);
-        let config =
-            MasterConfig { listen, token: token.to_vec(), settings, hold_for, ..MasterConfig::default() };
+        let config = MasterConfig {
+            listen,
+            token: token.to_vec(),
+            settings,
+            shutdown_limit: hold_for,
+            ..MasterConfig::default()
+        };
         let config = config.check().unwrap();
         let (ready, is_ready) = channel();
         let stop = Stop::new();
@@ -89,7 +94,7 @@ impl Cluster {
     }
 
     pub(crate) fn submit(&self, servers: u32, workers: u32, job: Value) -> u32 {
-        let order = Order { title: "a test".into(), spec: job, servers, workers };
+        let order = JobSubmission { title: "a test".into(), spec: job, servers, workers };
         self.client().submit(new_id(), &order, LIMIT).unwrap()
     }
 

@@ -20,7 +20,7 @@ fn the_slowest_live_task_is_the_minimum() {
     assert_eq!(table.tick(0), Ok(2));
     assert_eq!(table.tick(1), Ok(1));
     assert_eq!(table.minimum(), Some(0));
-    assert_eq!(table.who_holds_back(), Some((2, 0)));
+    assert_eq!(table.slowest_task(), Some((2, 0)));
     assert!(table.finish(2));
     assert_eq!(table.minimum(), Some(1), "a task that ends leaves the minimum at once");
 }
@@ -42,14 +42,14 @@ fn each_mode_waits_as_it_says() {
 #[test]
 fn a_task_at_the_barrier_holds_nobody_back_and_leaves_it_at_the_largest_clock() {
     let mut table = ClockTable::new(3);
-    assert_eq!(table.barrier(0), Ok(Arrival::Wait { generation: 0 }));
+    assert_eq!(table.barrier(0), Ok(BarrierArrival::Wait { generation: 0 }));
     for _ in 0..5 {
         table.tick(1).unwrap();
         table.tick(2).unwrap();
     }
     assert_eq!(table.minimum(), Some(5));
-    assert_eq!(table.barrier(1), Ok(Arrival::Wait { generation: 0 }));
-    assert_eq!(table.barrier(2), Ok(Arrival::Released));
+    assert_eq!(table.barrier(1), Ok(BarrierArrival::Wait { generation: 0 }));
+    assert_eq!(table.barrier(2), Ok(BarrierArrival::Released));
     assert_eq!(table.generation(), 1);
     assert_eq!((table.clock(0), table.minimum()), (Ok(5), Some(5)));
 }
@@ -140,13 +140,13 @@ fn a_late_task_does_not_wait_for_those_who_wait_for_it_elsewhere() {
     let mut table = with_a_late_task();
     assert_eq!(table.clock(2), Ok(3));
     table.advance(2, 5).unwrap();
-    assert_eq!((table.minimum(), table.who_holds_back()), (Some(5), Some((2, 5))));
-    assert_eq!(table.barrier(2), Ok(Arrival::Released), "the barrier is over here");
+    assert_eq!((table.minimum(), table.slowest_task()), (Some(5), Some((2, 5))));
+    assert_eq!(table.barrier(2), Ok(BarrierArrival::Released), "the barrier is over here");
     assert!(!table.is_late(2) && !table.is_at_barrier(2));
     assert_eq!((table.generation(), table.minimum()), (1, Some(5)), "the others are told to go on at 5");
     table.advance(2, 6).unwrap();
     table.advance(0, 6).unwrap();
-    assert_eq!((table.minimum(), table.who_holds_back()), (Some(5), Some((1, 3))), "task 1 counts again");
+    assert_eq!((table.minimum(), table.slowest_task()), (Some(5), Some((1, 3))), "task 1 counts again");
     table.advance(1, 6).unwrap();
     assert_eq!(table.minimum(), Some(6));
 }
@@ -156,10 +156,10 @@ fn those_who_go_on_before_a_late_task_has_come_wait_for_it() {
     let mut table = with_a_late_task();
     table.advance(0, 7).unwrap();
     assert!(!may_pull(&table, 0, Consistency::Bsp));
-    assert_eq!(table.barrier(0), Ok(Arrival::Wait { generation: 1 }));
-    assert_eq!(table.barrier(1), Ok(Arrival::Wait { generation: 1 }), "the next one is for all");
+    assert_eq!(table.barrier(0), Ok(BarrierArrival::Wait { generation: 1 }));
+    assert_eq!(table.barrier(1), Ok(BarrierArrival::Wait { generation: 1 }), "the next one is for all");
     table.barrier(2).unwrap();
-    assert_eq!((table.generation(), table.barrier(2)), (1, Ok(Arrival::Released)));
+    assert_eq!((table.generation(), table.barrier(2)), (1, Ok(BarrierArrival::Released)));
     assert_eq!((table.generation(), table.minimum()), (2, Some(7)));
 }
 
@@ -169,7 +169,7 @@ fn a_late_task_that_leaves_holds_nobody_back() {
     table.advance(2, 4).unwrap();
     assert!(table.finish(2) && !table.is_late(2));
     table.advance(0, 5).unwrap();
-    assert_eq!(table.who_holds_back(), Some((1, 3)));
+    assert_eq!(table.slowest_task(), Some((1, 3)));
     table.advance(1, 5).unwrap();
     assert_eq!(table.minimum(), Some(5));
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::agent::{Agent, MatrixId};
 use crate::error::Error;
-use crate::function::data::Data;
+use crate::function::value::FunctionValue;
 use crate::function::{
-    Block, Columns, Count, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, pack, unpack,
+    Arity, Block, Columns, FunctionFault, FunctionTable, PullFunction, PushFunction, Shape, pack, unpack,
 };
 use crate::spec::{Axis, MatrixSpec, Storage};
 
@@ -57,13 +57,13 @@ impl FunctionCall {
     /// What of this call the columns of one partition need: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
         let function = table.push(self)?;
-        let argument = guarded(|| function.split(&self.argument, columns))?;
+        let argument = catch_panic(|| function.split(&self.argument, columns))?;
         Ok(Self { argument: argument.unwrap_or_else(|| self.argument.clone()), ..self.clone() })
     }
 }
 
 /// Calls a pull function and takes its answer out of the bytes.
-pub fn ask<F: PullFunction>(
+pub fn call_pull<F: PullFunction>(
     agent: &mut (impl Agent + ?Sized),
     matrix: MatrixId,
     function: &F,
@@ -79,36 +79,36 @@ pub fn ask<F: PullFunction>(
 pub(crate) struct Erased<F>(pub(crate) Arc<F>);
 
 /// A function with its argument.
-struct Bound<F, A> {
+struct BoundFunction<F, A> {
     function: Arc<F>,
     argument: A,
 }
 
 pub(crate) trait AnyPull: Send + Sync {
     fn version(&self) -> u32;
-    fn reads(&self) -> Count;
-    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
-    fn answer_of(&self, bytes: &[u8]) -> Result<Value, FunctionFault>;
-    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault>;
+    fn reads(&self) -> Arity;
+    fn argument_from_json(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
+    fn answer_to_json(&self, bytes: &[u8]) -> Result<Value, FunctionFault>;
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn AnyBoundPull>, FunctionFault>;
 }
 
 pub(crate) trait AnyPush: Send + Sync {
     fn version(&self) -> u32;
-    fn reads(&self) -> Count;
-    fn writes(&self) -> Count;
-    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
-    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault>;
+    fn reads(&self) -> Arity;
+    fn writes(&self) -> Arity;
+    fn argument_from_json(&self, json: &Value) -> Result<Vec<u8>, FunctionFault>;
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn AnyBoundPush>, FunctionFault>;
     fn split(&self, argument: &[u8], columns: Range<u64>) -> Result<Option<Vec<u8>>, FunctionFault>;
 }
 
 /// A pull function with its argument.
-pub(crate) trait Pulling: Send + Sync {
+pub(crate) trait AnyBoundPull: Send + Sync {
     fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, FunctionFault>;
     fn merge(&self, shape: &Shape, parts: &[Vec<u8>]) -> Result<Vec<u8>, FunctionFault>;
 }
 
 /// A push function with its argument.
-pub(crate) trait Pushing: Send + Sync {
+pub(crate) trait AnyBoundPush: Send + Sync {
     fn tries_first(&self) -> bool;
     fn overwrites(&self) -> bool;
     fn keeps_finite(&self) -> bool;
@@ -120,22 +120,22 @@ impl<F: PullFunction> AnyPull for Erased<F> {
         self.0.version()
     }
 
-    fn reads(&self) -> Count {
+    fn reads(&self) -> Arity {
         self.0.reads()
     }
 
-    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
+    fn argument_from_json(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
         F::Argument::from_json(json).map(|argument| pack(&argument))
     }
 
-    fn answer_of(&self, bytes: &[u8]) -> Result<Value, FunctionFault> {
+    fn answer_to_json(&self, bytes: &[u8]) -> Result<Value, FunctionFault> {
         unpack::<F::Answer>(bytes).map(|answer| answer.to_json())
     }
 
-    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pulling>, FunctionFault> {
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn AnyBoundPull>, FunctionFault> {
         let argument = unpack::<F::Argument>(argument)?;
         self.0.check(&argument, shape)?;
-        Ok(Box::new(Bound { function: Arc::clone(&self.0), argument }))
+        Ok(Box::new(BoundFunction { function: Arc::clone(&self.0), argument }))
     }
 }
 
@@ -144,22 +144,22 @@ impl<F: PushFunction> AnyPush for Erased<F> {
         self.0.version()
     }
 
-    fn reads(&self) -> Count {
+    fn reads(&self) -> Arity {
         self.0.reads()
     }
 
-    fn writes(&self) -> Count {
+    fn writes(&self) -> Arity {
         self.0.writes()
     }
 
-    fn argument_of(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
+    fn argument_from_json(&self, json: &Value) -> Result<Vec<u8>, FunctionFault> {
         F::Argument::from_json(json).map(|argument| pack(&argument))
     }
 
-    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn Pushing>, FunctionFault> {
+    fn bind(&self, argument: &[u8], shape: &Shape) -> Result<Box<dyn AnyBoundPush>, FunctionFault> {
         let argument = unpack::<F::Argument>(argument)?;
         self.0.check(&argument, shape)?;
-        Ok(Box::new(Bound { function: Arc::clone(&self.0), argument }))
+        Ok(Box::new(BoundFunction { function: Arc::clone(&self.0), argument }))
     }
 
     fn split(&self, argument: &[u8], columns: Range<u64>) -> Result<Option<Vec<u8>>, FunctionFault> {
@@ -168,7 +168,7 @@ impl<F: PushFunction> AnyPush for Erased<F> {
     }
 }
 
-impl<F: PullFunction> Pulling for Bound<F, F::Argument> {
+impl<F: PullFunction> AnyBoundPull for BoundFunction<F, F::Argument> {
     fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, FunctionFault> {
         self.function.read(&self.argument, columns).map(|part| pack(&part))
     }
@@ -180,7 +180,7 @@ impl<F: PullFunction> Pulling for Bound<F, F::Argument> {
     }
 }
 
-impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
+impl<F: PushFunction> AnyBoundPush for BoundFunction<F, F::Argument> {
     fn tries_first(&self) -> bool {
         self.function.tries_first()
     }
@@ -201,7 +201,7 @@ impl<F: PushFunction> Pushing for Bound<F, F::Argument> {
 /// A pull function bound to a matrix.
 pub(crate) struct BoundPull {
     pub(crate) from: Vec<u32>,
-    pulling: Box<dyn Pulling>,
+    function: Box<dyn AnyBoundPull>,
     shape: Shape,
     matrix: String,
     name: String,
@@ -212,13 +212,13 @@ impl BoundPull {
         let bind = || {
             let function = table.pull(call)?;
             check_matrix(spec)?;
-            check_rows(spec, call, function.reads(), Count::Exactly(0))?;
+            check_rows(spec, call, function.reads(), Arity::Exactly(0))?;
             let shape = shape(spec, call);
-            Ok((guarded(|| function.bind(&call.argument, &shape))?, shape))
+            Ok((catch_panic(|| function.bind(&call.argument, &shape))?, shape))
         };
         let (pulling, shape) = bind().map_err(|fault| Error::function(&spec.name, &call.name, fault))?;
         let (matrix, name) = (spec.name.clone(), call.name.clone());
-        Ok(Self { from: call.from.clone(), pulling, shape, matrix, name })
+        Ok(Self { from: call.from.clone(), function: pulling, shape, matrix, name })
     }
 
     /// Values that are read.
@@ -228,12 +228,12 @@ impl BoundPull {
 
     /// The server half.
     pub(crate) fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, Error> {
-        guarded(|| self.pulling.read(columns)).map_err(|fault| self.error(fault))
+        catch_panic(|| self.function.read(columns)).map_err(|fault| self.error(fault))
     }
 
     /// The agent half.
     pub(crate) fn merge(&self, parts: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
-        guarded(|| self.pulling.merge(&self.shape, parts)).map_err(|fault| self.error(fault))
+        catch_panic(|| self.function.merge(&self.shape, parts)).map_err(|fault| self.error(fault))
     }
 
     fn error(&self, fault: FunctionFault) -> Error {
@@ -242,40 +242,40 @@ impl BoundPull {
 }
 
 /// Push functions bound to a matrix: all steps of one visit.
-pub(crate) struct Program {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct PushProgram {
+    pub(crate) functions: Vec<BoundPush>,
     /// All rows of all steps, ascending.
     pub(crate) rows: Vec<u32>,
     /// Which of `rows` are written, ascending.
-    pub(crate) written: Vec<usize>,
+    pub(crate) written_rows: Vec<usize>,
     pub(crate) tries_first: bool,
     /// Bytes of the arguments.
-    pub(crate) bytes: usize,
+    pub(crate) argument_bytes: usize,
     pub(crate) matrix: String,
 }
 
 /// One function of a program.
-pub(crate) struct Step {
-    pub(crate) pushing: Box<dyn Pushing>,
+pub(crate) struct BoundPush {
+    pub(crate) function: Box<dyn AnyBoundPush>,
     /// Whether it writes all of its rows without looking at what they held.
     pub(crate) overwrites: bool,
     /// Whether finite values become finite values.
     pub(crate) keeps_finite: bool,
     pub(crate) name: String,
-    /// Places in [`Program::rows`].
+    /// Places in [`PushProgram::rows`].
     pub(crate) from: Vec<usize>,
-    /// Places in [`Program::rows`].
+    /// Places in [`PushProgram::rows`].
     pub(crate) into: Vec<usize>,
     pub(crate) into_rows: Vec<u32>,
 }
 
-impl std::fmt::Debug for Program {
+impl std::fmt::Debug for PushProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.steps.iter().map(|step| &step.name)).finish()
+        f.debug_list().entries(self.functions.iter().map(|step| &step.name)).finish()
     }
 }
 
-impl Program {
+impl PushProgram {
     pub(crate) fn new(
         table: &FunctionTable,
         spec: &MatrixSpec,
@@ -286,25 +286,32 @@ impl Program {
         rows.sort_unstable();
         rows.dedup();
         let step = |call| {
-            Step::new(table, spec, call, &rows)
+            BoundPush::new(table, spec, call, &rows)
                 .map_err(|fault| Error::function(&spec.name, &call.name, fault))
         };
         let steps = calls.iter().map(step).collect::<Result<Vec<_>, _>>()?;
         let mut written: Vec<usize> = steps.iter().flat_map(|step| &step.into).copied().collect();
         written.sort_unstable();
         written.dedup();
-        let tries_first = steps.iter().any(|step| step.pushing.tries_first());
+        let tries_first = steps.iter().any(|step| step.function.tries_first());
         let bytes = calls.iter().map(|call| call.argument.len()).sum();
-        Ok(Self { steps, rows, written, tries_first, bytes, matrix: spec.name.clone() })
+        Ok(Self {
+            functions: steps,
+            rows,
+            written_rows: written,
+            tries_first,
+            argument_bytes: bytes,
+            matrix: spec.name.clone(),
+        })
     }
 
     /// The error of a step.
     pub(crate) fn error(&self, step: usize, fault: FunctionFault) -> Error {
-        Error::function(&self.matrix, &self.steps[step].name, fault)
+        Error::function(&self.matrix, &self.functions[step].name, fault)
     }
 }
 
-impl Step {
+impl BoundPush {
     fn new(
         table: &FunctionTable,
         spec: &MatrixSpec,
@@ -315,12 +322,12 @@ impl Step {
         check_matrix(spec)?;
         check_rows(spec, call, function.reads(), function.writes())?;
         let shape = shape(spec, call);
-        let pushing = guarded(|| function.bind(&call.argument, &shape))?;
+        let pushing = catch_panic(|| function.bind(&call.argument, &shape))?;
         let places = |named: &[u32]| named.iter().map(|row| rows.partition_point(|r| r < row)).collect();
         Ok(Self {
             overwrites: pushing.overwrites(),
             keeps_finite: pushing.overwrites() && pushing.keeps_finite(),
-            pushing,
+            function: pushing,
             name: call.name.clone(),
             from: places(&call.from),
             into: places(&call.into),
@@ -330,13 +337,13 @@ impl Step {
 }
 
 /// Runs code that may be a user's.
-pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, FunctionFault>) -> Result<T, FunctionFault> {
+pub(crate) fn catch_panic<T>(run: impl FnOnce() -> Result<T, FunctionFault>) -> Result<T, FunctionFault> {
     catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| Err(FunctionFault::Panicked { message: message_of(&*panic) }))
+        .unwrap_or_else(|panic| Err(FunctionFault::Panicked { message: panic_message(&*panic) }))
 }
 
 /// What a panic says.
-pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())
 }
@@ -359,9 +366,9 @@ fn check_matrix(spec: &MatrixSpec) -> Result<(), FunctionFault> {
     Err(FunctionFault::Matrix { actual, expected })
 }
 
-fn check_rows(spec: &MatrixSpec, call: &FunctionCall, from: Count, into: Count) -> Result<(), FunctionFault> {
+fn check_rows(spec: &MatrixSpec, call: &FunctionCall, from: Arity, into: Arity) -> Result<(), FunctionFault> {
     for (what, rows, count) in [("rows to read", &call.from, from), ("rows to write", &call.into, into)] {
-        if !count.holds(rows.len()) {
+        if !count.accepts(rows.len()) {
             return Err(FunctionFault::argument(what, rows.len().to_string(), count.to_string()));
         }
         if let Some(row) = rows.iter().find(|row| u64::from(**row) >= spec.rows) {
@@ -382,16 +389,16 @@ mod tests {
     use super::*;
     use crate::element::OwnedValues;
     use crate::function::map::Scalar;
-    use crate::function::sent::Sent;
+    use crate::function::vector_op::VectorOp;
 
     #[test]
     fn a_partition_is_sent_what_its_columns_need_of_a_vector() {
         let table = FunctionTable::builtin();
         let argument = (10, OwnedValues::F64(vec![1.0, 2.0, 3.0, 4.0]), 0.5);
-        let whole = FunctionCall::push(&Sent::AddScaled, &[], &[3], &argument);
+        let whole = FunctionCall::push(&VectorOp::AddScaled, &[], &[3], &argument);
         let of = |columns| whole.split(&table, columns).expect("a built-in function");
         let expected = (11, OwnedValues::F64(vec![2.0, 3.0]), 0.5);
-        assert_eq!(of(11..13), FunctionCall::push(&Sent::AddScaled, &[], &[3], &expected));
+        assert_eq!(of(11..13), FunctionCall::push(&VectorOp::AddScaled, &[], &[3], &expected));
         assert_eq!(of(0..20), whole);
     }
 

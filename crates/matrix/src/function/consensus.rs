@@ -8,7 +8,7 @@
 use crate::element::Element;
 use crate::function::quasi_newton::{Penalty, check_penalty, penalized};
 use crate::function::view::with_block;
-use crate::function::{Block, Count, FunctionFault, PushFunction, Shape, check_real};
+use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
 
 /// Reads s, n, d: the sum of `x + u`, how many tasks have the column, its scale; `into[0] = z`. A column that no task has, and
 /// that has no penalty either, becomes 0. The argument: penalty, rho.
@@ -22,12 +22,12 @@ impl PushFunction for ConsensusStep {
         "consensus_step"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(3)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(3)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, (penalty, rho): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {

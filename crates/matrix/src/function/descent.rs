@@ -6,7 +6,7 @@ use multiversion::multiversion;
 use crate::element::Element;
 use crate::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gradient};
 use crate::function::view::with_block;
-use crate::function::{Block, Count, FunctionFault, PushFunction, Shape, check_real};
+use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
 
 /// Columns that are treated together.
 const CHUNK: usize = 512;
@@ -28,12 +28,12 @@ impl PushFunction for Direction {
         2
     }
 
-    fn reads(&self) -> Count {
-        Count::AtLeast(3)
+    fn reads(&self) -> Arity {
+        Arity::AtLeast(3)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, (penalty, a, b): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {
@@ -97,12 +97,12 @@ impl PushFunction for OrthantStep {
         "orthant_step"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(4)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(4)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, (penalty, t): &Self::Argument, shape: &Shape) -> Result<(), FunctionFault> {
@@ -146,12 +146,12 @@ impl PushFunction for PenaltyGradient {
         "penalty_gradient"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
@@ -185,12 +185,12 @@ impl PushFunction for CurvatureScale {
         "curvature_scale"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(2)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use crate::element::{Element, Values};
 use crate::function::reduce::with_values;
-use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
+use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// An extreme of one row: its column and its value. An `i64` beyond 2^53 is rounded in the answer, not in the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Extreme {
 
 impl PullFunction for Extreme {
     type Argument = ();
-    type Part = Option<(u64, f64)>;
+    type Partial = Option<(u64, f64)>;
     type Answer = (u64, f64);
 
     fn name(&self) -> &str {
@@ -45,11 +45,11 @@ impl PullFunction for Extreme {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Self::Part, FunctionFault> {
+    fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Self::Partial, FunctionFault> {
         let start = columns.range().start;
         Ok(with_values!(columns.row(0), row => best(*self, row))
             .map(|(at, value)| (start + at as u64, value)))
@@ -59,7 +59,7 @@ impl PullFunction for Extreme {
         &self,
         _argument: &(),
         _shape: &Shape,
-        parts: Vec<Self::Part>,
+        parts: Vec<Self::Partial>,
     ) -> Result<Self::Answer, FunctionFault> {
         let better =
             |best: (u64, f64), next: (u64, f64)| if self.beats(next.1, best.1) { next } else { best };
@@ -116,7 +116,7 @@ impl TopK {
 
 impl PullFunction for TopK {
     type Argument = u64;
-    type Part = Vec<(u64, f64)>;
+    type Partial = Vec<(u64, f64)>;
     type Answer = Vec<(u64, f64)>;
 
     fn name(&self) -> &str {
@@ -126,8 +126,8 @@ impl PullFunction for TopK {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, k: &u64, _shape: &Shape) -> Result<(), FunctionFault> {
@@ -137,7 +137,7 @@ impl PullFunction for TopK {
         Err(FunctionFault::argument("k", k.to_string(), format!("0 to {TOP_LIMIT}")))
     }
 
-    fn read(&self, k: &u64, columns: &Columns<'_>) -> Result<Self::Part, FunctionFault> {
+    fn read(&self, k: &u64, columns: &Columns<'_>) -> Result<Self::Partial, FunctionFault> {
         let k = *k as usize;
         let mut top = Vec::new();
         with_values!(columns.row(0), row => for (column, x) in columns.range().zip(row) {
@@ -152,7 +152,12 @@ impl PullFunction for TopK {
         Ok(top)
     }
 
-    fn merge(&self, k: &u64, _shape: &Shape, parts: Vec<Self::Part>) -> Result<Self::Answer, FunctionFault> {
+    fn merge(
+        &self,
+        k: &u64,
+        _shape: &Shape,
+        parts: Vec<Self::Partial>,
+    ) -> Result<Self::Answer, FunctionFault> {
         let mut all = parts.concat();
         self.cut(*k as usize, &mut all);
         all.sort_unstable_by(|a, b| self.order(a, b));
@@ -166,15 +171,15 @@ pub struct FirstDifference;
 
 impl PullFunction for FirstDifference {
     type Argument = ();
-    type Part = Option<u64>;
+    type Partial = Option<u64>;
     type Answer = Option<u64>;
 
     fn name(&self) -> &'static str {
         "first_difference"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Option<u64>, FunctionFault> {

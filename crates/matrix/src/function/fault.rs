@@ -17,11 +17,11 @@ pub enum FunctionFault {
 
     /// A pull function where a push function must stand, or the reverse.
     #[error("it is a {is} function and was called as a {asked} function")]
-    Kind { is: &'static str, asked: &'static str },
+    WrongKind { is: &'static str, asked: &'static str },
 
     /// A name that is taken.
     #[error("a function {name:?} is registered already: choose another name")]
-    NameTaken { name: String },
+    DuplicateName { name: String },
 
     /// An argument or rows that cannot be.
     #[error("{what}: {actual}, expected {expected}")]
@@ -34,7 +34,7 @@ pub enum FunctionFault {
     /// A result that is no number.
     #[error(
         "the result in row {row}, column {column} is {value}{}; this row stays as it was there",
-        of_inputs(inputs)
+        inputs_text(inputs)
     )]
     NonFinite { row: u32, column: u64, value: f64, inputs: Vec<f64> },
 
@@ -48,15 +48,15 @@ pub enum FunctionFault {
 
     /// What a user's function says of itself.
     #[error("{text}")]
-    Own { text: String },
+    User { text: String },
 
     /// A vector whose row was given back.
     #[error("the vector of row {row} was released: create another")]
-    Released { row: u32 },
+    ReleasedVector { row: u32 },
 
     /// Vectors that do not lie together.
     #[error("the vectors lie in different pools ({first} and {second}): only rows of one pool lie together")]
-    Pools { first: String, second: String },
+    DifferentPools { first: String, second: String },
 
     /// A pool without a free row.
     #[error("all {rows} rows of the pool are taken: release a vector, or give the matrix more rows")]
@@ -64,7 +64,7 @@ pub enum FunctionFault {
 
     /// An agent that cannot.
     #[error("this agent does not carry out functions")]
-    Agent,
+    UnsupportedAgent,
 }
 
 impl FunctionFault {
@@ -74,8 +74,8 @@ impl FunctionFault {
     }
 
     /// What a function of your own wants to say.
-    pub fn own(text: impl Into<String>) -> Self {
-        FunctionFault::Own { text: text.into() }
+    pub fn user(text: impl Into<String>) -> Self {
+        FunctionFault::User { text: text.into() }
     }
 }
 
@@ -83,7 +83,7 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
 }
 
-fn of_inputs(inputs: &[f64]) -> String {
+fn inputs_text(inputs: &[f64]) -> String {
     if inputs.is_empty() {
         return String::new();
     }

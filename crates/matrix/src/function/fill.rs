@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use math::hash::named_key;
-use math::random::{Purpose, Stream, stream};
+use math::random::{Purpose, RandomStream, stream};
 
 use crate::element::{Element, ElementType, OwnedValues};
-use crate::function::sent::{check_sent, cut, shared};
+use crate::function::vector_op::{check_vector, cut, overlap};
 use crate::function::view::with_block;
-use crate::function::{Block, Count, FunctionFault, PushFunction, Shape, check_real, floats_only};
+use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real, floats_only};
 
 /// 1 in column i of the i-th row written, else 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ impl PushFunction for Identity {
         "identity"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::AtLeast(1)
+    fn writes(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
@@ -44,7 +44,7 @@ impl PushFunction for Identity {
     }
 }
 
-/// `d_i` in column `start + i` of the i-th row written, else 0. The argument is `start` (0 for a whole diagonal) and d, of
+/// `d_i` in column `init_row + i` of the i-th row written, else 0. The argument is `init_row` (0 for a whole diagonal) and d, of
 /// the element type of the matrix; a d that is shorter than the rows leaves zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagonal;
@@ -56,16 +56,16 @@ impl PushFunction for Diagonal {
         "diagonal"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::AtLeast(1)
+    fn writes(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn check(&self, (start, diagonal): &(u64, OwnedValues), shape: &Shape) -> Result<(), FunctionFault> {
-        check_sent(*start, diagonal, shape)?;
+        check_vector(*start, diagonal, shape)?;
         if start + diagonal.len() as u64 <= shape.into as u64 {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl PushFunction for Diagonal {
     ) -> Result<(), FunctionFault> {
         with_block!(block, block => {
             block.into.iter_mut().for_each(|row| row.fill(Element::from_f64(0.0)));
-            let (own, sent) = shared(block.range(), *start, diagonal.len());
+            let (own, sent) = overlap(block.range(), *start, diagonal.len());
             let first = block.start as usize;
             let rows = block.into.len();
             if let Some(diagonal) = slice_of(&block.into, diagonal) {
@@ -121,7 +121,7 @@ impl Random {
     /// All of them.
     pub const ALL: [Self; 4] = [Random::Uniform, Random::Normal, Random::Xavier, Random::Kaiming];
 
-    fn draw(self, a: f64, b: f64, random: &mut Stream) -> f64 {
+    fn draw(self, a: f64, b: f64, random: &mut RandomStream) -> f64 {
         match self {
             Random::Uniform => a + (b - a) * random.uniform(),
             Random::Normal => a + b * random.normal(),
@@ -144,12 +144,12 @@ impl PushFunction for Random {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::AtLeast(1)
+    fn writes(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn check(&self, (_, a, b): &(u64, f64, f64), shape: &Shape) -> Result<(), FunctionFault> {

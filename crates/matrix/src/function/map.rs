@@ -11,7 +11,7 @@ use multiversion::multiversion;
 use crate::element::{Element, ElementType, Float};
 use crate::function::view::with_block;
 use crate::function::{
-    Block, Count, FunctionFault, PushFunction, Shape, TypedBlock, check_real, no_integers,
+    Arity, Block, FunctionFault, PushFunction, Shape, TypedBlock, check_real, no_integers,
 };
 
 /// A function of one value.
@@ -77,12 +77,12 @@ impl PushFunction for Map {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, _argument: &(), shape: &Shape) -> Result<(), FunctionFault> {
@@ -105,9 +105,9 @@ impl PushFunction for Map {
     fn change(&self, _argument: &(), block: &mut Block<'_>) -> Result<(), FunctionFault> {
         if let Block::I64(block) = block {
             match self {
-                Map::Abs => each(block, i64::wrapping_abs),
-                Map::Sign => each(block, i64::signum),
-                Map::Negate => each(block, i64::wrapping_neg),
+                Map::Abs => map_values(block, i64::wrapping_abs),
+                Map::Sign => map_values(block, i64::signum),
+                Map::Negate => map_values(block, i64::wrapping_neg),
                 Map::Ceil
                 | Map::Floor
                 | Map::Round
@@ -132,17 +132,17 @@ impl Map {
     fn change_floats<E: Float>(self, block: &mut TypedBlock<'_, E>) {
         let sign = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
         match self {
-            Map::Abs => each_row(block, E::magnitude),
-            Map::Ceil => real(block, f64::ceil),
-            Map::Floor => real(block, f64::floor),
-            Map::Round => real(block, f64::round),
-            Map::Exp => real(block, f64::exp),
-            Map::Expm1 => real(block, f64::exp_m1),
-            Map::Log => real(block, f64::ln),
-            Map::Log1p => real(block, f64::ln_1p),
-            Map::Sqrt => real(block, f64::sqrt),
-            Map::Sign => real(block, sign),
-            Map::Negate => each_row(block, |x| -x),
+            Map::Abs => map_floats(block, E::magnitude),
+            Map::Ceil => map_values_f64(block, f64::ceil),
+            Map::Floor => map_values_f64(block, f64::floor),
+            Map::Round => map_values_f64(block, f64::round),
+            Map::Exp => map_values_f64(block, f64::exp),
+            Map::Expm1 => map_values_f64(block, f64::exp_m1),
+            Map::Log => map_values_f64(block, f64::ln),
+            Map::Log1p => map_values_f64(block, f64::ln_1p),
+            Map::Sqrt => map_values_f64(block, f64::sqrt),
+            Map::Sign => map_values_f64(block, sign),
+            Map::Negate => map_floats(block, |x| -x),
         }
     }
 }
@@ -194,12 +194,12 @@ impl PushFunction for Scalar {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, a: &f64, shape: &Shape) -> Result<(), FunctionFault> {
@@ -242,22 +242,24 @@ impl Scalar {
         if let Some(a) = exact::<E>(a) {
             // Doubles hold a sum, product or quotient of singles so well that rounding twice is rounding once.
             match self {
-                Scalar::Add => return each_row(block, |x| x + a),
-                Scalar::Sub => return each_row(block, |x| x - a),
-                Scalar::Mul => return each_row(block, |x| a * x),
-                Scalar::Div => return each_row(block, |x| x / a),
-                Scalar::Compress => return each_row(block, |x| if x.magnitude() < a { E::ZERO } else { x }),
+                Scalar::Add => return map_floats(block, |x| x + a),
+                Scalar::Sub => return map_floats(block, |x| x - a),
+                Scalar::Mul => return map_floats(block, |x| a * x),
+                Scalar::Div => return map_floats(block, |x| x / a),
+                Scalar::Compress => {
+                    return map_floats(block, |x| if x.magnitude() < a { E::ZERO } else { x });
+                }
                 Scalar::Power | Scalar::SoftThreshold => {}
             }
         }
         match self {
-            Scalar::Add => real(block, |x| x + a),
-            Scalar::Sub => real(block, |x| x - a),
-            Scalar::Mul => real(block, |x| a * x),
-            Scalar::Div => real(block, |x| x / a),
-            Scalar::Power => real(block, |x| x.powf(a)),
-            Scalar::SoftThreshold => real(block, |x| shrink(x, a)),
-            Scalar::Compress => real(block, |x| if x.abs() < a { 0.0 } else { x }),
+            Scalar::Add => map_values_f64(block, |x| x + a),
+            Scalar::Sub => map_values_f64(block, |x| x - a),
+            Scalar::Mul => map_values_f64(block, |x| a * x),
+            Scalar::Div => map_values_f64(block, |x| x / a),
+            Scalar::Power => map_values_f64(block, |x| x.powf(a)),
+            Scalar::SoftThreshold => map_values_f64(block, |x| shrink(x, a)),
+            Scalar::Compress => map_values_f64(block, |x| if x.abs() < a { 0.0 } else { x }),
         }
     }
 }
@@ -289,12 +291,12 @@ impl PushFunction for Clip {
         "clip"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, (low, high): &(f64, f64), shape: &Shape) -> Result<(), FunctionFault> {
@@ -333,12 +335,12 @@ impl PushFunction for Set {
         "set"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(0)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(0)
     }
 
-    fn writes(&self) -> Count {
-        Count::AtLeast(1)
+    fn writes(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn check(&self, value: &f64, shape: &Shape) -> Result<(), FunctionFault> {
@@ -358,40 +360,40 @@ impl PushFunction for Set {
 
 fn clip<E: Float>(block: &mut TypedBlock<'_, E>, low: f64, high: f64) {
     if let (Some(low), Some(high)) = (exact::<E>(low), exact::<E>(high)) {
-        return each_row(block, |x| {
+        return map_floats(block, |x| {
             let x = if x < low { low } else { x };
             if x > high { high } else { x }
         });
     }
-    real(block, |x| x.clamp(low, high));
+    map_values_f64(block, |x| x.clamp(low, high));
 }
 
 /// Each value by itself, in the element type.
-fn each_row<E: Float>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
-    float_rows(block.from[0], block.into[0], f);
+fn map_floats<E: Float>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
+    map_float_row(block.from[0], block.into[0], f);
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn float_rows<E: Float, F: Fn(E) -> E>(from: &[E], into: &mut [E], f: F) {
+fn map_float_row<E: Float, F: Fn(E) -> E>(from: &[E], into: &mut [E], f: F) {
     for (out, x) in into.iter_mut().zip(from) {
         *out = f(*x);
     }
 }
 
 /// Each value by itself.
-fn each<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
+fn map_values<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
     for (out, x) in block.into[0].iter_mut().zip(block.from[0]) {
         *out = f(*x);
     }
 }
 
 /// Each value by itself, through doubles.
-fn real<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(f64) -> f64) {
-    real_rows(block.from[0], block.into[0], f);
+fn map_values_f64<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(f64) -> f64) {
+    map_row_f64(block.from[0], block.into[0], f);
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn real_rows<E: Element, F: Fn(f64) -> f64>(from: &[E], into: &mut [E], f: F) {
+fn map_row_f64<E: Element, F: Fn(f64) -> f64>(from: &[E], into: &mut [E], f: F) {
     for (out, x) in into.iter_mut().zip(from) {
         *out = E::from_f64(f(x.to_f64()));
     }

@@ -6,13 +6,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`data`] | arguments and answers as bytes |
+//! | [`value`] | arguments and answers as bytes |
 //! | [`view`] | what a function sees |
 //! | [`table`] | [`FunctionTable`]: the built-ins and your own |
 //! | [`call`] | a call by name, and binding it to functions and matrix |
 //! | [`sum`] | sums that do not hang on where partitions are cut |
 //! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
-//! | [`map`], [`zip`], [`sent`], [`fill`] | built-ins that push |
+//! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-ins that push |
 //! | [`quasi_newton`], [`orthant`], [`descent`] | built-ins of L-BFGS and OWL-QN |
 //! | [`consensus`] | the built-in of ADMM |
 //!
@@ -30,7 +30,6 @@
 mod builtins;
 pub mod call;
 pub mod consensus;
-pub mod data;
 pub mod descent;
 pub mod extreme;
 mod fault;
@@ -40,10 +39,11 @@ pub mod orthant;
 pub mod quasi_newton;
 pub mod reduce;
 mod run;
-pub mod sent;
 pub mod sketch;
 pub mod sum;
 pub mod table;
+pub mod value;
+pub mod vector_op;
 pub mod view;
 pub mod zip;
 
@@ -52,11 +52,11 @@ use std::ops::Range;
 use crate::element::ElementType;
 
 pub use call::FunctionCall;
-pub(crate) use call::{BoundPull, Program};
-pub use data::{Data, pack, unpack};
+pub(crate) use call::{BoundPull, PushProgram};
 pub use fault::FunctionFault;
-pub(crate) use run::{Blocked, StagedCall, carry_out_all, columns, try_all};
+pub(crate) use run::{BlockElement, StagedProgram, columns, run_on_partitions, try_all};
 pub use table::FunctionTable;
+pub use value::{FunctionValue, pack, unpack};
 pub use view::{Block, Columns, TypedBlock};
 
 /// What is known of the matrix and the rows of a call.
@@ -74,27 +74,27 @@ pub struct Shape {
 
 /// How many rows a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum Arity {
     /// As many.
     Exactly(usize),
     /// As many or more.
     AtLeast(usize),
 }
 
-impl Count {
-    fn holds(self, count: usize) -> bool {
+impl Arity {
+    fn accepts(self, count: usize) -> bool {
         match self {
-            Count::Exactly(n) => count == n,
-            Count::AtLeast(n) => count >= n,
+            Arity::Exactly(n) => count == n,
+            Arity::AtLeast(n) => count >= n,
         }
     }
 }
 
-impl std::fmt::Display for Count {
+impl std::fmt::Display for Arity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Count::Exactly(n) => write!(f, "{n}"),
-            Count::AtLeast(n) => write!(f, "{n} or more"),
+            Arity::Exactly(n) => write!(f, "{n}"),
+            Arity::AtLeast(n) => write!(f, "{n} or more"),
         }
     }
 }
@@ -104,11 +104,11 @@ impl std::fmt::Display for Count {
 /// The answer must not hang on where the columns are cut: merging the parts of any cut gives the answer of the whole.
 pub trait PullFunction: Send + Sync + 'static {
     /// What the caller says.
-    type Argument: Data + Send + Sync + 'static;
+    type Argument: FunctionValue + Send + Sync + 'static;
     /// What a partition answers.
-    type Part: Data;
+    type Partial: FunctionValue;
     /// What the caller gets.
-    type Answer: Data;
+    type Answer: FunctionValue;
 
     /// The name by which it is called.
     fn name(&self) -> &str;
@@ -119,7 +119,7 @@ pub trait PullFunction: Send + Sync + 'static {
     }
 
     /// How many rows it reads.
-    fn reads(&self) -> Count;
+    fn reads(&self) -> Arity;
 
     /// Refuses arguments that cannot be, before anything is visited.
     fn check(&self, _argument: &Self::Argument, _shape: &Shape) -> Result<(), FunctionFault> {
@@ -127,21 +127,21 @@ pub trait PullFunction: Send + Sync + 'static {
     }
 
     /// The server half: the part of these columns.
-    fn read(&self, argument: &Self::Argument, columns: &Columns<'_>) -> Result<Self::Part, FunctionFault>;
+    fn read(&self, argument: &Self::Argument, columns: &Columns<'_>) -> Result<Self::Partial, FunctionFault>;
 
     /// The agent half: merges the parts, which come in the order of columns and leave none out.
     fn merge(
         &self,
         argument: &Self::Argument,
         shape: &Shape,
-        parts: Vec<Self::Part>,
+        parts: Vec<Self::Partial>,
     ) -> Result<Self::Answer, FunctionFault>;
 }
 
 /// A function that changes rows, each column by itself.
 pub trait PushFunction: Send + Sync + 'static {
     /// What the caller says.
-    type Argument: Data + Send + Sync + 'static;
+    type Argument: FunctionValue + Send + Sync + 'static;
 
     /// The name by which it is called.
     fn name(&self) -> &str;
@@ -152,10 +152,10 @@ pub trait PushFunction: Send + Sync + 'static {
     }
 
     /// How many rows it reads.
-    fn reads(&self) -> Count;
+    fn reads(&self) -> Arity;
 
     /// How many rows it writes.
-    fn writes(&self) -> Count;
+    fn writes(&self) -> Arity;
 
     /// Refuses arguments that cannot be, before anything is visited.
     fn check(&self, _argument: &Self::Argument, _shape: &Shape) -> Result<(), FunctionFault> {
@@ -203,7 +203,7 @@ pub(crate) fn no_integers() -> FunctionFault {
     FunctionFault::argument("element type of the matrix", "i64", "f32 or f64")
 }
 
-/// Whether a setting is a finite number in `range`, which `expected` describes.
+/// Whether a setting is a finite number in `range_keys`, which `expected` describes.
 pub(crate) fn check_real(
     what: &str,
     value: f64,

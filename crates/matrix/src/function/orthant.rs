@@ -10,10 +10,12 @@
 //! so all products of pairs are made anew.
 
 use crate::element::Element;
-use crate::function::quasi_newton::{HISTORY_ROWS, Made, Penalty, check_pairs, make, penalized, products};
+use crate::function::quasi_newton::{
+    HISTORY_ROWS, Penalty, StepVectors, check_pairs, fill_step_vectors, penalized, products,
+};
 use crate::function::reduce::with_values;
 use crate::function::sum::RangeSum;
-use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
+use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// Numbers in the answer of [`OrthantProducts`] before those of the pairs.
 pub const ORTHANT_SCALARS: usize = 4;
@@ -37,35 +39,35 @@ impl OrthantProducts {
 
     fn read_typed<E: Element>(penalty: Penalty, start: u64, rows: &[&[E]]) -> Vec<RangeSum> {
         let k = Self::pairs(rows.len());
-        let mut made = Made::default();
+        let mut made = StepVectors::default();
         let mut steps = vec![Vec::new(); k];
         let mut changes = vec![Vec::new(); k];
-        let places = places(k);
+        let places = product_terms(k);
         RangeSum::many(Self::count(k), start, rows[0].len(), |i, range, out| {
             if i == 0 {
                 let first = start + range.start as u64;
                 let parts: [&[E]; HISTORY_ROWS] = std::array::from_fn(|k| &rows[k][range.clone()]);
-                make(&mut made, penalty, penalized(&penalty, first, range.len()), parts);
+                fill_step_vectors(&mut made, penalty, penalized(&penalty, first, range.len()), parts);
                 let moves: Vec<bool> =
                     parts[0].iter().zip(&made.v).map(|(z, v)| z.to_f64() != 0.0 || *v != 0.0).collect();
                 for pair in 0..k - 1 {
-                    keep(&mut steps[pair], &moves, &rows[HISTORY_ROWS + pair][range.clone()]);
-                    keep(&mut changes[pair], &moves, &rows[HISTORY_ROWS + k - 1 + pair][range.clone()]);
+                    mask_row(&mut steps[pair], &moves, &rows[HISTORY_ROWS + pair][range.clone()]);
+                    mask_row(&mut changes[pair], &moves, &rows[HISTORY_ROWS + k - 1 + pair][range.clone()]);
                 }
-                keep(&mut steps[k - 1], &moves, &made.s);
-                keep(&mut changes[k - 1], &moves, &made.y);
+                mask_row(&mut steps[k - 1], &moves, &made.s);
+                mask_row(&mut changes[k - 1], &moves, &made.y);
             }
-            let Made { s, v, v0, weight, .. } = &made;
+            let StepVectors { s, v, v0, weight, .. } = &made;
             match i {
                 0 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = penalty.0 * w.abs()),
                 1 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = 0.5 * penalty.1 * w * w),
                 2 => products(v0, s, out),
                 3 => products(v, v, out),
                 _ => match places[i - ORTHANT_SCALARS] {
-                    Place::StepChange(a, b) => products(&steps[a], &changes[b], out),
-                    Place::ChangeChange(a, b) => products(&changes[a], &changes[b], out),
-                    Place::Step(a) => products(&steps[a], v, out),
-                    Place::Change(a) => products(&changes[a], v, out),
+                    ProductTerm::StepChange(a, b) => products(&steps[a], &changes[b], out),
+                    ProductTerm::ChangeChange(a, b) => products(&changes[a], &changes[b], out),
+                    ProductTerm::Step(a) => products(&steps[a], v, out),
+                    ProductTerm::Change(a) => products(&changes[a], v, out),
                 },
             }
         })
@@ -74,7 +76,7 @@ impl OrthantProducts {
 
 /// A product of the answer, in the numbers of its pairs.
 #[derive(Clone, Copy)]
-enum Place {
+enum ProductTerm {
     StepChange(usize, usize),
     ChangeChange(usize, usize),
     Step(usize),
@@ -82,29 +84,29 @@ enum Place {
 }
 
 /// What stands where behind the scalars.
-fn places(k: usize) -> Vec<Place> {
-    let all = (0..k).flat_map(|a| (0..k).map(move |b| Place::StepChange(a, b)));
-    let lower = (0..k).flat_map(|a| (0..=a).map(move |b| Place::ChangeChange(a, b)));
-    all.chain(lower).chain((0..k).map(Place::Step)).chain((0..k).map(Place::Change)).collect()
+fn product_terms(k: usize) -> Vec<ProductTerm> {
+    let all = (0..k).flat_map(|a| (0..k).map(move |b| ProductTerm::StepChange(a, b)));
+    let lower = (0..k).flat_map(|a| (0..=a).map(move |b| ProductTerm::ChangeChange(a, b)));
+    all.chain(lower).chain((0..k).map(ProductTerm::Step)).chain((0..k).map(ProductTerm::Change)).collect()
 }
 
 /// `row` where it moves, else 0.
-fn keep<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
+fn mask_row<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
     kept.clear();
     kept.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));
 }
 
 impl PullFunction for OrthantProducts {
     type Argument = Penalty;
-    type Part = Vec<RangeSum>;
+    type Partial = Vec<RangeSum>;
     type Answer = Vec<f64>;
 
     fn name(&self) -> &'static str {
         "orthant_products"
     }
 
-    fn reads(&self) -> Count {
-        Count::AtLeast(HISTORY_ROWS)
+    fn reads(&self) -> Arity {
+        Arity::AtLeast(HISTORY_ROWS)
     }
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
@@ -113,7 +115,7 @@ impl PullFunction for OrthantProducts {
 
     fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
         let start = columns.range().start;
-        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.all_like(row)?)))
+        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.typed_rows(row)?)))
     }
 
     fn merge(

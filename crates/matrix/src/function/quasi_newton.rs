@@ -18,14 +18,14 @@ use multiversion::multiversion;
 use crate::element::Element;
 use crate::function::reduce::with_values;
 use crate::function::sum::RangeSum;
-use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape, check_real, floats_only};
+use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real, floats_only};
 
 /// `(l1, l2, free_from)`.
 pub type Penalty = (f64, f64, u64);
 
-/// Rows of [`History`] before S: z, g, d, z0, g0.
+/// Rows of [`QuasiNewtonProducts`] before S: z, g, d, z0, g0.
 pub const HISTORY_ROWS: usize = 5;
-/// Numbers in the answer of [`History`] that do not hang on h.
+/// Numbers in the answer of [`QuasiNewtonProducts`] that do not hang on h.
 pub const HISTORY_SCALARS: usize = 8;
 /// Numbers for each pair of the history.
 pub const PAIR_SCALARS: usize = 5;
@@ -46,7 +46,7 @@ pub(crate) fn check_pairs(penalty: &Penalty, shape: &Shape) -> Result<(), Functi
     Err(FunctionFault::argument("rows to read", shape.from.to_string(), expected))
 }
 
-/// How many of the `len` columns from `start` on have penalties.
+/// How many of the `len` columns from `init_row` on have penalties.
 pub(crate) fn penalized(penalty: &Penalty, start: u64, len: usize) -> usize {
     penalty.2.saturating_sub(start).min(len as u64) as usize
 }
@@ -71,11 +71,11 @@ pub(crate) fn pseudo_gradient(z: f64, g: f64, l1: f64) -> f64 {
 /// answer: `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` with the pseudo-gradient v0 of z0 and g0, `s . y`, `s . v`, `y . y`, `y . v`,
 /// `v . v`; then for each i `S_i . y`, `S_i . v`, `Y_i . s`, `Y_i . y`, `Y_i . v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct History;
+pub struct QuasiNewtonProducts;
 
 /// s, y, v and others of some columns, in doubles.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct StepVectors {
     pub(crate) s: Vec<f64>,
     pub(crate) y: Vec<f64>,
     pub(crate) v: Vec<f64>,
@@ -83,7 +83,7 @@ pub(crate) struct Made {
     pub(crate) weight: Vec<f64>,
 }
 
-impl History {
+impl QuasiNewtonProducts {
     /// The number of pairs in a call of `rows` rows.
     fn pairs(rows: usize) -> usize {
         rows.saturating_sub(HISTORY_ROWS) / 2
@@ -91,15 +91,15 @@ impl History {
 
     fn read_typed<E: Element>(penalty: Penalty, start: u64, rows: &[&[E]]) -> Vec<RangeSum> {
         let h = Self::pairs(rows.len());
-        let mut made = Made::default();
+        let mut made = StepVectors::default();
         let count = HISTORY_SCALARS + PAIR_SCALARS * h;
         RangeSum::many(count, start, rows[0].len(), |i, range, out| {
             if i == 0 {
                 let first = start + range.start as u64;
                 let parts: [&[E]; HISTORY_ROWS] = std::array::from_fn(|k| &rows[k][range.clone()]);
-                make(&mut made, penalty, penalized(&penalty, first, range.len()), parts);
+                fill_step_vectors(&mut made, penalty, penalized(&penalty, first, range.len()), parts);
             }
-            let Made { s, y, v, v0, weight } = &made;
+            let StepVectors { s, y, v, v0, weight } = &made;
             match i {
                 0 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = penalty.0 * w.abs()),
                 1 => out.iter_mut().zip(weight).for_each(|(out, w)| *out = 0.5 * penalty.1 * w * w),
@@ -128,8 +128,8 @@ impl History {
 }
 
 /// Fills `made`; the first `penalized` columns have penalties.
-pub(crate) fn make<E: Element>(
-    made: &mut Made,
+pub(crate) fn fill_step_vectors<E: Element>(
+    made: &mut StepVectors,
     penalty: Penalty,
     penalized: usize,
     rows: [&[E]; HISTORY_ROWS],
@@ -151,17 +151,17 @@ pub(crate) fn make<E: Element>(
     }
 }
 
-impl PullFunction for History {
+impl PullFunction for QuasiNewtonProducts {
     type Argument = Penalty;
-    type Part = Vec<RangeSum>;
+    type Partial = Vec<RangeSum>;
     type Answer = Vec<f64>;
 
     fn name(&self) -> &'static str {
         "quasi_newton_products"
     }
 
-    fn reads(&self) -> Count {
-        Count::AtLeast(HISTORY_ROWS)
+    fn reads(&self) -> Arity {
+        Arity::AtLeast(HISTORY_ROWS)
     }
 
     fn check(&self, penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
@@ -170,7 +170,7 @@ impl PullFunction for History {
 
     fn read(&self, penalty: &Penalty, columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
         let start = columns.range().start;
-        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.all_like(row)?)))
+        Ok(with_values!(columns.row(0), row => Self::read_typed(*penalty, start, &columns.typed_rows(row)?)))
     }
 
     fn merge(

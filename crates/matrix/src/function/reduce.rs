@@ -4,7 +4,7 @@ use multiversion::multiversion;
 
 use crate::element::{Element, Values};
 use crate::function::sum::RangeSum;
-use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape};
+use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
 /// The same expression for values of each element type.
 macro_rules! with_values {
@@ -38,7 +38,7 @@ impl Reduce {
 
 impl PullFunction for Reduce {
     type Argument = ();
-    type Part = RangeSum;
+    type Partial = RangeSum;
     type Answer = f64;
 
     fn name(&self) -> &str {
@@ -50,16 +50,16 @@ impl PullFunction for Reduce {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
         let row = columns.row(0);
         Ok(RangeSum::of(columns.range().start, columns.len(), |range, out| {
             with_values!(row, row => match self {
-                Reduce::Sum => plain(&row[range], out),
-                Reduce::AbsoluteSum => absolute(&row[range], out),
+                Reduce::Sum => copy_to_f64(&row[range], out),
+                Reduce::AbsoluteSum => abs_to_f64(&row[range], out),
                 Reduce::SquareSum | Reduce::Norm2 => products(&row[range.clone()], &row[range], out),
             });
         }))
@@ -80,21 +80,21 @@ pub struct Dot;
 
 impl PullFunction for Dot {
     type Argument = ();
-    type Part = RangeSum;
+    type Partial = RangeSum;
     type Answer = f64;
 
     fn name(&self) -> &'static str {
         "dot"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
         let (x, y) = (columns.row(0), columns.row(1));
         Ok(RangeSum::of(columns.range().start, columns.len(), |range, out| {
-            value_products(x.part(range.clone()), y.part(range), out);
+            value_products(x.slice(range.clone()), y.slice(range), out);
         }))
     }
 
@@ -111,7 +111,7 @@ pub struct Gram;
 
 impl Gram {
     /// Where the product of rows `i` and `j` of `k` stands in the answer.
-    pub fn place(i: usize, j: usize, k: usize) -> usize {
+    pub fn index(i: usize, j: usize, k: usize) -> usize {
         let (i, j) = (i.min(j), i.max(j));
         i * k - i * (i + 1) / 2 + j
     }
@@ -119,15 +119,15 @@ impl Gram {
 
 impl PullFunction for Gram {
     type Argument = ();
-    type Part = Vec<RangeSum>;
+    type Partial = Vec<RangeSum>;
     type Answer = Vec<f64>;
 
     fn name(&self) -> &'static str {
         "gram"
     }
 
-    fn reads(&self) -> Count {
-        Count::AtLeast(1)
+    fn reads(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<Vec<RangeSum>, FunctionFault> {
@@ -136,7 +136,7 @@ impl PullFunction for Gram {
         let (start, len) = (columns.range().start, columns.len());
         Ok(RangeSum::many(pairs.len(), start, len, |pair, range, out| {
             let (i, j) = pairs[pair];
-            value_products(columns.row(i).part(range.clone()), columns.row(j).part(range), out);
+            value_products(columns.row(i).slice(range.clone()), columns.row(j).slice(range), out);
         }))
     }
 
@@ -156,15 +156,15 @@ pub struct CountNonZero;
 
 impl PullFunction for CountNonZero {
     type Argument = ();
-    type Part = u64;
+    type Partial = u64;
     type Answer = u64;
 
     fn name(&self) -> &'static str {
         "count_non_zero"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn read(&self, _argument: &(), columns: &Columns<'_>) -> Result<u64, FunctionFault> {
@@ -186,14 +186,14 @@ fn value_products(x: Values<'_>, y: Values<'_>, out: &mut [f64]) {
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn plain<E: Element>(x: &[E], out: &mut [f64]) {
+fn copy_to_f64<E: Element>(x: &[E], out: &mut [f64]) {
     for (out, x) in out.iter_mut().zip(x) {
         *out = x.to_f64();
     }
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn absolute<E: Element>(x: &[E], out: &mut [f64]) {
+fn abs_to_f64<E: Element>(x: &[E], out: &mut [f64]) {
     for (out, x) in out.iter_mut().zip(x) {
         *out = x.to_f64().abs();
     }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use crate::element::{Element, Values};
 use crate::error::Error;
-use crate::function::call::{Step, message_of};
+use crate::function::call::{BoundPush, panic_message};
 use crate::function::view::{Block, TypedBlock};
-use crate::function::{Columns, FunctionFault, Program};
-use crate::rule::Ruled;
-use crate::staged::PushName;
+use crate::function::{Columns, FunctionFault, PushProgram};
+use crate::rule::RuleElement;
+use crate::staged::PushId;
 use crate::storage::Table;
 
 /// Columns of a block: a few rows of it lie in the first caches together.
@@ -23,25 +23,25 @@ const BLOCK_COLUMNS: usize = 4096;
 
 /// What becomes of the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum RunMode {
     /// They are undone block by block: only faults are looked for.
     Try,
     /// They stay, unless there is a fault.
-    Keep,
+    Commit,
 }
 
 /// A program that waits until its clock is over.
 #[derive(Clone, Debug)]
-pub(crate) struct StagedCall {
-    pub(crate) name: PushName,
-    pub(crate) program: Arc<Program>,
+pub(crate) struct StagedProgram {
+    pub(crate) id: PushId,
+    pub(crate) program: Arc<PushProgram>,
     /// Bytes of the arguments that this partition answers for.
-    pub(crate) bytes: usize,
+    pub(crate) argument_bytes: usize,
 }
 
 /// Carries a program out on partitions: tried on all of them before, when a step asks for that.
-pub(crate) fn carry_out_all<E: Ruled>(
-    program: &Program,
+pub(crate) fn run_on_partitions<E: RuleElement>(
+    program: &PushProgram,
     partitions: &mut [&mut [Table<E>]],
 ) -> Result<(), Error> {
     // One partition is as it was after a fault anyway.
@@ -49,26 +49,29 @@ pub(crate) fn carry_out_all<E: Ruled>(
         try_all(program, partitions)?;
     }
     let mut kept = Vec::new();
-    partitions.iter_mut().try_for_each(|tables| carry_out(program, tables, Mode::Keep, &mut kept))
+    partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Commit, &mut kept))
 }
 
 /// Looks whether a program can be carried out on all of these partitions. They are as they were afterwards.
-pub(crate) fn try_all<E: Ruled>(program: &Program, partitions: &mut [&mut [Table<E>]]) -> Result<(), Error> {
+pub(crate) fn try_all<E: RuleElement>(
+    program: &PushProgram,
+    partitions: &mut [&mut [Table<E>]],
+) -> Result<(), Error> {
     let mut kept = Vec::new();
-    partitions.iter_mut().try_for_each(|tables| carry_out(program, tables, Mode::Try, &mut kept))
+    partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Try, &mut kept))
 }
 
 /// Carries a program out on the tables of a partition. After an error they are as they were. `kept` is a buffer.
-pub(crate) fn carry_out<E: Ruled>(
-    program: &Program,
+pub(crate) fn run_program<E: RuleElement>(
+    program: &PushProgram,
     tables: &mut [Table<E>],
-    mode: Mode,
+    mode: RunMode,
     kept: &mut Vec<E>,
 ) -> Result<(), Error> {
     let Some((start, len)) = columns_of(tables) else { return Ok(()) };
     kept.clear();
-    if mode == Mode::Keep {
-        kept.reserve(len * program.written.len());
+    if mode == RunMode::Commit {
+        kept.reserve(len * program.written_rows.len());
     }
     let mut rows = rows_of(tables, &program.rows);
     let mut at_step = 0;
@@ -77,20 +80,20 @@ pub(crate) fn carry_out<E: Ruled>(
         let mut buffers = Buffers::new(rows.len());
         for block in blocks(len) {
             buffers.are_finite.fill(false);
-            program.written.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
+            program.written_rows.iter().for_each(|row| kept.extend_from_slice(&rows[*row][block.clone()]));
             changed = block.end;
-            for (i, step) in program.steps.iter().enumerate() {
+            for (i, step) in program.functions.iter().enumerate() {
                 at_step = i;
-                let is_checked = !buffers.stays_finite(step);
+                let is_checked = !buffers.result_is_finite(step);
                 if !run_in_place(step, &mut rows, start, block.clone(), is_checked, &mut buffers)? {
-                    buffers.bring_back(&mut rows, block.clone());
-                    run_step(step, &mut rows, start, block.clone(), is_checked, &mut buffers.aliased)?;
+                    buffers.flush_scratch_row(&mut rows, block.clone());
+                    run_step(step, &mut rows, start, block.clone(), is_checked, &mut buffers.row_copies)?;
                 }
                 step.into.iter().for_each(|row| buffers.are_finite[*row] = true);
             }
-            buffers.bring_back(&mut rows, block.clone());
-            if mode == Mode::Try {
-                put_back(&program.written, &mut rows, block.clone(), kept);
+            buffers.flush_scratch_row(&mut rows, block.clone());
+            if mode == RunMode::Try {
+                restore_block(&program.written_rows, &mut rows, block.clone(), kept);
                 kept.clear();
                 changed = 0;
             }
@@ -100,9 +103,9 @@ pub(crate) fn carry_out<E: Ruled>(
     let fault = match outcome {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(fault)) => fault,
-        Err(panic) => FunctionFault::Panicked { message: message_of(&*panic) },
+        Err(panic) => FunctionFault::Panicked { message: panic_message(&*panic) },
     };
-    put_back_all(program, &mut rows, mode, changed, kept);
+    restore_all_blocks(program, &mut rows, mode, changed, kept);
     Err(program.error(at_step, fault))
 }
 
@@ -111,10 +114,10 @@ fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(BLOCK_COLUMNS).map(move |start| start..len.min(start + BLOCK_COLUMNS))
 }
 
-fn put_back_all<E: Element>(
-    program: &Program,
+fn restore_all_blocks<E: Element>(
+    program: &PushProgram,
     rows: &mut [&mut [E]],
-    mode: Mode,
+    mode: RunMode,
     changed: usize,
     kept: &[E],
 ) {
@@ -122,20 +125,20 @@ fn put_back_all<E: Element>(
         return;
     }
     let last = (changed - 1) / BLOCK_COLUMNS * BLOCK_COLUMNS;
-    if mode == Mode::Try {
-        put_back(&program.written, rows, last..changed, kept);
+    if mode == RunMode::Try {
+        restore_block(&program.written_rows, rows, last..changed, kept);
         return;
     }
     let mut kept = kept;
     for block in blocks(changed) {
-        let (own, rest) = kept.split_at(block.len() * program.written.len());
-        put_back(&program.written, rows, block, own);
+        let (own, rest) = kept.split_at(block.len() * program.written_rows.len());
+        restore_block(&program.written_rows, rows, block, own);
         kept = rest;
     }
 }
 
 /// Puts what was kept of a block back.
-fn put_back<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, kept: &[E]) {
+fn restore_block<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, kept: &[E]) {
     for (row, kept) in written.iter().zip(kept.chunks_exact(block.len())) {
         rows[*row][block.clone()].copy_from_slice(kept);
     }
@@ -144,11 +147,11 @@ fn put_back<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<u
 /// What blocks need beside the rows, used again from block to block.
 struct Buffers<E> {
     /// Copies of rows that are both read and written.
-    aliased: Vec<E>,
+    row_copies: Vec<E>,
     /// A row that steps change in place goes to and fro between its place in the table and here: no copy a step.
-    away: Vec<E>,
-    /// The row whose block is in `away`, not in the table.
-    away_row: Option<usize>,
+    scratch_row: Vec<E>,
+    /// The row whose block is in `scratch_row`, not in the table.
+    scratch_row_index: Option<usize>,
     /// Rows of which an earlier step has left finite values in the whole block.
     are_finite: Vec<bool>,
 }
@@ -156,27 +159,27 @@ struct Buffers<E> {
 impl<E: Element> Buffers<E> {
     fn new(row_count: usize) -> Self {
         let are_finite = vec![false; row_count];
-        Self { aliased: Vec::new(), away: Vec::new(), away_row: None, are_finite }
+        Self { row_copies: Vec::new(), scratch_row: Vec::new(), scratch_row_index: None, are_finite }
     }
 
     /// Whether the results of a step are known to be finite without a look at them. What a table holds is not.
-    fn stays_finite(&self, step: &Step) -> bool {
+    fn result_is_finite(&self, step: &BoundPush) -> bool {
         step.keeps_finite && step.from.iter().all(|row| self.are_finite[*row])
     }
 
     /// Puts the block that is away back into the table.
-    fn bring_back(&mut self, rows: &mut [&mut [E]], block: Range<usize>) {
-        if let Some(row) = self.away_row.take() {
+    fn flush_scratch_row(&mut self, rows: &mut [&mut [E]], block: Range<usize>) {
+        if let Some(row) = self.scratch_row_index.take() {
             let len = block.len();
-            rows[row][block].copy_from_slice(&self.away[..len]);
+            rows[row][block].copy_from_slice(&self.scratch_row[..len]);
         }
     }
 }
 
 /// Runs a step on a block if it changes one row in place and overwrites all of it: from where the row is to where it is not.
 /// Otherwise, or when another row is away, nothing happens and the answer is false.
-fn run_in_place<E: Blocked>(
-    step: &Step,
+fn run_in_place<E: BlockElement>(
+    step: &BoundPush,
     rows: &mut [&mut [E]],
     start: u64,
     block: Range<usize>,
@@ -184,18 +187,18 @@ fn run_in_place<E: Blocked>(
     buffers: &mut Buffers<E>,
 ) -> Result<bool, FunctionFault> {
     let [row] = step.into[..] else { return Ok(false) };
-    let other_away = buffers.away_row.is_some_and(|away| away != row);
+    let other_away = buffers.scratch_row_index.is_some_and(|away| away != row);
     if other_away || !step.overwrites || !step.from.contains(&row) {
         return Ok(false);
     }
-    if buffers.away.len() < block.len() {
-        buffers.away.resize(block.len(), E::ZERO);
+    if buffers.scratch_row.len() < block.len() {
+        buffers.scratch_row.resize(block.len(), E::ZERO);
     }
     let (before, rest) = rows.split_at_mut(row);
     let (own, behind) = rest.split_first_mut().expect("a step has rows of its program");
     let home = &mut own[block.clone()];
-    let away = &mut buffers.away[..block.len()];
-    let is_away = buffers.away_row.is_some();
+    let away = &mut buffers.scratch_row[..block.len()];
+    let is_away = buffers.scratch_row_index.is_some();
     let (current, next) = if is_away { (away, home) } else { (home, away) };
     let of = |from: &usize| match from.cmp(&row) {
         Ordering::Less => &before[*from][block.clone()],
@@ -208,13 +211,13 @@ fn run_in_place<E: Blocked>(
         TypedBlock { start: start + block.start as u64, from, into: vec![next], into_rows: &step.into_rows },
         is_checked,
     )?;
-    buffers.away_row = if is_away { None } else { Some(row) };
+    buffers.scratch_row_index = if is_away { None } else { Some(row) };
     Ok(true)
 }
 
-/// Runs a step on a block. `aliased` is a buffer: rows that are both read and written are read from a copy.
-fn run_step<E: Blocked>(
-    step: &Step,
+/// Runs a step on a block. `row_copies` is a buffer: rows that are both read and written are read from a copy.
+fn run_step<E: BlockElement>(
+    step: &BoundPush,
     rows: &mut [&mut [E]],
     start: u64,
     block: Range<usize>,
@@ -246,15 +249,19 @@ fn run_step<E: Blocked>(
 }
 
 /// Calls the function of a step.
-fn change<E: Blocked>(step: &Step, typed: TypedBlock<'_, E>, is_checked: bool) -> Result<(), FunctionFault> {
+fn change<E: BlockElement>(
+    step: &BoundPush,
+    typed: TypedBlock<'_, E>,
+    is_checked: bool,
+) -> Result<(), FunctionFault> {
     let mut view = E::block(typed);
-    step.pushing.change(&mut view)?;
+    step.function.change(&mut view)?;
     match E::typed(view) {
         Some(typed) if is_checked => check_finite(&typed),
         Some(_) => Ok(()),
-        None => {
-            Err(FunctionFault::own("the function has put another block in the place of the one it was given"))
-        }
+        None => Err(FunctionFault::user(
+            "the function has put another block in the place of the one it was given",
+        )),
     }
 }
 
@@ -270,20 +277,23 @@ fn check_finite<E: Element>(block: &TypedBlock<'_, E>) -> Result<(), FunctionFau
 }
 
 /// The part of a partition in the answer of a pull function.
-pub(crate) fn columns<'a, E: Ruled>(tables: &'a [Table<E>], rows: &[u32]) -> Option<Columns<'a>> {
+pub(crate) fn columns<'a, E: RuleElement>(tables: &'a [Table<E>], rows: &[u32]) -> Option<Columns<'a>> {
     let (start, len) = columns_of(tables)?;
-    let rows = rows.iter().filter_map(|row| tables[*row as usize].line()).map(|(_, line)| E::values(line));
+    let rows = rows
+        .iter()
+        .filter_map(|row| tables[*row as usize].contiguous_values())
+        .map(|(_, line)| E::values(line));
     Some(Columns::new(start, len, rows.collect()))
 }
 
 /// The first column of a partition and their number; `None` when there is none.
-fn columns_of<E: Ruled>(tables: &[Table<E>]) -> Option<(u64, usize)> {
-    let (start, line) = tables.first()?.line()?;
+fn columns_of<E: RuleElement>(tables: &[Table<E>]) -> Option<(u64, usize)> {
+    let (start, line) = tables.first()?.contiguous_values()?;
     (!line.is_empty()).then_some((start, line.len()))
 }
 
 /// The whole lines of some tables, which are ascending.
-fn rows_of<'a, E: Ruled>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<&'a mut [E]> {
+fn rows_of<'a, E: RuleElement>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<&'a mut [E]> {
     let mut rows = Vec::with_capacity(wanted.len());
     let mut passed = 0;
     for row in wanted {
@@ -291,14 +301,16 @@ fn rows_of<'a, E: Ruled>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<
         passed = *row as usize + 1;
         tables = rest;
         rows.push(
-            own.last_mut().and_then(Table::line_mut).expect("functions are bound to dense matrices alone"),
+            own.last_mut()
+                .and_then(Table::contiguous_values_mut)
+                .expect("functions are bound to dense matrices alone"),
         );
     }
     rows
 }
 
 /// An element type of which there are blocks.
-pub(crate) trait Blocked: Element {
+pub(crate) trait BlockElement: Element {
     fn block(typed: TypedBlock<'_, Self>) -> Block<'_>;
     fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>>;
     fn values(line: &[Self]) -> Values<'_>;
@@ -306,7 +318,7 @@ pub(crate) trait Blocked: Element {
 
 macro_rules! blocked {
     ($type:ty, $variant:ident) => {
-        impl Blocked for $type {
+        impl BlockElement for $type {
             fn block(typed: TypedBlock<'_, Self>) -> Block<'_> {
                 Block::$variant(typed)
             }

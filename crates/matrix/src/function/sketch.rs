@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use crate::element::Element;
 use crate::function::reduce::with_values;
-use crate::function::{Columns, Count, FunctionFault, PullFunction, Shape, check_real};
+use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real};
 
 /// Smallest relative error: the sketch of all doubles then has 1.4 million buckets.
-const LEAST_ERROR: f64 = 0.001;
+const MIN_ERROR: f64 = 0.001;
 
 /// Quantiles of one row. The argument is the relative error, in `[0.001, 0.5]`, and the quantiles in `[0, 1]`: q stands for
 /// the value of rank `floor(q (n - 1))`.
@@ -27,29 +27,28 @@ fn log_gamma(error: f64) -> f64 {
 
 impl PullFunction for Quantiles {
     type Argument = (f64, Vec<f64>);
-    type Part = Option<Sketch>;
+    type Partial = Option<Sketch>;
     type Answer = Vec<f64>;
 
     fn name(&self) -> &'static str {
         "quantiles"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, (error, quantiles): &Self::Argument, _shape: &Shape) -> Result<(), FunctionFault> {
-        check_real(
-            "relative error",
-            *error,
-            |e| (LEAST_ERROR..=0.5).contains(&e),
-            "a number in [0.001, 0.5]",
-        )?;
+        check_real("relative error", *error, |e| (MIN_ERROR..=0.5).contains(&e), "a number in [0.001, 0.5]")?;
         let in_range = |q| (0.0..=1.0).contains(&q);
         quantiles.iter().try_for_each(|q| check_real("quantile", *q, in_range, "a number in [0, 1]"))
     }
 
-    fn read(&self, (error, _): &Self::Argument, columns: &Columns<'_>) -> Result<Self::Part, FunctionFault> {
+    fn read(
+        &self,
+        (error, _): &Self::Argument,
+        columns: &Columns<'_>,
+    ) -> Result<Self::Partial, FunctionFault> {
         Ok(with_values!(columns.row(0), row => sketch(log_gamma(*error), row)))
     }
 
@@ -57,7 +56,7 @@ impl PullFunction for Quantiles {
         &self,
         (error, quantiles): &Self::Argument,
         _shape: &Shape,
-        parts: Vec<Self::Part>,
+        parts: Vec<Self::Partial>,
     ) -> Result<Vec<f64>, FunctionFault> {
         let (mut below, mut above) = (BTreeMap::new(), BTreeMap::new());
         let (mut zeros, mut low, mut high) = (0u64, f64::INFINITY, f64::NEG_INFINITY);

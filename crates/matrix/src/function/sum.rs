@@ -1,6 +1,6 @@
 //! Sums that do not hang on where the columns are cut into partitions.
 //!
-//! The sum of n terms is defined by a tree over the absolute numbers of the columns. A leaf is [`LEAF`] columns, from a
+//! The sum of n terms is defined by a tree over the absolute numbers of the columns. A leaf is [`LEAF_LEN`] columns, from a
 //! multiple of it on, added in `LANES` interleaved sums that are folded by halves; a column beyond the last counts as 0.
 //! Two full leaves, the first of even number, make a node, two such nodes the next, and so on. What is left of an
 //! incomplete tree is added from the left, a last leaf that is not full at the end.
@@ -14,21 +14,21 @@ use std::ops::Range;
 use multiversion::multiversion;
 
 use crate::function::FunctionFault;
-use crate::function::data::Data;
+use crate::function::value::FunctionValue;
 
 /// Columns of a leaf. Partitions that are cut at multiples of it have no bare terms to send.
-pub const LEAF: usize = 256;
+pub const LEAF_LEN: usize = 256;
 /// Sums in a leaf that do not wait for each other.
 const LANES: usize = 16;
 /// Terms that are made together.
-const CHUNK: usize = 4 * LEAF;
+const CHUNK: usize = 4 * LEAF_LEN;
 
-/// First columns of at most `partition_count` even partitions that are cut at multiples of [`LEAF`].
+/// First columns of at most `partition_count` even partitions that are cut at multiples of [`LEAF_LEN`].
 pub fn even_starts(columns: u64, partition_count: u32) -> Vec<u64> {
-    let leaves = columns.div_ceil(LEAF as u64).max(1);
+    let leaves = columns.div_ceil(LEAF_LEN as u64).max(1);
     let count = u64::from(partition_count.max(1)).min(leaves);
     (0..count)
-        .map(|i| (u128::from(i) * u128::from(leaves) / u128::from(count)) as u64 * LEAF as u64)
+        .map(|i| (u128::from(i) * u128::from(leaves) / u128::from(count)) as u64 * LEAF_LEN as u64)
         .collect()
 }
 
@@ -37,7 +37,7 @@ pub fn even_starts(columns: u64, partition_count: u32) -> Vec<u64> {
 pub struct RangeSum {
     start: u64,
     end: u64,
-    /// Terms before the first multiple of [`LEAF`].
+    /// Terms before the first multiple of [`LEAF_LEN`].
     head: Vec<f64>,
     nodes: Vec<Node>,
     /// Terms of the leaf that is not full.
@@ -53,12 +53,12 @@ struct Node {
 }
 
 impl RangeSum {
-    /// The sum of no terms, before column `start`.
+    /// The sum of no terms, before column `init_row`.
     pub fn new(start: u64) -> Self {
         Self { start, end: start, head: Vec::new(), nodes: Vec::new(), tail: Vec::new() }
     }
 
-    /// The sum over `len` columns from `start` on. `terms` writes those of a range, counted from 0, into the slice.
+    /// The sum over `len` columns from `init_row` on. `terms` writes those of a range, counted from 0, into the slice.
     pub fn of(start: u64, len: usize, mut terms: impl FnMut(Range<usize>, &mut [f64])) -> Self {
         let mut sums = Self::many(1, start, len, |_, range, out| terms(range, out));
         sums.pop().unwrap_or_else(|| Self::new(start))
@@ -75,7 +75,7 @@ impl RangeSum {
         let mut buffer = [0.0; CHUNK];
         let mut at = 0;
         while at < len {
-            let into_leaf = ((start + at as u64) % LEAF as u64) as usize;
+            let into_leaf = ((start + at as u64) % LEAF_LEN as u64) as usize;
             let chunk = len.min(at + CHUNK - into_leaf) - at;
             for (i, sum) in sums.iter_mut().enumerate() {
                 terms(i, at..at + chunk, &mut buffer[..chunk]);
@@ -98,8 +98,8 @@ impl RangeSum {
     /// Adds the terms of the next columns.
     pub fn add(&mut self, mut terms: &[f64]) {
         while !terms.is_empty() {
-            let into_leaf = (self.end % LEAF as u64) as usize;
-            let (own, rest) = terms.split_at(terms.len().min(LEAF - into_leaf));
+            let into_leaf = (self.end % LEAF_LEN as u64) as usize;
+            let (own, rest) = terms.split_at(terms.len().min(LEAF_LEN - into_leaf));
             terms = rest;
             self.end += own.len() as u64;
             // The beginning of this leaf lies in another part, unless a leaf began here.
@@ -108,23 +108,23 @@ impl RangeSum {
                 continue;
             }
             self.tail.extend_from_slice(own);
-            if self.tail.len() == LEAF {
+            if self.tail.len() == LEAF_LEN {
                 let sum = leaf_sum(&self.tail);
                 self.tail.clear();
-                self.node(Node { level: 0, index: self.end / LEAF as u64 - 1, sum });
+                self.push_node(Node { level: 0, index: self.end / LEAF_LEN as u64 - 1, sum });
             }
         }
     }
 
     fn full_leaves(&mut self, terms: &[f64; CHUNK]) {
         for sum in leaf_sums(terms) {
-            self.end += LEAF as u64;
-            self.node(Node { level: 0, index: self.end / LEAF as u64 - 1, sum });
+            self.end += LEAF_LEN as u64;
+            self.push_node(Node { level: 0, index: self.end / LEAF_LEN as u64 - 1, sum });
         }
     }
 
     /// Adds the next node; pairs become one.
-    fn node(&mut self, mut node: Node) {
+    fn push_node(&mut self, mut node: Node) {
         while let Some(last) = self.nodes.last()
             && last.level == node.level
             && last.index + 1 == node.index
@@ -137,7 +137,7 @@ impl RangeSum {
     }
 
     /// Puts the sum of the columns behind these after it.
-    fn join(&mut self, next: &Self) -> Result<(), FunctionFault> {
+    fn append(&mut self, next: &Self) -> Result<(), FunctionFault> {
         if next.start != self.end {
             let actual = format!("columns from {} on", next.start);
             return Err(FunctionFault::argument(
@@ -147,7 +147,7 @@ impl RangeSum {
             ));
         }
         self.add(&next.head);
-        next.nodes.iter().for_each(|node| self.node(*node));
+        next.nodes.iter().for_each(|node| self.push_node(*node));
         self.end = next.end - next.tail.len() as u64;
         self.add(&next.tail);
         Ok(())
@@ -169,9 +169,9 @@ impl RangeSum {
     /// The sum over all columns, of parts in their order.
     pub fn total(parts: &[Self]) -> Result<f64, FunctionFault> {
         let mut all = Self::new(0);
-        parts.iter().try_for_each(|part| all.join(part))?;
+        parts.iter().try_for_each(|part| all.append(part))?;
         if !all.tail.is_empty() {
-            all.tail.resize(LEAF, 0.0);
+            all.tail.resize(LEAF_LEN, 0.0);
             let sum = leaf_sum(&all.tail);
             all.nodes.push(Node { level: 0, index: 0, sum });
         }
@@ -179,7 +179,7 @@ impl RangeSum {
     }
 }
 
-/// The sum of the terms of a leaf ([`LEAF`]).
+/// The sum of the terms of a leaf ([`LEAF_LEN`]).
 fn leaf_sum(terms: &[f64]) -> f64 {
     let (rows, _) = terms.as_chunks::<LANES>();
     let mut sums = [0.0; LANES];
@@ -199,9 +199,9 @@ fn leaf_sum(terms: &[f64]) -> f64 {
 }
 
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn leaf_sums(terms: &[f64; CHUNK]) -> [f64; CHUNK / LEAF] {
-    let mut out = [0.0; CHUNK / LEAF];
-    for (sum, leaf) in out.iter_mut().zip(terms.as_chunks::<LEAF>().0) {
+fn leaf_sums(terms: &[f64; CHUNK]) -> [f64; CHUNK / LEAF_LEN] {
+    let mut out = [0.0; CHUNK / LEAF_LEN];
+    for (sum, leaf) in out.iter_mut().zip(terms.as_chunks::<LEAF_LEN>().0) {
         let mut sums = [0.0; LANES];
         for row in leaf.as_chunks::<LANES>().0 {
             for lane in 0..LANES {
@@ -219,7 +219,7 @@ fn leaf_sums(terms: &[f64; CHUNK]) -> [f64; CHUNK / LEAF] {
     out
 }
 
-impl Data for RangeSum {
+impl FunctionValue for RangeSum {
     fn pack(&self, out: &mut Vec<u8>) {
         (self.start, self.end).pack(out);
         (self.head.len() as u64).pack(out);
@@ -231,7 +231,7 @@ impl Data for RangeSum {
     }
 
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
-        let (start, end) = Data::unpack(bytes)?;
+        let (start, end) = FunctionValue::unpack(bytes)?;
         let head = Vec::unpack(bytes)?;
         let nodes = Vec::<(u32, u64, f64)>::unpack(bytes)?;
         let nodes: Vec<Node> =
@@ -253,7 +253,7 @@ impl Data for RangeSum {
 impl RangeSum {
     /// Whether head, nodes and tail follow each other without a gap.
     fn is_whole(&self) -> bool {
-        let leaf = LEAF as u64;
+        let leaf = LEAF_LEN as u64;
         let after_head = self.start.checked_add(self.head.len() as u64);
         let mut at = after_head;
         for node in &self.nodes {
@@ -265,7 +265,7 @@ impl RangeSum {
             || (!self.start.is_multiple_of(leaf) && self.start % leaf + self.head.len() as u64 <= leaf);
         let at_leaf = self.tail.is_empty() || at.is_some_and(|at| at.is_multiple_of(leaf));
         at.and_then(|at| at.checked_add(self.tail.len() as u64)) == Some(self.end)
-            && self.tail.len() < LEAF
+            && self.tail.len() < LEAF_LEN
             && cut_head
             && at_leaf
     }
@@ -287,7 +287,7 @@ mod tests {
     /// The tree of the module's head, written as recursion.
     fn serial(terms: &[f64]) -> f64 {
         fn tree(terms: &[f64]) -> f64 {
-            if terms.len() == LEAF {
+            if terms.len() == LEAF_LEN {
                 let mut sums: Vec<f64> =
                     (0..LANES).map(|l| terms.iter().skip(l).step_by(LANES).sum()).collect();
                 while sums.len() > 1 {
@@ -300,14 +300,14 @@ mod tests {
             tree(a) + tree(b)
         }
         let mut padded = terms.to_vec();
-        padded.resize(terms.len().next_multiple_of(LEAF), 0.0);
-        let (mut total, mut rest) = (0.0, &padded[..terms.len() / LEAF * LEAF]);
+        padded.resize(terms.len().next_multiple_of(LEAF_LEN), 0.0);
+        let (mut total, mut rest) = (0.0, &padded[..terms.len() / LEAF_LEN * LEAF_LEN]);
         while !rest.is_empty() {
-            let width = LEAF << (rest.len() / LEAF).ilog2();
+            let width = LEAF_LEN << (rest.len() / LEAF_LEN).ilog2();
             total += tree(&rest[..width]);
             rest = &rest[width..];
         }
-        let tail = &padded[terms.len() / LEAF * LEAF..];
+        let tail = &padded[terms.len() / LEAF_LEN * LEAF_LEN..];
         if tail.is_empty() { total } else { total + tree(tail) }
     }
 

@@ -6,31 +6,31 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, Program};
-use crate::function::{Count, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
+use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, PushProgram};
+use crate::function::{Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
 use crate::spec::MatrixSpec;
 
 /// A name is suggested when there is a slip (a letter too many, too few, wrong, or swapped) for so many characters at most;
 /// one slip always may be.
-const CHARACTERS_A_SLIP: usize = 3;
+const CHARACTERS_PER_TYPO: usize = 3;
 
 /// Functions by name. Every process of a job has the same.
 #[derive(Clone)]
 pub struct FunctionTable {
-    rows: BTreeMap<String, Row>,
+    functions: BTreeMap<String, RegisteredFunction>,
 }
 
 #[derive(Clone)]
-enum Row {
+enum RegisteredFunction {
     Pull(Arc<dyn AnyPull>),
     Push(Arc<dyn AnyPush>),
 }
 
-impl Row {
+impl RegisteredFunction {
     fn kind(&self) -> &'static str {
         match self {
-            Row::Pull(_) => "pull",
-            Row::Push(_) => "push",
+            RegisteredFunction::Pull(_) => "pull",
+            RegisteredFunction::Push(_) => "push",
         }
     }
 }
@@ -58,14 +58,14 @@ impl Default for FunctionTable {
 
 impl std::fmt::Debug for FunctionTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.rows.keys()).finish()
+        f.debug_list().entries(self.functions.keys()).finish()
     }
 }
 
 impl FunctionTable {
     /// The built-in functions.
     pub fn builtin() -> Self {
-        let mut table = Self { rows: BTreeMap::new() };
+        let mut table = Self { functions: BTreeMap::new() };
         builtins::register(&mut table).expect("the names of the built-ins differ");
         table
     }
@@ -73,59 +73,65 @@ impl FunctionTable {
     /// Adds a pull function.
     pub fn add_pull(&mut self, function: impl PullFunction) -> Result<&mut Self, FunctionFault> {
         let name = function.name().to_owned();
-        self.add(name, Row::Pull(Arc::new(Erased(Arc::new(function)))))
+        self.add(name, RegisteredFunction::Pull(Arc::new(Erased(Arc::new(function)))))
     }
 
     /// Adds a push function.
     pub fn add_push(&mut self, function: impl PushFunction) -> Result<&mut Self, FunctionFault> {
         let name = function.name().to_owned();
-        self.add(name, Row::Push(Arc::new(Erased(Arc::new(function)))))
+        self.add(name, RegisteredFunction::Push(Arc::new(Erased(Arc::new(function)))))
     }
 
-    fn add(&mut self, name: String, row: Row) -> Result<&mut Self, FunctionFault> {
+    fn add(&mut self, name: String, row: RegisteredFunction) -> Result<&mut Self, FunctionFault> {
         if name.is_empty() {
             return Err(FunctionFault::argument("name of a function", "empty", "a name"));
         }
-        if self.rows.contains_key(&name) {
-            return Err(FunctionFault::NameTaken { name });
+        if self.functions.contains_key(&name) {
+            return Err(FunctionFault::DuplicateName { name });
         }
-        self.rows.insert(name, row);
+        self.functions.insert(name, row);
         Ok(self)
     }
 
     /// All functions, by name.
     pub fn entries(&self) -> Vec<FunctionEntry> {
-        let entry = |(name, row): (&String, &Row)| {
+        let entry = |(name, row): (&String, &RegisteredFunction)| {
             let (version, from, into) = match row {
-                Row::Pull(function) => (function.version(), function.reads().to_string(), String::new()),
-                Row::Push(function) => {
+                RegisteredFunction::Pull(function) => {
+                    (function.version(), function.reads().to_string(), String::new())
+                }
+                RegisteredFunction::Push(function) => {
                     (function.version(), function.reads().to_string(), function.writes().to_string())
                 }
             };
             FunctionEntry { name: name.clone(), version, kind: row.kind(), from, into }
         };
-        self.rows.iter().map(entry).collect()
+        self.functions.iter().map(entry).collect()
     }
 
     /// Rows that a function reads and writes; none written by a pull function.
-    pub fn counts(&self, name: &str) -> Result<(Count, Option<Count>), FunctionFault> {
-        Ok(match self.row(name)? {
-            Row::Pull(function) => (function.reads(), None),
-            Row::Push(function) => (function.reads(), Some(function.writes())),
+    pub fn counts(&self, name: &str) -> Result<(Arity, Option<Arity>), FunctionFault> {
+        Ok(match self.find(name)? {
+            RegisteredFunction::Pull(function) => (function.reads(), None),
+            RegisteredFunction::Push(function) => (function.reads(), Some(function.writes())),
         })
     }
 
-    /// A call that a person has written: the argument as JSON, see [`crate::function::data`].
-    pub fn call_of_json(
+    /// A call that a person has written: the argument as JSON, see [`crate::function::value`].
+    pub fn call_from_json(
         &self,
         name: &str,
         from: &[u32],
         into: &[u32],
         argument: &Value,
     ) -> Result<FunctionCall, FunctionFault> {
-        let (version, argument) = match self.row(name)? {
-            Row::Pull(function) => (function.version(), function.argument_of(argument)?),
-            Row::Push(function) => (function.version(), function.argument_of(argument)?),
+        let (version, argument) = match self.find(name)? {
+            RegisteredFunction::Pull(function) => {
+                (function.version(), function.argument_from_json(argument)?)
+            }
+            RegisteredFunction::Push(function) => {
+                (function.version(), function.argument_from_json(argument)?)
+            }
         };
         let (name, from, into) = (name.to_owned(), from.to_vec(), into.to_vec());
         Ok(FunctionCall { name, version, from, into, argument })
@@ -133,7 +139,7 @@ impl FunctionTable {
 
     /// The answer of a pull function for people to read, as JSON.
     pub fn answer_as_json(&self, call: &FunctionCall, answer: &[u8]) -> Result<Value, FunctionFault> {
-        self.pull(call)?.answer_of(answer)
+        self.pull(call)?.answer_to_json(answer)
     }
 
     /// What of a pull function on a matrix is refused before anything is visited.
@@ -144,28 +150,32 @@ impl FunctionTable {
     /// What of push functions on a matrix is refused before anything is visited. Whether they are to be tried on all
     /// partitions before the first is changed.
     pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<bool, Error> {
-        Program::new(self, spec, steps).map(|program| program.tries_first)
+        PushProgram::new(self, spec, steps).map(|program| program.tries_first)
     }
 
     pub(crate) fn pull(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPull>, FunctionFault> {
-        match self.row(&call.name)? {
-            Row::Pull(function) => same_version(call, function.version()).map(|()| function),
-            row @ Row::Push(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "pull" }),
+        match self.find(&call.name)? {
+            RegisteredFunction::Pull(function) => same_version(call, function.version()).map(|()| function),
+            row @ RegisteredFunction::Push(_) => {
+                Err(FunctionFault::WrongKind { is: row.kind(), asked: "pull" })
+            }
         }
     }
 
     pub(crate) fn push(&self, call: &FunctionCall) -> Result<&Arc<dyn AnyPush>, FunctionFault> {
-        match self.row(&call.name)? {
-            Row::Push(function) => same_version(call, function.version()).map(|()| function),
-            row @ Row::Pull(_) => Err(FunctionFault::Kind { is: row.kind(), asked: "push" }),
+        match self.find(&call.name)? {
+            RegisteredFunction::Push(function) => same_version(call, function.version()).map(|()| function),
+            row @ RegisteredFunction::Pull(_) => {
+                Err(FunctionFault::WrongKind { is: row.kind(), asked: "push" })
+            }
         }
     }
 
-    fn row(&self, name: &str) -> Result<&Row, FunctionFault> {
-        self.rows.get(name).ok_or_else(|| {
+    fn find(&self, name: &str) -> Result<&RegisteredFunction, FunctionFault> {
+        self.functions.get(name).ok_or_else(|| {
             let slips = |known: &String| (strsim::osa_distance(name, known), known.clone());
-            let nearest = self.rows.keys().map(slips).min();
-            let limit = (name.chars().count() / CHARACTERS_A_SLIP).max(1);
+            let nearest = self.functions.keys().map(slips).min();
+            let limit = (name.chars().count() / CHARACTERS_PER_TYPO).max(1);
             FunctionFault::Unknown {
                 nearest: nearest.filter(|(slips, _)| *slips <= limit).map(|near| near.1),
             }

@@ -46,7 +46,7 @@ impl<'a> Columns<'a> {
     /// The `i`-th row of the call.
     ///
     /// # Panics
-    /// When the call has no such row; [`super::Count`] says how many there are.
+    /// When the call has no such row; [`super::Arity`] says how many there are.
     pub fn row(&self, i: usize) -> Values<'a> {
         self.rows[i]
     }
@@ -58,7 +58,7 @@ impl<'a> Columns<'a> {
     }
 
     /// All rows of the call, of the type of its first.
-    pub(crate) fn all_like<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
+    pub(crate) fn typed_rows<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
         let rest = (1..self.row_count()).map(|i| self.typed(i));
         std::iter::once(Ok(first)).chain(rest).collect()
     }

@@ -6,7 +6,7 @@ use multiversion::multiversion;
 use crate::element::Element;
 use crate::function::view::with_block;
 use crate::function::{
-    Block, Count, FunctionFault, PushFunction, Shape, check_real, floats_only, no_integers,
+    Arity, Block, FunctionFault, PushFunction, Shape, check_real, floats_only, no_integers,
 };
 
 /// A function of two values, x of `from[0]` and y of `from[1]`. Integers wrap and are not divided.
@@ -45,12 +45,12 @@ impl PushFunction for Zip {
         }
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, _argument: &(), shape: &Shape) -> Result<(), FunctionFault> {
@@ -73,11 +73,11 @@ impl PushFunction for Zip {
         if let Block::I64(block) = block {
             let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
             match self {
-                Zip::Add => two(x, y, out, i64::wrapping_add),
-                Zip::Sub => two(x, y, out, i64::wrapping_sub),
-                Zip::Min => two(x, y, out, Ord::min),
-                Zip::Max => two(x, y, out, Ord::max),
-                Zip::Mul => two(x, y, out, i64::wrapping_mul),
+                Zip::Add => zip_values(x, y, out, i64::wrapping_add),
+                Zip::Sub => zip_values(x, y, out, i64::wrapping_sub),
+                Zip::Min => zip_values(x, y, out, Ord::min),
+                Zip::Max => zip_values(x, y, out, Ord::max),
+                Zip::Mul => zip_values(x, y, out, i64::wrapping_mul),
                 Zip::Div => return Err(no_integers()),
             }
             return Ok(());
@@ -85,12 +85,12 @@ impl PushFunction for Zip {
         with_block!(block, block => {
             let (x, y, out) = (block.from[0], block.from[1], &mut *block.into[0]);
             match self {
-                Zip::Add => real_two(x, y, out, |x, y| x + y),
-                Zip::Sub => real_two(x, y, out, |x, y| x - y),
-                Zip::Mul => real_two(x, y, out, |x, y| x * y),
-                Zip::Div => real_two(x, y, out, |x, y| x / y),
-                Zip::Min => real_two(x, y, out, |x, y| if y < x { y } else { x }),
-                Zip::Max => real_two(x, y, out, |x, y| if y > x { y } else { x }),
+                Zip::Add => zip_values_f64(x, y, out, |x, y| x + y),
+                Zip::Sub => zip_values_f64(x, y, out, |x, y| x - y),
+                Zip::Mul => zip_values_f64(x, y, out, |x, y| x * y),
+                Zip::Div => zip_values_f64(x, y, out, |x, y| x / y),
+                Zip::Min => zip_values_f64(x, y, out, |x, y| if y < x { y } else { x }),
+                Zip::Max => zip_values_f64(x, y, out, |x, y| if y > x { y } else { x }),
             }
         });
         Ok(())
@@ -108,12 +108,12 @@ impl PushFunction for Axpy {
         "axpy"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(2)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(2)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, a: &f64, shape: &Shape) -> Result<(), FunctionFault> {
@@ -128,7 +128,7 @@ impl PushFunction for Axpy {
     fn change(&self, a: &f64, block: &mut Block<'_>) -> Result<(), FunctionFault> {
         let a = *a;
         with_block!(block, block => {
-            real_two(block.from[0], block.from[1], &mut *block.into[0], |x, y| a * x + y);
+            zip_values_f64(block.from[0], block.from[1], &mut *block.into[0], |x, y| a * x + y);
         });
         Ok(())
     }
@@ -148,12 +148,12 @@ impl PushFunction for Combine {
         "combine"
     }
 
-    fn reads(&self) -> Count {
-        Count::AtLeast(1)
+    fn reads(&self) -> Arity {
+        Arity::AtLeast(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn check(&self, factors: &Vec<f64>, shape: &Shape) -> Result<(), FunctionFault> {
@@ -185,21 +185,21 @@ impl PushFunction for Combine {
 
 /// `into[0] = x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy;
+pub struct CopyRow;
 
-impl PushFunction for Copy {
+impl PushFunction for CopyRow {
     type Argument = ();
 
     fn name(&self) -> &'static str {
         "copy"
     }
 
-    fn reads(&self) -> Count {
-        Count::Exactly(1)
+    fn reads(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
-    fn writes(&self) -> Count {
-        Count::Exactly(1)
+    fn writes(&self) -> Arity {
+        Arity::Exactly(1)
     }
 
     fn overwrites(&self) -> bool {
@@ -216,7 +216,7 @@ impl PushFunction for Copy {
     }
 }
 
-fn two<E: Element>(x: &[E], y: &[E], out: &mut [E], f: impl Fn(E, E) -> E) {
+fn zip_values<E: Element>(x: &[E], y: &[E], out: &mut [E], f: impl Fn(E, E) -> E) {
     for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
         *out = f(*x, *y);
     }
@@ -224,7 +224,7 @@ fn two<E: Element>(x: &[E], y: &[E], out: &mut [E], f: impl Fn(E, E) -> E) {
 
 /// Through doubles: for `+ - * /` of singles the same bytes as without.
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
-fn real_two<E: Element, F: Fn(f64, f64) -> f64>(x: &[E], y: &[E], out: &mut [E], f: F) {
+fn zip_values_f64<E: Element, F: Fn(f64, f64) -> f64>(x: &[E], y: &[E], out: &mut [E], f: F) {
     for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
         *out = E::from_f64(f(x.to_f64(), y.to_f64()));
     }

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::element::Float;
-use crate::rule::{Slot, Step, shrink};
+use crate::rule::{PreparedRule, Slot, shrink};
 
 /// The hidden columns, in their order.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("gradient_square"), Slot::new("step_square")];
@@ -21,9 +21,9 @@ pub(crate) struct AdaDelta<E> {
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for AdaDelta<E> {
+impl<E: Float> PreparedRule<E> for AdaDelta<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);
         let (gradients, steps) = slots.split_at_mut(columns);

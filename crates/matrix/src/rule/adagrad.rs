@@ -9,7 +9,7 @@
 //! ```
 
 use crate::element::Float;
-use crate::rule::{Slot, Step, shrink};
+use crate::rule::{PreparedRule, Slot, shrink};
 
 /// The hidden columns, in their order.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("n")];
@@ -21,9 +21,9 @@ pub(crate) struct AdaGrad<E> {
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for AdaGrad<E> {
+impl<E: Float> PreparedRule<E> for AdaGrad<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         let (values, squares) = row.split_at_mut(gradient.len());
         for ((w, n), &g) in values.iter_mut().zip(squares).zip(gradient) {
             let g = g + self.l2 * *w;

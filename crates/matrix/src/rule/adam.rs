@@ -10,7 +10,7 @@
 //! In `f32` the count stops at 2^24, where both corrections have long been 1.
 
 use crate::element::Float;
-use crate::rule::{Slot, Step, shrink};
+use crate::rule::{PreparedRule, Slot, shrink};
 
 /// The hidden columns, in their order.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("m"), Slot::new("v"), Slot { name: "steps", per_row: true }];
@@ -24,9 +24,9 @@ pub(crate) struct Adam<E> {
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for Adam<E> {
+impl<E: Float> PreparedRule<E> for Adam<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);
         let (first, rest) = slots.split_at_mut(columns);

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::element::Float;
-use crate::rule::{Slot, Step};
+use crate::rule::{PreparedRule, Slot};
 
 /// The hidden columns, in their order.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("z"), Slot::new("n")];
@@ -20,9 +20,9 @@ pub(crate) struct Ftrl<E> {
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for Ftrl<E> {
+impl<E: Float> PreparedRule<E> for Ftrl<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         let columns = gradient.len();
         let (values, slots) = row.split_at_mut(columns);
         let (sums, squares) = slots.split_at_mut(columns);
@@ -48,7 +48,7 @@ impl<E: Float> Ftrl<E> {
     }
 
     /// Sets n = 0 and z so that the closed form gives back the weights: training goes on from weights alone.
-    pub(super) fn seat(&self, values: &[E], slots: &mut [E]) {
+    pub(super) fn init_slots(&self, values: &[E], slots: &mut [E]) {
         let (sums, squares) = slots.split_at_mut(values.len());
         squares.fill(E::ZERO);
         for (&w, z) in values.iter().zip(sums) {
@@ -93,8 +93,8 @@ mod tests {
         for weight in [0.0f64, 0.7, -1e-3] {
             let mut row = [weight, 9.0, 9.0];
             let (values, slots) = row.split_at_mut(1);
-            ftrl.seat(values, slots);
-            ftrl.step(&mut row, &[0.0]);
+            ftrl.init_slots(values, slots);
+            ftrl.update_row(&mut row, &[0.0]);
             assert!((row[0] - weight).abs() <= ROUNDING * weight.abs(), "{row:?}");
         }
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::element::{Element, Float};
-use crate::function::Blocked;
+use crate::function::BlockElement;
 use crate::schedule::Schedule;
 
 /// A push rule with its settings. The optimizers take gradients; their slots are hidden columns beside the values.
@@ -32,13 +32,10 @@ use crate::schedule::Schedule;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "rule")]
 pub enum PushRule {
-    /// Sum.
     Add,
     /// Last one wins.
     Assign,
-    /// Smallest.
     Min,
-    /// Largest.
     Max,
     /// `w -= rate * g`.
     Sgd {
@@ -155,23 +152,23 @@ impl Slot {
 
 /// How pushes of one clock become one change before the rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Merge {
+pub(crate) enum MergeOp {
     Sum,
     Last,
     Smallest,
     Largest,
 }
 
-impl Merge {
+impl MergeOp {
     /// `into` becomes the merger of `into`, which came first, and `next`.
     #[inline]
     pub(crate) fn merge<E: Element>(self, into: &mut E, next: E) {
         match self {
-            Merge::Sum => *into = into.plus(next),
-            Merge::Last => *into = next,
-            Merge::Smallest if next < *into => *into = next,
-            Merge::Largest if next > *into => *into = next,
-            Merge::Smallest | Merge::Largest => {}
+            MergeOp::Sum => *into = into.plus(next),
+            MergeOp::Last => *into = next,
+            MergeOp::Smallest if next < *into => *into = next,
+            MergeOp::Largest if next > *into => *into = next,
+            MergeOp::Smallest | MergeOp::Largest => {}
         }
     }
 }
@@ -244,54 +241,57 @@ impl PushRule {
     }
 
     /// Whether two pushes are worth their sum: what is taken away from one may be added to another.
-    pub fn adds(&self) -> bool {
-        matches!(self.merge(), Merge::Sum)
+    pub fn is_additive(&self) -> bool {
+        matches!(self.merge(), MergeOp::Sum)
     }
 
-    pub(crate) fn merge(&self) -> Merge {
+    pub(crate) fn merge(&self) -> MergeOp {
         match self {
-            PushRule::Assign => Merge::Last,
-            PushRule::Min => Merge::Smallest,
-            PushRule::Max => Merge::Largest,
-            _ => Merge::Sum,
+            PushRule::Assign => MergeOp::Last,
+            PushRule::Min => MergeOp::Smallest,
+            PushRule::Max => MergeOp::Largest,
+            _ => MergeOp::Sum,
         }
     }
 
     /// What is wrong with the settings: field, actual, expected.
     pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
-        let mut faults = self.settings().into_iter().filter(|(_, value, range)| !range.holds(*value));
+        let mut faults =
+            self.checked_settings().into_iter().filter(|(_, value, range)| !range.contains(*value));
         if let Some((field, value, range)) = faults.next() {
             return Some((field, value.to_string(), range.text()));
         }
         self.schedule().fault().map(|(field, value, expected)| (field, value.to_string(), expected))
     }
 
-    fn settings(&self) -> Vec<(&'static str, f64, Range)> {
-        use Range::{NotNegative, Positive, Share};
-        let penalties = |l1, l2| [("rule.l1", l1, NotNegative), ("rule.l2", l2, NotNegative)];
+    fn checked_settings(&self) -> Vec<(&'static str, f64, SettingRange)> {
+        use SettingRange::{NonNegative, Positive, UnitInterval};
+        let penalties = |l1, l2| [("rule.l1", l1, NonNegative), ("rule.l2", l2, NonNegative)];
         let (own, penalties) = match *self {
             PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max => return Vec::new(),
             PushRule::Sgd { rate, l1, l2, .. } => (vec![("rule.rate", rate, Positive)], penalties(l1, l2)),
-            PushRule::Momentum { rate, momentum, l1, l2, .. } => {
-                (vec![("rule.rate", rate, Positive), ("rule.momentum", momentum, Share)], penalties(l1, l2))
-            }
+            PushRule::Momentum { rate, momentum, l1, l2, .. } => (
+                vec![("rule.rate", rate, Positive), ("rule.momentum", momentum, UnitInterval)],
+                penalties(l1, l2),
+            ),
             PushRule::AdaGrad { rate, epsilon, l1, l2, .. } => {
                 (vec![("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)], penalties(l1, l2))
             }
             PushRule::RmsProp { rate, decay, epsilon, l1, l2, .. } => {
                 let own = [("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)];
-                ([&own[..], &[("rule.decay", decay, Share)]].concat(), penalties(l1, l2))
+                ([&own[..], &[("rule.decay", decay, UnitInterval)]].concat(), penalties(l1, l2))
             }
             PushRule::Adam { rate, beta1, beta2, epsilon, l1, l2, .. } => {
                 let own = [("rule.rate", rate, Positive), ("rule.epsilon", epsilon, Positive)];
-                let betas = [("rule.beta1", beta1, Share), ("rule.beta2", beta2, Share)];
+                let betas = [("rule.beta1", beta1, UnitInterval), ("rule.beta2", beta2, UnitInterval)];
                 ([own, betas].concat(), penalties(l1, l2))
             }
-            PushRule::AdaDelta { decay, epsilon, l1, l2 } => {
-                (vec![("rule.decay", decay, Share), ("rule.epsilon", epsilon, Positive)], penalties(l1, l2))
-            }
+            PushRule::AdaDelta { decay, epsilon, l1, l2 } => (
+                vec![("rule.decay", decay, UnitInterval), ("rule.epsilon", epsilon, Positive)],
+                penalties(l1, l2),
+            ),
             PushRule::FtrlProximal { alpha, beta, l1, l2 } => {
-                (vec![("rule.alpha", alpha, Positive), ("rule.beta", beta, NotNegative)], penalties(l1, l2))
+                (vec![("rule.alpha", alpha, Positive), ("rule.beta", beta, NonNegative)], penalties(l1, l2))
             }
         };
         own.into_iter().chain(penalties).collect()
@@ -299,72 +299,72 @@ impl PushRule {
 }
 
 #[derive(Clone, Copy)]
-enum Range {
+enum SettingRange {
     Positive,
-    NotNegative,
-    Share,
+    NonNegative,
+    UnitInterval,
 }
 
-impl Range {
-    fn holds(self, x: f64) -> bool {
+impl SettingRange {
+    fn contains(self, x: f64) -> bool {
         match self {
-            Range::Positive => x > 0.0 && x.is_finite(),
-            Range::NotNegative => x >= 0.0 && x.is_finite(),
-            Range::Share => (0.0..1.0).contains(&x),
+            SettingRange::Positive => x > 0.0 && x.is_finite(),
+            SettingRange::NonNegative => x >= 0.0 && x.is_finite(),
+            SettingRange::UnitInterval => (0.0..1.0).contains(&x),
         }
     }
 
     fn text(self) -> &'static str {
         match self {
-            Range::Positive => "a finite number > 0",
-            Range::NotNegative => "a finite number >= 0",
-            Range::Share => "a number in [0, 1)",
+            SettingRange::Positive => "a finite number > 0",
+            SettingRange::NonNegative => "a finite number >= 0",
+            SettingRange::UnitInterval => "a number in [0, 1)",
         }
     }
 }
 
 /// A push rule made ready for one push: constants converted, schedule evaluated.
-pub(crate) trait Step<E> {
+pub(crate) trait PreparedRule<E> {
     /// Merges `change`, one element a column, into `row`, which has the width of the rule.
-    fn step(&self, row: &mut [E], change: &[E]);
+    fn update_row(&self, row: &mut [E], change: &[E]);
 }
 
 /// What is done with a step, whichever it is: lets the loop over keys be compiled once for each rule.
-pub(crate) trait Visit<E> {
+pub(crate) trait RuleVisitor<E> {
     type Out;
-    fn visit<S: Step<E>>(self, step: &S) -> Self::Out;
+    fn visit<S: PreparedRule<E>>(self, step: &S) -> Self::Out;
 }
 
 /// An element type that push rules work on.
-pub(crate) trait Ruled: Element + Blocked {
-    /// Hands the step of `rule` for a push stamped `clock` to `visit`.
-    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out;
+pub(crate) trait RuleElement: Element + BlockElement {
+    /// Hands the step of `rule` for a push stamped `clock` to `visit_partitions`.
+    fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out;
     /// Makes the slots of `row` agree with its values when nothing else is known of them.
-    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]);
+    fn init_slots(rule: &PushRule, columns: usize, row: &mut [Self]);
 }
 
-impl Ruled for f32 {
-    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
-        with_float_step(rule, clock, visit)
+impl RuleElement for f32 {
+    fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+        with_prepared_float_rule(rule, clock, visit)
     }
 
-    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]) {
-        seat_float(rule, columns, row);
-    }
-}
-
-impl Ruled for f64 {
-    fn with_step<V: Visit<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
-        with_float_step(rule, clock, visit)
-    }
-
-    fn seat(rule: &PushRule, columns: usize, row: &mut [Self]) {
-        seat_float(rule, columns, row);
+    fn init_slots(rule: &PushRule, columns: usize, row: &mut [Self]) {
+        init_float_slots(rule, columns, row);
     }
 }
 
-impl Ruled for i64 {
-    fn with_step<V: Visit<Self>>(rule: &PushRule, _clock: Clock, visit: V) -> V::Out {
+impl RuleElement for f64 {
+    fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+        with_prepared_float_rule(rule, clock, visit)
+    }
+
+    fn init_slots(rule: &PushRule, columns: usize, row: &mut [Self]) {
+        init_float_slots(rule, columns, row);
+    }
+}
+
+impl RuleElement for i64 {
+    fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, _clock: Clock, visit: V) -> V::Out {
         match rule {
             PushRule::Add => visit.visit(&add::Add),
             PushRule::Assign => visit.visit(&assign::Assign),
@@ -380,10 +380,10 @@ impl Ruled for i64 {
         }
     }
 
-    fn seat(_rule: &PushRule, _columns: usize, _row: &mut [Self]) {}
+    fn init_slots(_rule: &PushRule, _columns: usize, _row: &mut [Self]) {}
 }
 
-fn with_float_step<E: Float, V: Visit<E>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
+fn with_prepared_float_rule<E: Float, V: RuleVisitor<E>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out {
     let e = E::from_f64;
     let at = |rate: f64, schedule: &Schedule| e(rate * schedule.factor(clock));
     match rule {
@@ -396,7 +396,7 @@ fn with_float_step<E: Float, V: Visit<E>>(rule: &PushRule, clock: Clock, visit: 
         }
         PushRule::Momentum { rate, momentum, schedule, l1, l2 } => visit.visit(&momentum::Momentum {
             rate: at(*rate, schedule),
-            keep: e(*momentum),
+            momentum: e(*momentum),
             l1: e(*l1),
             l2: e(*l2),
         }),
@@ -433,12 +433,12 @@ fn with_float_step<E: Float, V: Visit<E>>(rule: &PushRule, clock: Clock, visit: 
     }
 }
 
-fn seat_float<E: Float>(rule: &PushRule, columns: usize, row: &mut [E]) {
+fn init_float_slots<E: Float>(rule: &PushRule, columns: usize, row: &mut [E]) {
     let e = E::from_f64;
     let (values, slots) = row.split_at_mut(columns);
     slots.fill(E::ZERO);
     if let PushRule::FtrlProximal { alpha, beta, l1, l2 } = rule {
-        ftrl::Ftrl { alpha: e(*alpha), beta: e(*beta), l1: e(*l1), l2: e(*l2) }.seat(values, slots);
+        ftrl::Ftrl { alpha: e(*alpha), beta: e(*beta), l1: e(*l1), l2: e(*l2) }.init_slots(values, slots);
     }
 }
 

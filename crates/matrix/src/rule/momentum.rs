@@ -8,25 +8,25 @@
 //! ```
 
 use crate::element::Float;
-use crate::rule::{Slot, Step, shrink};
+use crate::rule::{PreparedRule, Slot, shrink};
 
 /// The hidden columns, in their order.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("v")];
 
 pub(crate) struct Momentum<E> {
     pub(crate) rate: E,
-    pub(crate) keep: E,
+    pub(crate) momentum: E,
     pub(crate) l1: E,
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for Momentum<E> {
+impl<E: Float> PreparedRule<E> for Momentum<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         let (values, velocities) = row.split_at_mut(gradient.len());
         for ((w, v), &g) in values.iter_mut().zip(velocities).zip(gradient) {
             let g = g + self.l2 * *w;
-            *v = self.keep * *v + self.rate * g;
+            *v = self.momentum * *v + self.rate * g;
             *w = shrink(*w - *v, self.rate * self.l1);
         }
     }

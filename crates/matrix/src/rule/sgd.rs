@@ -7,7 +7,7 @@
 //! ```
 
 use crate::element::Float;
-use crate::rule::{Step, shrink};
+use crate::rule::{PreparedRule, shrink};
 
 pub(crate) struct Sgd<E> {
     pub(crate) rate: E,
@@ -15,9 +15,9 @@ pub(crate) struct Sgd<E> {
     pub(crate) l2: E,
 }
 
-impl<E: Float> Step<E> for Sgd<E> {
+impl<E: Float> PreparedRule<E> for Sgd<E> {
     #[inline]
-    fn step(&self, row: &mut [E], gradient: &[E]) {
+    fn update_row(&self, row: &mut [E], gradient: &[E]) {
         for (w, &g) in row.iter_mut().zip(gradient) {
             let g = g + self.l2 * *w;
             *w = shrink(*w - self.rate * g, self.rate * self.l1);

@@ -4,7 +4,7 @@ use math::random::{Purpose, stream};
 
 use crate::clock::Clock;
 use crate::element::{Element, Float};
-use crate::rule::{PushRule, Ruled, Step, Visit};
+use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
 
 const STEP_COUNT: u64 = 300;
 /// The twin adds and multiplies in another order: some hundred roundings of a double, relative to weights near 1.
@@ -17,10 +17,10 @@ struct Apply<'a, E> {
     change: &'a [E],
 }
 
-impl<E: Element> Visit<E> for Apply<'_, E> {
+impl<E: Element> RuleVisitor<E> for Apply<'_, E> {
     type Out = ();
-    fn visit<S: Step<E>>(self, step: &S) {
-        step.step(self.row, self.change);
+    fn visit<S: PreparedRule<E>>(self, step: &S) {
+        step.update_row(self.row, self.change);
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn assert_equals_twin(rule: &PushRule, mut twin: impl FnMut(Clock, f6
     assert!(moved, "the test moves the weight");
 }
 
-fn one_step<E: Float + Ruled>(
+fn one_step<E: Float + RuleElement>(
     rule: &PushRule,
     t: Clock,
     row: &mut [E],
@@ -53,7 +53,7 @@ fn one_step<E: Float + Ruled>(
     tolerance: f64,
 ) {
     let change = [E::from_f64(g), E::from_f64(-g), E::ZERO];
-    E::with_step(rule, t, Apply { row, change: &change });
+    E::with_prepared_rule(rule, t, Apply { row, change: &change });
     let got = row[0].to_f64();
     assert!(
         (got - expected).abs() <= tolerance * expected.abs().max(1.0),

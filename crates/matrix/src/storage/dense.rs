@@ -1,22 +1,22 @@
 //! Rows of a contiguous range of keys: the position is a subtraction.
 
 use crate::element::Element;
-use crate::rule::Step;
-use crate::storage::Store;
-use crate::storage::rows::Rows;
+use crate::rule::PreparedRule;
+use crate::storage::RowStore;
+use crate::storage::rows::RowChunks;
 
 /// All rows of a range, from the start.
 #[derive(Debug)]
 pub(crate) struct DenseRows<E> {
     /// The key of position 0.
     start: u64,
-    rows: Rows<E>,
+    rows: RowChunks<E>,
 }
 
 impl<E: Element> DenseRows<E> {
-    /// `len` rows of zeros, the first of `start`.
+    /// `len` rows of zeros, the first of `init_row`.
     pub(crate) fn new(start: u64, len: u32, width: usize) -> Self {
-        Self { start, rows: Rows::contiguous(width, len) }
+        Self { start, rows: RowChunks::contiguous(width, len) }
     }
 
     /// The key of position 0.
@@ -26,8 +26,8 @@ impl<E: Element> DenseRows<E> {
 
     /// Copies the first `columns` elements of the rows of `keys`, which are ascending, to `out`, if the keys lie together;
     /// false when they do not.
-    pub(crate) fn pull_together(&self, keys: &[u64], columns: usize, out: &mut [E]) -> bool {
-        let Some(rows) = self.together(keys) else { return false };
+    pub(crate) fn pull_contiguous(&self, keys: &[u64], columns: usize, out: &mut [E]) -> bool {
+        let Some(rows) = self.contiguous_rows(keys) else { return false };
         if self.rows.width() == columns {
             out.copy_from_slice(rows);
         } else {
@@ -40,8 +40,8 @@ impl<E: Element> DenseRows<E> {
     }
 
     /// The same, behind what `out` has.
-    pub(crate) fn append_together(&self, keys: &[u64], columns: usize, out: &mut Vec<E>) -> bool {
-        let Some(rows) = self.together(keys) else { return false };
+    pub(crate) fn append_contiguous(&self, keys: &[u64], columns: usize, out: &mut Vec<E>) -> bool {
+        let Some(rows) = self.contiguous_rows(keys) else { return false };
         if self.rows.width() == columns {
             out.extend_from_slice(rows);
         } else {
@@ -51,51 +51,51 @@ impl<E: Element> DenseRows<E> {
     }
 
     /// The rows of ascending keys without gaps.
-    fn together(&self, keys: &[u64]) -> Option<&[E]> {
-        Some(self.rows.span(self.first_together(keys)?, keys.len()))
+    fn contiguous_rows(&self, keys: &[u64]) -> Option<&[E]> {
+        Some(self.rows.contiguous_rows(self.first_position(keys)?, keys.len()))
     }
 
-    /// Makes `step` on the rows of `keys`, which are ascending, if the keys lie together; false when they do not.
-    pub(crate) fn push_together<S: Step<E>>(
+    /// Makes `update_row` on the rows of `keys`, which are ascending, if the keys lie together; false when they do not.
+    pub(crate) fn push_contiguous<S: PreparedRule<E>>(
         &mut self,
         keys: &[u64],
         columns: usize,
         values: &[E],
         step: &S,
     ) -> bool {
-        let Some(position) = self.first_together(keys) else { return false };
+        let Some(position) = self.first_position(keys) else { return false };
         let width = self.rows.width();
-        let rows = self.rows.span_mut(position, keys.len());
+        let rows = self.rows.contiguous_rows_mut(position, keys.len());
         if width == columns {
             // Rules without slots work on each element by itself: all rows are one long one.
-            step.step(rows, values);
+            step.update_row(rows, values);
         } else {
             for (row, change) in rows.chunks_exact_mut(width).zip(values.chunks_exact(columns)) {
-                step.step(row, change);
+                step.update_row(row, change);
             }
         }
         true
     }
 
     /// The key of the first row and all rows, if they are one element each.
-    pub(crate) fn line(&self) -> Option<(u64, &[E])> {
-        (self.rows.width() == 1).then(|| (self.start, self.rows.span(0, self.rows.len() as usize)))
+    pub(crate) fn contiguous_values(&self) -> Option<(u64, &[E])> {
+        (self.rows.width() == 1).then(|| (self.start, self.rows.contiguous_rows(0, self.rows.len() as usize)))
     }
 
-    /// As [`Self::line`].
-    pub(crate) fn line_mut(&mut self) -> Option<&mut [E]> {
+    /// As [`Self::contiguous_values`].
+    pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
         let len = self.rows.len() as usize;
-        (self.rows.width() == 1).then(|| self.rows.span_mut(0, len))
+        (self.rows.width() == 1).then(|| self.rows.contiguous_rows_mut(0, len))
     }
 
     /// The position of the first of ascending keys without gaps.
-    fn first_together(&self, keys: &[u64]) -> Option<u32> {
+    fn first_position(&self, keys: &[u64]) -> Option<u32> {
         let (first, last) = (*keys.first()?, *keys.last()?);
         (last - first + 1 == keys.len() as u64).then_some((first - self.start) as u32)
     }
 }
 
-impl<E: Element> Store<E> for DenseRows<E> {
+impl<E: Element> RowStore<E> for DenseRows<E> {
     fn len(&self) -> u32 {
         self.rows.len()
     }
@@ -104,7 +104,7 @@ impl<E: Element> Store<E> for DenseRows<E> {
         self.rows.bytes()
     }
 
-    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
         (0..self.rows.len()).for_each(|position| visit(self.start + u64::from(position), position));
     }
 
@@ -123,7 +123,7 @@ impl<E: Element> Store<E> for DenseRows<E> {
     }
 
     #[inline]
-    fn find_near(&self, hash: u64, key: u64) -> u32 {
+    fn probe_prefetched(&self, hash: u64, key: u64) -> u32 {
         self.find(hash, key)
     }
 

@@ -11,10 +11,10 @@ mod sparse;
 use std::ops::Range;
 
 use crate::element::Element;
-use crate::initializer::FirstValues;
-use crate::rule::{PushRule, Ruled, Step};
+use crate::initializer::InitialValues;
+use crate::rule::{PreparedRule, PushRule, RuleElement};
 use dense::DenseRows;
-use narrow::{KEY_LIMIT, NarrowRows, is_line};
+use narrow::{KEY_LIMIT, NarrowRows, is_cache_line};
 use rows::ABSENT;
 use sparse::SparseRows;
 
@@ -25,9 +25,9 @@ const UNKNOWN: u32 = ABSENT - 1;
 const BLOCK: usize = 16;
 
 /// Rows by key. A row has a position, by which it is found again without its key.
-pub(crate) trait Store<E> {
-    /// Whether [`Self::find_near`] has also touched the row that it found.
-    const ROW_STANDS_BY_KEY: bool = false;
+pub(crate) trait RowStore<E> {
+    /// Whether [`Self::probe_prefetched`] has also touched the row that it found.
+    const ROWS_ARE_INLINE: bool = false;
 
     /// Number of rows.
     fn len(&self) -> u32;
@@ -37,15 +37,15 @@ pub(crate) trait Store<E> {
     }
     fn bytes(&self) -> u64;
     /// All keys with the positions of their rows, in the order of the store: sort before use.
-    fn each_key(&self, visit: impl FnMut(u64, u32));
+    fn for_each_key(&self, visit: impl FnMut(u64, u32));
     fn hash(&self, key: u64) -> u64;
-    /// Asks for the memory that [`Self::find`] reads.
+    /// Asks for the memory that [`Self::locate`] reads.
     fn prefetch_key(&self, hash: u64);
     /// The position, or [`ABSENT`].
     fn find(&self, hash: u64, key: u64) -> u32;
-    /// As [`Self::find`], but reads only what was asked for: [`UNKNOWN`] when that does not tell, and then the rest has
+    /// As [`Self::locate`], but reads only what was asked for: [`UNKNOWN`] when that does not tell, and then the rest has
     /// been asked for.
-    fn find_near(&self, hash: u64, key: u64) -> u32;
+    fn probe_prefetched(&self, hash: u64, key: u64) -> u32;
     /// Whether `count` rows can be added and no row moves.
     #[inline]
     fn has_room(&self, _count: usize) -> bool {
@@ -62,7 +62,7 @@ pub(crate) trait Store<E> {
 }
 
 #[derive(Debug)]
-enum Rows<E> {
+enum TableRows<E> {
     Dense(DenseRows<E>),
     Sparse(SparseRows<E>),
     One(NarrowRows<E, 1, 8>),
@@ -74,40 +74,40 @@ enum Rows<E> {
 macro_rules! with_store {
     ($rows:expr, $store:ident => $then:expr) => {
         match $rows {
-            Rows::Dense($store) => $then,
-            Rows::Sparse($store) => $then,
-            Rows::One($store) => $then,
-            Rows::Two($store) => $then,
-            Rows::Three($store) => $then,
+            TableRows::Dense($store) => $then,
+            TableRows::Sparse($store) => $then,
+            TableRows::One($store) => $then,
+            TableRows::Two($store) => $then,
+            TableRows::Three($store) => $then,
         }
     };
 }
 
 /// How a row comes to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Birth {
+pub(crate) struct RowInitializer {
     pub(crate) rule: PushRule,
     pub(crate) columns: usize,
-    pub(crate) first: FirstValues,
+    pub(crate) initial: InitialValues,
     /// Added to the key: by column, each element is a row with a number of its own.
     pub(crate) key_offset: u64,
 }
 
-impl Birth {
+impl RowInitializer {
     fn values<E: Element>(&self, key: u64, out: &mut [E]) {
-        if self.first.is_zero() {
+        if self.initial.is_zero() {
             out.fill(E::ZERO);
         } else {
-            self.first.fill(self.key_offset + key, out);
+            self.initial.fill(self.key_offset + key, out);
         }
     }
 
     /// Makes a row of zeros a new row.
     #[inline]
-    fn start<E: Ruled>(&self, key: u64, row: &mut [E]) {
-        if !self.first.is_zero() {
-            self.first.fill(self.key_offset + key, &mut row[..self.columns]);
-            E::seat(&self.rule, self.columns, row);
+    fn init_row<E: RuleElement>(&self, key: u64, row: &mut [E]) {
+        if !self.initial.is_zero() {
+            self.initial.fill(self.key_offset + key, &mut row[..self.columns]);
+            E::init_slots(&self.rule, self.columns, row);
         }
     }
 }
@@ -115,42 +115,42 @@ impl Birth {
 /// Keys with rows.
 #[derive(Debug)]
 pub(crate) struct Table<E> {
-    rows: Rows<E>,
-    birth: Birth,
+    rows: TableRows<E>,
+    initializer: RowInitializer,
 }
 
-impl<E: Ruled> Table<E> {
+impl<E: RuleElement> Table<E> {
     /// A table without rows over arbitrary keys.
-    pub(crate) fn sparse(birth: Birth) -> Self {
+    pub(crate) fn sparse(birth: RowInitializer) -> Self {
         let width = birth.rule.row_width(birth.columns);
         let rows = match width {
-            1 if is_line::<E, 1, 8>() => Rows::One(NarrowRows::new()),
-            2 if is_line::<E, 2, 5>() => Rows::Two(NarrowRows::new()),
-            3 if is_line::<E, 3, 4>() => Rows::Three(NarrowRows::new()),
-            _ => Rows::Sparse(SparseRows::new(width)),
+            1 if is_cache_line::<E, 1, 8>() => TableRows::One(NarrowRows::new()),
+            2 if is_cache_line::<E, 2, 5>() => TableRows::Two(NarrowRows::new()),
+            3 if is_cache_line::<E, 3, 4>() => TableRows::Three(NarrowRows::new()),
+            _ => TableRows::Sparse(SparseRows::new(width)),
         };
-        Self { rows, birth }
+        Self { rows, initializer: birth }
     }
 
     /// A table with all rows of a range.
-    pub(crate) fn dense(range: Range<u64>, birth: Birth) -> Self {
+    pub(crate) fn dense(range: Range<u64>, birth: RowInitializer) -> Self {
         let len = (range.end - range.start) as u32;
         let mut rows = DenseRows::new(range.start, len, birth.rule.row_width(birth.columns));
-        if !birth.first.is_zero() {
+        if !birth.initial.is_zero() {
             for position in 0..len {
-                birth.start(range.start + u64::from(position), rows.row_mut(position));
+                birth.init_row(range.start + u64::from(position), rows.row_mut(position));
             }
         }
-        Self { rows: Rows::Dense(rows), birth }
+        Self { rows: TableRows::Dense(rows), initializer: birth }
     }
 
     /// The table as it was when it was new. Positions found before mean nothing any more.
     pub(crate) fn clear(&mut self) {
         *self = match &self.rows {
-            Rows::Dense(dense) => {
-                Self::dense(dense.start()..dense.start() + u64::from(dense.len()), self.birth)
+            TableRows::Dense(dense) => {
+                Self::dense(dense.start()..dense.start() + u64::from(dense.len()), self.initializer)
             }
-            _ => Self::sparse(self.birth),
+            _ => Self::sparse(self.initializer),
         };
     }
 
@@ -168,8 +168,8 @@ impl<E: Ruled> Table<E> {
     }
 
     /// All keys with the positions of their rows, in the order of the table.
-    pub(crate) fn each_key(&self, visit: impl FnMut(u64, u32)) {
-        with_store!(&self.rows, store => store.each_key(visit));
+    pub(crate) fn for_each_key(&self, visit: impl FnMut(u64, u32)) {
+        with_store!(&self.rows, store => store.for_each_key(visit));
     }
 
     /// The row at a position, values and slots.
@@ -190,14 +190,14 @@ impl<E: Ruled> Table<E> {
         row[..values.len()].copy_from_slice(values);
         match slots {
             Some(slots) => row[values.len()..].copy_from_slice(slots),
-            None => E::seat(&self.birth.rule, self.birth.columns, row),
+            None => E::init_slots(&self.initializer.rule, self.initializer.columns, row),
         }
     }
 
     /// Finds the rows of `keys` (n) and creates those that are not there; their `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
         self.widen(keys);
-        let Self { rows, birth } = self;
+        let Self { rows, initializer: birth } = self;
         with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
     }
 
@@ -210,13 +210,13 @@ impl<E: Ruled> Table<E> {
         out: &mut [E],
         place: impl Fn(usize) -> usize,
     ) {
-        with_store!(&self.rows, store => pull_by(store, &self.birth, keys, positions, out, place));
+        with_store!(&self.rows, store => pull_by(store, &self.initializer, keys, positions, out, place));
     }
 
-    /// Makes `step` on the rows of `keys` (n) with the changes at `place(i)` rows from the start of `values`. Rows that
+    /// Makes `update_row` on the rows of `keys` (n) with the changes at `place(i)` rows from the start of `values`. Rows that
     /// are not there are created. `positions` as in [`Self::pull`]. Whether rows have moved: then `positions` are right,
     /// and all that were found before mean nothing any more.
-    pub(crate) fn push<S: Step<E>>(
+    pub(crate) fn push<S: PreparedRule<E>>(
         &mut self,
         keys: &[u64],
         positions: &mut [u32],
@@ -228,60 +228,65 @@ impl<E: Ruled> Table<E> {
         if widened {
             positions.fill(ABSENT);
         }
-        let Self { rows, birth } = self;
+        let Self { rows, initializer: birth } = self;
         with_store!(rows, store => push_by(store, birth, keys, positions, values, place, step)) || widened
     }
 
     /// As [`Self::pull`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
-    pub(crate) fn pull_together(&self, keys: &[u64], out: &mut [E]) -> bool {
-        matches!(&self.rows, Rows::Dense(rows) if rows.pull_together(keys, self.birth.columns, out))
+    pub(crate) fn pull_contiguous(&self, keys: &[u64], out: &mut [E]) -> bool {
+        matches!(&self.rows, TableRows::Dense(rows) if rows.pull_contiguous(keys, self.initializer.columns, out))
     }
 
     /// Puts the values of keys behind what `out` has, if the rows lie in one piece; false when they do not.
-    pub(crate) fn append_together(&self, keys: &[u64], out: &mut Vec<E>) -> bool {
-        matches!(&self.rows, Rows::Dense(rows) if rows.append_together(keys, self.birth.columns, out))
+    pub(crate) fn append_contiguous(&self, keys: &[u64], out: &mut Vec<E>) -> bool {
+        matches!(&self.rows, TableRows::Dense(rows) if rows.append_contiguous(keys, self.initializer.columns, out))
     }
 
     /// As [`Self::push`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
-    pub(crate) fn push_together<S: Step<E>>(&mut self, keys: &[u64], values: &[E], step: &S) -> bool {
+    pub(crate) fn push_contiguous<S: PreparedRule<E>>(
+        &mut self,
+        keys: &[u64],
+        values: &[E],
+        step: &S,
+    ) -> bool {
         match &mut self.rows {
-            Rows::Dense(rows) => rows.push_together(keys, self.birth.columns, values, step),
-            Rows::Sparse(_) | Rows::One(_) | Rows::Two(_) | Rows::Three(_) => false,
+            TableRows::Dense(rows) => rows.push_contiguous(keys, self.initializer.columns, values, step),
+            TableRows::Sparse(_) | TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_) => false,
         }
     }
 
     /// The first key and all rows one behind the other, if the table is dense and its rows are one element each: a row of a
     /// matrix partitioned by column.
-    pub(crate) fn line(&self) -> Option<(u64, &[E])> {
-        if let Rows::Dense(rows) = &self.rows { rows.line() } else { None }
+    pub(crate) fn contiguous_values(&self) -> Option<(u64, &[E])> {
+        if let TableRows::Dense(rows) = &self.rows { rows.contiguous_values() } else { None }
     }
 
-    /// As [`Self::line`].
-    pub(crate) fn line_mut(&mut self) -> Option<&mut [E]> {
-        if let Rows::Dense(rows) = &mut self.rows { rows.line_mut() } else { None }
+    /// As [`Self::contiguous_values`].
+    pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
+        if let TableRows::Dense(rows) = &mut self.rows { rows.contiguous_values_mut() } else { None }
     }
 
     /// Makes place for `keys` (n, of a run: the largest comes last) that are too large for narrow rows; whether rows have
     /// moved.
     fn widen(&mut self, keys: &[u64]) -> bool {
-        let narrow = matches!(self.rows, Rows::One(_) | Rows::Two(_) | Rows::Three(_));
+        let narrow = matches!(self.rows, TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_));
         let widens = narrow && keys.last().is_some_and(|key| *key >= KEY_LIMIT);
         if widens {
-            let mut wide = SparseRows::new(self.birth.rule.row_width(self.birth.columns));
-            self.each_key(|key, position| {
+            let mut wide = SparseRows::new(self.initializer.rule.row_width(self.initializer.columns));
+            self.for_each_key(|key, position| {
                 let at = wide.add(wide.hash(key), key);
                 wide.row_mut(at).copy_from_slice(self.row(position));
             });
-            self.rows = Rows::Sparse(wide);
+            self.rows = TableRows::Sparse(wide);
         }
         widens
     }
 }
 
 #[inline]
-fn pull_by<E: Ruled, R: Store<E>>(
+fn pull_by<E: RuleElement, R: RowStore<E>>(
     store: &R,
-    birth: &Birth,
+    birth: &RowInitializer,
     keys: &[u64],
     positions: &mut [u32],
     out: &mut [E],
@@ -307,16 +312,16 @@ fn pull_by<E: Ruled, R: Store<E>>(
     let n = keys.len();
     let mut hashes = [0; 2 * BLOCK];
     // Those whose rows are still on their way are read after the next block was looked for.
-    let (mut late, mut next_late) = (Late::default(), Late::default());
-    fetch_keys(store, keys, positions, 0, &mut hashes);
+    let (mut late, mut next_late) = (PendingKeys::default(), PendingKeys::default());
+    prefetch_keys(store, keys, positions, 0, &mut hashes);
     for start in (0..n).step_by(BLOCK) {
-        fetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
+        prefetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
         for i in start..n.min(start + BLOCK) {
             let looked = positions[i] == ABSENT;
             if looked {
-                positions[i] = store.find_near(hashes[i % (2 * BLOCK)], keys[i]);
+                positions[i] = store.probe_prefetched(hashes[i % (2 * BLOCK)], keys[i]);
             }
-            if looked && R::ROW_STANDS_BY_KEY && positions[i] != UNKNOWN {
+            if looked && R::ROWS_ARE_INLINE && positions[i] != UNKNOWN {
                 read(i, positions[i], out);
             } else {
                 store.prefetch_row(positions[i]);
@@ -331,12 +336,12 @@ fn pull_by<E: Ruled, R: Store<E>>(
 
 /// Some of the keys of a block.
 #[derive(Default)]
-struct Late {
+struct PendingKeys {
     items: [usize; BLOCK],
     len: usize,
 }
 
-impl Late {
+impl PendingKeys {
     #[inline]
     fn add(&mut self, i: usize) {
         self.items[self.len % BLOCK] = i;
@@ -351,9 +356,9 @@ impl Late {
 }
 
 #[inline]
-fn push_by<E: Ruled, R: Store<E>, S: Step<E>>(
+fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
     store: &mut R,
-    birth: &Birth,
+    birth: &RowInitializer,
     keys: &[u64],
     positions: &mut [u32],
     values: &[E],
@@ -374,20 +379,20 @@ fn push_by<E: Ruled, R: Store<E>, S: Step<E>>(
             }
             let (position, at) = (positions[i], place(i));
             if columns == 1 {
-                step.step(store.row_mut(position), std::slice::from_ref(&values[at]));
+                step.update_row(store.row_mut(position), std::slice::from_ref(&values[at]));
             } else {
-                step.step(store.row_mut(position), &values[at * columns..(at + 1) * columns]);
+                step.update_row(store.row_mut(position), &values[at * columns..(at + 1) * columns]);
             }
         }
     };
     let n = keys.len();
     let mut hashes = [0; 2 * BLOCK];
     let mut near = 0..0;
-    fetch_keys(store, keys, positions, 0, &mut hashes);
+    prefetch_keys(store, keys, positions, 0, &mut hashes);
     for start in (0..n).step_by(BLOCK) {
-        fetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
+        prefetch_keys(store, keys, positions, start + BLOCK, &mut hashes);
         let block = start..n.min(start + BLOCK);
-        look_near(store, keys, positions, block.clone(), &hashes);
+        probe_keys(store, keys, positions, block.clone(), &hashes);
         change(store, near, positions);
         near = block;
     }
@@ -395,9 +400,9 @@ fn push_by<E: Ruled, R: Store<E>, S: Step<E>>(
     moved
 }
 
-/// Hashes the keys of the block at `start` whose positions are not known, and asks for where they stand.
+/// Hashes the keys of the block at `init_row` whose positions are not known, and asks for where they stand.
 #[inline]
-fn fetch_keys<E, R: Store<E>>(
+fn prefetch_keys<E, R: RowStore<E>>(
     store: &R,
     keys: &[u64],
     positions: &[u32],
@@ -415,7 +420,7 @@ fn fetch_keys<E, R: Store<E>>(
 
 /// Looks for the keys of a block whose positions are not known, and asks for the rows that it finds.
 #[inline]
-fn look_near<E, R: Store<E>>(
+fn probe_keys<E, R: RowStore<E>>(
     store: &R,
     keys: &[u64],
     positions: &mut [u32],
@@ -424,32 +429,37 @@ fn look_near<E, R: Store<E>>(
 ) {
     for i in block {
         if positions[i] == ABSENT {
-            positions[i] = store.find_near(hashes[i % (2 * BLOCK)], keys[i]);
+            positions[i] = store.probe_prefetched(hashes[i % (2 * BLOCK)], keys[i]);
         }
         store.prefetch_row(positions[i]);
     }
 }
 
 #[inline]
-fn find_or_add<E: Ruled, R: Store<E>>(store: &mut R, birth: &Birth, key: u64) -> u32 {
+fn find_or_add<E: RuleElement, R: RowStore<E>>(store: &mut R, birth: &RowInitializer, key: u64) -> u32 {
     let hash = store.hash(key);
     let found = store.find(hash, key);
     if found != ABSENT {
         return found;
     }
     let position = store.add(hash, key);
-    birth.start(key, store.row_mut(position));
+    birth.init_row(key, store.row_mut(position));
     position
 }
 
-fn find_or_add_by<E: Ruled, R: Store<E>>(store: &mut R, birth: &Birth, keys: &[u64], positions: &mut [u32]) {
+fn find_or_add_by<E: RuleElement, R: RowStore<E>>(
+    store: &mut R,
+    birth: &RowInitializer,
+    keys: &[u64],
+    positions: &mut [u32],
+) {
     make_room(store, keys.len());
     for (key, position) in keys.iter().zip(positions) {
         *position = find_or_add(store, birth, *key);
     }
 }
 
-fn make_room<E, R: Store<E>>(store: &mut R, count: usize) {
+fn make_room<E, R: RowStore<E>>(store: &mut R, count: usize) {
     while !store.has_room(count) {
         store.grow();
     }

@@ -11,7 +11,7 @@ use math::prefetch::prefetch;
 
 use crate::element::Element;
 use crate::storage::rows::ABSENT;
-use crate::storage::{Store, UNKNOWN};
+use crate::storage::{RowStore, UNKNOWN};
 
 /// No key.
 const EMPTY: u32 = u32::MAX;
@@ -50,7 +50,7 @@ impl<E: Element, const W: usize, const N: usize> Bucket<E, W, N> {
 }
 
 /// Whether a bucket of this shape is a cache line.
-pub(crate) const fn is_line<E, const W: usize, const N: usize>() -> bool {
+pub(crate) const fn is_cache_line<E, const W: usize, const N: usize>() -> bool {
     size_of::<Bucket<E, W, N>>() == 64
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
 
 impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
     /// Bits of a position that count places in a bucket.
-    const PLACE_BITS: u32 = N.next_power_of_two().ilog2();
+    const CELL_BITS: u32 = N.next_power_of_two().ilog2();
 
     pub(crate) fn new() -> Self {
         Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
@@ -82,17 +82,17 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
 
     #[inline]
     fn position(bucket: usize, place: u32) -> u32 {
-        (bucket as u32) << Self::PLACE_BITS | place
+        (bucket as u32) << Self::CELL_BITS | place
     }
 
     #[inline]
-    fn bucket_and_place(position: u32) -> (usize, usize) {
-        ((position >> Self::PLACE_BITS) as usize, (position & ((1 << Self::PLACE_BITS) - 1)) as usize)
+    fn bucket_and_cell(position: u32) -> (usize, usize) {
+        ((position >> Self::CELL_BITS) as usize, (position & ((1 << Self::CELL_BITS) - 1)) as usize)
     }
 
     /// Places a key that is not in the table. There is always a bucket with room.
     #[inline]
-    fn place(&mut self, hash: u64, key: u32, row: [E; W]) -> u32 {
+    fn insert(&mut self, hash: u64, key: u32, row: [E; W]) -> u32 {
         let mut i = self.bucket_of(hash);
         while self.buckets[i].is_full() {
             i = self.next(i);
@@ -115,8 +115,8 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
     }
 }
 
-impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N> {
-    const ROW_STANDS_BY_KEY: bool = true;
+impl<E: Element, const W: usize, const N: usize> RowStore<E> for NarrowRows<E, W, N> {
+    const ROWS_ARE_INLINE: bool = true;
 
     fn len(&self) -> u32 {
         self.len
@@ -130,7 +130,7 @@ impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N
         size_of_val::<[_]>(&self.buckets) as u64
     }
 
-    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
         self.keys().for_each(|(key, position)| visit(key, position));
     }
 
@@ -164,7 +164,7 @@ impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N
     }
 
     #[inline]
-    fn find_near(&self, hash: u64, key: u64) -> u32 {
+    fn probe_prefetched(&self, hash: u64, key: u64) -> u32 {
         if key >= KEY_LIMIT {
             return ABSENT;
         }
@@ -190,13 +190,13 @@ impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N
     fn grow(&mut self) {
         let count = self.buckets.len() * 2;
         assert!(
-            count < (UNKNOWN >> Self::PLACE_BITS) as usize,
+            count < (UNKNOWN >> Self::CELL_BITS) as usize,
             "a partition holds fewer rows than 2^31: use more partitions"
         );
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
         for bucket in old {
             for (&key, row) in bucket.keys.iter().zip(bucket.rows).take_while(|(key, _)| **key != EMPTY) {
-                self.place(mix64(u64::from(key)), key, row);
+                self.insert(mix64(u64::from(key)), key, row);
             }
         }
     }
@@ -204,24 +204,24 @@ impl<E: Element, const W: usize, const N: usize> Store<E> for NarrowRows<E, W, N
     #[inline]
     fn add(&mut self, hash: u64, key: u64) -> u32 {
         self.len += 1;
-        self.place(hash, key as u32, [E::ZERO; W])
+        self.insert(hash, key as u32, [E::ZERO; W])
     }
 
     #[inline]
     fn row(&self, position: u32) -> &[E] {
-        let (bucket, place) = Self::bucket_and_place(position);
+        let (bucket, place) = Self::bucket_and_cell(position);
         &self.buckets[bucket].rows[place]
     }
 
     #[inline]
     fn row_mut(&mut self, position: u32) -> &mut [E] {
-        let (bucket, place) = Self::bucket_and_place(position);
+        let (bucket, place) = Self::bucket_and_cell(position);
         &mut self.buckets[bucket].rows[place]
     }
 
     #[inline]
     fn prefetch_row(&self, position: u32) {
-        prefetch(&self.buckets, Self::bucket_and_place(position).0);
+        prefetch(&self.buckets, Self::bucket_and_cell(position).0);
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn buckets_of_four_byte_elements_are_lines() {
-        assert!(is_line::<f32, 1, 8>() && is_line::<f32, 2, 5>() && is_line::<f32, 3, 4>());
-        assert!(!is_line::<f64, 1, 8>() && !is_line::<i64, 3, 4>());
+        assert!(is_cache_line::<f32, 1, 8>() && is_cache_line::<f32, 2, 5>() && is_cache_line::<f32, 3, 4>());
+        assert!(!is_cache_line::<f64, 1, 8>() && !is_cache_line::<i64, 3, 4>());
     }
 
     #[test]

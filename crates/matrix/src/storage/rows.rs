@@ -13,7 +13,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Rows of one width, addressed by position.
 #[derive(Debug)]
-pub(crate) struct Rows<E> {
+pub(crate) struct RowChunks<E> {
     chunks: Vec<Box<[E]>>,
     width: usize,
     /// Position -> chunk.
@@ -21,7 +21,7 @@ pub(crate) struct Rows<E> {
     len: u32,
 }
 
-impl<E: Element> Rows<E> {
+impl<E: Element> RowChunks<E> {
     /// No row yet; each has `width` elements.
     pub(crate) fn new(width: usize) -> Self {
         let rows = (CHUNK_BYTES / (width * size_of::<E>())).max(1);
@@ -54,32 +54,32 @@ impl<E: Element> Rows<E> {
     }
 
     #[inline]
-    fn place(&self, position: u32) -> (usize, usize) {
+    fn chunk_and_offset(&self, position: u32) -> (usize, usize) {
         let within = position & ((1 << self.shift) - 1);
         ((position >> self.shift) as usize, within as usize * self.width)
     }
 
     #[inline]
     pub(crate) fn row(&self, position: u32) -> &[E] {
-        let (chunk, start) = self.place(position);
+        let (chunk, start) = self.chunk_and_offset(position);
         &self.chunks[chunk][start..start + self.width]
     }
 
     #[inline]
     pub(crate) fn row_mut(&mut self, position: u32) -> &mut [E] {
-        let (chunk, start) = self.place(position);
+        let (chunk, start) = self.chunk_and_offset(position);
         &mut self.chunks[chunk][start..start + self.width]
     }
 
     /// `count` rows from `position` on, one behind the other, of rows in one chunk.
-    pub(crate) fn span(&self, position: u32, count: usize) -> &[E] {
-        let (chunk, start) = self.place(position);
+    pub(crate) fn contiguous_rows(&self, position: u32, count: usize) -> &[E] {
+        let (chunk, start) = self.chunk_and_offset(position);
         &self.chunks[chunk][start..start + count * self.width]
     }
 
-    /// As [`Self::span`].
-    pub(crate) fn span_mut(&mut self, position: u32, count: usize) -> &mut [E] {
-        let (chunk, start) = self.place(position);
+    /// As [`Self::contiguous_rows`].
+    pub(crate) fn contiguous_rows_mut(&mut self, position: u32, count: usize) -> &mut [E] {
+        let (chunk, start) = self.chunk_and_offset(position);
         &mut self.chunks[chunk][start..start + count * self.width]
     }
 
@@ -91,7 +91,7 @@ impl<E: Element> Rows<E> {
     /// Asks for the first cache line of a row; nothing for [`ABSENT`].
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
-        let (chunk, start) = self.place(position);
+        let (chunk, start) = self.chunk_and_offset(position);
         if let Some(chunk) = self.chunks.get(chunk) {
             prefetch(chunk, start);
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn rows_stay_where_they_are_while_the_table_grows() {
-        let mut rows = Rows::<f32>::new(3);
+        let mut rows = RowChunks::<f32>::new(3);
         for i in 0..20_000u32 {
             assert_eq!(rows.add(), i);
             rows.row_mut(i).copy_from_slice(&[i as f32, 1.0, 2.0]);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_row_wider_than_a_chunk_has_a_chunk_of_its_own() {
-        let mut rows = Rows::<f64>::new(CHUNK_BYTES);
+        let mut rows = RowChunks::<f64>::new(CHUNK_BYTES);
         rows.add();
         rows.add();
         assert_eq!(rows.row(1).len(), CHUNK_BYTES);

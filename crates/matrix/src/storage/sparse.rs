@@ -8,8 +8,8 @@ use math::hash::mix64;
 use math::prefetch::prefetch;
 
 use crate::element::Element;
-use crate::storage::rows::{ABSENT, Rows};
-use crate::storage::{Store, UNKNOWN};
+use crate::storage::rows::{ABSENT, RowChunks};
+use crate::storage::{RowStore, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
 /// No key: keys are below 2^63.
@@ -83,7 +83,7 @@ impl SparseIndex {
     }
 
     /// Places a key that is not in the table. There is always a bucket with room.
-    fn place(&mut self, hash: u64, key: u64, position: u32) {
+    fn insert_without_growing(&mut self, hash: u64, key: u64, position: u32) {
         let mut i = self.bucket_of(hash);
         while self.buckets[i].is_full() {
             i = self.next(i);
@@ -110,7 +110,7 @@ impl SparseIndex {
         if (self.len + 1) * 4 > self.buckets.len() * GROW_AT_QUARTER {
             self.grow();
         }
-        self.place(hash, key, position);
+        self.insert_without_growing(hash, key, position);
         self.len += 1;
     }
 
@@ -120,7 +120,7 @@ impl SparseIndex {
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::FREE; count]);
         for bucket in old {
             for i in 0..bucket.len as usize {
-                self.place(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
+                self.insert_without_growing(mix64(bucket.keys[i]), bucket.keys[i], bucket.positions[i]);
             }
         }
     }
@@ -130,16 +130,16 @@ impl SparseIndex {
 #[derive(Debug)]
 pub(crate) struct SparseRows<E> {
     index: SparseIndex,
-    rows: Rows<E>,
+    rows: RowChunks<E>,
 }
 
 impl<E: Element> SparseRows<E> {
     pub(crate) fn new(width: usize) -> Self {
-        Self { index: SparseIndex::new(), rows: Rows::new(width) }
+        Self { index: SparseIndex::new(), rows: RowChunks::new(width) }
     }
 }
 
-impl<E: Element> Store<E> for SparseRows<E> {
+impl<E: Element> RowStore<E> for SparseRows<E> {
     fn len(&self) -> u32 {
         self.rows.len()
     }
@@ -148,7 +148,7 @@ impl<E: Element> Store<E> for SparseRows<E> {
         size_of_val::<[Bucket]>(&self.index.buckets) as u64 + self.rows.bytes()
     }
 
-    fn each_key(&self, mut visit: impl FnMut(u64, u32)) {
+    fn for_each_key(&self, mut visit: impl FnMut(u64, u32)) {
         self.index.iter().for_each(|(key, position)| visit(key, position));
     }
 
@@ -168,7 +168,7 @@ impl<E: Element> Store<E> for SparseRows<E> {
     }
 
     #[inline]
-    fn find_near(&self, hash: u64, key: u64) -> u32 {
+    fn probe_prefetched(&self, hash: u64, key: u64) -> u32 {
         let i = self.index.bucket_of(hash);
         let found = self.index.buckets[i].find(key);
         if found == ABSENT && self.index.buckets[i].is_full() {

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::initializer::Initializer;
-use crate::rule::{PushRule, Visit};
+use crate::rule::{PushRule, RuleVisitor};
 
-fn birth(rule: PushRule, columns: usize, initializer: Initializer) -> Birth {
-    Birth { rule, columns, first: FirstValues::new(initializer, 3, "m"), key_offset: 0 }
+fn birth(rule: PushRule, columns: usize, initializer: Initializer) -> RowInitializer {
+    RowInitializer { rule, columns, initial: InitialValues::new(initializer, 3, "m"), key_offset: 0 }
 }
 
 struct PushAll<'a, E> {
@@ -17,21 +17,21 @@ struct PushAll<'a, E> {
     values: &'a [E],
 }
 
-impl<E: Ruled> Visit<E> for PushAll<'_, E> {
+impl<E: RuleElement> RuleVisitor<E> for PushAll<'_, E> {
     type Out = bool;
-    fn visit<S: Step<E>>(self, step: &S) -> bool {
+    fn visit<S: PreparedRule<E>>(self, step: &S) -> bool {
         self.table.push(self.keys, self.positions, self.values, |i| i, step)
     }
 }
 
 /// Whether rows have moved.
-fn push<E: Ruled>(table: &mut Table<E>, keys: &[u64], values: &[E], positions: &mut [u32]) -> bool {
-    let rule = table.birth.rule;
-    E::with_step(&rule, 0, PushAll { table, keys, positions, values })
+fn push<E: RuleElement>(table: &mut Table<E>, keys: &[u64], values: &[E], positions: &mut [u32]) -> bool {
+    let rule = table.initializer.rule;
+    E::with_prepared_rule(&rule, 0, PushAll { table, keys, positions, values })
 }
 
 /// Against a map: pulls with and without known positions, pushes that create and that find, in any order.
-fn check_map_of_rows<E: Ruled>(
+fn check_map_of_rows<E: RuleElement>(
     batches: Vec<(bool, Vec<u64>)>,
     columns: usize,
     element: fn(f64) -> E,
@@ -64,7 +64,7 @@ fn check_map_of_rows<E: Ruled>(
     }
     prop_assert_eq!(table.row_count() as usize, model.len());
     let mut rows = BTreeMap::new();
-    table.each_key(|key, position| {
+    table.for_each_key(|key, position| {
         rows.insert(key, table.row(position).iter().map(|x| x.to_f64()).collect::<Vec<_>>());
     });
     prop_assert_eq!(rows, model);
@@ -122,8 +122,11 @@ fn dense_and_sparse_tables_hold_the_same() {
 /// The first touch makes of a row what its number in the matrix says; where it lies and who comes first is all the same.
 #[test]
 fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
-    let first = FirstValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
-    let make = Birth { key_offset: 7000, ..birth(PushRule::Add, 2, Initializer::Normal { deviation: 1.0 }) };
+    let first = InitialValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
+    let make = RowInitializer {
+        key_offset: 7000,
+        ..birth(PushRule::Add, 2, Initializer::Normal { deviation: 1.0 })
+    };
     let mut expected = [0.0f64; 2];
     first.fill(7005, &mut expected);
     for mut table in [Table::<f64>::sparse(make), Table::dense(0..10, make)] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use matrix::{
     Agent, Axis, Consistency, ElementType, Error, Initializer, Keys, LocalAgent, LocalConfig, LocalStore,
-    MatrixId, MatrixSpec, Part, Partitioner, PushRule, Schedule, Storage, Values, ValuesMut,
+    MatrixId, MatrixSpec, Partitioner, PushRule, Schedule, Selection, Storage, Values, ValuesMut,
 };
 
 /// Long beside what any wait of these tests takes on a busy machine.
@@ -74,20 +74,20 @@ pub(crate) fn store_with(
 
 pub(crate) fn pull_f32(agent: &mut LocalAgent, keys: &[u64], columns: usize) -> Result<Vec<f32>, Error> {
     let mut out = vec![f32::NAN; keys.len() * columns];
-    agent.pull(W, Part::Rows(Keys::Sorted(keys)), ValuesMut::F32(&mut out))?;
+    agent.pull(W, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F32(&mut out))?;
     Ok(out)
 }
 
 pub(crate) fn push_f32(agent: &mut LocalAgent, keys: &[u64], values: &[f32]) -> Result<(), Error> {
-    agent.push(W, Part::Rows(Keys::Sorted(keys)), Values::F32(values))
+    agent.push(W, Selection::Rows(Keys::Sorted(keys)), Values::F32(values))
 }
 
 pub(crate) fn pull_i64(agent: &mut LocalAgent, keys: &[u64]) -> Result<Vec<i64>, Error> {
     let mut out = vec![i64::MIN; keys.len()];
-    agent.pull(W, Part::Rows(Keys::Sorted(keys)), ValuesMut::I64(&mut out))?;
+    agent.pull(W, Selection::Rows(Keys::Sorted(keys)), ValuesMut::I64(&mut out))?;
     Ok(out)
 }
 
 pub(crate) fn push_i64(agent: &mut LocalAgent, keys: &[u64], values: &[i64]) -> Result<(), Error> {
-    agent.push(W, Part::Rows(Keys::Sorted(keys)), Values::I64(values))
+    agent.push(W, Selection::Rows(Keys::Sorted(keys)), Values::I64(values))
 }

@@ -45,8 +45,8 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     };
     let header = Header::from_bytes(head, &FrameLimits::default())?;
     check_kind(header.kind)?;
-    if header.branch != 0 {
-        return Err(field(header.kind, "branch", header.branch, "0: the batch has one"));
+    if header.stream != 0 {
+        return Err(field(header.kind, "branch", header.stream, "0: the batch has one"));
     }
     let length = header.body_len();
     if length > rest.len() {
@@ -56,7 +56,7 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     let mut frame = Frame::with_room(header);
     let mut at = 0;
     while at < length {
-        let section = frame.body_from(at);
+        let section = frame.section_from(at);
         let count = section.len();
         section.copy_from_slice(&body[at..at + count]);
         at += count;

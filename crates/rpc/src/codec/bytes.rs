@@ -56,7 +56,7 @@ impl<'a> MetaReader<'a> {
         }
     }
 
-    /// Nothing may be left behind `name`.
+    /// Nothing may be left behind `log_id`.
     pub(super) fn end(&self, name: &'static str) -> Result<(), Error> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.ends(name, self.at)) }
     }

@@ -16,10 +16,10 @@
 //! | 24 | name, rows read, rows written (u32 each), argument: nothing between them | |
 
 use matrix::FunctionCall;
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 
 use super::bytes::MetaReader;
-use super::{Out, mark, set_mark};
+use super::{Out, set_watermark, watermark};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
@@ -109,7 +109,7 @@ impl CommitFunction {
 impl PulledFunction {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         out.header.request = self.request;
-        set_mark(&mut out.header, self.applied);
+        set_watermark(&mut out.header, self.applied);
         out.meta.extend(self.minimum.to_le_bytes());
         out.meta.extend(self.held_ns.to_le_bytes());
         out.meta.extend((self.parts.len() as u64).to_le_bytes());
@@ -121,7 +121,7 @@ impl PulledFunction {
     }
 
     pub(super) fn get(frame: &Frame) -> Result<Self, Error> {
-        let (request, applied) = (frame.header.request, mark(&frame.header));
+        let (request, applied) = (frame.header.request, watermark(&frame.header));
         let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
         let (minimum, held_ns) = (meta.u64("minimum")?, meta.u64("time held")?);
         let count = meta.u32("number of parts")?;
@@ -131,7 +131,7 @@ impl PulledFunction {
             let partition = meta.u32("partition")?;
             meta.zero("reserved")?;
             let bytes = get_bytes(&mut meta, "part")?;
-            parts.push(FunctionPart { partition, bytes });
+            parts.push(PartialAnswer { partition, bytes });
         }
         meta.end("parts")?;
         Ok(Self { request, minimum, held_ns, applied, parts })

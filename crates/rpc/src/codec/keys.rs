@@ -15,21 +15,21 @@ use super::bytes::MetaReader;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
-use crate::message::{KeyList, Run};
+use crate::message::{KeyList, PartitionRun};
 
 const LISTED: u32 = 0;
 const RANGE: u32 = 1;
-const KNOWN: u32 = 2;
+const CACHED: u32 = 2;
 
 impl KeyList {
     /// The name of a list: xxh3-128 (seed 0) of the number of runs (u64), each run (partition u32, count u32), and the
     /// keys (u64), all little-endian.
-    pub fn digest(runs: &[Run], keys: &[u64]) -> u128 {
+    pub fn digest(runs: &[PartitionRun], keys: &[u64]) -> u128 {
         Self::digest_of_slices(runs, std::iter::once(keys))
     }
 
     /// The same, of keys that lie in several slices one behind the other.
-    pub fn digest_of_slices<'a>(runs: &[Run], slices: impl Iterator<Item = &'a [u64]>) -> u128 {
+    pub fn digest_of_slices<'a>(runs: &[PartitionRun], slices: impl Iterator<Item = &'a [u64]>) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(&(runs.len() as u64).to_le_bytes());
         for run in runs {
@@ -46,7 +46,7 @@ impl KeyList {
         match self {
             KeyList::Listed(keys) => keys.len() as u64,
             KeyList::Range { start, end } => end.saturating_sub(*start),
-            KeyList::Known { count, .. } => u64::from(*count),
+            KeyList::Cached { count, .. } => u64::from(*count),
         }
     }
 
@@ -56,7 +56,7 @@ impl KeyList {
     }
 }
 
-fn run_bytes(run: Run) -> [u8; 8] {
+fn run_bytes(run: PartitionRun) -> [u8; 8] {
     (u64::from(run.partition) | u64::from(run.count) << 32).to_le_bytes()
 }
 
@@ -64,15 +64,15 @@ fn run_bytes(run: Run) -> [u8; 8] {
 pub(super) fn section(keys: &KeyList) -> &[u64] {
     match keys {
         KeyList::Listed(keys) => keys,
-        KeyList::Range { .. } | KeyList::Known { .. } => &[],
+        KeyList::Range { .. } | KeyList::Cached { .. } => &[],
     }
 }
 
-pub(super) fn write(table: u32, runs: &[Run], keys: &KeyList, meta: &mut Vec<u8>) {
+pub(super) fn write(table: u32, runs: &[PartitionRun], keys: &KeyList, meta: &mut Vec<u8>) {
     let (form, count) = match keys {
         KeyList::Listed(_) => (LISTED, 0),
         KeyList::Range { .. } => (RANGE, 0),
-        KeyList::Known { count, .. } => (KNOWN, *count),
+        KeyList::Cached { count, .. } => (CACHED, *count),
     };
     for value in [table, form, runs.len() as u32, count] {
         meta.extend(value.to_le_bytes());
@@ -83,13 +83,13 @@ pub(super) fn write(table: u32, runs: &[Run], keys: &KeyList, meta: &mut Vec<u8>
             meta.extend(start.to_le_bytes());
             meta.extend(end.to_le_bytes());
         }
-        KeyList::Known { digest, .. } => meta.extend(digest.to_le_bytes()),
+        KeyList::Cached { digest, .. } => meta.extend(digest.to_le_bytes()),
     }
     meta.extend(runs.iter().flat_map(|run| run_bytes(*run)));
 }
 
 /// Table, runs and keys of a pull or push, from byte `at` of its meta on; takes the keys out of the frame.
-pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<Run>, KeyList), Error> {
+pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<PartitionRun>, KeyList), Error> {
     let kind = frame.header.kind;
     let mut meta = MetaReader::new(kind, &frame.meta);
     meta.take("what stands before the keys", at)?;
@@ -98,10 +98,10 @@ pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<Run>, KeyLi
     let keys = match form {
         LISTED => KeyList::Listed(std::mem::take(&mut frame.keys)),
         RANGE => KeyList::Range { start: meta.u64("start")?, end: meta.u64("end")? },
-        KNOWN => KeyList::Known { digest: meta.u128("digest")?, count },
+        CACHED => KeyList::Cached { digest: meta.u128("digest")?, count },
         _ => return Err(field(kind, "form of keys", form, "0 listed, 1 range, 2 known")),
     };
-    if form != KNOWN && count != 0 {
+    if form != CACHED && count != 0 {
         return Err(field(kind, "number of keys", count, "0: only a known list says it here"));
     }
     if !frame.keys.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<Run>, KeyLi
     }
     let bytes = meta.take("runs", run_count as usize * 8)?;
     meta.end("runs")?;
-    let runs: Vec<Run> = bytes.chunks_exact(8).map(run_of_bytes).collect();
+    let runs: Vec<PartitionRun> = bytes.chunks_exact(8).map(run_of_bytes).collect();
     let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
     if total != keys.len() {
         return Err(field(kind, "sum of the runs", total, format!("{}, the number of keys", keys.len())));
@@ -122,7 +122,7 @@ pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<Run>, KeyLi
     Ok((table, runs, keys))
 }
 
-fn run_of_bytes(bytes: &[u8]) -> Run {
+fn run_of_bytes(bytes: &[u8]) -> PartitionRun {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    Run { partition: word(0), count: word(4) }
+    PartitionRun { partition: word(0), count: word(4) }
 }

@@ -7,9 +7,9 @@ mod batch;
 mod bytes;
 mod clock;
 mod function;
+mod handshake;
 mod json;
 mod keys;
-mod parameters;
 mod pull;
 mod push;
 mod rows;
@@ -28,9 +28,9 @@ use crate::kind::Kind;
 use crate::limits::FrameLimits;
 use crate::message::{
     AskMap, Barrier, Batch, CloseSession, CloseToken, Commit, CommitFunction, Committed, Control, Done,
-    DropMatrix, EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Mark, Message,
-    Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
-    RestoreRows, Stats, Tick, TryFunction, Welcome,
+    DropMatrix, EndBranch, Export, ExportPage, Hello, Import, Join, Joined, KeepRows, Leave, Message, Pull,
+    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition, PushStaged, Released,
+    RenewSession, RestoreRows, Stats, Tick, TryFunction, Welcome,
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
@@ -154,11 +154,11 @@ pub fn put_head(
     limits: &FrameLimits,
     head: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_head_of(0, message, checksum, limits, head)
+    put_stream_head(0, message, checksum, limits, head)
 }
 
 /// The same, of a branch.
-pub fn put_head_of(
+pub fn put_stream_head(
     branch: u16,
     message: &Message,
     checksum: bool,
@@ -186,7 +186,7 @@ fn try_put_head(
     put(message, &mut out)?;
     let body = Body::of(message);
     let mut header = out.header;
-    header.branch = branch;
+    header.stream = branch;
     let kind = header.kind.name();
     let length = |section: &'static str, count: usize| {
         let too_long = Error::TooLong { kind, section, bytes: count as u64, limit: u64::from(u32::MAX) };
@@ -213,18 +213,18 @@ pub fn put_frame(
     limits: &FrameLimits,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_frame_of(0, message, checksum, limits, bytes)
+    put_stream_frame(0, message, checksum, limits, bytes)
 }
 
 /// The same, of a branch.
-pub fn put_frame_of(
+pub fn put_stream_frame(
     branch: u16,
     message: &Message,
     checksum: bool,
     limits: &FrameLimits,
     bytes: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    put_head_of(branch, message, checksum, limits, bytes)?;
+    put_stream_head(branch, message, checksum, limits, bytes)?;
     for slice in Body::of(message).slices() {
         bytes.extend_from_slice(slice);
     }
@@ -339,22 +339,22 @@ impl Message {
 impl Done {
     fn put(&self, out: &mut Out<'_>) {
         out.header.request = self.request;
-        set_mark(&mut out.header, self.applied);
+        set_watermark(&mut out.header, self.applied);
         out.meta.extend(self.minimum.to_le_bytes());
     }
 
     fn get(frame: &Frame) -> Result<Self, Error> {
-        let (request, applied) = (frame.header.request, mark(&frame.header));
+        let (request, applied) = (frame.header.request, watermark(&frame.header));
         Ok(Self { request, minimum: minimum_of(frame)?, applied })
     }
 }
 
 /// Marks stand in the header, as clock and index.
-fn mark(header: &Header) -> Mark {
-    Mark { clock: header.clock, index: header.index }
+fn watermark(header: &Header) -> PushPosition {
+    PushPosition { clock: header.clock, index: header.index }
 }
 
-fn set_mark(header: &mut Header, applied: Mark) {
+fn set_watermark(header: &mut Header, applied: PushPosition) {
     (header.clock, header.index) = (applied.clock, applied.index);
 }
 

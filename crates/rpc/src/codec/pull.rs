@@ -1,10 +1,10 @@
 //! [`Pull`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then that of [`super::keys`]; listed keys stand in
-//! the section of keys, the form that is asked for as type of values. [`Pulled`]: meta is the minimum and the nanoseconds
+//! the section of keys, the form that is asked for as type of values. [`ValuesReady`]: meta is the minimum and the nanoseconds
 //! held (u64 each).
 
 use super::bytes::MetaReader;
 use super::keys;
-use super::{Out, mark, set_mark};
+use super::{Out, set_watermark, watermark};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::field;
@@ -56,7 +56,7 @@ impl Pull {
 impl Pulled {
     pub(super) fn put(&self, out: &mut Out<'_>) {
         out.header.request = self.request;
-        set_mark(&mut out.header, self.applied);
+        set_watermark(&mut out.header, self.applied);
         out.meta.extend(self.minimum.to_le_bytes());
         out.meta.extend(self.held_ns.to_le_bytes());
     }
@@ -69,7 +69,7 @@ impl Pulled {
             request: frame.header.request,
             minimum,
             held_ns,
-            applied: mark(&frame.header),
+            applied: watermark(&frame.header),
             values: frame.values,
         })
     }

@@ -1,4 +1,4 @@
-//! Meta: [`Export`] the offset (u64); [`ExportPage`] the number of rows (u64); [`Import`] bit 0 first, bit 1 with slots
+//! Meta: [`Export`] the offset (u64); [`ExportPage`] the number of rows (u64); [`CheckedImport`] bit 0 first, bit 1 with slots
 //! (u32), then 0 (u32). Keys and values in their sections.
 
 use super::Out;

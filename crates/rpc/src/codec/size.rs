@@ -1,21 +1,21 @@
 //! How long frames are, without writing them: for limits of memory, for counters and for what is gathered in one write.
 
 use matrix::FunctionCall;
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 
 use super::Body;
 use crate::frame::padding;
 use crate::header::HEADER_BYTES;
-use crate::message::{KeyList, Message, Run};
+use crate::message::{KeyList, Message, PartitionRun};
 
 impl Message {
     /// Bytes of its frame. Exact for messages that carry keys, values, functions or other messages; of those in JSON and
     /// of those without a body, the header alone.
     pub fn frame_bytes(&self) -> u64 {
         let meta = match self {
-            Message::Pull(pull) => 8 + keyed_bytes(&pull.runs, &pull.keys),
-            Message::Push(push) => keyed_bytes(&push.runs, &push.keys),
-            Message::PushStaged(push) => 8 + keyed_bytes(&push.runs, &push.keys),
+            Message::Pull(pull) => 8 + key_meta_bytes(&pull.runs, &pull.keys),
+            Message::Push(push) => key_meta_bytes(&push.runs, &push.keys),
+            Message::PushStaged(push) => 8 + key_meta_bytes(&push.runs, &push.keys),
             Message::Pulled(_) | Message::Barrier(_) => 16,
             Message::Released(_) => 8,
             Message::PullFunction(pull) => 8 + calls_bytes(std::slice::from_ref(&pull.call)),
@@ -39,14 +39,14 @@ pub fn calls_bytes(calls: &[FunctionCall]) -> usize {
 }
 
 /// Bytes of the parts of an answer in a frame.
-pub fn parts_bytes(parts: &[FunctionPart]) -> usize {
+pub fn parts_bytes(parts: &[PartialAnswer]) -> usize {
     parts.iter().map(|part| 16 + part.bytes.len()).sum()
 }
 
-fn keyed_bytes(runs: &[Run], keys: &KeyList) -> usize {
+fn key_meta_bytes(runs: &[PartitionRun], keys: &KeyList) -> usize {
     let form = match keys {
         KeyList::Listed(_) => 16,
-        KeyList::Range { .. } | KeyList::Known { .. } => 32,
+        KeyList::Range { .. } | KeyList::Cached { .. } => 32,
     };
     form + 8 * runs.len()
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{JobId, RequestId};
 
 /// Ends a step: the task is now at `clock`. An earlier clock than the one known is a repeat and does nothing; a later one
-/// than the next is taken as it is. No answer, unless `request` is not 0: then `Done`.
+/// than the next is taken as it is. No answer, unless `request` is not 0: then `TaskTimes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tick {
     /// Of this request, or 0.
@@ -19,7 +19,7 @@ pub struct Tick {
     pub clock: u64,
 }
 
-/// The task has ended, or is taken out by the master: it holds nobody back any more. Answered by `Done`, unless
+/// The task has ended, or is taken out by the master: it holds nobody back any more. Answered by `TaskTimes`, unless
 /// `request` is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leave {
@@ -33,7 +33,7 @@ pub struct Leave {
 
 /// A new task, which starts at m. `task` is the next number, the same at all lanes. The home lane is asked first: it says
 /// how many barriers are over, and the others are told, so that all count the barriers of the task from the same one. A
-/// lane where an earlier barrier is still open answers `busy`. Answered by [`Joined`].
+/// lane where an earlier barrier is still open answers `busy`. Answered by [`WholeCluster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// Of this request.

@@ -57,7 +57,7 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ControlBody {
-    /// Member -> master, first: joins, or comes back after a reset with the same incarnation. Answered by `Registered`, or
+    /// Member -> master, first: joins, or comes back after a reset with the same incarnation. Answered by `MemberLease`, or
     /// a fault: the name is taken by another incarnation that lives.
     Register {
         /// Unique among the living.
@@ -91,7 +91,7 @@ pub enum ControlBody {
     Alive,
     /// Member -> master: ends as it should. Its name is free at once. No answer; the master closes the connection.
     Leave,
-    /// Member <-> master: how much it has heard of `ToTask`, `FromTask` and `Gone`. Each side numbers those of them that it
+    /// Member <-> master: how much it has heard of `ToTask`, `FromTask` and `MemberLost`. Each side numbers those of them that it
     /// says to the other in [`Control::request`], 1, 2, 3 ... for one number of a member, keeps them until this comes,
     /// says them again after a reset, and drops those that it has heard before. A number of 0 is not kept.
     Heard {

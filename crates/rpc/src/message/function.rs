@@ -9,9 +9,9 @@
 //! nobody.
 
 use matrix::FunctionCall;
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 
-use super::{JobId, Mark, RequestId};
+use super::{JobId, PushPosition, RequestId};
 
 /// Carries a pull function out on all partitions of the lane. Answered by [`PulledFunction`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,13 +42,13 @@ pub struct PulledFunction {
     /// Nanoseconds that the lane held the request, waiting for other tasks.
     pub held_ns: u64,
     /// How far the pushes of the asking task have come.
-    pub applied: Mark,
+    pub applied: PushPosition,
     /// The parts of the partitions of the lane, ascending.
-    pub parts: Vec<FunctionPart>,
+    pub parts: Vec<PartialAnswer>,
 }
 
 /// Carries push functions out on all partitions of the lane, in this order and in one visit; or stages them. Answered by
-/// `Done` when `request` is not 0.
+/// `TaskTimes` when `request` is not 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushFunction {
     /// Of this request, or 0.
@@ -68,7 +68,7 @@ pub struct PushFunction {
 }
 
 /// Asks whether the lane could carry push functions out as it is now: they are, on all its partitions, and undone. Held as the
-/// push would be. Answered by `Done`, or by the fault that the push would have; if the push of this name counts already, by
+/// push would be. Answered by `TaskTimes`, or by the fault that the push would have; if the push of this name counts already, by
 /// what that was answered. Who is told no at any lane pushes no calls to all under this name, so that the names of later
 /// pushes hang on nothing that another attempt of the task might find otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, JobId, RequestId};
+use super::{Base64Bytes, JobId, RequestId};
 
-/// Makes the matrices of a job. Answered by `Done`, or a fault: a spec that cannot be, more bytes than the limit.
+/// Makes the matrices of a job. Answered by `TaskTimes`, or a fault: a spec that cannot be, more bytes than the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenJob {
     /// Of this request.
@@ -25,7 +25,7 @@ pub struct OpenJob {
     pub home: bool,
     /// Modules with functions of the job, encoded as its build of the program does; left out when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub modules: Vec<Bytes>,
+    pub modules: Vec<Base64Bytes>,
 }
 
 /// Forgets a job: whoever waits gets a fault, and its memory is free.

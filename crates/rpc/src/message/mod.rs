@@ -4,42 +4,42 @@
 //! connection; the answer repeats it. A **lane** is one thread of a server with the partitions that it owns and a clock
 //! table of its own; a connection speaks with one lane.
 
+pub mod base64_bytes;
 pub mod batch;
-pub mod branch;
-pub mod bytes;
 pub mod clock;
 pub mod control;
 pub mod fault;
 pub mod function;
+pub mod handshake;
 pub mod job;
-pub mod parameters;
 pub mod pull;
 pub mod push;
 pub mod rows;
 pub mod session;
 pub mod staged;
 pub mod stats;
+pub mod stream;
 
 use serde::{Deserialize, Serialize};
 
+pub use base64_bytes::Base64Bytes;
 pub use batch::Batch;
-pub use branch::EndBranch;
-pub use bytes::Bytes;
 pub use clock::{Barrier, Join, Joined, Leave, Released, Tick};
 pub use control::{Control, ControlBody, Member, MemberKind};
 pub use fault::{Fault, FaultKind};
 pub use function::{PullFunction, PulledFunction, PushFunction, TryFunction};
+pub use handshake::{Hello, Role, Welcome};
 pub use job::{CloseJob, OpenJob};
-pub use parameters::{
+pub use pull::{KeyList, PartitionRun, Pull, Pulled};
+pub use push::Push;
+pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
+pub use session::{
     AddMatrix, AskMap, CloseSession, CreateMatrix, DropMatrix, OpenSession, RenewSession, SessionLane,
     SessionMap, SessionMatrix,
 };
-pub use pull::{KeyList, Pull, Pulled, Run};
-pub use push::Push;
-pub use rows::{Export, ExportPage, Import, KeepRows, RestoreRows};
-pub use session::{Hello, Role, Welcome};
 pub use staged::{CloseToken, Commit, CommitFunction, Committed, PushStaged};
-pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitingCall};
+pub use stats::{Stats, StatsReply, TaskState, TaskStats, TaskWait, WaitKind};
+pub use stream::EndBranch;
 
 /// Names a request on its connection. 0: no answer is wanted.
 pub type RequestId = u64;
@@ -48,7 +48,7 @@ pub type JobId = u32;
 
 /// How far the pushes of a task have come at a lane: all with a name `(clock, index)` below this one are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Mark {
+pub struct PushPosition {
     /// The clock of the next push.
     pub clock: u64,
     /// Its index under that clock.
@@ -111,5 +111,5 @@ pub struct Done {
     /// m at this lane; [`u64::MAX`] when no task is live or the request has no job.
     pub minimum: u64,
     /// How far the pushes of the asking task have come here.
-    pub applied: Mark,
+    pub applied: PushPosition,
 }

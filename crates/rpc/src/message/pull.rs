@@ -1,12 +1,12 @@
 //! Reading parameters. A pull is held at the lane until the consistency of its matrix allows the answer, at most until
 //! the wait limit of the job or until who asks no longer waits. It changes nothing and may be repeated.
 
-use super::{JobId, Mark, RequestId};
+use super::{JobId, PushPosition, RequestId};
 use crate::wire::{WireType, WireValues};
 
 /// Keys of one partition in a pull or push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PartitionRun {
     /// The partition.
     pub partition: u32,
     /// Number of its keys.
@@ -27,7 +27,7 @@ pub enum KeyList {
     },
     /// A list that was sent before on this connection, by the 128-bit digest of runs and keys. A lane that does not know
     /// it answers `UnknownKeys`, and the request is sent again in full.
-    Known {
+    Cached {
         /// [`KeyList::digest`] of the list.
         digest: u128,
         /// Number of keys.
@@ -53,7 +53,7 @@ pub struct Pull {
     /// Milliseconds for which the task still waits for the answer, from the sending on; 0: as long as the job allows.
     pub wait_ms: u32,
     /// The partitions.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PartitionRun>,
     /// The keys.
     pub keys: KeyList,
     /// How the values are to travel; other than `F32` only of an `f32` matrix.
@@ -70,7 +70,7 @@ pub struct Pulled {
     /// Nanoseconds that the lane held the pull, waiting for other tasks.
     pub held_ns: u64,
     /// How far the pushes of the asking task have come.
-    pub applied: Mark,
+    pub applied: PushPosition,
     /// In the order of the keys, all columns of a key together.
     pub values: WireValues,
 }

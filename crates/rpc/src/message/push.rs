@@ -3,11 +3,11 @@
 //! (`request` 0): the next answer of any kind says how far the pushes have come. A refusal is a `Fault` with the name in
 //! it, answer wanted or not.
 
-use super::pull::{KeyList, Run};
+use super::pull::{KeyList, PartitionRun};
 use super::{JobId, RequestId};
 use crate::wire::WireValues;
 
-/// A change, merged by the push rule of the matrix. Answered by `Done` when `request` is not 0.
+/// A change, merged by the push rule of the matrix. Answered by `TaskTimes` when `request` is not 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     /// Of this request, or 0.
@@ -25,7 +25,7 @@ pub struct Push {
     /// By row: 0. By column: the row.
     pub table: u32,
     /// The partitions.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PartitionRun>,
     /// The keys.
     pub keys: KeyList,
     /// In the order of the keys, all columns of a key together.

@@ -26,13 +26,13 @@ pub struct ExportPage {
     pub request: RequestId,
     /// Rows of the matrix on this lane.
     pub row_count: u64,
-    /// n keys, ascending, as in `matrix::Exported`.
+    /// n keys, ascending, as in `matrix::ExportedRows`.
     pub keys: Vec<u64>,
     /// The values of all rows, then slot after slot, each row-major.
     pub values: OwnedValues,
 }
 
-/// Writes rows of the partitions of this lane. Answered by `Done`.
+/// Writes rows of the partitions of this lane. Answered by `TaskTimes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
     /// Of this request.
@@ -51,7 +51,7 @@ pub struct Import {
     pub values: OwnedValues,
 }
 
-/// Keeps a copy of all rows of the job on this lane, instead of the one kept before. Answered by `Done`.
+/// Keeps a copy of all rows of the job on this lane, instead of the one kept before. Answered by `TaskTimes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRows {
     /// Of this request.
@@ -60,7 +60,7 @@ pub struct KeepRows {
     pub job: JobId,
 }
 
-/// Puts the kept rows back. Answered by `Done`.
+/// Puts the kept rows back. Answered by `TaskTimes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreRows {
     /// Of this request.

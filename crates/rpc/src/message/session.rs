@@ -1,62 +1,130 @@
-//! Opening a connection: the one who connects says [`Hello`], the other [`Welcome`] or a fault, and closes. Nothing else
-//! may come first. Repeating it on a new connection is always safe: a task says hello again after a reset, learns from
-//! the marks what has arrived, and sends the rest.
+//! A session of the parameter service: matrices for a host that is no job of ours, such as a driver of another system with
+//! its executors, or a script. The host says [`OpenSession`] to the master, and makes, drops and asks for matrices there;
+//! each of these is answered by the whole [`SessionMap`], which says on which lane every partition lies. Values travel
+//! between the host and the lanes, by pulls and pushes on connections whose hello says [`super::Role::MemberThread`].
+//!
+//! A session is a job without tasks: nothing has a clock and nothing waits. It lives as long as its host says something of
+//! it at the master, be it only [`RenewSession`], and then its matrices are freed. All of it may be repeated but
+//! [`OpenSession`], of which a repeat opens another session: the lost one ends with its lease.
 
+use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{JobId, Mark, RequestId};
+use super::{JobId, RequestId};
 
-/// Who connects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Role {
-    /// A task of a job. Its earlier connections to this lane are dropped.
-    Task {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: u32,
-    },
-    /// Whoever opens and closes jobs, reads and writes whole matrices, asks for statistics; at a master also the host of
-    /// a session.
-    Tool,
-    /// A foreign host that pulls and pushes. Any number of connections may be of one session.
-    Session {
-        /// The session.
-        job: JobId,
-    },
-    /// A process that joins the cluster, or a client of the master.
-    Member,
-}
-
-/// The first frame of a connection.
+/// Host -> master: opens a session. Answered by [`SessionMap`] when all lanes have taken it, or a fault: `busy` when no
+/// server is there or too many sessions are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct OpenSession {
     /// Of this request.
     pub request: RequestId,
-    /// The shared secret; empty when there is none. Compared in constant time.
-    pub token: Vec<u8>,
-    /// Who connects.
-    pub role: Role,
-    /// The lane that is wanted, from 0.
+    /// What people see.
+    pub name: String,
+    /// How long the session lives after the host has last said something of it; 0: the default of the master.
+    #[serde(default)]
+    pub lease_ms: u64,
+    /// On how many servers; 0: all that are there.
+    #[serde(default)]
+    pub servers: u32,
+}
+
+/// Where the matrices of a session lie.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionMap {
+    /// Of the request.
+    pub request: RequestId,
+    /// The session, to be named as the job.
+    pub job: JobId,
+    /// How long it lives after the host has last said something of it.
+    pub lease_ms: u64,
+    /// The lanes, which partitions are numbered by.
+    pub lanes: Vec<SessionLane>,
+    /// The matrices, ascending.
+    pub matrices: Vec<SessionMatrix>,
+}
+
+/// A lane of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLane {
+    /// Where its server takes connections: `tcp:HOST:PORT` or `unix:PATH`.
+    pub addresses: Vec<String>,
+    /// Which lane of the server, for the hello.
     pub lane: u16,
 }
 
-/// The answer to [`Hello`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
-    /// Of the request.
+/// A matrix of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionMatrix {
+    /// Its number, never used again in the session.
+    pub matrix: u32,
+    /// Its structure.
+    pub spec: MatrixSpec,
+    /// By partition: the lane, by its place in the list of lanes.
+    pub owners: Vec<u16>,
+}
+
+/// Host -> master: makes a matrix. Answered by [`SessionMap`], or a fault: a spec that cannot be, a name that is taken by
+/// another spec, more bytes than a lane may hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreateMatrix {
+    /// Of this request.
     pub request: RequestId,
-    /// Changes when the process starts anew: what was said to an earlier incarnation is lost.
-    pub incarnation: u64,
-    /// Number of lanes of this process.
-    pub lanes: u16,
-    /// Most bytes of requests that one connection may have under way.
-    pub window_bytes: u64,
-    /// Of a task: how far its pushes have come here.
-    pub applied: Mark,
-    /// Of a task: its clock here.
-    pub clock: u64,
-    /// m at this lane; [`u64::MAX`] when no task is live.
-    pub minimum: u64,
+    /// The session.
+    pub job: JobId,
+    /// Its structure; consistency `asp`, as a session has no clocks.
+    pub spec: Box<MatrixSpec>,
+}
+
+/// Host -> master -> lanes: frees a matrix. Answered by `TaskTimes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropMatrix {
+    /// Of this request.
+    pub request: RequestId,
+    /// The session.
+    pub job: JobId,
+    /// Its number.
+    pub matrix: u32,
+}
+
+/// Host -> master: asks for the map again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskMap {
+    /// Of this request.
+    pub request: RequestId,
+    /// The session.
+    pub job: JobId,
+}
+
+/// Host -> master: lives. Answered by `TaskTimes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewSession {
+    /// Of this request.
+    pub request: RequestId,
+    /// The session.
+    pub job: JobId,
+}
+
+/// Host -> master: ends the session. Answered by `TaskTimes` when its memory is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseSession {
+    /// Of this request.
+    pub request: RequestId,
+    /// The session.
+    pub job: JobId,
+}
+
+/// Master -> lane: makes a matrix of a job that is open. Answered by `TaskTimes`. Numbers only rise; one that was left out is that
+/// of a matrix which is not there any more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddMatrix {
+    /// Of this request.
+    pub request: RequestId,
+    /// The job.
+    pub job: JobId,
+    /// Its number.
+    pub matrix: u32,
+    /// Its structure.
+    pub spec: Box<MatrixSpec>,
+    /// The partitions that this lane holds, ascending.
+    pub held: Vec<u32>,
 }

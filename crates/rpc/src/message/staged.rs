@@ -10,10 +10,10 @@
 
 use matrix::{FunctionCall, OwnedValues};
 
-use super::pull::{KeyList, Run};
+use super::pull::{KeyList, PartitionRun};
 use super::{JobId, RequestId};
 
-/// A chunk of a change, kept aside until its attempt commits. Answered by `Done` when `request` is not 0, also when the part
+/// A chunk of a change, kept aside until its attempt commits. Answered by `TaskTimes` when `request` is not 0, also when the part
 /// has been committed already: then nothing is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PushStaged {
@@ -34,7 +34,7 @@ pub struct PushStaged {
     /// By row: 0. By column: the row.
     pub table: u32,
     /// The partitions.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PartitionRun>,
     /// The keys.
     pub keys: KeyList,
     /// In the order of the keys, all columns of a key together.
@@ -91,7 +91,7 @@ pub struct Committed {
 }
 
 /// Refuses whatever comes for this token and all below it from now on, and frees what is staged under them. Answered by
-/// `Done`.
+/// `TaskTimes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseToken {
     /// Of this request.

@@ -73,7 +73,7 @@ pub struct TaskStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskWait {
     /// What it has asked.
-    pub call: WaitingCall,
+    pub call: WaitKind,
     /// Milliseconds since then.
     pub waited_ms: u64,
     /// The slowest task, for which it waits; none when there is no such.
@@ -83,7 +83,7 @@ pub struct TaskWait {
 /// What can be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WaitingCall {
+pub enum WaitKind {
     /// Reading.
     Pull,
     /// Changing.

@@ -8,12 +8,12 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::counters::{Place, count};
-use super::greet::greet;
-use super::guest::Visit;
+use super::counters::{ConnectionSlot, count};
+use super::handshake::handshake;
 use super::lanes::Lanes;
-use super::listener::{Accepting, Listener};
-use super::socket::{Detached, Socket};
+use super::listener::{AsyncListener, Listener};
+use super::protocol_handler::HandlerFuture;
+use super::socket::{DetachedSocket, Socket};
 use super::{Shared, runtime};
 use crate::codec::put_frame;
 use crate::error::Error;
@@ -27,9 +27,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const FULL_RETRY_MS: u32 = 1000;
 
 /// What a lane is told.
-pub(super) enum Incoming {
+pub(super) enum LaneCommand {
     /// A connection that said hello.
-    Connection(Box<Greeted>),
+    Connection(Box<AuthenticatedConnection>),
     /// Its metrics are wanted.
     Metrics(oneshot::Sender<crate::metrics::Metrics>),
     /// Something has come past its connections.
@@ -37,15 +37,15 @@ pub(super) enum Incoming {
 }
 
 /// A connection that said hello.
-pub(super) struct Greeted {
-    pub(super) socket: Detached,
+pub(super) struct AuthenticatedConnection {
+    pub(super) socket: DetachedSocket,
     pub(super) reader: FrameReader,
     pub(super) hello: Message,
     /// The number of its first branch.
-    pub(super) branch: u16,
+    pub(super) stream: u16,
     /// Whether bodies of that carry a checksum.
     pub(super) checksum: bool,
-    pub(super) place: Place,
+    pub(super) slot: ConnectionSlot,
 }
 
 /// The accepting thread.
@@ -53,13 +53,13 @@ pub(super) struct Acceptor {
     pub(super) lanes: Lanes,
     pub(super) shared: Shared,
     /// Guests that are there.
-    guests: Cell<usize>,
-    guest_left: Notify,
+    handler_count: Cell<usize>,
+    handler_ended: Notify,
 }
 
 impl Acceptor {
     pub(super) fn new(lanes: Lanes, shared: Shared) -> Self {
-        Self { lanes, shared, guests: Cell::new(0), guest_left: Notify::new() }
+        Self { lanes, shared, handler_count: Cell::new(0), handler_ended: Notify::new() }
     }
 
     /// Until the stop is raised.
@@ -69,7 +69,7 @@ impl Acceptor {
         let acceptor = Rc::new(self);
         for listener in listeners {
             let _entered = runtime.enter();
-            let accepting = listener.accepting().map_err(|source| Error::Io {
+            let accepting = listener.to_async().map_err(|source| Error::Io {
                 what: format!("take connections at {}", listener.address()),
                 source,
             })?;
@@ -79,26 +79,26 @@ impl Acceptor {
         tasks.block_on(&runtime, async {
             stop.raised().await;
             // What was said last is still written.
-            let _ = timeout(acceptor.shared.config.limits.close_time, acceptor.guests_left()).await;
+            let _ = timeout(acceptor.shared.config.limits.close_time, acceptor.handlers_ended()).await;
         });
         Ok(())
     }
 
     /// Speaks with a guest until it has left.
-    pub(super) async fn receive(&self, visit: Visit) {
-        self.guests.set(self.guests.get() + 1);
+    pub(super) async fn run_handler(&self, visit: HandlerFuture) {
+        self.handler_count.set(self.handler_count.get() + 1);
         visit.await;
-        self.guests.set(self.guests.get() - 1);
-        self.guest_left.notify_one();
+        self.handler_count.set(self.handler_count.get() - 1);
+        self.handler_ended.notify_one();
     }
 
-    async fn guests_left(&self) {
-        while self.guests.get() > 0 {
-            self.guest_left.notified().await;
+    async fn handlers_ended(&self) {
+        while self.handler_count.get() > 0 {
+            self.handler_ended.notified().await;
         }
     }
 
-    async fn accept(self: Rc<Self>, listener: Accepting) {
+    async fn accept(self: Rc<Self>, listener: AsyncListener) {
         loop {
             let socket = match listener.accept().await {
                 Ok(socket) => socket,
@@ -111,8 +111,8 @@ impl Acceptor {
             };
             count(&self.shared.counters.accepted);
             let limit = self.shared.config.limits.connections;
-            if let Some(place) = self.shared.counters.place(limit) {
-                tokio::task::spawn_local(greet(Rc::clone(&self), socket, place));
+            if let Some(place) = self.shared.counters.reserve_slot(limit) {
+                tokio::task::spawn_local(handshake(Rc::clone(&self), socket, place));
             } else {
                 self.refuse_full(&socket, limit);
             }
@@ -122,12 +122,12 @@ impl Acceptor {
     /// Without waiting for anything: whoever comes too much must not cost much.
     fn refuse_full(&self, socket: &Socket, limit: usize) {
         count(&self.shared.counters.refused_full);
-        let _ = socket.try_write(&fault_bytes(full(0, limit)));
+        let _ = socket.try_write(&fault_bytes(connections_full(0, limit)));
     }
 }
 
 /// What is said when all places are taken.
-pub(super) fn full(request: u64, limit: usize) -> Fault {
+pub(super) fn connections_full(request: u64, limit: usize) -> Fault {
     let text = format!("all {limit} connections are taken: close some, or come again later");
     Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
 }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use tokio::time::timeout;
 
-use super::accept::{Greeted, fault_of};
+use super::accept::{AuthenticatedConnection, fault_of};
+use super::connection_writer::ConnectionWriter;
 use super::counters::{add, count};
 use super::first_of;
 use super::lane::Lane;
-use super::link::Link;
 use super::socket::ReadHalf;
-use super::talk::{Taken, Talk};
+use super::stream_dispatcher::{ConnectionStatus, StreamDispatcher};
 use crate::error::Error;
 use crate::message::Message;
 use crate::reader::FrameReader;
@@ -30,39 +30,40 @@ enum End {
     /// The service closed it, or its last branch has ended.
     Closing,
     /// It sent something that is no message: the branch, the number of the request.
-    Bad(u16, u64, Error),
+    InvalidFrame(u16, u64, Error),
     /// It takes nothing.
     Stalled,
 }
 
 /// From the hello to the end.
-pub(super) async fn run(lane: Rc<Lane>, greeted: Greeted) {
-    let Greeted { socket, mut reader, hello, branch, checksum, place: _place } = greeted;
+pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
+    let AuthenticatedConnection { socket, mut reader, hello, stream: branch, checksum, slot: _place } =
+        greeted;
     let (mut read, write) = match socket.attach() {
         Ok(halves) => halves,
         Err(error) => return tracing::warn!(%error, "cannot take a connection over"),
     };
     let limits = lane.limits();
-    reader.trust(limits.frame, BUFFER_BYTES);
-    let link = Rc::new(Link::new(lane.next_id(), write));
-    let talk = Talk::begin(Rc::clone(&lane), Rc::clone(&link), branch, checksum, hello);
+    reader.set_limits(limits.frame, BUFFER_BYTES);
+    let link = Rc::new(ConnectionWriter::new(lane.next_id(), write));
+    let talk = StreamDispatcher::start(Rc::clone(&lane), Rc::clone(&link), branch, checksum, hello);
     let end = first_of(read_all(&lane, &talk, &link, &mut read, &mut reader), write_all(&lane, &link)).await;
     let has_last_words = match end {
         End::Lost => false,
         End::Closing => true,
-        End::Bad(branch, request, error) => {
+        End::InvalidFrame(branch, request, error) => {
             count(&lane.counters().closed_bad_frame);
-            tracing::warn!(connection = link.name, %error, "closed a connection");
+            tracing::warn!(connection = link.log_id, %error, "closed a connection");
             let fault = Message::Fault(fault_of(request, &error));
             link.push(branch, fault, talk.checksum_of(branch), limits).is_ok()
         }
         End::Stalled => {
             count(&lane.counters().closed_outbound);
-            tracing::warn!(connection = link.name, "closed a connection that takes nothing");
+            tracing::warn!(connection = link.log_id, "closed a connection that takes nothing");
             false
         }
     };
-    talk.end_all();
+    talk.close_all();
     drop(talk);
     if has_last_words {
         let farewell = async {
@@ -80,20 +81,23 @@ pub(super) async fn run(lane: Rc<Lane>, greeted: Greeted) {
 
 async fn read_all(
     lane: &Lane,
-    talk: &Talk,
-    link: &Link,
+    talk: &StreamDispatcher,
+    link: &ConnectionWriter,
     read: &mut ReadHalf,
     reader: &mut FrameReader,
 ) -> End {
-    let waits = || talk.is_paused() || link.waiting_bytes() > link.of_all(lane.limits().outbound_pause_bytes);
+    let waits =
+        || talk.is_paused() || link.waiting_bytes() > link.scale_limit(lane.limits().outbound_pause_bytes);
     loop {
         loop {
-            if link.is_closing.get() || (link.has_news.get() && matches!(talk.catch_up(), Taken::Ended)) {
+            if link.is_closing.get()
+                || (link.has_changes.get() && matches!(talk.apply_changes(), ConnectionStatus::Ended))
+            {
                 return End::Closing;
             }
             if waits() {
                 lane.flush();
-                if waits() && !link.has_news.get() {
+                if waits() && !link.has_changes.get() {
                     link.read_wake.notified().await;
                 }
                 continue;
@@ -101,13 +105,13 @@ async fn read_all(
             let frame = match reader.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(error) => return End::Bad(0, 0, error),
+                Err(error) => return End::InvalidFrame(0, 0, error),
             };
             count(&lane.counters().frames_in);
-            match talk.take(frame) {
-                Ok(Taken::On) => {}
-                Ok(Taken::Ended) => return End::Closing,
-                Err((branch, request, error)) => return End::Bad(branch, request, error),
+            match talk.dispatch(frame) {
+                Ok(ConnectionStatus::Open) => {}
+                Ok(ConnectionStatus::Ended) => return End::Closing,
+                Err((branch, request, error)) => return End::InvalidFrame(branch, request, error),
             }
             if link.waiting_bytes() > FLUSH_BYTES {
                 lane.flush();
@@ -123,20 +127,20 @@ async fn read_all(
             Ok(Some(0)) | Err(_) => return End::Lost,
             Ok(Some(count)) => {
                 add(&lane.counters().bytes_in, count);
-                reader.filled(count);
+                reader.advance(count);
             }
             Ok(None) => {}
         }
     }
 }
 
-async fn write_all(lane: &Lane, link: &Link) -> End {
+async fn write_all(lane: &Lane, link: &ConnectionWriter) -> End {
     let limits = lane.limits();
     loop {
-        link.to_write().await;
+        link.wait_for_output().await;
         let wrote = |count| {
             lane.wrote(count);
-            if link.waiting_bytes() <= link.of_all(limits.outbound_pause_bytes) {
+            if link.waiting_bytes() <= link.scale_limit(limits.outbound_pause_bytes) {
                 link.read_wake.notify_one();
             }
         };

@@ -27,13 +27,13 @@ pub(super) struct Counters {
 
 /// Holds the place of one connection until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Counters>);
+pub(super) struct ConnectionSlot(Arc<Counters>);
 
 impl Counters {
     /// A place, if fewer than `limit` are taken.
-    pub(super) fn place(self: &Arc<Self>, limit: usize) -> Option<Place> {
+    pub(super) fn reserve_slot(self: &Arc<Self>, limit: usize) -> Option<ConnectionSlot> {
         let taken = self.connections.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(self));
+        let place = ConnectionSlot(Arc::clone(self));
         (taken < limit).then_some(place)
     }
 
@@ -59,7 +59,7 @@ impl Counters {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }

@@ -9,11 +9,11 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::accept::{Incoming, fault_of};
-use super::branch::Branch;
+use super::accept::{LaneCommand, fault_of};
 use super::connection;
+use super::connection_writer::ConnectionWriter;
 use super::counters::{Counters, add, count};
-use super::link::Link;
+use super::server_stream::ServerStream;
 use super::{Shared, first_of, runtime};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -43,9 +43,9 @@ pub(super) struct Lane {
 
 struct State {
     service: Box<dyn Service>,
-    branches: HashMap<ConnectionId, Rc<Branch>>,
+    streams: HashMap<ConnectionId, Rc<ServerStream>>,
     /// Links with something to write.
-    dirty: Vec<Rc<Link>>,
+    dirty: Vec<Rc<ConnectionWriter>>,
     effects: Vec<Effect>,
     next_time: Option<Duration>,
 }
@@ -54,14 +54,13 @@ struct State {
 pub(super) fn run(
     lane: usize,
     service: Box<dyn Service>,
-    mut incoming: mpsc::UnboundedReceiver<Incoming>,
+    mut incoming: mpsc::UnboundedReceiver<LaneCommand>,
     shared: Shared,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let stop = shared.stop.clone();
     let next_time = service.next_time();
-    let state =
-        State { service, branches: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
+    let state = State { service, streams: HashMap::new(), dirty: Vec::new(), effects: Vec::new(), next_time };
     let this = Rc::new(Lane {
         shared,
         number: lane,
@@ -73,7 +72,7 @@ pub(super) fn run(
         has_panicked: Cell::new(false),
     });
     let tasks = LocalSet::new();
-    tasks.spawn_local(Rc::clone(&this).keep_time());
+    tasks.spawn_local(Rc::clone(&this).run_timer());
     tasks.block_on(&runtime, async {
         loop {
             let stopped = async {
@@ -82,11 +81,11 @@ pub(super) fn run(
             };
             match first_of(stopped, incoming.recv()).await {
                 None => break,
-                Some(Incoming::Connection(greeted)) => {
+                Some(LaneCommand::Connection(greeted)) => {
                     tokio::task::spawn_local(connection::run(Rc::clone(&this), *greeted));
                 }
-                Some(Incoming::Wake) => this.on_time(),
-                Some(Incoming::Metrics(reply)) => {
+                Some(LaneCommand::Wake) => this.on_time(),
+                Some(LaneCommand::Metrics(reply)) => {
                     let mut metrics = Metrics::default();
                     this.state.borrow().service.metrics(&mut metrics);
                     // Who asked may be gone.
@@ -128,13 +127,13 @@ impl Lane {
         self.is_stopping.get()
     }
 
-    pub(super) fn add(&self, branch: &Rc<Branch>) {
-        self.state.borrow_mut().branches.insert(branch.id, Rc::clone(branch));
+    pub(super) fn add(&self, branch: &Rc<ServerStream>) {
+        self.state.borrow_mut().streams.insert(branch.id, Rc::clone(branch));
     }
 
     /// The branch is over, and the service is told.
     pub(super) fn remove(&self, id: ConnectionId) {
-        self.state.borrow_mut().branches.remove(&id);
+        self.state.borrow_mut().streams.remove(&id);
         self.call(|service, now, out| service.on_closed(now, id, out));
         self.flush();
         self.removed.notify_one();
@@ -192,7 +191,7 @@ impl Lane {
         let _guard = StopOnPanic(self);
         let now = self.now();
         let mut state = self.state.borrow_mut();
-        let State { service, branches, dirty, effects, next_time } = &mut *state;
+        let State { service, streams: branches, dirty, effects, next_time } = &mut *state;
         call(service.as_mut(), now, effects);
         for effect in effects.drain(..) {
             self.apply(effect, branches, dirty);
@@ -204,7 +203,12 @@ impl Lane {
         }
     }
 
-    fn apply(&self, effect: Effect, branches: &HashMap<ConnectionId, Rc<Branch>>, dirty: &mut Vec<Rc<Link>>) {
+    fn apply(
+        &self,
+        effect: Effect,
+        branches: &HashMap<ConnectionId, Rc<ServerStream>>,
+        dirty: &mut Vec<Rc<ConnectionWriter>>,
+    ) {
         let (Effect::Send { connection, .. }
         | Effect::Close { connection }
         | Effect::Pause { connection }
@@ -222,24 +226,24 @@ impl Lane {
     }
 
     /// Sends what the service does not know of: the beginnings and ends of branches.
-    pub(super) fn send(&self, link: &Rc<Link>, branch: u16, checksum: bool, message: Message) {
+    pub(super) fn send(&self, link: &Rc<ConnectionWriter>, branch: u16, checksum: bool, message: Message) {
         self.push(link, branch, checksum, message, &mut self.state.borrow_mut().dirty);
     }
 
     fn push(
         &self,
-        link: &Rc<Link>,
+        link: &Rc<ConnectionWriter>,
         branch: u16,
         checksum: bool,
         message: Message,
-        dirty: &mut Vec<Rc<Link>>,
+        dirty: &mut Vec<Rc<ConnectionWriter>>,
     ) {
         let kind = message.kind_name();
         match link.push(branch, message, checksum, self.limits()) {
-            Ok(bytes) if bytes > link.of_all(self.limits().outbound_bytes) => {
+            Ok(bytes) if bytes > link.scale_limit(self.limits().outbound_bytes) => {
                 count(&self.counters().closed_outbound);
                 tracing::warn!(
-                    connection = link.name,
+                    connection = link.log_id,
                     bytes,
                     "closed a connection that does not read its answers"
                 );
@@ -248,7 +252,7 @@ impl Lane {
             }
             Ok(_) => count(&self.counters().frames_out),
             Err(error) => {
-                tracing::error!(connection = link.name, kind, %error, "an answer cannot be sent");
+                tracing::error!(connection = link.log_id, kind, %error, "an answer cannot be sent");
                 let fault = Message::Fault(fault_of(0, &error));
                 let _ = link.push(branch, fault, checksum, self.limits());
                 link.close();
@@ -260,7 +264,7 @@ impl Lane {
     }
 
     /// Calls the service when it wants to be called.
-    async fn keep_time(self: Rc<Self>) {
+    async fn run_timer(self: Rc<Self>) {
         loop {
             let next = self.state.borrow().next_time;
             match next {
@@ -279,8 +283,8 @@ impl Lane {
 
     async fn close_all(&self) {
         self.is_stopping.set(true);
-        self.state.borrow().branches.values().for_each(|branch| branch.link.close());
-        while !self.state.borrow().branches.is_empty() {
+        self.state.borrow().streams.values().for_each(|branch| branch.link.close());
+        while !self.state.borrow().streams.is_empty() {
             self.removed.notified().await;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::accept::{Greeted, Incoming};
+use super::accept::{AuthenticatedConnection, LaneCommand};
 use crate::metrics::Metrics;
 
 /// A lane that does not answer for so long is not well.
@@ -14,10 +14,10 @@ const LANE_TIME: Duration = Duration::from_secs(2);
 
 /// All lanes, lane 0 first. Clones reach the same ones; one that has ended hears nothing any more.
 #[derive(Clone, Debug)]
-pub struct Lanes(Arc<[mpsc::UnboundedSender<Incoming>]>);
+pub struct Lanes(Arc<[mpsc::UnboundedSender<LaneCommand>]>);
 
 impl Lanes {
-    pub(super) fn new(senders: Vec<mpsc::UnboundedSender<Incoming>>) -> Self {
+    pub(super) fn new(senders: Vec<mpsc::UnboundedSender<LaneCommand>>) -> Self {
         Self(senders.into())
     }
 
@@ -26,18 +26,18 @@ impl Lanes {
     }
 
     /// A lane that is gone is stopping, and closes all connections; so is one that is not there.
-    pub(super) fn hand_on(&self, lane: u16, greeted: Greeted) {
+    pub(super) fn hand_to_lane(&self, lane: u16, greeted: AuthenticatedConnection) {
         if let Some(sender) = self.0.get(usize::from(lane)) {
-            let _ = sender.send(Incoming::Connection(Box::new(greeted)));
+            let _ = sender.send(LaneCommand::Connection(Box::new(greeted)));
         }
     }
 
-    /// Calls the service of a lane as if its time had come ([`crate::Service::on_time`]), soon: for what reaches it past
+    /// Calls the service of a lane as if its time had come ([`crate::ParameterServiceConfig::on_time`]), soon: for what reaches it past
     /// its connections. Whoever calls often sees to it that not many calls wait.
     pub fn wake(&self, lane: u16) {
         if let Some(sender) = self.0.get(usize::from(lane)) {
             // One that is gone needs no waking.
-            let _ = sender.send(Incoming::Wake);
+            let _ = sender.send(LaneCommand::Wake);
         }
     }
 
@@ -52,7 +52,7 @@ impl Lanes {
         let mut replies = Vec::new();
         for (lane, sender) in self.0.iter().enumerate() {
             let (reply, answered) = oneshot::channel();
-            sender.send(Incoming::Metrics(reply)).map_err(|_| unwell(lane))?;
+            sender.send(LaneCommand::Metrics(reply)).map_err(|_| unwell(lane))?;
             replies.push(answered);
         }
         let mut all = Metrics::default();

@@ -18,11 +18,11 @@ const BACKLOG: u32 = 4096;
 #[derive(Debug)]
 pub struct Listener {
     address: Address,
-    any: Any,
+    socket: ListenerSocket,
 }
 
 #[derive(Debug)]
-enum Any {
+enum ListenerSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -37,13 +37,16 @@ impl Listener {
                 let listener = bind_tcp(place).map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let host = place.rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
-                Ok(Self { address: Address::Tcp(format!("{host}:{port}")), any: Any::Tcp(listener) })
+                Ok(Self {
+                    address: Address::Tcp(format!("{host}:{port}")),
+                    socket: ListenerSocket::Tcp(listener),
+                })
             }
             Address::Unix(path) => {
                 remove_if_dead(path);
                 let listener = bind_unix(path).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
-                Ok(Self { address: address.clone(), any: Any::Unix(listener) })
+                Ok(Self { address: address.clone(), socket: ListenerSocket::Unix(listener) })
             }
         }
     }
@@ -54,11 +57,13 @@ impl Listener {
     }
 
     /// For the runtime of the calling thread. The listener itself stays, and with it the file.
-    pub(super) fn accepting(&self) -> io::Result<Accepting> {
-        Ok(match &self.any {
-            Any::Tcp(listener) => Accepting::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?),
-            Any::Unix(listener) => {
-                Accepting::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
+    pub(super) fn to_async(&self) -> io::Result<AsyncListener> {
+        Ok(match &self.socket {
+            ListenerSocket::Tcp(listener) => {
+                AsyncListener::Tcp(tokio::net::TcpListener::from_std(listener.try_clone()?)?)
+            }
+            ListenerSocket::Unix(listener) => {
+                AsyncListener::Unix(tokio::net::UnixListener::from_std(listener.try_clone()?)?)
             }
         })
     }
@@ -119,20 +124,20 @@ fn remove_if_dead(path: &Path) {
 }
 
 /// A listener in a runtime.
-pub(super) enum Accepting {
+pub(super) enum AsyncListener {
     Tcp(tokio::net::TcpListener),
     Unix(tokio::net::UnixListener),
 }
 
-impl Accepting {
+impl AsyncListener {
     pub(super) async fn accept(&self) -> io::Result<Socket> {
         match self {
-            Accepting::Tcp(listener) => {
+            AsyncListener::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 Ok(Socket::Tcp(stream))
             }
-            Accepting::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            AsyncListener::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
         }
     }
 }

@@ -2,25 +2,25 @@
 //! their hello and hands them to the thread of their lane.
 
 mod accept;
-mod branch;
 mod connection;
+mod connection_writer;
 mod counters;
-mod greet;
-mod guest;
+mod handshake;
 mod http;
 mod lane;
 mod lanes;
-mod link;
 mod listener;
+mod protocol_handler;
+mod server_stream;
 mod socket;
-mod talk;
+mod stream_dispatcher;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-pub use guest::{Guests, House, Line, Visit};
 pub use lanes::Lanes;
 pub use listener::Listener;
+pub use protocol_handler::{HandlerConnection, HandlerFuture, ProtocolHandler, ServerContext};
 
 use crate::error::Error;
 use crate::limits::Limits;
@@ -44,7 +44,7 @@ pub struct ServeConfig {
 struct Shared {
     config: Arc<ServeConfig>,
     counters: Arc<Counters>,
-    guests: Option<Arc<dyn Guests>>,
+    handler: Option<Arc<dyn ProtocolHandler>>,
     stop: Stop,
     /// The 0 of all times.
     started: Instant,
@@ -61,11 +61,11 @@ pub fn serve(
 }
 
 /// The same, with guests at the same listeners.
-pub fn serve_with(
+pub fn serve_with_handler(
     listeners: Vec<Listener>,
     services: Vec<Box<dyn Service>>,
     config: ServeConfig,
-    guests: Arc<dyn Guests>,
+    guests: Arc<dyn ProtocolHandler>,
     stop: Stop,
 ) -> Result<(), Error> {
     run(listeners, services, config, Some(guests), stop)
@@ -75,13 +75,13 @@ fn run(
     listeners: Vec<Listener>,
     services: Vec<Box<dyn Service>>,
     config: ServeConfig,
-    guests: Option<Arc<dyn Guests>>,
+    guests: Option<Arc<dyn ProtocolHandler>>,
     stop: Stop,
 ) -> Result<(), Error> {
     let shared = Shared {
         config: Arc::new(config),
         counters: Arc::new(Counters::default()),
-        guests,
+        handler: guests,
         stop,
         started: Instant::now(),
     };
@@ -106,8 +106,8 @@ fn run(
         lanes.push(sender);
     }
     let (stop, lanes) = (shared.stop.clone(), Lanes::new(lanes));
-    if let Some(guests) = &shared.guests {
-        guests.begin(lanes.clone());
+    if let Some(guests) = &shared.handler {
+        guests.start(lanes.clone());
     }
     let accepted = Acceptor::new(lanes, shared).run(&listeners);
     drop(listeners);

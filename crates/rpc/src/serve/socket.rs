@@ -16,7 +16,7 @@ pub(super) enum Socket {
 
 /// A stream between two runtimes.
 #[derive(Debug)]
-pub(super) enum Detached {
+pub(super) enum DetachedSocket {
     Tcp(std::net::TcpStream),
     Unix(std::os::unix::net::UnixStream),
 }
@@ -55,17 +55,17 @@ impl Socket {
     }
 
     /// Nothing more will be written.
-    pub(super) async fn end(&mut self) -> io::Result<()> {
+    pub(super) async fn shutdown_write(&mut self) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.shutdown().await,
             Socket::Unix(stream) => stream.shutdown().await,
         }
     }
 
-    pub(super) fn detach(self) -> io::Result<Detached> {
+    pub(super) fn detach(self) -> io::Result<DetachedSocket> {
         Ok(match self {
-            Socket::Tcp(stream) => Detached::Tcp(stream.into_std()?),
-            Socket::Unix(stream) => Detached::Unix(stream.into_std()?),
+            Socket::Tcp(stream) => DetachedSocket::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => DetachedSocket::Unix(stream.into_std()?),
         })
     }
 }
@@ -106,15 +106,15 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl Detached {
+impl DetachedSocket {
     /// In the runtime of the calling thread.
     pub(super) fn attach(self) -> io::Result<(ReadHalf, WriteHalf)> {
         Ok(match self {
-            Detached::Tcp(stream) => {
+            DetachedSocket::Tcp(stream) => {
                 let (read, write) = TcpStream::from_std(stream)?.into_split();
                 (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
             }
-            Detached::Unix(stream) => {
+            DetachedSocket::Unix(stream) => {
                 let (read, write) = UnixStream::from_std(stream)?.into_split();
                 (ReadHalf::Unix(read), WriteHalf::Unix(write))
             }

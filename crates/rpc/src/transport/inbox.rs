@@ -22,15 +22,15 @@ struct State {
     frames: VecDeque<Frame>,
     is_closed: bool,
     /// Whether a task waits, or is about to.
-    is_awaited: bool,
+    is_waiting: bool,
     /// Whether that is to be woken.
-    is_called: bool,
+    is_wake_pending: bool,
 }
 
 impl State {
-    fn call(&mut self) -> bool {
-        let calls = self.is_awaited && !self.is_called;
-        self.is_called |= calls;
+    fn request_wake(&mut self) -> bool {
+        let calls = self.is_waiting && !self.is_wake_pending;
+        self.is_wake_pending |= calls;
         calls
     }
 }
@@ -44,12 +44,12 @@ impl Inbox {
     pub(super) fn put(&self, frame: Frame) -> bool {
         let mut state = self.lock();
         state.frames.push_back(frame);
-        state.call()
+        state.request_wake()
     }
 
     /// Calls and wakes a task that waits, though nothing has come for it. False when there is none that was not called.
-    pub(super) fn rouse(&self) -> bool {
-        let calls = self.lock().call();
+    pub(super) fn wake_waiting(&self) -> bool {
+        let calls = self.lock().request_wake();
         if calls {
             self.changed.notify_one();
         }
@@ -58,7 +58,7 @@ impl Inbox {
 
     /// Wakes the task that was called. False when it has come by itself.
     pub(super) fn wake(&self) -> bool {
-        let is_called = self.lock().is_called;
+        let is_called = self.lock().is_wake_pending;
         if is_called {
             self.changed.notify_one();
         }
@@ -86,19 +86,19 @@ impl Inbox {
 
     /// The task is about to wait: from now on it is called for what comes.
     pub(super) fn begin_wait(&self) {
-        self.lock().is_awaited = true;
+        self.lock().is_waiting = true;
     }
 
     /// It does not wait any more.
     pub(super) fn end_wait(&self) {
         let mut state = self.lock();
-        (state.is_awaited, state.is_called) = (false, false);
+        (state.is_waiting, state.is_wake_pending) = (false, false);
     }
 
     /// Waits until something is there, or it is called, or nothing more comes, or the time has come.
     pub(super) fn wait(&self, deadline: Option<Instant>) {
         let mut state = self.lock();
-        while !state.is_called && !state.is_closed && state.frames.is_empty() {
+        while !state.is_wake_pending && !state.is_closed && state.frames.is_empty() {
             let rest = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             state = match rest {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),

@@ -1,11 +1,11 @@
 //! The end that connects: blocking, one thread that sends and perhaps another that receives.
 
 mod address;
+mod blocking_socket;
 mod inbox;
+mod leader;
 mod memory;
-mod reading;
-mod stream;
-mod trunk;
+mod multiplexed_connection;
 
 use std::borrow::Borrow;
 use std::io::{self, IoSlice};
@@ -13,11 +13,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use address::Address;
-use stream::Stream;
-pub use trunk::Trunk;
-use trunk::{Branch, STEP_LIMIT};
+use blocking_socket::BlockingSocket;
+pub use multiplexed_connection::MultiplexedConnection;
+use multiplexed_connection::{ClientStream, STEP_LIMIT};
 
-use crate::codec::{Body, put_head_of};
+use crate::codec::{Body, put_stream_head};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::limits::FrameLimits;
@@ -50,7 +50,7 @@ impl Default for ConnectOptions {
 /// The sending half. Dropping both halves closes the connection, or ends the branch of a trunk.
 #[derive(Debug)]
 pub struct Sender {
-    way: Way,
+    target: SendTarget,
     options: ConnectOptions,
     head: Vec<u8>,
     is_broken: bool,
@@ -58,23 +58,23 @@ pub struct Sender {
 
 /// Where frames go.
 #[derive(Debug)]
-enum Way {
-    Own(Arc<Stream>),
-    Branch(Arc<Branch>),
+enum SendTarget {
+    Exclusive(Arc<BlockingSocket>),
+    Stream(Arc<ClientStream>),
 }
 
 /// The receiving half.
 #[derive(Debug)]
 pub struct Receiver {
-    source: Source,
+    source: ReceiveSource,
     limit: std::cell::Cell<Option<Duration>>,
 }
 
 /// Where frames come from.
 #[derive(Debug)]
-enum Source {
-    Own { stream: Arc<Stream>, reader: Box<FrameReader> },
-    Branch(Arc<Branch>),
+enum ReceiveSource {
+    Exclusive { stream: Arc<BlockingSocket>, reader: Box<FrameReader> },
+    Stream(Arc<ClientStream>),
 }
 
 /// Connects, with the default options. Says nothing yet.
@@ -88,13 +88,13 @@ pub fn connect_with(
     timeout: Duration,
     options: ConnectOptions,
 ) -> Result<(Sender, Receiver), Error> {
-    halves(Stream::connect(address, timeout)?, options)
+    halves(BlockingSocket::connect(address, timeout)?, options)
 }
 
 /// A connection inside this process: two ends.
 pub fn memory(options: ConnectOptions) -> Result<[(Sender, Receiver); 2], Error> {
     let (one, other) = memory::pair();
-    Ok([halves(Stream::Memory(one), options)?, halves(Stream::Memory(other), options)?])
+    Ok([halves(BlockingSocket::Memory(one), options)?, halves(BlockingSocket::Memory(other), options)?])
 }
 
 /// Connects and says hello, with the default options: a refusal is [`Error::Refused`].
@@ -131,20 +131,20 @@ fn expect_welcome(message: Message) -> Result<Welcome, Error> {
     }
 }
 
-fn halves(stream: Stream, options: ConnectOptions) -> Result<(Sender, Receiver), Error> {
+fn halves(stream: BlockingSocket, options: ConnectOptions) -> Result<(Sender, Receiver), Error> {
     stream
         .set_write_limit(options.send_limit)
         .map_err(|error| Error::io("set the limit of writes", error))?;
     let stream = Arc::new(stream);
-    let way = Way::Own(Arc::clone(&stream));
-    let sender = Sender { way, options, head: Vec::new(), is_broken: false };
+    let way = SendTarget::Exclusive(Arc::clone(&stream));
+    let sender = Sender { target: way, options, head: Vec::new(), is_broken: false };
     let reader = Box::new(FrameReader::new(options.limits, BUFFER_BYTES));
-    let source = Source::Own { stream, reader };
+    let source = ReceiveSource::Exclusive { stream, reader };
     Ok((sender, Receiver { source, limit: std::cell::Cell::new(None) }))
 }
 
 /// Writes all of it, in order.
-fn write_all(stream: &Stream, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
+fn write_all(stream: &BlockingSocket, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
     // Empty slices in front count as written.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
@@ -162,8 +162,8 @@ fn write_all(stream: &Stream, mut slices: &mut [IoSlice<'_>]) -> Result<(), Erro
 }
 
 impl Sender {
-    fn of_branch(branch: &Arc<Branch>, options: ConnectOptions) -> Self {
-        Self { way: Way::Branch(Arc::clone(branch)), options, head: Vec::new(), is_broken: false }
+    fn of_stream(branch: &Arc<ClientStream>, options: ConnectOptions) -> Self {
+        Self { target: SendTarget::Stream(Arc::clone(branch)), options, head: Vec::new(), is_broken: false }
     }
 
     /// Sends one message. A message that is too long is refused and nothing of it sent; after any other error the
@@ -188,15 +188,15 @@ impl Sender {
         if self.is_broken {
             return Err(Error::Closed);
         }
-        let branch = match &self.way {
-            Way::Own(_) => 0,
-            Way::Branch(branch) => branch.number,
+        let branch = match &self.target {
+            SendTarget::Exclusive(_) => 0,
+            SendTarget::Stream(branch) => branch.number,
         };
         let options = self.options;
         self.head.clear();
         for message in messages {
             let message = message.borrow();
-            let put = put_head_of(branch, message, options.checksum, &options.limits, &mut self.head);
+            let put = put_stream_head(branch, message, options.checksum, &options.limits, &mut self.head);
             if let Err(error) = put {
                 self.flush(None)?;
                 return Err(error);
@@ -229,9 +229,9 @@ impl Sender {
 
     /// After an error half a frame may be out: nothing can follow it.
     fn write(&mut self, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
-        let result = match &self.way {
-            Way::Own(stream) => write_all(stream, slices),
-            Way::Branch(branch) => branch.write(slices, step),
+        let result = match &self.target {
+            SendTarget::Exclusive(stream) => write_all(stream, slices),
+            SendTarget::Stream(branch) => branch.write(slices, step),
         };
         self.is_broken = result.is_err();
         result
@@ -239,17 +239,17 @@ impl Sender {
 
     /// Ends the connection from another thread, while this one sends or receives.
     pub fn closer(&self) -> Closer {
-        Closer(match &self.way {
-            Way::Own(stream) => WeakWay::Own(Arc::downgrade(stream)),
-            Way::Branch(branch) => WeakWay::Branch(Arc::downgrade(branch)),
+        Closer(match &self.target {
+            SendTarget::Exclusive(stream) => WeakTarget::Exclusive(Arc::downgrade(stream)),
+            SendTarget::Stream(branch) => WeakTarget::Stream(Arc::downgrade(branch)),
         })
     }
 
     /// Ends the connection, or the branch, in both directions; a receiver that waits sees [`Error::Closed`].
     pub fn shutdown(&self) {
-        match &self.way {
-            Way::Own(stream) => stream.shutdown(),
-            Way::Branch(branch) => branch.end(),
+        match &self.target {
+            SendTarget::Exclusive(stream) => stream.shutdown(),
+            SendTarget::Stream(branch) => branch.end(),
         }
     }
 }
@@ -257,41 +257,41 @@ impl Sender {
 /// Ends a connection whose halves other threads hold: a send or receive that waits ends with an error at once. It does not
 /// keep the connection open.
 #[derive(Clone, Debug)]
-pub struct Closer(WeakWay);
+pub struct Closer(WeakTarget);
 
 #[derive(Clone, Debug)]
-enum WeakWay {
-    Own(Weak<Stream>),
-    Branch(Weak<Branch>),
+enum WeakTarget {
+    Exclusive(Weak<BlockingSocket>),
+    Stream(Weak<ClientStream>),
 }
 
 impl Closer {
     /// Closes it. Of a branch the whole trunk is closed, for a write of one branch may hold up the others.
     pub fn close(&self) {
         match &self.0 {
-            WeakWay::Own(stream) => drop(stream.upgrade().map(|stream| stream.shutdown())),
-            WeakWay::Branch(branch) => drop(branch.upgrade().map(|branch| branch.close_trunk())),
+            WeakTarget::Exclusive(stream) => drop(stream.upgrade().map(|stream| stream.shutdown())),
+            WeakTarget::Stream(branch) => drop(branch.upgrade().map(|branch| branch.close_connection())),
         }
     }
 
     /// Whether somebody still holds the connection.
     pub fn is_open(&self) -> bool {
         match &self.0 {
-            WeakWay::Own(stream) => stream.strong_count() > 0,
-            WeakWay::Branch(branch) => branch.strong_count() > 0,
+            WeakTarget::Exclusive(stream) => stream.strong_count() > 0,
+            WeakTarget::Stream(branch) => branch.strong_count() > 0,
         }
     }
 }
 
 impl Receiver {
-    fn of_branch(branch: Arc<Branch>) -> Self {
-        Self { source: Source::Branch(branch), limit: std::cell::Cell::new(None) }
+    fn of_stream(branch: Arc<ClientStream>) -> Self {
+        Self { source: ReceiveSource::Stream(branch), limit: std::cell::Cell::new(None) }
     }
 
     /// The longest wait of a receive for more bytes; `None`: for ever.
     pub fn set_timeout(&self, limit: Option<Duration>) -> Result<(), Error> {
         if self.limit.get() != limit {
-            if let Source::Own { stream, .. } = &self.source {
+            if let ReceiveSource::Exclusive { stream, .. } = &self.source {
                 stream.set_read_limit(limit).map_err(|error| Error::io("set the limit of reads", error))?;
             }
             self.limit.set(limit);
@@ -304,8 +304,8 @@ impl Receiver {
     pub fn receive(&mut self) -> Result<Message, Error> {
         let limit = self.limit.get();
         Message::from_frame(match &mut self.source {
-            Source::Own { stream, reader } => receive_frame(stream, reader, limit)?,
-            Source::Branch(branch) => receive_of_branch(branch, limit)?,
+            ReceiveSource::Exclusive { stream, reader } => receive_frame(stream, reader, limit)?,
+            ReceiveSource::Stream(branch) => receive_of_stream(branch, limit)?,
         })
     }
 
@@ -313,15 +313,17 @@ impl Receiver {
     /// send meanwhile.
     pub fn receive_now(&mut self) -> Result<Option<Message>, Error> {
         let frame = match &mut self.source {
-            Source::Own { stream, reader } => receive_frame_now(stream, reader, self.limit.get())?,
-            Source::Branch(branch) => branch.take(Some(Duration::ZERO))?,
+            ReceiveSource::Exclusive { stream, reader } => {
+                receive_frame_now(stream, reader, self.limit.get())?
+            }
+            ReceiveSource::Stream(branch) => branch.take(Some(Duration::ZERO))?,
         };
         frame.map(Message::from_frame).transpose()
     }
 }
 
 fn receive_frame_now(
-    stream: &Stream,
+    stream: &BlockingSocket,
     reader: &mut FrameReader,
     limit: Option<Duration>,
 ) -> Result<Option<Frame>, Error> {
@@ -331,7 +333,7 @@ fn receive_frame_now(
         }
         match stream.read_now(reader.space(), limit) {
             Ok(0) => return Err(Error::Closed),
-            Ok(count) => reader.filled(count),
+            Ok(count) => reader.advance(count),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if Error::is_wait(error.kind()) => return Ok(None),
             Err(error) => return Err(Error::io("receive", error)),
@@ -339,7 +341,11 @@ fn receive_frame_now(
     }
 }
 
-fn receive_frame(stream: &Stream, reader: &mut FrameReader, limit: Option<Duration>) -> Result<Frame, Error> {
+fn receive_frame(
+    stream: &BlockingSocket,
+    reader: &mut FrameReader,
+    limit: Option<Duration>,
+) -> Result<Frame, Error> {
     let mut deadline = None;
     loop {
         if let Some(frame) = reader.frame()? {
@@ -353,7 +359,7 @@ fn receive_frame(stream: &Stream, reader: &mut FrameReader, limit: Option<Durati
         }
         match stream.read(reader.space()) {
             Ok(0) => return Err(Error::Closed),
-            Ok(count) => reader.filled(count),
+            Ok(count) => reader.advance(count),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if Error::is_wait(error.kind()) => {
                 return Err(Error::TimedOut { during: "receiving" });
@@ -363,7 +369,7 @@ fn receive_frame(stream: &Stream, reader: &mut FrameReader, limit: Option<Durati
     }
 }
 
-fn receive_of_branch(branch: &Branch, limit: Option<Duration>) -> Result<Frame, Error> {
+fn receive_of_stream(branch: &ClientStream, limit: Option<Duration>) -> Result<Frame, Error> {
     let mut rest = limit;
     if branch.holds() {
         let first = limit.map_or(STEP_LIMIT, |limit| limit.min(STEP_LIMIT));

@@ -6,19 +6,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use matrix::OwnedValues;
-use rpc::message::{Done, Hello, KeyList, Mark, Pull, Pulled, Role, Welcome};
+use rpc::message::{Done, Hello, KeyList, Pull, Pulled, PushPosition, Role, Welcome};
 use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, ServeConfig, Service, Stop};
 
 /// Longest wait of a test for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TOKEN: &[u8] = b"secret";
 
-/// Answers a pull with as many ones as keys, everything else with `Done`.
+/// Answers a pull with as many ones as keys, everything else with `TaskTimes`.
 #[derive(Default)]
 pub(crate) struct Echo {
     /// Calls of `on_closed`.
     closed: u64,
-    /// So long after a message the last connection gets a `Done` of request 7.
+    /// So long after a message the last connection gets a `TaskTimes` of request 7.
     every: Option<Duration>,
     next: Option<Duration>,
     last: ConnectionId,
@@ -40,14 +40,15 @@ impl Service for Echo {
     ) {
         self.last = connection;
         self.next = self.every.map(|every| now + every);
-        let done = |request| Message::Done(Done { request, minimum: self.closed, applied: Mark::default() });
+        let done =
+            |request| Message::Done(Done { request, minimum: self.closed, applied: PushPosition::default() });
         let message = match message {
             Message::Hello(hello) => Message::Welcome(welcome(hello.request)),
             Message::Pull(pull) => Message::Pulled(Pulled {
                 request: pull.request,
                 minimum: 0,
                 held_ns: 0,
-                applied: Mark::default(),
+                applied: PushPosition::default(),
                 values: OwnedValues::F32(vec![1.0; pull.keys.len() as usize]).into(),
             }),
             Message::Push(push) if push.request != 0 => done(push.request),
@@ -65,7 +66,7 @@ impl Service for Echo {
 
     fn on_time(&mut self, _now: Duration, out: &mut Vec<Effect>) {
         self.next = None;
-        let message = Message::Done(Done { request: 7, minimum: 0, applied: Mark::default() });
+        let message = Message::Done(Done { request: 7, minimum: 0, applied: PushPosition::default() });
         out.push(Effect::Send { connection: self.last, message });
     }
 
@@ -79,7 +80,7 @@ impl Service for Echo {
 }
 
 pub(crate) fn welcome(request: u64) -> Welcome {
-    let applied = Mark::default();
+    let applied = PushPosition::default();
     Welcome { request, incarnation: 1, lanes: 1, window_bytes: 1 << 20, applied, clock: 0, minimum: 0 }
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
         matrix: 0,
         table: 0,
         wait_ms: 0,
-        runs: vec![rpc::message::Run { partition: 0, count }],
+        runs: vec![rpc::message::PartitionRun { partition: 0, count }],
         keys: KeyList::Range { start: 0, end: u64::from(count) },
         wire: rpc::WireType::F32,
     })

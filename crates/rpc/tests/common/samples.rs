@@ -1,27 +1,28 @@
 //! One message of every kind, with different numbers in all fields.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use matrix::held::FunctionPart;
+use matrix::lane_matrix::PartialAnswer;
 use matrix::{
     Axis, Consistency, ElementType, FunctionCall, Initializer, MatrixSpec, OwnedValues, Partitioner,
     PushRule, Storage,
 };
 use rpc::Message;
 use rpc::message::{
-    AddMatrix, AskMap, Barrier, Batch, Bytes, CloseJob, CloseSession, CloseToken, Commit, CommitFunction,
-    Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export, ExportPage, Fault,
-    FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, Mark, OpenJob, OpenSession, Pull,
-    PullFunction, Pulled, PulledFunction, Push, PushFunction, PushStaged, Released, RenewSession,
-    RestoreRows, Role, Run, SessionLane, SessionMap, SessionMatrix, Stats, StatsReply, TaskState, TaskStats,
-    TaskWait, Tick, TryFunction, WaitingCall, Welcome,
+    AddMatrix, AskMap, Barrier, Base64Bytes, Batch, CloseJob, CloseSession, CloseToken, Commit,
+    CommitFunction, Committed, Control, ControlBody, CreateMatrix, Done, DropMatrix, EndBranch, Export,
+    ExportPage, Fault, FaultKind, Hello, Import, Join, Joined, KeepRows, KeyList, Leave, OpenJob,
+    OpenSession, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction, PushPosition,
+    PushStaged, Released, RenewSession, RestoreRows, Role, SessionLane, SessionMap, SessionMatrix, Stats,
+    StatsReply, TaskState, TaskStats, TaskWait, Tick, TryFunction, WaitKind, Welcome,
 };
 use rpc::wire::int8;
 use rpc::{WireType, WireValues};
 
-pub(crate) const RUNS: [Run; 2] = [Run { partition: 3, count: 2 }, Run { partition: 5, count: 1 }];
+pub(crate) const RUNS: [PartitionRun; 2] =
+    [PartitionRun { partition: 3, count: 2 }, PartitionRun { partition: 5, count: 1 }];
 pub(crate) const KEYS: [u64; 3] = [7, 1 << 40, 9];
 const FLOATS: [f32; 3] = [1.5, -2.0, 0.25];
-const APPLIED: Mark = Mark { clock: 11, index: 12 };
+const APPLIED: PushPosition = PushPosition { clock: 11, index: 12 };
 
 pub(crate) const FAULT_KINDS: [FaultKind; 16] = [
     FaultKind::BadToken,
@@ -107,7 +108,7 @@ fn sessions() -> Vec<(&'static str, Message)> {
                 matrices: Vec::new(),
                 held: Vec::new(),
                 home: false,
-                modules: vec![Bytes(b"\0asm".to_vec())],
+                modules: vec![Base64Bytes(b"\0asm".to_vec())],
             }),
         ),
         ("close_job", Message::CloseJob(CloseJob { request: 6, job: 2, reason: "done".to_owned() })),
@@ -153,7 +154,7 @@ fn pulled(values: impl Into<WireValues>) -> Message {
 }
 
 fn bulk() -> Vec<(&'static str, Message)> {
-    let known = KeyList::Known { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
+    let known = KeyList::Cached { digest: KeyList::digest(&RUNS, &KEYS), count: 3 };
     let range = KeyList::Range { start: 100, end: 103 };
     vec![
         ("pull_listed", Message::Pull(pull())),
@@ -245,7 +246,7 @@ fn others() -> Vec<(&'static str, Message)> {
                     clock: 5,
                     state: TaskState::Live,
                     connected: true,
-                    wait: Some(TaskWait { call: WaitingCall::Pull, waited_ms: 9, waits_for: Some(1) }),
+                    wait: Some(TaskWait { call: WaitKind::Pull, waited_ms: 9, waits_for: Some(1) }),
                 }],
                 staleness: vec![7, 8],
             }),
@@ -354,7 +355,7 @@ fn functions() -> Vec<(&'static str, Message)> {
         into: Vec::new(),
         argument: Vec::new(),
     };
-    let part = |partition, bytes: &[u8]| FunctionPart { partition, bytes: bytes.to_vec() };
+    let part = |partition, bytes: &[u8]| PartialAnswer { partition, bytes: bytes.to_vec() };
     vec![
         (
             "pull_function",

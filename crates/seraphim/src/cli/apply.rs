@@ -10,7 +10,7 @@ use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
-use crate::run::apply::{Application, Applied, apply};
+use crate::run::apply::{ApplyJob, ApplyResult, apply};
 
 pub(super) fn command() -> Command {
     let value = |name: &'static str, value_name: &'static str, help: &'static str| {
@@ -50,7 +50,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             expected: "JSON: a number as 0.5, a text in double quotes, a list in brackets".into(),
         })
     })?;
-    let application = Application {
+    let application = ApplyJob {
         model: PathBuf::from(text("model").expect("clap asks for it")),
         matrix: text("matrix").expect("it has a default"),
         function: text("function").expect("clap asks for it"),
@@ -71,9 +71,9 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     Ok(Exit::Done)
 }
 
-fn summary(application: &Application, applied: &Applied) -> String {
+fn summary(application: &ApplyJob, applied: &ApplyResult) -> String {
     let mut text = String::new();
-    if applied.packed {
+    if applied.columns_are_positions {
         text += &format!(
             "note: keys of matrix {:?} are too far apart for a row over all of them: column i is the i-th stored key\n",
             application.matrix

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use control::Client;
 
-use super::places::{master, master_arg, token, token_arg};
+use super::cluster_args::{master, master_arg, token, token_arg};
 use super::print_text;
 use crate::error::Error;
 use crate::exit::Exit;

@@ -19,11 +19,14 @@ const PRINTED_CLASSES: usize = 20;
 const CELL_WIDTH: usize = 16;
 
 pub(super) fn command() -> Command {
-    with_flags(Command::new("evaluate").about("Metrics of a model on labelled data"), keys::Command::Evaluate)
+    with_flags(
+        Command::new("evaluate").about("Metrics of a model on labelled data"),
+        keys::JobCommand::Evaluate,
+    )
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
-    let job = EvaluateJob::check(&raw_job(matches, keys::Command::Evaluate))?;
+    let job = EvaluateJob::check(&raw_job(matches, keys::JobCommand::Evaluate))?;
     let evaluation = crate::run::evaluate::evaluate(&job, environment)?;
     if job.manner.json {
         print_json(&evaluation)?;

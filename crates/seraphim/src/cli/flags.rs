@@ -2,36 +2,36 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::job::keys::{self, Key, Kind, keys_of};
+use crate::job::keys::{self, Key, KeyKind, keys_of};
 use crate::job::raw::RawJob;
 
 /// Adds the flags of the keys that a command has.
-pub(super) fn with_flags(command: Command, of: keys::Command) -> Command {
+pub(super) fn with_flags(command: Command, of: keys::JobCommand) -> Command {
     keys_of(of).fold(command, |command, key| command.arg(flag(key)))
 }
 
 fn flag(key: &'static Key) -> Arg {
     let arg = Arg::new(key.name).long(key.flag()).help(key.help);
     match key.kind {
-        Kind::Switch => arg.action(ArgAction::SetTrue),
+        KeyKind::Switch => arg.action(ArgAction::SetTrue),
         // A shell that expands an unquoted pattern gives several files after one flag.
-        Kind::List => arg.action(ArgAction::Append).num_args(1..).value_name(key.value_name),
-        Kind::Names | Kind::Pairs => arg.action(ArgAction::Append).value_name(key.value_name),
-        Kind::Text
-        | Kind::Path
-        | Kind::Count { .. }
-        | Kind::Bytes
-        | Kind::AutoCount
-        | Kind::Choice(_)
-        | Kind::YesNo => arg.value_name(key.value_name).allow_hyphen_values(true),
+        KeyKind::List => arg.action(ArgAction::Append).num_args(1..).value_name(key.value_name),
+        KeyKind::Names | KeyKind::Pairs => arg.action(ArgAction::Append).value_name(key.value_name),
+        KeyKind::Text
+        | KeyKind::Path
+        | KeyKind::Count { .. }
+        | KeyKind::Bytes
+        | KeyKind::AutoCount
+        | KeyKind::Choice(_)
+        | KeyKind::Boolean => arg.value_name(key.value_name).allow_hyphen_values(true),
     }
 }
 
 /// What was given on the command line.
-pub(super) fn raw_job(matches: &ArgMatches, of: keys::Command) -> RawJob {
+pub(super) fn raw_job(matches: &ArgMatches, of: keys::JobCommand) -> RawJob {
     let mut raw = RawJob::new();
     for key in keys_of(of) {
-        if key.kind == Kind::Switch {
+        if key.kind == KeyKind::Switch {
             if matches.get_flag(key.name) {
                 raw.set_flag(key, vec!["true".into()]);
             }

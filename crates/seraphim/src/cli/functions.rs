@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(matches: &ArgMatches, functions: &FunctionTable) -> Result<Exit, Error> {
-    let entries = Modules::read(&modules(matches))?.added_to(functions)?.entries();
+    let entries = Modules::read(&modules(matches))?.extend_table(functions)?.entries();
     if matches.get_flag("json") {
         let value = |entry: &matrix::function::table::FunctionEntry| json!({"name": entry.name, "version": entry.version, "kind": entry.kind, "reads": entry.from, "writes": entry.into});
         print_json(&entries.iter().map(value).collect::<Vec<Value>>())?;

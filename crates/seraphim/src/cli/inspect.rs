@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use data::ColumnKind;
-use matrix::{Exported, OwnedValues};
+use matrix::{ExportedRows, OwnedValues};
 use serde_json::{Value, json};
 
 use super::{print_json, print_text};
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::labels;
 use crate::model::{Manifest, Model};
-use crate::run::judge::metrics_text;
+use crate::run::epoch_monitor::metrics_text;
 
 /// Weights that are shown unless said otherwise.
 const SHOWN_WEIGHTS: &str = "20";
@@ -82,7 +82,7 @@ fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     order.into_iter().map(|(_, row)| weight(row)).collect()
 }
 
-fn row_of(rows: &Exported, row: usize, columns: usize) -> Box<dyn Iterator<Item = f64> + '_> {
+fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> Box<dyn Iterator<Item = f64> + '_> {
     let range = row * columns..(row + 1) * columns;
     match &rows.values {
         OwnedValues::F32(x) => Box::new(x[range].iter().map(|&v| f64::from(v))),

@@ -1,4 +1,4 @@
-//! `seraphim master --listen ADDRESS`.
+//! `seraphim master --handle_requests ADDRESS`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use rpc::stop::Stop;
 
-use super::places::{MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use super::cluster_args::{DEFAULT_MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::run::cluster::driver::Driver;
 
 /// How often the flag of Ctrl-C is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
     Command::new("master")
         .about("Keep membership, placement and jobs of a cluster")
-        .arg(listen_arg(MASTER))
+        .arg(listen_arg(DEFAULT_MASTER))
         .arg(token_arg())
         .arg(
             Arg::new("max-jobs")
@@ -32,8 +32,9 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
-    interrupt
-        .say_on_stop("stopping: running jobs stop at their next step and are saved; once more ends at once");
+    interrupt.set_stop_message(
+        "stopping: running jobs stop at their next step and are saved; once more ends at once",
+    );
     let token = token(matches)?;
     let mut config = master::MasterConfig {
         listen: listen(matches, &token)?,
@@ -46,7 +47,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     let stop = Stop::new();
     let (raised, flag) = (stop.clone(), interrupt.clone());
     std::thread::spawn(move || {
-        while !flag.is_raised() && !raised.wait(LOOK_EVERY) {}
+        while !flag.is_raised() && !raised.wait(POLL_INTERVAL) {}
         raised.raise();
     });
     let driver = Arc::new(Driver::new(true, token, interrupt.clone()));

@@ -4,6 +4,7 @@
 mod algorithms;
 mod apply;
 mod cancel;
+mod cluster_args;
 mod completions;
 mod evaluate;
 mod flags;
@@ -11,7 +12,6 @@ mod functions;
 mod generate;
 mod inspect;
 mod master;
-mod places;
 mod predict;
 mod serve_parameters;
 mod server;
@@ -53,7 +53,7 @@ pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
         Ok(exit) => exit,
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
-            tell(&error);
+            print_error(&error);
             error.exit()
         }
     };
@@ -111,7 +111,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
 }
 
 /// `error: ...`, with what lies below it.
-fn tell(error: &Error) {
+fn print_error(error: &Error) {
     let mut text = error.to_string();
     let mut below = std::error::Error::source(error);
     while let Some(cause) = below {

@@ -14,16 +14,16 @@ use crate::run::Environment;
 pub(super) fn command() -> Command {
     with_flags(
         Command::new("predict").about("Score data with a model, in the order of the data"),
-        keys::Command::Predict,
+        keys::JobCommand::Predict,
     )
 }
 
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
-    let job = PredictJob::check(&raw_job(matches, keys::Command::Predict))?;
+    let job = PredictJob::check(&raw_job(matches, keys::JobCommand::Predict))?;
     let to_standard_output = job.output.as_os_str() == "-";
     if job.manner.json && to_standard_output {
         let what = "--json and --output - both want standard output".into();
-        return Err(Error::Request {
+        return Err(Error::InvalidRequest {
             what,
             advice: "name a file for the scores, or leave out --json".into(),
         });

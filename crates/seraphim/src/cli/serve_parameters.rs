@@ -6,13 +6,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use rpc::transport::Address;
 use serde_json::json;
 
-use super::places::{MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
+use super::cluster_args::{DEFAULT_MASTER, listen, listen_arg, log_args, start_log, token, token_arg};
 use super::{print_json, print_text};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
-use crate::run::cluster::service::{Service, serve};
+use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
 /// Most servers of one machine, and threads of each.
 const SERVER_LIMIT: i64 = 256;
@@ -24,7 +24,7 @@ pub(super) fn command() -> Command {
         .after_help(
             "See docs/parameter-service.md; examples/foreign_client.py is a client. Ends with Ctrl-C.",
         )
-        .arg(listen_arg(MASTER).action(ArgAction::Set))
+        .arg(listen_arg(DEFAULT_MASTER).action(ArgAction::Set))
         .arg(
             Arg::new("servers")
                 .long("servers")
@@ -61,10 +61,10 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
     start_log(matches)?;
-    interrupt.say_on_stop("stopping: sessions are closed; once more ends at once");
+    interrupt.set_stop_message("stopping: sessions are closed; once more ends at once");
     let token = token(matches)?;
-    let service = Service {
-        listen: place(listen(matches, &token)?)?,
+    let service = ParameterServiceConfig {
+        listen: host_and_port(listen(matches, &token)?)?,
         token,
         token_file: matches.get_one::<String>("token-file").cloned(),
         servers: matches.get_one::<u32>("servers").copied().unwrap_or(1),
@@ -73,14 +73,15 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         session_limit: matches.get_one::<u32>("max-sessions").map(|count| *count as usize),
     };
     let all = memory(matches)?;
-    let service = Service { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
+    let service =
+        ParameterServiceConfig { memory_limit_bytes: (all / u64::from(service.servers)).max(1), ..service };
     let is_json = matches.get_flag("json");
-    serve(&service, interrupt, |master| tell(&service, master, is_json))?;
+    serve(&service, interrupt, |master| print_address(&service, master, is_json))?;
     Ok(Exit::Done)
 }
 
 /// Host and port that clients can be told: they learn those of the servers from the master.
-fn place(addresses: Vec<Address>) -> Result<String, Error> {
+fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
     let bad = |actual: &str, expected: &str| Error::BadValue {
         place: "--listen".into(),
         actual: actual.to_owned(),
@@ -111,7 +112,7 @@ fn memory(matches: &ArgMatches) -> Result<u64, Error> {
     }
 }
 
-fn tell(service: &Service, master: &Address, is_json: bool) -> Result<(), Error> {
+fn print_address(service: &ParameterServiceConfig, master: &Address, is_json: bool) -> Result<(), Error> {
     let address = master.to_string();
     let address = address.trim_start_matches("tcp:");
     let lanes = u64::from(service.servers) * u64::from(service.lanes);

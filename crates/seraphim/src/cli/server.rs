@@ -12,7 +12,7 @@ use rpc::stop::Stop;
 use rpc::transport::{Address, open};
 use server::OpenJobs;
 
-use super::places::{
+use super::cluster_args::{
     host, incarnation, listen, listen_arg, log_args, master, master_arg, start_log, token, token_arg,
 };
 use crate::error::Error;
@@ -20,17 +20,17 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
 use crate::run::Environment;
-use crate::run::cluster::sockets::SocketFolder;
+use crate::run::cluster::socket_folder::SocketFolder;
 
 /// Most lanes of one server.
 const LANE_LIMIT: i64 = 256;
 /// Longest wait for a lane of this very process.
-const OWN_LIMIT: Duration = Duration::from_secs(10);
+const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a server stays when the last job was ended without a master, for all its workers to hear of it: they ask many
 /// times a second.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
 /// How often the flag of Ctrl-C is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
     Command::new("server")
@@ -79,8 +79,8 @@ pub(super) fn member_args() -> [Arg; 4] {
 }
 
 /// Says what a server or worker prints when it is told to stop. One that a command started also ends when that command does.
-pub(super) fn end(matches: &ArgMatches, interrupt: &Interrupt, stopping: &'static str) {
-    interrupt.say_on_stop(stopping);
+pub(super) fn set_stop_behaviour(matches: &ArgMatches, interrupt: &Interrupt, stopping: &'static str) {
+    interrupt.set_stop_message(stopping);
     if matches.get_flag("end-with-parent") {
         interrupt.end_with_parent();
     }
@@ -109,7 +109,7 @@ pub(super) fn member(matches: &ArgMatches, what: &str, kind: MemberKind) -> Resu
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     let interrupt = environment.interrupt;
     start_log(matches)?;
-    end(
+    set_stop_behaviour(
         matches,
         interrupt,
         "stopping: this server leaves, and jobs whose rows it holds fail; once more ends at once",
@@ -149,23 +149,30 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
             })
         })
     };
-    let joined = is_ready.recv().map(|addresses| -> Result<Attendance, Error> {
+    let joined = is_ready.recv().map(|addresses| -> Result<ServerMembership, Error> {
         let own = addresses[0].clone();
         let addresses = addresses.iter().map(ToString::to_string).collect();
         let kind = MemberKind::Server { addresses, lanes, memory_limit_bytes };
         let save_limit = save_limit(matches);
         let member = member(matches, "server", kind)?;
-        Ok(Attendance { member, open_jobs, save_limit, own, lanes, token, interrupt: interrupt.clone() })
+        Ok(ServerMembership {
+            member,
+            open_jobs,
+            save_limit,
+            own,
+            lanes,
+            token,
+            interrupt: interrupt.clone(),
+        })
     });
     let ended = match joined {
         // It has not come so far: the thread knows why.
         Err(_) => Ok(()),
-        Ok(attendance) => attendance.and_then(Attendance::run),
+        Ok(attendance) => attendance.and_then(ServerMembership::run),
     };
     stop.raise();
-    let served = serving
-        .join()
-        .map_err(|_| Error::Cluster { text: "the server panicked".into(), exit: Exit::Internal })?;
+    let panicked = |_| Error::Cluster { text: "the server panicked".into(), exit: Exit::Internal };
+    let served = serving.join().map_err(panicked)?;
     served.map_err(Error::process)?;
     ended.map(|()| Exit::Done)
 }
@@ -189,7 +196,7 @@ fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolde
 }
 
 /// Belongs to the cluster until it is told to stop, or the master is gone for good.
-struct Attendance {
+struct ServerMembership {
     member: MemberConfig,
     open_jobs: OpenJobs,
     save_limit: Duration,
@@ -200,20 +207,20 @@ struct Attendance {
     interrupt: Interrupt,
 }
 
-impl Attendance {
+impl ServerMembership {
     fn run(mut self) -> Result<(), Error> {
         let master = self.member.master.clone();
         loop {
             let (membership, events) = join(self.member.clone()).map_err(Error::server(&master))?;
             tracing::info!(id = membership.id(), master = %master, "server joined");
             while !self.interrupt.is_raised() {
-                match events.recv_timeout(LOOK_EVERY) {
-                    Ok(MemberEvent::Lost { reason }) => {
-                        let text = format!("the master at {master} is gone: {reason}; {}", self.stay());
+                match events.recv_timeout(POLL_INTERVAL) {
+                    Ok(MemberEvent::MasterLost { reason }) => {
+                        let text = format!("the master at {master} is gone: {reason}; {}", self.stay_text());
                         return Err(Error::Cluster { text, exit: Exit::Io });
                     }
-                    Ok(MemberEvent::Anew) => {
-                        let jobs = self.stay();
+                    Ok(MemberEvent::MasterRestarted) => {
+                        let jobs = self.stay_text();
                         tracing::warn!(master = %master, jobs, "the master was started anew");
                         self.close_jobs(
                             self.open_jobs.list(),
@@ -222,12 +229,12 @@ impl Attendance {
                         self.member.connect_limit = self.member.lost_limit;
                         break;
                     }
-                    Ok(MemberEvent::Forgotten { before }) => {
+                    Ok(MemberEvent::LeaseExpired { before }) => {
                         let jobs = self.open_jobs.list_before(before);
                         tracing::warn!(?jobs, "the master had taken this server for dead: its jobs are over");
                         self.close_jobs(jobs, "the master had taken this server for dead")?;
                     }
-                    Ok(MemberEvent::Said(_) | MemberEvent::Back)
+                    Ok(MemberEvent::Message(_) | MemberEvent::Reconnected)
                     | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                     Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
                 }
@@ -240,7 +247,7 @@ impl Attendance {
     }
 
     /// Stays until the workers have saved what is here of their jobs; how that ended.
-    fn stay(&self) -> String {
+    fn stay_text(&self) -> String {
         let jobs = self.open_jobs.list();
         if jobs.is_empty() {
             return "no job was open here".into();
@@ -256,7 +263,7 @@ impl Attendance {
             let open = self.open_jobs.list();
             if open.is_empty() {
                 // The other workers still ask how it ended.
-                std::thread::sleep(LINGER.min(limit));
+                std::thread::sleep(LINGER_LIMIT.min(limit));
                 return format!("jobs {jobs:?} were open here, and their workers have ended them");
             }
             if start.elapsed() >= limit || self.interrupt.is_raised() {
@@ -265,7 +272,7 @@ impl Attendance {
                     "nobody has ended jobs {open:?} within {seconds} s (--save-limit): what was here of them is lost"
                 );
             }
-            std::thread::sleep(LOOK_EVERY.min(limit.saturating_sub(start.elapsed())));
+            std::thread::sleep(POLL_INTERVAL.min(limit.saturating_sub(start.elapsed())));
         }
     }
 
@@ -281,10 +288,10 @@ impl Attendance {
 
     fn close(&self, job: JobId, lane: u16, reason: &str) -> Result<(), rpc::Error> {
         let hello = Hello { request: 1, token: self.token.clone(), role: Role::Tool, lane };
-        let (mut sender, mut receiver, _) = open(&self.own, OWN_LIMIT, &hello)?;
+        let (mut sender, mut receiver, _) = open(&self.own, SELF_CONNECT_LIMIT, &hello)?;
         let reason = reason.to_owned();
         sender.send(&Message::CloseJob(CloseJob { request: 2, job, reason }))?;
-        receiver.set_timeout(Some(OWN_LIMIT))?;
+        receiver.set_timeout(Some(SELF_CONNECT_LIMIT))?;
         receiver.receive().map(drop)
     }
 }

@@ -1,19 +1,19 @@
 //! `seraphim status --master ADDRESS`.
 
-mod course;
+mod job_progress;
 
-pub(super) use course::reached;
+pub(super) use job_progress::progress_text;
 
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use control::request::Status;
 use control::text::{plain, plain_lines};
-use control::words::Status;
 use control::{Client, JobState, JobStatus};
 use rpc::message::control::{Member, MemberKind};
 use serde_json::{Value, json};
 
-use super::places::{master, master_arg, token, token_arg};
+use super::cluster_args::{master, master_arg, token, token_arg};
 use super::submit::state_name;
 use super::{print_json, print_text, train};
 use crate::error::Error;
@@ -74,7 +74,7 @@ fn detail(job: &JobStatus) -> String {
 }
 
 fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
-    let mut out = course::counted(members.len() as u64, "member") + "\n";
+    let mut out = job_progress::counted(members.len() as u64, "member") + "\n";
     for (member, report) in members {
         let what = match &member.kind {
             MemberKind::Server { addresses, lanes, memory_limit_bytes } => format!(
@@ -91,7 +91,7 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
         let what = format!("  {:<24} {what}  ({})", member.name, member.host);
         out += &(plain(&what, TEXT_BYTES) + "\n");
     }
-    out += &(course::counted(jobs.len() as u64, "job") + "\n");
+    out += &(job_progress::counted(jobs.len() as u64, "job") + "\n");
     for job in jobs {
         out += &line(job);
     }
@@ -105,7 +105,7 @@ fn line(job: &JobStatus) -> String {
     if let Some(waits_for) = job.progress["waits_for"].as_str() {
         out += &format!("  waits for {}", plain(waits_for, TEXT_BYTES));
     }
-    out += &reached(&job.progress);
+    out += &progress_text(&job.progress);
     if let Some(error) = &job.error {
         // Indented as a whole, so that no line of it looks like a job.
         let error = plain_lines(error, TEXT_BYTES).replace('\n', "\n        ");
@@ -113,7 +113,7 @@ fn line(job: &JobStatus) -> String {
     }
     out.push('\n');
     if job.state == JobState::Running {
-        out += &course::lines(&job.progress);
+        out += &job_progress::lines(&job.progress);
     }
     out
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use control::text::plain_lines;
-use control::{Client, JobState, JobStatus, Order, SubmissionId};
+use control::{Client, JobState, JobStatus, JobSubmission, SubmissionId};
 use rpc::Address;
 use rpc::message::JobId;
 
+use super::cluster_args::{master, master_arg, token, token_arg};
 use super::flags::with_flags;
-use super::places::{master, master_arg, token, token_arg};
 use super::{print_json, print_text, train};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::keys;
 use crate::job::raw::RawJob;
-use crate::job::submission::{self, Folder};
+use crate::job::submission::{self, PathBase};
 use crate::report::Report;
 
 /// Most bytes of an error of the master that are printed.
@@ -42,23 +42,23 @@ pub(super) fn command() -> Command {
         .arg(master_arg())
         .arg(token_arg())
         .arg(detach);
-    with_flags(command, keys::Command::Train)
+    with_flags(command, keys::JobCommand::Train)
 }
 
 pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, Error> {
-    let raw = in_this_folder(train::raw(matches)?)?;
+    let raw = with_absolute_paths(train::raw(matches)?)?;
     let job = TrainJob::check(&raw)?;
     let (address, token) = (master(matches)?, token(matches)?);
-    let order = Order {
+    let order = JobSubmission {
         title: format!("{} on {}", job.algorithm, job.input.data.join(", ")),
         spec: serde_json::to_value(&raw).expect("texts are always JSON"),
         servers: job.size.map_or(1, |size| size.servers),
         workers: job.size.map_or(1, |size| size.workers),
     };
     // What cannot be is said here, before the master hears of it.
-    submission::check(&order, Folder::Others)?;
+    submission::check(&order, PathBase::Unknown)?;
     if matches.get_flag("detach") && job.report.is_some() {
-        return Err(Error::Request {
+        return Err(Error::InvalidRequest {
             what: "--report is written at the end of the job, and --detach does not wait for it".into(),
             advice:
                 "leave one of them out; `seraphim status JOB --json` gives the report of a job that has ended"
@@ -68,7 +68,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     job.check_report()?;
     let client = Client::new(address.clone(), &token);
     let flags = flags_of_master(matches);
-    interrupt.end_with(format!(
+    interrupt.exit_on_interrupt(format!(
         "it is not known whether the master has taken the job: `seraphim status{flags}` shows it"
     ));
     let submitted = client.submit(SubmissionId::random(), &order, ANSWER_LIMIT);
@@ -77,11 +77,11 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         print_text(&format!("{number}\n"))?;
         return Ok(Exit::Done);
     }
-    interrupt.end_with(format!("job {number} goes on; `seraphim cancel {number}{flags}` stops it"));
+    interrupt.exit_on_interrupt(format!("job {number} goes on; `seraphim cancel {number}{flags}` stops it"));
     let mut last: Option<JobStatus> = None;
     let watched = client.watch(number, |status| {
         if !job.manner.quiet {
-            tell(last.as_ref(), status);
+            print_changes(last.as_ref(), status);
         }
         last = Some(status.clone());
         true
@@ -114,11 +114,11 @@ fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control
 
 /// A line for every change, for people.
 #[allow(clippy::print_stderr, reason = "progress goes to standard error")]
-fn tell(last: Option<&JobStatus>, status: &JobStatus) {
+fn print_changes(last: Option<&JobStatus>, status: &JobStatus) {
     if last.is_none_or(|last| last.state != status.state) {
         eprintln!("job {} {}", status.id, state_text(status.state));
     }
-    let reached = super::status::reached(&status.progress);
+    let reached = super::status::progress_text(&status.progress);
     if status.state == JobState::Running && !reached.is_empty() {
         eprintln!("job {}: {}", status.id, reached.trim_start());
     }
@@ -176,7 +176,7 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
 }
 
 /// Workers stand in other folders: paths are made whole.
-fn in_this_folder(raw: RawJob) -> Result<RawJob, Error> {
+fn with_absolute_paths(raw: RawJob) -> Result<RawJob, Error> {
     let folder = std::env::current_dir().map_err(Error::io("find", PathBuf::from(".")))?;
     let whole = |text: &str| {
         if text == "-" || text.contains("://") {

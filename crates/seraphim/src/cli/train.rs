@@ -14,18 +14,18 @@ use crate::job::raw::RawJob;
 use crate::progress::counted;
 use crate::report::Report;
 use crate::run::Environment;
-use crate::run::judge::metrics_text;
+use crate::run::epoch_monitor::metrics_text;
 
 pub(super) fn command() -> Command {
     let what = Arg::new("what").value_name("ALGORITHM|JOB.toml").help(
         "An algorithm (see `seraphim algorithms`), or a job file with the same keys; flags win over the file",
     );
-    with_flags(Command::new("train").about("Train a model").arg(what), keys::Command::Train)
+    with_flags(Command::new("train").about("Train a model").arg(what), keys::JobCommand::Train)
 }
 
 /// What was asked for, from the job file and the flags, with the modules that these name.
 pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
-    let mut flags = raw_job(matches, keys::Command::Train);
+    let mut flags = raw_job(matches, keys::JobCommand::Train);
     let mut raw = RawJob::new();
     match matches.get_one::<String>("what") {
         Some(file) if Path::new(file).extension().is_some_and(|extension| extension == "toml") => {

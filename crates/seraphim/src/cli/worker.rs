@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Command};
 use rpc::message::control::MemberKind;
 
-use super::places::{listen, listen_arg, log_args, master_arg, start_log, token, token_arg};
-use super::server::{end, member, member_args, save_limit};
+use super::cluster_args::{listen, listen_arg, log_args, master_arg, start_log, token, token_arg};
+use super::server::{member, member_args, save_limit, set_stop_behaviour};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::Environment;
-use crate::run::cluster::tasks::Slowness;
+use crate::run::cluster::task_runner::Throttle;
 use crate::run::cluster::worker::{WorkerConfig, run as work};
 
 pub(super) fn command() -> Command {
@@ -42,14 +42,14 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, Error> {
     start_log(matches)?;
     let stopping = "stopping: this worker leaves, and jobs that it computes for fail; once more ends at once";
-    end(matches, environment.interrupt, stopping);
+    set_stop_behaviour(matches, environment.interrupt, stopping);
     let slots = crate::machine::core_count() as u32;
     let pause = matches.get_one::<u64>("pause-ms").copied().unwrap_or_default();
     let every = matches.get_one::<u64>("pause-every").copied().unwrap_or(1);
     let config = WorkerConfig {
         member: member(matches, "worker", MemberKind::Worker { slots })?,
         listen: listen(matches, &token(matches)?)?,
-        slowness: Slowness { pause: Duration::from_millis(pause), every },
+        slowness: Throttle { pause: Duration::from_millis(pause), every },
         save_limit: save_limit(matches),
     };
     work(config, environment)?;

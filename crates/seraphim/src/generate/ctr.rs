@@ -47,7 +47,7 @@ struct Slot {
     size: u64,
     start: u64,
     stride: u64,
-    /// `size ^ (1 - zipf) - 1`.
+    /// `cluster_size ^ (1 - zipf) - 1`.
     power: f64,
 }
 
@@ -155,7 +155,7 @@ fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
     sizes
 }
 
-/// The first odd number from the golden section on that has no divisor in common with `size`.
+/// The first odd number from the golden section on that has no divisor in common with `cluster_size`.
 fn stride(size: u64) -> u64 {
     let mut stride = (size as f64 * SCATTER) as u64 | 1;
     while gcd(stride, size) != 1 {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use data::parquet_write::{ColumnData, ColumnType, RecordWriter};
+use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 
 use crate::error::Error;
 
 /// A Parquet file of generated records.
 pub(super) struct ParquetSink {
-    writer: RecordWriter,
+    writer: ParquetWriter,
     narrow: bool,
 }
 
@@ -16,7 +16,7 @@ impl ParquetSink {
     pub(super) fn create(path: &Path, dimensions: u64) -> Result<Self, Error> {
         let narrow = u32::try_from(dimensions).is_ok();
         let list = if narrow { ColumnType::U32List } else { ColumnType::U64List };
-        let writer = RecordWriter::create(path, &[("label", ColumnType::I8), ("indices", list)])?;
+        let writer = ParquetWriter::create(path, &[("label", ColumnType::I8), ("indices", list)])?;
         Ok(Self { writer, narrow })
     }
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::bayes::{Bayes, bayes};
 use super::ctr::{CtrConfig, CtrData, Record};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, Unfinished};
-use crate::outputs::{GENERATED_META, Kind, Outputs, put_file};
+use crate::interrupt::{Interrupt, TempOutput};
+use crate::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
 
 /// Records that a thread makes at once.
 const CHUNK_RECORDS: u64 = 10_000;
@@ -57,8 +57,8 @@ pub fn generate(
     interrupt: &Interrupt,
 ) -> Result<Generated, Error> {
     let outputs = Outputs::new(overwrite);
-    let places = places(folder, [train_rows, test_rows], formats);
-    places.iter().try_for_each(|place| outputs.check_file("--output", place, Kind::Generated))?;
+    let places = output_paths(folder, [train_rows, test_rows], formats);
+    places.iter().try_for_each(|place| outputs.check_file("--output", place, OutputKind::Generated))?;
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let data = CtrData::new(config);
     let mut parts = Vec::new();
@@ -80,24 +80,25 @@ pub fn generate(
         "nonzeros": config.nonzeros, "zipf": config.zipf, "sigma": config.sigma, "bias": config.bias,
         "seed": config.seed, "slot_sizes": data.slot_sizes(), "train_bayes": train_bayes, "test_bayes": test_bayes,
     });
-    let part = interrupt.unfinished(&folder.join(GENERATED_META));
-    std::fs::write(part.path(), format!("{meta:#}\n")).map_err(Error::io("write", part.place()))?;
+    let part = interrupt.temp_output(&folder.join(GENERATED_META));
+    std::fs::write(part.path(), format!("{meta:#}\n")).map_err(Error::io("write", part.target()))?;
     parts.push(part);
-    let files = parts.iter().map(|part| part.place().to_owned()).collect();
+    let files = parts.iter().map(|part| part.target().to_owned()).collect();
     for part in parts {
-        part.finish(put_file(overwrite))?;
+        part.persist(put_file(overwrite))?;
     }
     Ok(Generated { files, train_bayes, test_bayes })
 }
 
 /// The files that will be written.
-fn places(folder: &Path, [train_rows, test_rows]: [u64; 2], formats: &[Format]) -> Vec<PathBuf> {
+fn output_paths(folder: &Path, [train_rows, test_rows]: [u64; 2], formats: &[Format]) -> Vec<PathBuf> {
     let splits = [("train", train_rows), ("test", test_rows)].into_iter().filter(|split| split.1 > 0);
-    let files = splits.flat_map(|(name, _)| formats.iter().map(move |format| place(folder, name, *format)));
+    let files =
+        splits.flat_map(|(name, _)| formats.iter().map(move |format| output_path(folder, name, *format)));
     files.chain([folder.join(GENERATED_META)]).collect()
 }
 
-fn place(folder: &Path, split: &str, format: Format) -> PathBuf {
+fn output_path(folder: &Path, split: &str, format: Format) -> PathBuf {
     folder.join(match format {
         Format::Libsvm => format!("{split}.libsvm"),
         Format::Parquet => format!("{split}.parquet"),
@@ -107,12 +108,12 @@ fn place(folder: &Path, split: &str, format: Format) -> PathBuf {
 enum Sink {
     Text {
         out: BufWriter<File>,
-        part: Unfinished,
+        part: TempOutput,
     },
     #[cfg(feature = "parquet")]
     Parquet {
         out: Box<super::parquet::ParquetSink>,
-        part: Unfinished,
+        part: TempOutput,
     },
 }
 
@@ -120,17 +121,17 @@ impl Sink {
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "text has its own lengths"))]
     fn write(&mut self, chunk: &Chunk, nonzeros: usize) -> Result<(), Error> {
         match self {
-            Self::Text { out, part } => out.write_all(&chunk.text).map_err(Error::io("write", part.place())),
+            Self::Text { out, part } => out.write_all(&chunk.text).map_err(Error::io("write", part.target())),
             #[cfg(feature = "parquet")]
             Self::Parquet { out, .. } => out.write(&chunk.truth, &chunk.ids, nonzeros),
         }
     }
 
     /// The file is whole; it is not in its place yet.
-    fn finish(self) -> Result<Unfinished, Error> {
+    fn finish(self) -> Result<TempOutput, Error> {
         match self {
             Self::Text { mut out, part } => {
-                out.flush().map_err(Error::io("write", part.place()))?;
+                out.flush().map_err(Error::io("write", part.target()))?;
                 Ok(part)
             }
             #[cfg(feature = "parquet")]
@@ -151,10 +152,10 @@ fn open(
 ) -> Result<Vec<Sink>, Error> {
     let mut sinks = Vec::new();
     for format in formats {
-        let part = interrupt.unfinished(&place(folder, name, *format));
+        let part = interrupt.temp_output(&output_path(folder, name, *format));
         sinks.push(match format {
             Format::Libsvm => {
-                let file = File::create(part.path()).map_err(Error::io("create", part.place()))?;
+                let file = File::create(part.path()).map_err(Error::io("create", part.target()))?;
                 Sink::Text { out: BufWriter::with_capacity(1 << 20, file), part }
             }
             #[cfg(feature = "parquet")]
@@ -166,7 +167,10 @@ fn open(
             Format::Parquet => {
                 let _ = (config, part);
                 let what = "this program was built without Parquet".into();
-                return Err(Error::Request { what, advice: "build it with the feature parquet".into() });
+                return Err(Error::InvalidRequest {
+                    what,
+                    advice: "build it with the feature parquet".into(),
+                });
             }
         });
     }
@@ -194,7 +198,7 @@ fn write_split(
                 for c in (t..chunk_count).step_by(threads) {
                     let end = rows.min((c + 1) * CHUNK_RECORDS);
                     // A closed channel means that writing failed: nothing is left to do.
-                    if sender.send(make(data, split, c * CHUNK_RECORDS..end, text)).is_err() {
+                    if sender.send(make_chunk(data, split, c * CHUNK_RECORDS..end, text)).is_err() {
                         return;
                     }
                 }
@@ -215,7 +219,7 @@ fn write_split(
     })
 }
 
-fn make(data: &CtrData, split: u64, rows: std::ops::Range<u64>, text: bool) -> Chunk {
+fn make_chunk(data: &CtrData, split: u64, rows: std::ops::Range<u64>, text: bool) -> Chunk {
     let mut chunk = Chunk { text: Vec::new(), ids: Vec::new(), truth: Vec::new() };
     let mut record = Record::default();
     for row in rows {

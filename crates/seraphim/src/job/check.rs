@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::keys::{Command, Kind, find};
+use super::keys::{JobCommand, KeyKind, find};
 use super::raw::RawJob;
 use crate::error::Error;
 
@@ -11,16 +11,16 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'a> {
     raw: &'a RawJob,
-    command: Command,
+    command: JobCommand,
 }
 
 impl<'a> Checker<'a> {
     /// For the keys of one command.
-    pub fn new(raw: &'a RawJob, command: Command) -> Self {
+    pub fn new(raw: &'a RawJob, command: JobCommand) -> Self {
         Self { raw, command }
     }
 
-    fn kind(&self, name: &str) -> Kind {
+    fn kind(&self, name: &str) -> KeyKind {
         find(self.command, name).expect("callers ask for keys of their own command").kind
     }
 
@@ -52,16 +52,16 @@ impl<'a> Checker<'a> {
     }
 
     /// A path that must be given.
-    pub fn needed_path(&self, name: &'static str, what: &'static str) -> Result<PathBuf, Error> {
+    pub fn required_path(&self, name: &'static str, what: &'static str) -> Result<PathBuf, Error> {
         self.path(name)?.ok_or_else(|| self.missing(name, what))
     }
 
     /// The error of a key that is not there.
     pub fn missing(&self, name: &str, what: &'static str) -> Error {
         let command = match self.command {
-            Command::Train => "train",
-            Command::Predict => "predict",
-            Command::Evaluate => "evaluate",
+            JobCommand::Train => "train",
+            JobCommand::Predict => "predict",
+            JobCommand::Evaluate => "evaluate",
         };
         let key = find(self.command, name).expect("callers ask for keys of their own command");
         Error::MissingKey { command, what, flag: format!("--{} {}", key.flag(), key.value_name) }
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
 
     /// A whole number in the range of its key.
     pub fn count(&self, name: &str) -> Result<Option<u64>, Error> {
-        let Kind::Count { min, max } = self.kind(name) else { unreachable!("{name} is a count") };
+        let KeyKind::Count { min, max } = self.kind(name) else { unreachable!("{name} is a count") };
         let expected = format!("a whole number from {min} to {max}");
         self.parsed(name, &expected, |text| text.parse().ok().filter(|n| (min..=max).contains(n)))
     }
@@ -103,18 +103,18 @@ impl<'a> Checker<'a> {
 
     /// One of the words of its key.
     pub fn choice(&self, name: &str) -> Result<Option<&'static str>, Error> {
-        let Kind::Choice(words) = self.kind(name) else { unreachable!("{name} is a choice") };
+        let KeyKind::Choice(words) = self.kind(name) else { unreachable!("{name} is a choice") };
         self.parsed(name, &words.join(", "), |text| words.iter().copied().find(|word| *word == text))
     }
 
     /// `true` or `false`.
-    pub fn yes_no(&self, name: &str) -> Result<Option<bool>, Error> {
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
         self.parsed(name, "true or false", |text| text.parse().ok())
     }
 
     /// Whether a switch is on.
     pub fn switch(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.yes_no(name)?.unwrap_or(false))
+        Ok(self.boolean(name)?.unwrap_or(false))
     }
 
     /// `name=value` pairs; the last value of a name counts.

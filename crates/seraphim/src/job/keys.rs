@@ -2,7 +2,7 @@
 
 /// The commands that read keys of this table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum JobCommand {
     /// `seraphim train`.
     Train,
     /// `seraphim predict`.
@@ -13,7 +13,7 @@ pub enum Command {
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyKind {
     /// Any text.
     Text,
     /// A path.
@@ -36,7 +36,7 @@ pub enum Kind {
     /// One of some words.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
-    YesNo,
+    Boolean,
     /// True when the flag stands there.
     Switch,
     /// `name=value`, repeated; a table in the job file.
@@ -49,13 +49,13 @@ pub struct Key {
     /// Its name in the job file; the flag has `-` for `_`.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// How its value is called in the help.
     pub value_name: &'static str,
     /// One line for the help.
     pub help: &'static str,
     /// Which commands have it.
-    pub commands: &'static [Command],
+    pub commands: &'static [JobCommand],
 }
 
 impl Key {
@@ -65,14 +65,14 @@ impl Key {
     }
 }
 
-const ALL: &[Command] = &[Command::Train, Command::Predict, Command::Evaluate];
-const TRAIN: &[Command] = &[Command::Train];
+const ALL: &[JobCommand] = &[JobCommand::Train, JobCommand::Predict, JobCommand::Evaluate];
+const TRAIN: &[JobCommand] = &[JobCommand::Train];
 
 const fn key(
     name: &'static str,
-    kind: Kind,
+    kind: KeyKind,
     value_name: &'static str,
-    commands: &'static [Command],
+    commands: &'static [JobCommand],
     help: &'static str,
 ) -> Key {
     Key { name, kind, value_name, help, commands }
@@ -85,212 +85,212 @@ pub const TASK_LIMIT: u64 = 1024;
 pub const KEYS: &[Key] = &[
     key(
         "data",
-        Kind::List,
+        KeyKind::List,
         "FILES",
         ALL,
         "Files, folders, patterns in quotes, or - for standard input; may be repeated",
     ),
-    key("validate", Kind::List, "FILES", TRAIN, "Data to validate on after every epoch; may be repeated"),
-    key("model", Kind::Path, "DIR", ALL, "The model directory"),
+    key("validate", KeyKind::List, "FILES", TRAIN, "Data to validate on after every epoch; may be repeated"),
+    key("model", KeyKind::Path, "DIR", ALL, "The model directory"),
     key(
         "output",
-        Kind::Path,
+        KeyKind::Path,
         "FILE",
-        &[Command::Predict],
+        &[JobCommand::Predict],
         "Where scores go: .csv, .parquet, or - for standard output",
     ),
     key(
         "set",
-        Kind::Pairs,
+        KeyKind::Pairs,
         "NAME=VALUE",
         TRAIN,
         "A parameter of the algorithm (see `seraphim algorithms`); may be repeated",
     ),
     key(
         "functions",
-        Kind::List,
+        KeyKind::List,
         "FILES",
         TRAIN,
         "WebAssembly modules with functions that servers carry out; they travel with the job; may be repeated",
     ),
     key(
         "from",
-        Kind::Path,
+        KeyKind::Path,
         "DIR",
         TRAIN,
         "Train on from this model: exact but for epochs=auto, early stopping and optimizers of all records (see docs)",
     ),
     key(
         "overwrite",
-        Kind::Switch,
+        KeyKind::Switch,
         "",
-        &[Command::Train, Command::Predict],
+        &[JobCommand::Train, JobCommand::Predict],
         "Replace an earlier output; train: the model and the report; predict: the scores",
     ),
     key(
         "tasks",
-        Kind::AutoCount,
+        KeyKind::AutoCount,
         "N|auto",
         ALL,
         "Tasks; train: part of the job, so another number gives another model [default: auto, by the size of the data alone]",
     ),
     key(
         "threads",
-        Kind::Count { min: 1, max: TASK_LIMIT },
+        KeyKind::Count { min: 1, max: TASK_LIMIT },
         "N",
         ALL,
         "Tasks that compute at once; changes no byte of a bsp model [default: all cores]",
     ),
     key(
         "servers",
-        Kind::Count { min: 1, max: TASK_LIMIT },
+        KeyKind::Count { min: 1, max: TASK_LIMIT },
         "N",
         TRAIN,
         "Keep the parameters on so many servers, processes of this machine or of the cluster [default: none, all in one process]",
     ),
     key(
         "workers",
-        Kind::Count { min: 1, max: TASK_LIMIT },
+        KeyKind::Count { min: 1, max: TASK_LIMIT },
         "N",
         TRAIN,
         "Run the tasks on so many workers, processes of this machine or of the cluster [default: as many as servers]",
     ),
     key(
         "wire",
-        Kind::Choice(&["f32", "bf16", "int8"]),
+        KeyKind::Choice(&["f32", "bf16", "int8"]),
         "f32|bf16|int8",
         TRAIN,
         "How values travel between servers and workers: as they are, or rounded to 2 bytes or to 1 [default: f32]",
     ),
     key(
         "consistency",
-        Kind::Text,
+        KeyKind::Text,
         "bsp|ssp:N|asp",
         TRAIN,
         "What reads may miss: nothing, N steps, anything [default: bsp]",
     ),
     key(
         "prefetch",
-        Kind::Choice(&["off", "exact", "stale"]),
+        KeyKind::Choice(&["off", "exact", "stale"]),
         "off|exact|stale",
         TRAIN,
         "On servers, ask for what the next step reads: behind this one, or before it without the pushes of its own task (ssp, asp) [default: exact]",
     ),
     key(
         "cache",
-        Kind::Bytes,
+        KeyKind::Bytes,
         "BYTES",
         TRAIN,
         "On servers, most memory of a task for rows that serve its reads while they are fresh enough (bsp, ssp), as in 64MiB [default: none]",
     ),
     key(
         "seed",
-        Kind::Count { min: 0, max: i64::MAX as u64 },
+        KeyKind::Count { min: 0, max: i64::MAX as u64 },
         "N",
         TRAIN,
         "Seed of everything random [default: 1]",
     ),
-    key("report", Kind::Path, "FILE", TRAIN, "Write metrics, timings and settings of the run as JSON"),
+    key("report", KeyKind::Path, "FILE", TRAIN, "Write metrics, timings and settings of the run as JSON"),
     key(
         "format",
-        Kind::Text,
+        KeyKind::Text,
         "NAME",
         ALL,
         "Format of the data [default: by extension, then by the first lines]",
     ),
-    key("label", Kind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
-    key("no_label", Kind::Switch, "", &[Command::Predict], "The data have no label column"),
+    key("label", KeyKind::Text, "COLUMN", ALL, "Label column, by name or number from 0"),
+    key("no_label", KeyKind::Switch, "", &[JobCommand::Predict], "The data have no label column"),
     key(
         "keep_columns",
-        Kind::Names,
+        KeyKind::Names,
         "COLUMNS",
-        &[Command::Predict],
+        &[JobCommand::Predict],
         "Columns of the data to carry into the output, in front of the scores, by name or number from 0",
     ),
     key(
         "threshold",
-        Kind::Text,
+        KeyKind::Text,
         "T",
-        &[Command::Evaluate],
+        &[JobCommand::Evaluate],
         "Say 1 above this score, for accuracy, precision, recall, f1, confusion matrix [default: .5 for lr, 0 for svm]",
     ),
-    key("weight", Kind::Text, "COLUMN", ALL, "Column of record weights"),
-    key("group", Kind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
+    key("weight", KeyKind::Text, "COLUMN", ALL, "Column of record weights"),
+    key("group", KeyKind::Text, "COLUMN", ALL, "Column of groups, for gauc; qid for libsvm"),
     key(
         "header",
-        Kind::YesNo,
+        KeyKind::Boolean,
         "true|false",
         ALL,
         "Whether the first line names the columns [default: found out]",
     ),
     key(
         "delimiter",
-        Kind::Text,
+        KeyKind::Text,
         "CHAR",
         ALL,
         "What separates columns: one character, or tab [default: found out]",
     ),
-    key("text_columns", Kind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
+    key("text_columns", KeyKind::Names, "COLUMNS", TRAIN, "Columns whose values are names, not numbers"),
     key(
         "interactions",
-        Kind::Names,
+        KeyKind::Names,
         "A:B,...",
         TRAIN,
         "Products of the features of two or three namespaces, fields or columns: letters (ab) or names (user:item)",
     ),
-    key("skip_columns", Kind::Names, "COLUMNS", ALL, "Columns to leave out [default: those of training]"),
+    key("skip_columns", KeyKind::Names, "COLUMNS", ALL, "Columns to leave out [default: those of training]"),
     key(
         "bad_lines",
-        Kind::Text,
+        KeyKind::Text,
         "fail|skip=N",
         ALL,
         "At a bad line: stop, or skip up to N of them [default: fail]",
     ),
     key(
         "keep",
-        Kind::Choice(&["memory", "disk", "both"]),
+        KeyKind::Choice(&["memory", "disk", "both"]),
         "memory|disk|both",
         TRAIN,
         "Where parsed records wait for the next epoch [default: both]",
     ),
     key(
         "memory_limit",
-        Kind::Bytes,
+        KeyKind::Bytes,
         "BYTES",
         TRAIN,
         "Most memory for kept records, as in 2GiB [default: a quarter of the machine's]",
     ),
     key(
         "scratch",
-        Kind::Path,
+        KeyKind::Path,
         "DIR",
         TRAIN,
         "Folder for records kept on disk [default: the system's temporary folder]",
     ),
     key(
         "keep_optimizer",
-        Kind::YesNo,
+        KeyKind::Boolean,
         "true|false",
         TRAIN,
         "Save the optimizer's state, without which training on is not exact [default: true]",
     ),
     key(
         "wait_limit",
-        Kind::Count { min: 1, max: 86_400 },
+        KeyKind::Count { min: 1, max: 86_400 },
         "SECONDS",
         TRAIN,
         "Longest wait of one task for another [default: 600]",
     ),
-    key("json", Kind::Switch, "", ALL, "Print the result as JSON"),
-    key("quiet", Kind::Switch, "", ALL, "Print no progress"),
+    key("json", KeyKind::Switch, "", ALL, "Print the result as JSON"),
+    key("quiet", KeyKind::Switch, "", ALL, "Print no progress"),
 ];
 
 /// The keys of a command.
-pub fn keys_of(command: Command) -> impl Iterator<Item = &'static Key> {
+pub fn keys_of(command: JobCommand) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(move |key| key.commands.contains(&command))
 }
 
 /// The key of this name among those of a command.
-pub fn find(command: Command, name: &str) -> Option<&'static Key> {
+pub fn find(command: JobCommand, name: &str) -> Option<&'static Key> {
     keys_of(command).find(|key| key.name == name)
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use data::{BadLines, FormatOptions, Keep, Purpose, SourceConfig};
+use data::{BadLinePolicy, CacheMode, FormatOptions, InputPurpose, SourceConfig};
 use matrix::Consistency;
 use rpc::WireType;
 use worker::Prefetch;
@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::modules::Modules;
 use crate::outputs::{self, Outputs};
 use check::Checker;
-use keys::Command;
+use keys::JobCommand;
 use raw::RawJob;
 
 /// Longest wait of one task for another, unless said otherwise.
@@ -39,7 +39,7 @@ pub struct Input {
     /// How columns are to be understood.
     pub options: FormatOptions,
     /// What to do at a bad line.
-    pub bad_lines: BadLines,
+    pub bad_lines: BadLinePolicy,
 }
 
 impl Input {
@@ -62,7 +62,7 @@ impl Input {
 
 /// How a command talks and computes.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct RunOptions {
     /// Number of tasks; none means `auto`.
     pub tasks: Option<u64>,
     /// Tasks that compute at once.
@@ -75,7 +75,7 @@ pub struct Manner {
 
 /// How many processes a job has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct ClusterSize {
     /// Servers.
     pub servers: u32,
     /// Workers.
@@ -102,11 +102,11 @@ pub struct TrainJob {
     /// WebAssembly modules with functions.
     pub modules: Modules,
     /// Servers and workers; none: all in one process.
-    pub size: Option<Size>,
+    pub size: Option<ClusterSize>,
     /// How values travel between servers and workers.
     pub wire: WireType,
     /// Tasks, threads, output.
-    pub manner: Manner,
+    pub manner: RunOptions,
     /// What reads may miss.
     pub consistency: Consistency,
     /// What tasks ask of servers ahead.
@@ -118,7 +118,7 @@ pub struct TrainJob {
     /// Where the report goes.
     pub report: Option<PathBuf>,
     /// Where parsed records wait for the next epoch.
-    pub keep: Keep,
+    pub keep: CacheMode,
     /// Most memory for them, of all tasks together.
     pub memory_limit_bytes: u64,
     /// Folder of those on disk.
@@ -141,7 +141,7 @@ pub struct PredictJob {
     /// Whether a file of scores in the way is replaced.
     pub overwrite: bool,
     /// Tasks, threads, output.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 /// A checked `evaluate` job.
@@ -154,27 +154,27 @@ pub struct EvaluateJob {
     /// Above which score a record is said to be 1.
     pub threshold: Option<f64>,
     /// Tasks, threads, output.
-    pub manner: Manner,
+    pub manner: RunOptions,
 }
 
 impl TrainJob {
     /// Checks what people wrote.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
-        let checker = Checker::new(raw, Command::Train);
+        let checker = Checker::new(raw, JobCommand::Train);
         let Some(algorithm) = raw.algorithm.clone() else {
             let flag = "its name, as in `seraphim train lr`, or a job file with algorithm = \"lr\"".into();
             return Err(Error::MissingKey { command: "train", what: "an algorithm", flag });
         };
         Ok(Self {
             algorithm,
-            input: input_for(&checker, Purpose::Training)?,
+            input: input_for(&checker, InputPurpose::Training)?,
             validate: checker.list("validate"),
-            model: checker.needed_path("model", "a directory for the model")?,
+            model: checker.required_path("model", "a directory for the model")?,
             from: checker.path("from")?,
             overwrite: checker.switch("overwrite")?,
             set: parameters(&checker)?,
             modules: raw.modules()?.clone(),
-            size: size(&checker)?,
+            size: cluster_size(&checker)?,
             wire: checker.choice("wire")?.and_then(WireType::from_name).unwrap_or_default(),
             manner: manner(&checker)?,
             consistency: checker
@@ -187,7 +187,7 @@ impl TrainJob {
             keep: keep(&checker)?,
             memory_limit_bytes: checker.bytes("memory_limit")?.unwrap_or_else(crate::machine::memory_share),
             scratch: checker.path("scratch")?.unwrap_or_else(std::env::temp_dir),
-            keep_optimizer: checker.yes_no("keep_optimizer")?.unwrap_or(true),
+            keep_optimizer: checker.boolean("keep_optimizer")?.unwrap_or(true),
             wait_limit: checker.count("wait_limit")?.map_or(WAIT_LIMIT_DEFAULT, Duration::from_secs),
         })
     }
@@ -204,24 +204,24 @@ impl TrainJob {
     pub(crate) fn check_report(&self) -> Result<(), Error> {
         let Some(report) = &self.report else { return Ok(()) };
         let models = [&self.model].into_iter().chain(&self.from);
-        let outputs = models.fold(self.outputs(), |outputs, model| outputs.has_model(model));
-        outputs.check_file("--report", report, outputs::Kind::Report)?;
-        outputs::try_to_write(report)
+        let outputs = models.fold(self.outputs(), |outputs, model| outputs.with_model(model));
+        outputs.check_file("--report", report, outputs::OutputKind::Report)?;
+        outputs::check_writable(report)
     }
 
     fn outputs(&self) -> Outputs {
-        Outputs::new(self.overwrite).reads(&self.input.data).reads(&self.validate)
+        Outputs::new(self.overwrite).with_inputs(&self.input.data).with_inputs(&self.validate)
     }
 }
 
 impl PredictJob {
     /// Checks what people wrote.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
-        let checker = Checker::new(raw, Command::Predict);
+        let checker = Checker::new(raw, JobCommand::Predict);
         Ok(Self {
-            model: checker.needed_path("model", "a model")?,
-            input: input_for(&checker, Purpose::Prediction)?,
-            output: checker.needed_path("output", "a place for the scores")?,
+            model: checker.required_path("model", "a model")?,
+            input: input_for(&checker, InputPurpose::Prediction)?,
+            output: checker.required_path("output", "a place for the scores")?,
             overwrite: checker.switch("overwrite")?,
             manner: manner(&checker)?,
         })
@@ -231,10 +231,10 @@ impl PredictJob {
 impl EvaluateJob {
     /// Checks what people wrote.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
-        let checker = Checker::new(raw, Command::Evaluate);
+        let checker = Checker::new(raw, JobCommand::Evaluate);
         Ok(Self {
-            model: checker.needed_path("model", "a model")?,
-            input: input_for(&checker, Purpose::Evaluation)?,
+            model: checker.required_path("model", "a model")?,
+            input: input_for(&checker, InputPurpose::Evaluation)?,
             threshold: checker.parsed("threshold", "a number", |text| {
                 text.parse().ok().filter(|threshold: &f64| threshold.is_finite())
             })?,
@@ -264,9 +264,9 @@ pub fn consistency_name(consistency: Consistency) -> String {
 /// What `--set` gives. A key of the job there is a slip that its unknown name would not show.
 fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> {
     let pairs = checker.pairs("set")?;
-    match pairs.iter().find(|(name, _)| keys::find(Command::Train, name).is_some()) {
+    match pairs.iter().find(|(name, _)| keys::find(JobCommand::Train, name).is_some()) {
         None => Ok(pairs),
-        Some((name, value)) => Err(Error::Request {
+        Some((name, value)) => Err(Error::InvalidRequest {
             what: format!("{name} is a key of the job, not a parameter of the algorithm"),
             advice: format!(
                 "give --{} {value}, or {name} = ... in the job file beside [set]",
@@ -276,9 +276,9 @@ fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> 
     }
 }
 
-fn manner(checker: &Checker<'_>) -> Result<Manner, Error> {
+fn manner(checker: &Checker<'_>) -> Result<RunOptions, Error> {
     let cores = crate::machine::core_count();
-    Ok(Manner {
+    Ok(RunOptions {
         tasks: checker.auto_count("tasks")?,
         threads: checker.count("threads")?.map_or(cores, |n| n as usize),
         json: checker.switch("json")?,
@@ -287,9 +287,9 @@ fn manner(checker: &Checker<'_>) -> Result<Manner, Error> {
 }
 
 /// One number given, the other is the same.
-fn size(checker: &Checker<'_>) -> Result<Option<Size>, Error> {
+fn cluster_size(checker: &Checker<'_>) -> Result<Option<ClusterSize>, Error> {
     let (servers, workers) = (checker.count("servers")?, checker.count("workers")?);
-    let size = |servers: u64, workers: u64| Size { servers: servers as u32, workers: workers as u32 };
+    let size = |servers: u64, workers: u64| ClusterSize { servers: servers as u32, workers: workers as u32 };
     Ok(servers.or(workers).map(|either| size(servers.unwrap_or(either), workers.unwrap_or(either))))
 }
 
@@ -301,15 +301,15 @@ fn prefetch(checker: &Checker<'_>) -> Result<Prefetch, Error> {
     })
 }
 
-fn keep(checker: &Checker<'_>) -> Result<Keep, Error> {
+fn keep(checker: &Checker<'_>) -> Result<CacheMode, Error> {
     Ok(match checker.choice("keep")? {
-        Some("memory") => Keep::Memory,
-        Some("disk") => Keep::Disk,
-        _ => Keep::Both,
+        Some("memory") => CacheMode::Memory,
+        Some("disk") => CacheMode::Disk,
+        _ => CacheMode::Both,
     })
 }
 
-fn input_for(checker: &Checker<'_>, purpose: Purpose) -> Result<Input, Error> {
+fn input_for(checker: &Checker<'_>, purpose: InputPurpose) -> Result<Input, Error> {
     let data = checker.list("data");
     if data.is_empty() {
         return Err(checker.missing("data", "data"));
@@ -329,7 +329,7 @@ fn options(checker: &Checker<'_>) -> Result<FormatOptions, Error> {
         has_label: !checker.switch("no_label")?,
         weight: checker.text("weight"),
         group: checker.text("group"),
-        header: checker.yes_no("header")?,
+        header: checker.boolean("header")?,
         delimiter: checker.parsed("delimiter", expected, parse_delimiter)?,
         text_columns: checker.names("text_columns"),
         skip_columns: checker.names("skip_columns"),
@@ -351,10 +351,12 @@ fn parse_delimiter(text: &str) -> Option<u8> {
     }
 }
 
-fn bad_lines(checker: &Checker<'_>) -> Result<BadLines, Error> {
+fn bad_lines(checker: &Checker<'_>) -> Result<BadLinePolicy, Error> {
     let parse = |text: &str| match text {
-        "fail" => Some(BadLines::Fail),
-        text => Some(BadLines::Skip { limit: text.strip_prefix("skip=")?.parse().ok()? }),
+        "fail" => Some(BadLinePolicy::Fail),
+        text => Some(BadLinePolicy::Skip { limit: text.strip_prefix("skip=")?.parse().ok()? }),
     };
-    Ok(checker.parsed("bad_lines", "fail, or skip=N with N lines at most", parse)?.unwrap_or(BadLines::Fail))
+    Ok(checker
+        .parsed("bad_lines", "fail, or skip=N with N lines at most", parse)?
+        .unwrap_or(BadLinePolicy::Fail))
 }

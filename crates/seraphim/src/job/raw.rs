@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::{Command, Kind, find, keys_of};
+use super::keys::{JobCommand, KeyKind, find, keys_of};
 use crate::error::{Error, nearest};
 use crate::modules::Modules;
 
@@ -15,14 +15,14 @@ const MODULES_BYTES: usize = 5 << 19;
 /// Where a value came from, for error texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ValueOrigin {
     /// A flag.
     Flag(String),
     /// A key of a job file.
     File(String),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Flag(flag) => write!(f, "--{flag}"),
@@ -37,7 +37,7 @@ impl std::fmt::Display for Place {
 pub struct RawJob {
     /// Name of the algorithm, for `train`.
     pub algorithm: Option<String>,
-    values: BTreeMap<String, (Place, Vec<String>)>,
+    values: BTreeMap<String, (ValueOrigin, Vec<String>)>,
     /// What the files of the key `functions` hold.
     #[serde(default, skip_serializing_if = "Modules::is_empty")]
     modules: Modules,
@@ -51,11 +51,11 @@ impl RawJob {
 
     /// Sets a key from the command line.
     pub fn set_flag(&mut self, key: &'static super::keys::Key, values: Vec<String>) {
-        self.values.insert(key.name.to_owned(), (Place::Flag(key.flag()), values));
+        self.values.insert(key.name.to_owned(), (ValueOrigin::Flag(key.flag()), values));
     }
 
     /// The place and texts of a key.
-    pub fn get(&self, name: &str) -> Option<(&Place, &[String])> {
+    pub fn get(&self, name: &str) -> Option<(&ValueOrigin, &[String])> {
         self.values.get(name).map(|(place, values)| (place, values.as_slice()))
     }
 
@@ -85,7 +85,7 @@ impl RawJob {
     pub fn from_submitted(job: &serde_json::Value) -> Result<Self, Error> {
         /// What messages call it.
         const PLACE: &str = "the submitted job";
-        let unreadable = |error: &dyn std::fmt::Display| Error::Request {
+        let unreadable = |error: &dyn std::fmt::Display| Error::InvalidRequest {
             what: format!("{PLACE} cannot be read: {error}"),
             advice: "send an object with the keys of a job file, or use the same release at both ends".into(),
         };
@@ -106,50 +106,53 @@ impl RawJob {
                 job.algorithm = Some(text_of(&value, &place)?);
                 continue;
             }
-            let Some(key) = find(Command::Train, &name) else {
-                let names = keys_of(Command::Train).map(|key| key.name).chain(["algorithm"]);
+            let Some(key) = find(JobCommand::Train, &name) else {
+                let names = keys_of(JobCommand::Train).map(|key| key.name).chain(["algorithm"]);
                 let nearest = nearest(&name.replace('-', "_"), names);
                 return Err(Error::UnknownKey { key: name, place: origin.to_owned(), nearest });
             };
             let values = match key.kind {
-                Kind::Pairs => pairs_of(&value, &place)?,
-                Kind::List | Kind::Names => list_of(&value, &place)?,
+                KeyKind::Pairs => pairs_of(&value, &place)?,
+                KeyKind::List | KeyKind::Names => list_of(&value, &place)?,
                 _ => vec![text_of(&value, &place)?],
             };
-            job.values.insert(key.name.to_owned(), (Place::File(place), values));
+            job.values.insert(key.name.to_owned(), (ValueOrigin::File(place), values));
         }
         Ok(job)
     }
 
     /// Reads the files of the key `functions`, where the job is asked for: nobody else reads them.
     pub fn with_modules(mut self) -> Result<Self, Error> {
-        self.modules = Modules::read(self.files_of_functions())?;
+        self.modules = Modules::read(self.module_files())?;
         let (actual, limit) = (self.modules.len_bytes(), MODULES_BYTES);
         if actual > limit {
             let what = format!("the modules of functions have {actual} bytes, a job brings {limit} at most");
-            return Err(Error::Request { what, advice: "strip and optimize them, or leave some out".into() });
+            return Err(Error::InvalidRequest {
+                what,
+                advice: "strip and optimize them, or leave some out".into(),
+            });
         }
         Ok(self)
     }
 
     /// The modules of the job; an error when there are not as many as it names.
     pub fn modules(&self) -> Result<&Modules, Error> {
-        let (named, brought) = (self.files_of_functions().len(), self.modules.list().len());
+        let (named, brought) = (self.module_files().len(), self.modules.list().len());
         if named == brought {
             return Ok(&self.modules);
         }
-        Err(Error::Request {
+        Err(Error::InvalidRequest {
             what: format!("functions: the job names {named} files and brings {brought} modules"),
             advice: "`seraphim train` and `seraphim submit` read the files and send them along".into(),
         })
     }
 
-    fn files_of_functions(&self) -> &[String] {
+    fn module_files(&self) -> &[String] {
         self.get("functions").map_or(&[], |(_, files)| files)
     }
 
     /// Whether the file of this key is written by whoever asks for the job, and not by its members.
-    pub(super) fn is_of_client(name: &str) -> bool {
+    pub(super) fn is_client_side(name: &str) -> bool {
         name == "report"
     }
 
@@ -157,9 +160,9 @@ impl RawJob {
     #[must_use]
     pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
         for (name, (_, values)) in &mut self.values {
-            let is_path =
-                find(Command::Train, name).is_some_and(|key| matches!(key.kind, Kind::Path | Kind::List));
-            if is_path && !Self::is_of_client(name) {
+            let is_path = find(JobCommand::Train, name)
+                .is_some_and(|key| matches!(key.kind, KeyKind::Path | KeyKind::List));
+            if is_path && !Self::is_client_side(name) {
                 for value in values {
                     *value = change(value);
                 }
@@ -173,7 +176,7 @@ impl RawJob {
     pub fn with_settings(mut self, set: &BTreeMap<String, String>) -> Self {
         let pairs = set.iter().map(|(name, value)| format!("{name}={value}"));
         let entry =
-            self.values.entry("set".into()).or_insert_with(|| (Place::Flag("set".into()), Vec::new()));
+            self.values.entry("set".into()).or_insert_with(|| (ValueOrigin::Flag("set".into()), Vec::new()));
         entry.1 = pairs.collect();
         self
     }

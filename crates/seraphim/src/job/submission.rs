@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use algo::Job;
-use control::Order;
+use control::JobSubmission;
 
 use super::TrainJob;
-use super::keys::{Command, Kind, TASK_LIMIT, find};
+use super::keys::{JobCommand, KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
 use crate::error::Error;
 
@@ -23,15 +23,15 @@ pub struct Submission {
 
 /// From which folder the members of a job see relative paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folder {
+pub enum PathBase {
     /// From that of whoever asks: they are its processes.
     Same,
     /// From others: paths must be whole.
-    Others,
+    Unknown,
 }
 
 /// Checks what is asked for.
-pub fn check(order: &Order, folder: Folder) -> Result<Submission, Error> {
+pub fn check(order: &JobSubmission, folder: PathBase) -> Result<Submission, Error> {
     let raw = RawJob::from_submitted(&order.spec)?;
     let job = TrainJob::check(&raw)?;
     let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
@@ -40,7 +40,7 @@ pub fn check(order: &Order, folder: Folder) -> Result<Submission, Error> {
     Ok(Submission { raw, job, algorithm })
 }
 
-fn check_size(order: &Order, job: &TrainJob) -> Result<(), Error> {
+fn check_size(order: &JobSubmission, job: &TrainJob) -> Result<(), Error> {
     let wanted = job.size.map(|size| (size.servers, size.workers));
     for (name, number, other) in [
         ("servers", order.servers, wanted.map(|wanted| wanted.0)),
@@ -51,7 +51,7 @@ fn check_size(order: &Order, job: &TrainJob) -> Result<(), Error> {
             return Err(Error::BadValue { place: name.into(), actual: number.to_string(), expected });
         }
         if let Some(other) = other.filter(|other| *other != number) {
-            return Err(Error::Request {
+            return Err(Error::InvalidRequest {
                 what: format!(
                     "the job itself says that it has {other} {name}, and it is submitted with {number}"
                 ),
@@ -62,18 +62,19 @@ fn check_size(order: &Order, job: &TrainJob) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_paths(raw: &RawJob, folder: Folder) -> Result<(), Error> {
+fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
     for (name, paths) in raw.texts() {
-        let Some(key) = find(Command::Train, &name) else { continue };
-        let is_of_members = matches!(key.kind, Kind::Path | Kind::List) && !RawJob::is_of_client(&name);
+        let Some(key) = find(JobCommand::Train, &name) else { continue };
+        let is_of_members =
+            matches!(key.kind, KeyKind::Path | KeyKind::List) && !RawJob::is_client_side(&name);
         for path in paths.iter().filter(|_| is_of_members) {
             if path == "-" {
-                return Err(Error::Request {
+                return Err(Error::InvalidRequest {
                     what: format!("{name}: workers cannot read the standard input of this command"),
                     advice: "write the data to files that every worker can read".into(),
                 });
             }
-            if folder == Folder::Others && !is_whole(path) {
+            if folder == PathBase::Unknown && !is_absolute(path) {
                 return Err(Error::BadValue {
                     place: name,
                     actual: path.clone(),
@@ -86,7 +87,7 @@ fn check_paths(raw: &RawJob, folder: Folder) -> Result<(), Error> {
 }
 
 /// Whether it means the same in every folder.
-pub fn is_whole(path: &str) -> bool {
+pub fn is_absolute(path: &str) -> bool {
     path.contains("://") || Path::new(path).is_absolute()
 }
 
@@ -97,12 +98,12 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
 
-    fn order(spec: Value, servers: u32, workers: u32) -> Order {
-        Order { title: String::new(), spec, servers, workers }
+    fn order(spec: Value, servers: u32, workers: u32) -> JobSubmission {
+        JobSubmission { title: String::new(), spec, servers, workers }
     }
 
-    fn refused(order: &Order) -> String {
-        let error = check(order, Folder::Others).err().expect("it cannot be");
+    fn refused(order: &JobSubmission) -> String {
+        let error = check(order, PathBase::Unknown).err().expect("it cannot be");
         assert_eq!(error.exit(), Exit::Usage, "{error}");
         error.to_string()
     }
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn a_submission_that_cannot_run_is_refused_with_its_field() {
         let good = json!({ "algorithm": "lr", "data": ["/d/x"], "model": "/d/m" });
-        assert!(check(&order(good.clone(), 1, 2), Folder::Others).is_ok());
+        assert!(check(&order(good.clone(), 1, 2), PathBase::Unknown).is_ok());
         for (servers, workers, field) in [(0, 1, "servers"), (1, 0, "workers"), (1, 100_000, "workers")] {
             let text = refused(&order(good.clone(), servers, workers));
             assert!(text.contains(field) && text.contains("from 1 to"), "{text}");
@@ -120,7 +121,7 @@ mod tests {
             spec[key] = value;
             let text = refused(&order(spec.clone(), 1, 1));
             assert!(text.contains(key) && text.contains("a whole path"), "{text}");
-            assert!(check(&order(spec, 1, 1), Folder::Same).is_ok());
+            assert!(check(&order(spec, 1, 1), PathBase::Same).is_ok());
         }
         for (key, value, part) in [
             ("data", json!(["-"]), "standard input"),

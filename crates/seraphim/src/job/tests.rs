@@ -12,7 +12,7 @@ fn file(text: &str) -> Result<RawJob, Error> {
 
 fn flag(name: &str, value: &str) -> RawJob {
     let mut raw = RawJob::new();
-    raw.set_flag(find(Command::Train, name).unwrap(), vec![value.to_owned()]);
+    raw.set_flag(find(JobCommand::Train, name).unwrap(), vec![value.to_owned()]);
     raw
 }
 
@@ -145,7 +145,7 @@ fn page_row(key: &keys::Key) -> String {
     let value = key.value_name.replace('|', "\\|");
     let flag = format!("--{} {value}", key.flag());
     let commands = match key.commands {
-        [Command::Train, Command::Predict, Command::Evaluate] => "all".to_owned(),
+        [JobCommand::Train, JobCommand::Predict, JobCommand::Evaluate] => "all".to_owned(),
         some => {
             some.iter().map(|command| format!("{command:?}").to_lowercase()).collect::<Vec<_>>().join(", ")
         }

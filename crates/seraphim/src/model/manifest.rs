@@ -40,7 +40,7 @@ pub struct Manifest {
     /// The matrices, in the order of creation.
     pub matrices: Vec<MatrixEntry>,
     /// How it was trained.
-    pub trained: Trained,
+    pub trained: TrainingRecord,
     /// The other files of the directory.
     pub files: Vec<FileEntry>,
 }
@@ -74,7 +74,7 @@ pub struct MatrixEntry {
 
 /// How a model was trained.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Trained {
+pub struct TrainingRecord {
     /// Training data as given.
     pub data: Vec<String>,
     /// Validation data as given.
@@ -87,7 +87,7 @@ pub struct Trained {
     pub epochs: u64,
     /// How far the saved weights have come; none in models of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub position: Option<Position>,
+    pub position: Option<TrainingPosition>,
     /// Whether it was interrupted before its end.
     pub interrupted: bool,
     /// Seed.
@@ -102,16 +102,16 @@ pub struct Trained {
     pub validation_metrics: BTreeMap<String, f64>,
     /// How far a job had come that was saved because its master was gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished: Option<Unfinished>,
+    pub unfinished: Option<UnfinishedJob>,
     /// Functions that have changed the weights since then, in order. The metrics are gone with the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub applied: Vec<FunctionApplied>,
+    pub applied: Vec<AppliedFunction>,
 }
 
 /// How far training has come: where another run goes on from a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
-    /// Epochs over the data of `Trained::data`, those of earlier runs over the same data included.
+pub struct TrainingPosition {
+    /// Epochs over the data of `TrainingRecord::data`, those of earlier runs over the same data included.
     pub epochs: u64,
     /// Clocks of all runs: what schedules of step sizes follow.
     pub clock: u64,
@@ -119,7 +119,7 @@ pub struct Position {
 
 /// A PS function that has changed the weights of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FunctionApplied {
+pub struct AppliedFunction {
     /// Its name.
     pub function: String,
     /// The matrix.
@@ -134,7 +134,7 @@ pub struct FunctionApplied {
 
 /// A job that was saved in its middle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unfinished {
+pub struct UnfinishedJob {
     /// What was asked for: the keys of a job file with their texts.
     pub job: BTreeMap<String, Vec<String>>,
     /// The epoch in which it stopped, from 0. It may have been whole: only the master knows.
@@ -161,7 +161,7 @@ pub struct FileEntry {
 /// How the line of the manifest's own checksum begins; eight hexadecimal digits and [`TRAILER_END`] follow.
 const TRAILER_START: &str = ",\n  \"crc32c\": \"";
 const TRAILER_END: &str = "\"\n}\n";
-const DIGITS: usize = 8;
+const CHECKSUM_DIGITS: usize = 8;
 
 impl Manifest {
     /// As text. The last member, `crc32c`, is the checksum of all bytes before its comma.
@@ -178,7 +178,7 @@ impl Manifest {
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let loose = serde_json::from_slice::<serde_json::Value>(bytes);
         if let Err(damage) = verify(bytes) {
-            let foreign = loose.as_ref().ok().and_then(|value| foreign(value, path, Some(damage)));
+            let foreign = loose.as_ref().ok().and_then(|value| version_error(value, path, Some(damage)));
             return Err(foreign.unwrap_or(Error::Checksum {
                 path: path.into(),
                 expected: damage.expected,
@@ -187,7 +187,7 @@ impl Manifest {
         }
         let bad = |what: String| Error::BadModel { path: path.into(), what };
         let value = loose.map_err(|e| bad(e.to_string()))?;
-        if let Some(error) = foreign(&value, path, None) {
+        if let Some(error) = version_error(&value, path, None) {
             return Err(error);
         }
         serde_json::from_value(value).map_err(|e| bad(e.to_string()))
@@ -196,28 +196,28 @@ impl Manifest {
 
 /// The two checksums of a damaged manifest.
 #[derive(Clone, Copy, Debug)]
-struct Damage {
+struct ChecksumMismatch {
     expected: u32,
     actual: u32,
 }
 
-fn verify(bytes: &[u8]) -> Result<(), Damage> {
-    let trailer = TRAILER_START.len() + DIGITS + TRAILER_END.len();
+fn verify(bytes: &[u8]) -> Result<(), ChecksumMismatch> {
+    let trailer = TRAILER_START.len() + CHECKSUM_DIGITS + TRAILER_END.len();
     let (body, tail) = bytes.split_at(bytes.len().saturating_sub(trailer));
     let sum = crc32c::crc32c(body);
     if tail == format!("{TRAILER_START}{sum:08x}{TRAILER_END}").as_bytes() {
         return Ok(());
     }
-    let digits = tail.get(TRAILER_START.len()..TRAILER_START.len() + DIGITS);
+    let digits = tail.get(TRAILER_START.len()..TRAILER_START.len() + CHECKSUM_DIGITS);
     let recorded =
         digits.and_then(|d| u32::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).unwrap_or(0);
     // When only the frame around the sum is broken, the sum of the whole file tells the difference.
     let actual = if recorded == sum { crc32c::crc32c(bytes) } else { sum };
-    Err(Damage { expected: recorded, actual })
+    Err(ChecksumMismatch { expected: recorded, actual })
 }
 
 /// The error of a model of another version.
-fn foreign(value: &serde_json::Value, path: &Path, damage: Option<Damage>) -> Option<Error> {
+fn version_error(value: &serde_json::Value, path: &Path, damage: Option<ChecksumMismatch>) -> Option<Error> {
     let found = value.get("format_version")?.as_u64()?;
     if (OLDEST_VERSION..=FORMAT_VERSION).contains(&found) || value.get("format")?.as_str()? != FORMAT_NAME {
         return None;

@@ -9,10 +9,10 @@ pub mod safetensors;
 mod tests;
 pub mod write;
 
-pub use manifest::{Manifest, MatrixEntry, Position, Trained};
+pub use manifest::{Manifest, MatrixEntry, TrainingPosition, TrainingRecord};
 pub use read::{Model, read_manifest};
 pub(crate) use write::is_model;
-pub use write::{Saved, Written, check_place, write};
+pub use write::{StoredMatrix, WriteResult, check_target, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use matrix::{Exported, OwnedValues};
+use matrix::{ExportedRows, OwnedValues};
 
 use super::manifest::{self, FORMAT_NAME, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
@@ -18,7 +18,7 @@ pub struct Model {
     /// Its manifest.
     pub manifest: Manifest,
     /// Its matrices, in the order of the manifest; with slots when asked for and there.
-    pub matrices: Vec<Exported>,
+    pub matrices: Vec<ExportedRows>,
     /// Names of keys.
     pub dictionary: BTreeMap<u64, String>,
 }
@@ -31,7 +31,9 @@ impl Model {
         for entry in &manifest.files {
             let file = path.join(&entry.name);
             let unread = |source: std::io::Error| match source.kind() {
-                std::io::ErrorKind::NotFound => bad(&file, "it is listed in model.json, but it is not there"),
+                std::io::ErrorKind::NotFound => {
+                    bad_model(&file, "it is listed in model.json, but it is not there")
+                }
                 _ => Error::Io { action: "read", path: file.clone(), source },
             };
             let actual = std::fs::metadata(&file).map_err(unread)?.len();
@@ -51,7 +53,7 @@ impl Model {
         let mut tensors = BTreeMap::new();
         for (name, bytes) in files.iter().filter(|(name, _)| name.ends_with(".safetensors")) {
             let read = safetensors::read(bytes);
-            tensors.insert(*name, read.map_err(|what| bad(&path.join(name), what))?);
+            tensors.insert(*name, read.map_err(|what| bad_model(&path.join(name), what))?);
         }
         let matrices = manifest
             .matrices
@@ -60,8 +62,8 @@ impl Model {
             .collect::<Result<_, _>>()?;
         let dictionary = files.get(DICTIONARY_FILE).map_or(Ok(BTreeMap::new()), |bytes| {
             let file = path.join(DICTIONARY_FILE);
-            let text = std::str::from_utf8(bytes).map_err(|e| bad(&file, e.to_string()))?;
-            dictionary::from_text(text).map_err(|line| bad(&file, format!("line {line} is no entry")))
+            let text = std::str::from_utf8(bytes).map_err(|e| bad_model(&file, e.to_string()))?;
+            dictionary::from_text(text).map_err(|line| bad_model(&file, format!("line {line} is no entry")))
         })?;
         Ok(Self { path: path.into(), manifest, matrices, dictionary })
     }
@@ -85,7 +87,7 @@ pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-fn bad(path: &Path, what: impl Into<String>) -> Error {
+fn bad_model(path: &Path, what: impl Into<String>) -> Error {
     Error::BadModel { path: path.into(), what: what.into() }
 }
 
@@ -98,35 +100,40 @@ fn take(
     tensors: &mut Tensors<'_>,
 ) -> Result<Elements<'static>, Error> {
     let tensor = tensors.get_mut(file).and_then(|tensors| tensors.remove(name));
-    tensor.map(|t| t.elements).ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?} is missing")))
+    tensor
+        .map(|t| t.elements)
+        .ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?} is missing")))
 }
 
 fn take_keys(folder: &Path, file: &str, name: &str, tensors: &mut Tensors<'_>) -> Result<Vec<u64>, Error> {
     let Elements::U64(keys) = take(folder, file, name, tensors)? else {
-        return Err(bad(&folder.join(file), format!("tensor {name:?} must be U64")));
+        return Err(bad_model(&folder.join(file), format!("tensor {name:?} must be U64")));
     };
     if !keys.is_sorted_by(|a, b| a < b) {
-        return Err(bad(&folder.join(file), format!("keys of tensor {name:?} must ascend")));
+        return Err(bad_model(&folder.join(file), format!("keys of tensor {name:?} must ascend")));
     }
     Ok(keys.into_owned())
 }
 
-fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> Result<Exported, Error> {
+fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> Result<ExportedRows, Error> {
     let file = folder.join(&entry.file);
-    let values = owned(take(folder, &entry.file, &entry.name, tensors)?)
-        .ok_or_else(|| bad(&file, format!("tensor {:?} must be F32, F64 or I64", entry.name)))?;
+    let values = owned_values(take(folder, &entry.file, &entry.name, tensors)?)
+        .ok_or_else(|| bad_model(&file, format!("tensor {:?} must be F32, F64 or I64", entry.name)))?;
     let spec = &entry.spec;
     if spec.columns != entry.columns || spec.rows != entry.rows {
-        return Err(bad(
+        return Err(bad_model(
             &folder.join(manifest::FILE_NAME),
             format!("matrix {:?} has two shapes", entry.name),
         ));
     }
-    spec.check().map_err(|error| bad(&folder.join(manifest::FILE_NAME), error.to_string()))?;
+    spec.check().map_err(|error| bad_model(&folder.join(manifest::FILE_NAME), error.to_string()))?;
     // Compared before anything is made of them: nothing tells that the numbers of a manifest fit the file beside it.
     if entry.columns == 0 || entry.stored_rows.checked_mul(entry.columns) != Some(length(&values) as u64) {
         let (rows, columns) = (entry.stored_rows, entry.columns);
-        return Err(bad(&file, format!("{rows} rows of {columns} columns but {} values", length(&values))));
+        return Err(bad_model(
+            &file,
+            format!("{rows} rows of {columns} columns but {} values", length(&values)),
+        ));
     }
     let keys = match &entry.keys {
         Some(name) => take_keys(folder, &entry.file, name, tensors)?,
@@ -135,9 +142,9 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
     if keys.len() as u64 != entry.stored_rows || keys.last().is_some_and(|last| *last >= entry.rows) {
         let (count, rows) = (keys.len(), entry.rows);
         let what = format!("{count} keys for {} stored rows, all below {rows} expected", entry.stored_rows);
-        return Err(bad(&file, what));
+        return Err(bad_model(&file, what));
     }
-    let weights = Exported { keys, values, slots: Vec::new() };
+    let weights = ExportedRows { keys, values, slots: Vec::new() };
     match &entry.optimizer_file {
         Some(optimizer) if tensors.contains_key(optimizer.as_str()) => {
             with_slots(folder, entry, &weights, tensors)
@@ -150,9 +157,9 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
 fn with_slots(
     folder: &Path,
     entry: &MatrixEntry,
-    weights: &Exported,
+    weights: &ExportedRows,
     tensors: &mut Tensors<'_>,
-) -> Result<Exported, Error> {
+) -> Result<ExportedRows, Error> {
     let file = entry.optimizer_file.as_deref().expect("the caller has seen it");
     let name = keys_tensor(&entry.name);
     let keys = if tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
@@ -163,26 +170,26 @@ fn with_slots(
     };
     let columns = entry.columns as usize;
     let values = match &weights.values {
-        OwnedValues::F32(x) => OwnedValues::F32(spread(&weights.keys, x, &keys, columns)),
-        OwnedValues::F64(x) => OwnedValues::F64(spread(&weights.keys, x, &keys, columns)),
-        OwnedValues::I64(x) => OwnedValues::I64(spread(&weights.keys, x, &keys, columns)),
+        OwnedValues::F32(x) => OwnedValues::F32(scatter(&weights.keys, x, &keys, columns)),
+        OwnedValues::F64(x) => OwnedValues::F64(scatter(&weights.keys, x, &keys, columns)),
+        OwnedValues::I64(x) => OwnedValues::I64(scatter(&weights.keys, x, &keys, columns)),
     };
     let mut slots = Vec::new();
     for slot in &entry.slots {
         let name = format!("{}.{slot}", entry.name);
-        let values = owned(take(folder, file, &name, tensors)?);
-        let values = values.ok_or_else(|| bad(&folder.join(file), format!("tensor {name:?}")))?;
+        let values = owned_values(take(folder, file, &name, tensors)?);
+        let values = values.ok_or_else(|| bad_model(&folder.join(file), format!("tensor {name:?}")))?;
         if !length(&values).is_multiple_of(keys.len().max(1)) {
             let what = format!("tensor {name:?}: {} values for {} keys", length(&values), keys.len());
-            return Err(bad(&folder.join(file), what));
+            return Err(bad_model(&folder.join(file), what));
         }
         slots.push((slot.clone(), values));
     }
-    Ok(Exported { keys, values, slots })
+    Ok(ExportedRows { keys, values, slots })
 }
 
 /// The rows of `from` at the keys of `to`, both ascending; zero where `from` has none.
-fn spread<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
+fn scatter<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
     let mut out = vec![T::default(); to.len() * columns];
     let mut next = 0;
     for (row, key) in out.chunks_mut(columns).zip(to) {
@@ -196,7 +203,7 @@ fn spread<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: us
     out
 }
 
-fn owned(elements: Elements<'static>) -> Option<OwnedValues> {
+fn owned_values(elements: Elements<'static>) -> Option<OwnedValues> {
     match elements {
         Elements::F32(x) => Some(OwnedValues::F32(x.into_owned())),
         Elements::F64(x) => Some(OwnedValues::F64(x.into_owned())),

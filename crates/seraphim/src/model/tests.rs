@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use matrix::{
-    Axis, Consistency, ElementType, Exported, Initializer, MatrixSpec, OwnedValues, Partitioner, PushRule,
-    Storage,
+    Axis, Consistency, ElementType, ExportedRows, Initializer, MatrixSpec, OwnedValues, Partitioner,
+    PushRule, Storage,
 };
 
 use super::manifest::{FORMAT_NAME, FORMAT_VERSION};
-use super::write::{Saved, write};
+use super::write::{StoredMatrix, write};
 use super::*;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -26,7 +26,7 @@ fn manifest() -> Manifest {
         schema: data::Schema::default(),
         model: job.model(&facts, None).unwrap(),
         matrices: Vec::new(),
-        trained: Trained::default(),
+        trained: TrainingRecord::default(),
         files: Vec::new(),
     }
 }
@@ -81,10 +81,10 @@ fn spec(storage: Storage, rows: u64) -> MatrixSpec {
 }
 
 /// Rows with these keys and weights, whose slots are never zero.
-fn rows(keys: &[u64], weights: &[f32]) -> Exported {
+fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
     let slot = |first: u64| OwnedValues::F32((first..).take(weights.len()).map(|x| x as f32).collect());
     let slots = vec![("z".to_owned(), slot(1)), ("n".to_owned(), slot(100))];
-    Exported { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
+    ExportedRows { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
 }
 
 /// A weight of zero may be left out of the file of weights; what its optimizer knows of it may not.
@@ -107,7 +107,7 @@ fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
     let folder = tempfile::tempdir().unwrap();
     for (name, spec, rows) in cases {
         let path = folder.path().join(name);
-        let saved = [Saved { spec: &spec, rows: &rows }];
+        let saved = [StoredMatrix { spec: &spec, rows: &rows }];
         let names = std::collections::BTreeMap::new();
         write(&path, false, manifest(), &saved, true, &names, &Interrupt::new()).unwrap();
         assert_eq!(Model::read(&path, true).unwrap().matrices, std::slice::from_ref(&rows), "{name}");

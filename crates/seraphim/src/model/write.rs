@@ -1,7 +1,7 @@
 //! Writing a model directory: into a temporary sibling, then renamed, so that it is complete or absent.
 //!
 //! Files and folder reach the disk before the rename, and the rename before the answer: after a power cut there is the
-//! old model or the new one. What that costs is measured ([`Written::sync_s`]).
+//! old model or the new one. What that costs is measured ([`WriteResult::sync_s`]).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,36 +11,36 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use matrix::{Exported, OwnedValues};
+use matrix::{ExportedRows, OwnedValues};
 use matrix::{MatrixSpec, Storage};
 
 use super::manifest::{self, FileEntry, Manifest, MatrixEntry};
 use super::safetensors::{self, Elements, Tensor};
 use super::{DICTIONARY_FILE, OPTIMIZER_FILE, WEIGHTS_FILE};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, OLD, TRIAL, sibling};
-use crate::place::{exchange, folder_of};
+use crate::file_identity::{exchange, folder_of};
+use crate::interrupt::{Interrupt, OLD, PROBE, sibling};
 
 /// Buffer of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A matrix as it left the store.
 #[derive(Debug)]
-pub struct Saved<'a> {
+pub struct StoredMatrix<'a> {
     /// As it was declared.
     pub spec: &'a MatrixSpec,
     /// Its rows.
-    pub rows: &'a Exported,
+    pub rows: &'a ExportedRows,
 }
 
 /// A file that counts and sums what goes through it.
-struct Summed {
+struct ChecksumWriter {
     file: BufWriter<File>,
     size_bytes: u64,
     crc32c: u32,
 }
 
-impl Write for Summed {
+impl Write for ChecksumWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.file.write_all(bytes)?;
         self.size_bytes += bytes.len() as u64;
@@ -56,15 +56,15 @@ impl Write for Summed {
 /// Refuses a place that is taken, before any work is done: it must be absent, empty or, with `overwrite`, a model and nothing
 /// else. Also tries whether its parent can be written, and whether an empty folder can be replaced (a mount or `.` cannot).
 /// What a command reads and writes besides is checked by `crate::outputs`.
-pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
-    let path = &*real(path);
+pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
+    let path = &*resolve_link(path);
     if path.exists() {
         let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
         if !overwrite && !empty {
             return Err(Error::ModelExists { path: path.into() });
         }
         if empty {
-            let aside = sibling(path, TRIAL);
+            let aside = sibling(path, PROBE);
             std::fs::rename(path, &aside)
                 .and_then(|()| std::fs::rename(&aside, path))
                 .map_err(Error::io("put a model in the place of the folder", path))?;
@@ -72,7 +72,7 @@ pub fn check_place(path: &Path, overwrite: bool) -> Result<(), Error> {
             check_replaceable(path)?;
         }
     }
-    let trial = sibling(path, TRIAL);
+    let trial = sibling(path, PROBE);
     std::fs::create_dir_all(&trial).map_err(Error::io("write to", path))?;
     std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
 }
@@ -99,13 +99,13 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
     let mut names: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
     names.sort();
     match names.into_iter().find(|name| name.to_str().is_none_or(|name| !own.contains(name))) {
-        Some(stranger) => Err(Error::StrangerInModel { path: path.into(), file: stranger.into() }),
+        Some(stranger) => Err(Error::ForeignFileInModel { path: path.into(), file: stranger.into() }),
         None => Ok(()),
     }
 }
 
 /// The folder that a link means, so that a model is replaced and not the link to it.
-fn real(path: &Path) -> Cow<'_, Path> {
+fn resolve_link(path: &Path) -> Cow<'_, Path> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
         _ => Cow::Borrowed(path),
@@ -114,7 +114,7 @@ fn real(path: &Path) -> Cow<'_, Path> {
 
 /// A model that is on disk.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WriteResult {
     /// Its manifest.
     pub manifest: Manifest,
     /// Seconds of waiting until the disk had it, of all files added up.
@@ -126,16 +126,16 @@ pub fn write(
     path: &Path,
     overwrite: bool,
     mut manifest: Manifest,
-    matrices: &[Saved<'_>],
+    matrices: &[StoredMatrix<'_>],
     keep_optimizer: bool,
     dictionary: &BTreeMap<u64, String>,
     interrupt: &Interrupt,
-) -> Result<Written, Error> {
-    let path = &*real(path);
-    check_place(path, overwrite)?;
-    let unfinished = interrupt.unfinished(path);
+) -> Result<WriteResult, Error> {
+    let path = &*resolve_link(path);
+    check_target(path, overwrite)?;
+    let unfinished = interrupt.temp_output(path);
     let folder = unfinished.path().to_owned();
-    let sync = Sync::default();
+    let sync = DiskSync::default();
     std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
     let mut weights = Vec::new();
     let mut slots = Vec::new();
@@ -153,20 +153,20 @@ pub fn write(
     manifest.files.extend(slots.transpose()?);
     if !dictionary.is_empty() {
         let text = super::dictionary::to_text(dictionary);
-        let fill = |out: &mut Summed| out.write_all(text.as_bytes());
+        let fill = |out: &mut ChecksumWriter| out.write_all(text.as_bytes());
         manifest.files.push(write_file(&folder, DICTIONARY_FILE, &sync, fill)?);
     }
     let text = manifest.to_text();
     write_file(&folder, manifest::FILE_NAME, &sync, |out| out.write_all(text.as_bytes()))?;
     sync.folder(&folder)?;
-    unfinished.finish(if overwrite { replace } else { put_new })?;
+    unfinished.persist(if overwrite { replace } else { move_to_new })?;
     sync.folder(folder_of(path))?;
-    Ok(Written { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
+    Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
 /// The tensors of one matrix; zero rows are left out when that is smaller.
 fn tensors_of<'a>(
-    saved: &Saved<'a>,
+    saved: &StoredMatrix<'a>,
     keep_optimizer: bool,
     weights: &mut Vec<Tensor<'a>>,
     slots: &mut Vec<Tensor<'a>>,
@@ -175,8 +175,10 @@ fn tensors_of<'a>(
     let columns = spec.columns as usize;
     let stored = stored_rows(spec, rows, columns);
     let (keys, values) = match &stored {
-        Some(positions) => (Some(pick(&rows.keys, positions, 1)), picked(&rows.values, positions, columns)),
-        None => (None, borrowed(&rows.values)),
+        Some(positions) => {
+            (Some(select(&rows.keys, positions, 1)), select_rows(&rows.values, positions, columns))
+        }
+        None => (None, elements_of(&rows.values)),
     };
     let stored_rows = stored.as_ref().map_or(rows.keys.len(), Vec::len) as u64;
     let keys_name = keys.is_some().then(|| super::keys_tensor(&spec.name));
@@ -197,7 +199,7 @@ fn tensors_of<'a>(
             slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
         }
         for (slot, values) in kept {
-            let elements = borrowed(values);
+            let elements = elements_of(values);
             let width = elements.len() as u64 / count.max(1);
             slots.push(Tensor { name: format!("{}.{slot}", spec.name), shape: vec![count, width], elements });
         }
@@ -218,7 +220,7 @@ fn tensors_of<'a>(
 }
 
 /// Positions of the rows to store, or none for all rows in order without keys.
-fn stored_rows(spec: &MatrixSpec, rows: &Exported, columns: usize) -> Option<Vec<u32>> {
+fn stored_rows(spec: &MatrixSpec, rows: &ExportedRows, columns: usize) -> Option<Vec<u32>> {
     let complete = rows.keys.len() as u64 == spec.rows && spec.storage == Storage::Dense;
     let zero_is_absent = spec.initializer == matrix::Initializer::Zero;
     let positions: Vec<u32> = (0..rows.keys.len() as u32)
@@ -239,7 +241,7 @@ fn is_zero(values: &OwnedValues, row: usize, columns: usize) -> bool {
     }
 }
 
-fn borrowed(values: &OwnedValues) -> Elements<'_> {
+fn elements_of(values: &OwnedValues) -> Elements<'_> {
     match values {
         OwnedValues::F32(x) => Elements::F32(Cow::Borrowed(x)),
         OwnedValues::F64(x) => Elements::F64(Cow::Borrowed(x)),
@@ -247,15 +249,15 @@ fn borrowed(values: &OwnedValues) -> Elements<'_> {
     }
 }
 
-fn picked<'a>(values: &'a OwnedValues, positions: &[u32], columns: usize) -> Elements<'a> {
+fn select_rows<'a>(values: &'a OwnedValues, positions: &[u32], columns: usize) -> Elements<'a> {
     match values {
-        OwnedValues::F32(x) => Elements::F32(pick(x, positions, columns)),
-        OwnedValues::F64(x) => Elements::F64(pick(x, positions, columns)),
-        OwnedValues::I64(x) => Elements::I64(pick(x, positions, columns)),
+        OwnedValues::F32(x) => Elements::F32(select(x, positions, columns)),
+        OwnedValues::F64(x) => Elements::F64(select(x, positions, columns)),
+        OwnedValues::I64(x) => Elements::I64(select(x, positions, columns)),
     }
 }
 
-fn pick<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'a, [T]> {
+fn select<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'a, [T]> {
     if positions.len() * columns == items.len() {
         return Cow::Borrowed(items);
     }
@@ -264,11 +266,11 @@ fn pick<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow<'
 
 /// Waits until the disk has what was written, and keeps the time.
 #[derive(Debug, Default)]
-struct Sync {
+struct DiskSync {
     spent_ns: AtomicU64,
 }
 
-impl Sync {
+impl DiskSync {
     fn file(&self, file: &File) -> std::io::Result<()> {
         let start = Instant::now();
         let result = file.sync_all();
@@ -288,19 +290,25 @@ impl Sync {
     }
 }
 
-fn write_tensors(folder: &Path, name: &str, tensors: &[Tensor<'_>], sync: &Sync) -> Result<FileEntry, Error> {
+fn write_tensors(
+    folder: &Path,
+    name: &str,
+    tensors: &[Tensor<'_>],
+    sync: &DiskSync,
+) -> Result<FileEntry, Error> {
     write_file(folder, name, sync, |out| safetensors::write(tensors, out))
 }
 
 fn write_file(
     folder: &Path,
     name: &str,
-    sync: &Sync,
-    fill: impl FnOnce(&mut Summed) -> std::io::Result<()>,
+    sync: &DiskSync,
+    fill: impl FnOnce(&mut ChecksumWriter) -> std::io::Result<()>,
 ) -> Result<FileEntry, Error> {
     let path = folder.join(name);
     let file = File::create(&path).map_err(Error::io("create", &path))?;
-    let mut out = Summed { file: BufWriter::with_capacity(BUFFER_BYTES, file), size_bytes: 0, crc32c: 0 };
+    let mut out =
+        ChecksumWriter { file: BufWriter::with_capacity(BUFFER_BYTES, file), size_bytes: 0, crc32c: 0 };
     fill(&mut out)
         .and_then(|()| out.flush())
         .and_then(|()| sync.file(out.file.get_ref()))
@@ -309,7 +317,7 @@ fn write_file(
 }
 
 /// Puts the finished folder where nothing is, or an empty folder; whatever has come there meanwhile stays.
-fn put_new(folder: &Path, path: &Path) -> Result<(), Error> {
+fn move_to_new(folder: &Path, path: &Path) -> Result<(), Error> {
     std::fs::rename(folder, path).map_err(|error| {
         let is_taken =
             path.is_file() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
@@ -358,10 +366,10 @@ mod tests {
         std::fs::write(made.join("file"), "new").unwrap();
         std::fs::create_dir(&place).unwrap();
         std::fs::write(place.join("file"), "old").unwrap();
-        assert!(matches!(put_new(&made, &place), Err(Error::ModelExists { .. })));
+        assert!(matches!(move_to_new(&made, &place), Err(Error::ModelExists { .. })));
         assert_eq!(std::fs::read_to_string(place.join("file")).unwrap(), "old");
         std::fs::remove_file(place.join("file")).unwrap();
-        put_new(&made, &place).unwrap();
+        move_to_new(&made, &place).unwrap();
         assert_eq!(
             std::fs::read_to_string(place.join("file")).unwrap(),
             "new",
@@ -399,7 +407,7 @@ mod tests {
         model_in(&made, "new");
         model_in(&place, "old");
         std::fs::write(place.join("thesis.txt"), "years of work").unwrap();
-        for refused in [check_place(&place, true), replace(&made, &place)] {
+        for refused in [check_target(&place, true), replace(&made, &place)] {
             assert!(refused.unwrap_err().to_string().contains("thesis.txt"));
         }
         assert_eq!(std::fs::read_to_string(place.join("thesis.txt")).unwrap(), "years of work");
@@ -425,8 +433,8 @@ mod tests {
     fn a_file_is_written_when_the_disk_says_so() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/dev/null", folder.path().join("file")).unwrap();
-        let error =
-            write_file(folder.path(), "file", &Sync::default(), |out| out.write_all(b"text")).unwrap_err();
+        let error = write_file(folder.path(), "file", &DiskSync::default(), |out| out.write_all(b"text"))
+            .unwrap_err();
         assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
     }
 }

@@ -8,21 +8,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::Count;
+use matrix::function::Arity;
 use matrix::{
-    Agent, Consistency, Exported, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig, LocalStore,
-    MatrixId, MatrixSpec, OwnedValues, Part, PushRule, VectorPool,
+    Agent, Consistency, ExportedRows, FunctionCall, FunctionFault, FunctionTable, Keys, LocalConfig,
+    LocalStore, MatrixId, MatrixSpec, OwnedValues, PushRule, Selection, VectorPool,
 };
 use rpc::WireType;
 use serde_json::{Value, json};
-use worker::{JobLayout, LaneAddress, Prefetch, RemoteAgent, spread};
+use worker::{JobLayout, LaneAddress, Prefetch, RemoteAgent, assign_partitions};
 
 use super::Environment;
-use super::cluster::launch::OwnServers;
+use super::cluster::launch::LocalServers;
 use super::cluster::servers::Servers;
 use crate::error::Error;
-use crate::model::manifest::FunctionApplied;
-use crate::model::{self, Model, Saved};
+use crate::model::manifest::AppliedFunction;
+use crate::model::{self, Model, StoredMatrix};
 use crate::modules::Modules;
 use crate::outputs::Outputs;
 
@@ -36,7 +36,7 @@ const WINDOW_BYTES: u64 = 64 << 20;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Application {
+pub struct ApplyJob {
     /// The model.
     pub model: PathBuf,
     /// The matrix of it.
@@ -61,7 +61,7 @@ pub struct Application {
 
 /// What came out.
 #[derive(Clone, Debug, Default)]
-pub struct Applied {
+pub struct ApplyResult {
     /// The answers of a pull function, with their row when it was done for each row.
     pub answers: Vec<(Option<u32>, Value)>,
     /// Weights that a push function has changed.
@@ -69,21 +69,21 @@ pub struct Applied {
     /// Weights that it might have changed.
     pub value_count: u64,
     /// Whether column i is the i-th stored key, not key i.
-    pub packed: bool,
+    pub columns_are_positions: bool,
 }
 
-impl Applied {
+impl ApplyResult {
     /// For machines.
     pub fn to_json(&self) -> Value {
         let answers: Vec<Value> =
             self.answers.iter().map(|(row, answer)| json!({"row": row, "answer": answer})).collect();
-        let Self { changed_count, value_count, packed, .. } = self;
+        let Self { changed_count, value_count, columns_are_positions: packed, .. } = self;
         json!({"answers": answers, "changed_weights": changed_count, "weights": value_count, "packed": packed})
     }
 }
 
 /// A matrix of a model with a row for each output.
-struct Turned {
+struct TransposedMatrix {
     spec: MatrixSpec,
     rows: Vec<OwnedValues>,
     /// The stored keys, where columns are these.
@@ -91,9 +91,9 @@ struct Turned {
 }
 
 /// Carries the function out, and writes the model if it changes it.
-pub fn apply(asked: &Application, environment: Environment<'_>) -> Result<Applied, Error> {
+pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResult, Error> {
     let modules = Modules::read(&asked.modules)?;
-    let functions = &modules.added_to(environment.functions)?;
+    let functions = &modules.extend_table(environment.functions)?;
     let fault = |fault| matrix::Error::function(&asked.matrix, &asked.function, fault);
     let (reads, writes) = functions.counts(&asked.function).map_err(fault)?;
     check_output(asked, writes)?;
@@ -101,33 +101,33 @@ pub fn apply(asked: &Application, environment: Environment<'_>) -> Result<Applie
     let Some(at) = model.manifest.matrices.iter().position(|entry| entry.name == asked.matrix) else {
         let names: Vec<&str> = model.manifest.matrices.iter().map(|entry| entry.name.as_str()).collect();
         let what = format!("model {} has no matrix {:?}", asked.model.display(), asked.matrix);
-        return Err(Error::Request { what, advice: format!("it has: {}", names.join(", ")) });
+        return Err(Error::InvalidRequest { what, advice: format!("it has: {}", names.join(", ")) });
     };
-    let turned = Turned::of(&model.manifest.matrices[at].spec, &model.matrices[at])?;
-    let calls = calls(asked, functions, reads, writes, turned.rows.len() as u32).map_err(fault)?;
-    let mut applied = Applied { packed: turned.keys.is_some(), ..Applied::default() };
+    let turned = TransposedMatrix::of(&model.manifest.matrices[at].spec, &model.matrices[at])?;
+    let calls = function_calls(asked, functions, reads, writes, turned.rows.len() as u32).map_err(fault)?;
+    let mut applied = ApplyResult { columns_are_positions: turned.keys.is_some(), ..ApplyResult::default() };
     let rows = if asked.servers == 0 {
         let config = LocalConfig { task_count: 1, wait_limit: WAIT_LIMIT };
         let mut store = LocalStore::with_functions(config, functions.clone());
         store.create(turned.spec.clone())?;
         turned.run(&mut Arc::new(store).agent(0), functions, &calls, writes.is_some(), &mut applied)?
     } else {
-        on_servers(asked.servers, &turned, &modules, Environment { functions, ..environment }, |agent| {
+        with_servers(asked.servers, &turned, &modules, Environment { functions, ..environment }, |agent| {
             turned.run(agent, functions, &calls, writes.is_some(), &mut applied)
         })?
     };
     if let Some(output) = &asked.output {
         applied.changed_count = turned.changed_count(&rows);
         applied.value_count = turned.rows.iter().map(|row| row.len() as u64).sum();
-        model.matrices[at] = turned.back(&rows);
+        model.matrices[at] = turned.to_exported(&rows);
         write(asked, output, model, environment)?;
     }
     Ok(applied)
 }
 
-fn check_output(asked: &Application, writes: Option<Count>) -> Result<(), Error> {
+fn check_output(asked: &ApplyJob, writes: Option<Arity>) -> Result<(), Error> {
     let advice = |what: &str, advice: &str| {
-        Err(Error::Request { what: format!("{} {what}", asked.function), advice: advice.to_owned() })
+        Err(Error::InvalidRequest { what: format!("{} {what}", asked.function), advice: advice.to_owned() })
     };
     match (writes, &asked.output) {
         (Some(_), None) => {
@@ -135,32 +135,32 @@ fn check_output(asked: &Application, writes: Option<Count>) -> Result<(), Error>
         }
         (None, Some(_)) => advice("only reads, so that there is no model to write", "leave --output out"),
         (Some(_), Some(output)) => Outputs::new(asked.overwrite)
-            .reads(&asked.modules)
-            .has_model(&asked.model)
+            .with_inputs(&asked.modules)
+            .with_model(&asked.model)
             .check_model("--output", output),
         (None, None) => Ok(()),
     }
 }
 
 /// The calls: one with the rows that were given, or one for each row.
-fn calls(
-    asked: &Application,
+fn function_calls(
+    asked: &ApplyJob,
     functions: &FunctionTable,
-    reads: Count,
-    writes: Option<Count>,
+    reads: Arity,
+    writes: Option<Arity>,
     row_count: u32,
 ) -> Result<Vec<(Option<u32>, FunctionCall)>, FunctionFault> {
     let call =
-        |from: &[u32], into: &[u32]| functions.call_of_json(&asked.function, from, into, &asked.argument);
+        |from: &[u32], into: &[u32]| functions.call_from_json(&asked.function, from, into, &asked.argument);
     if asked.from.is_some() || asked.into.is_some() {
         let rows = |rows: &Option<Vec<u32>>| rows.clone().unwrap_or_default();
         return Ok(vec![(None, call(&rows(&asked.from), &rows(&asked.into))?)]);
     }
     // What a function of one row takes of row r.
-    let own = |count: Count, row: u32| match count {
-        Count::Exactly(0) => Some(Vec::new()),
-        Count::Exactly(1) | Count::AtLeast(1) => Some(vec![row]),
-        Count::Exactly(_) | Count::AtLeast(_) => None,
+    let own = |count: Arity, row: u32| match count {
+        Arity::Exactly(0) => Some(Vec::new()),
+        Arity::Exactly(1) | Arity::AtLeast(1) => Some(vec![row]),
+        Arity::Exactly(_) | Arity::AtLeast(_) => None,
     };
     let of_row = |row: u32| {
         let rows = own(reads, row).zip(writes.map_or(Some(Vec::new()), |writes| own(writes, row)));
@@ -173,17 +173,23 @@ fn calls(
     (0..row_count).map(of_row).collect()
 }
 
-impl Turned {
-    fn of(spec: &MatrixSpec, stored: &Exported) -> Result<Self, Error> {
+impl TransposedMatrix {
+    fn of(spec: &MatrixSpec, stored: &ExportedRows) -> Result<Self, Error> {
         let width = spec.columns as usize;
         let last = stored.keys.last().copied().unwrap_or(0);
         let is_packed = last >= KEY_LIMIT;
         let columns = if is_packed { stored.keys.len() as u64 } else { last + 1 };
         let place = |i: usize| if is_packed { i } else { stored.keys[i] as usize };
         let rows = (0..width).map(|output| match &stored.values {
-            OwnedValues::F32(values) => OwnedValues::F32(turned(values, width, output, columns, place)),
-            OwnedValues::F64(values) => OwnedValues::F64(turned(values, width, output, columns, place)),
-            OwnedValues::I64(values) => OwnedValues::I64(turned(values, width, output, columns, place)),
+            OwnedValues::F32(values) => {
+                OwnedValues::F32(transposed_row(values, width, output, columns, place))
+            }
+            OwnedValues::F64(values) => {
+                OwnedValues::F64(transposed_row(values, width, output, columns, place))
+            }
+            OwnedValues::I64(values) => {
+                OwnedValues::I64(transposed_row(values, width, output, columns, place))
+            }
         });
         let rows: Vec<OwnedValues> = rows.collect();
         let mut spec =
@@ -200,9 +206,9 @@ impl Turned {
         functions: &FunctionTable,
         calls: &[(Option<u32>, FunctionCall)],
         changes: bool,
-        applied: &mut Applied,
+        applied: &mut ApplyResult,
     ) -> Result<Vec<OwnedValues>, Error> {
-        let all = |row: u32| Part::Columns { row, keys: Keys::Range(0, self.spec.columns) };
+        let all = |row: u32| Selection::Columns { row, keys: Keys::Range(0, self.spec.columns) };
         let matrix = MatrixId(0);
         for (row, values) in (0u32..).zip(&self.rows) {
             agent.push(matrix, all(row), values.as_values())?;
@@ -222,7 +228,7 @@ impl Turned {
         for row in (0..self.rows.len() as u32).filter(|_| changes) {
             let mut values = OwnedValues::zeros(self.spec.element, self.spec.columns as usize);
             let len = values.len();
-            agent.pull(matrix, all(row), values.part_mut(0..len))?;
+            agent.pull(matrix, all(row), values.slice_mut(0..len))?;
             rows.push(values);
         }
         agent.finish()?;
@@ -240,21 +246,21 @@ impl Turned {
     }
 
     /// The rows as a model keeps them.
-    fn back(&self, rows: &[OwnedValues]) -> Exported {
+    fn to_exported(&self, rows: &[OwnedValues]) -> ExportedRows {
         let columns = self.spec.columns;
         let keys = self.keys.clone().unwrap_or_else(|| (0..columns).collect());
         let mut values = OwnedValues::zeros(self.spec.element, 0);
         for column in 0..columns as usize {
             for row in rows {
-                values.extend(row.as_values().part(column..column + 1));
+                values.extend(row.as_values().slice(column..column + 1));
             }
         }
-        Exported { keys, values, slots: Vec::new() }
+        ExportedRows { keys, values, slots: Vec::new() }
     }
 }
 
 /// The values of one output, each in the column of its key.
-fn turned<T: Copy + Default>(
+fn transposed_row<T: Copy + Default>(
     values: &[T],
     width: usize,
     output: usize,
@@ -269,14 +275,14 @@ fn turned<T: Copy + Default>(
 }
 
 /// Runs something with the agent of a job on servers that end with it.
-fn on_servers<T>(
+fn with_servers<T>(
     count: u32,
-    turned: &Turned,
+    turned: &TransposedMatrix,
     modules: &Modules,
     environment: Environment<'_>,
     run: impl FnOnce(&mut dyn Agent) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let own = OwnServers::start(count, environment.interrupt)?;
+    let own = LocalServers::start(count, environment.interrupt)?;
     let lane =
         |address: &String| LaneAddress { addresses: vec![address.clone()], lane: 0, server: String::new() };
     let layout = JobLayout {
@@ -286,7 +292,7 @@ fn on_servers<T>(
         window_bytes: WINDOW_BYTES,
         matrices: vec![turned.spec.clone()],
         lanes: own.addresses.iter().map(lane).collect(),
-        owners: vec![spread(turned.spec.partitioner.partition_count(), count as u16)],
+        owners: vec![assign_partitions(turned.spec.partitioner.partition_count(), count as u16)],
         home: 0,
         wire: vec![WireType::F32],
         prefetch: Prefetch::Off,
@@ -303,7 +309,7 @@ fn on_servers<T>(
 /// Writes the model. What was measured of the weights before is not true of these, and the slots of the push rules do not
 /// belong to them.
 fn write(
-    asked: &Application,
+    asked: &ApplyJob,
     output: &std::path::Path,
     model: Model,
     environment: Environment<'_>,
@@ -313,15 +319,15 @@ fn write(
     manifest.files.clear();
     manifest.trained.metrics.clear();
     manifest.trained.validation_metrics.clear();
-    manifest.trained.applied.push(FunctionApplied {
+    manifest.trained.applied.push(AppliedFunction {
         function: asked.function.clone(),
         matrix: asked.matrix.clone(),
         argument: asked.argument.clone(),
         from: asked.from.clone(),
         into: asked.into.clone(),
     });
-    let saved: Vec<Saved<'_>> =
-        specs.iter().zip(&matrices).map(|(spec, rows)| Saved { spec, rows }).collect();
+    let saved: Vec<StoredMatrix<'_>> =
+        specs.iter().zip(&matrices).map(|(spec, rows)| StoredMatrix { spec, rows }).collect();
     model::write(output, asked.overwrite, manifest, &saved, false, &dictionary, environment.interrupt)?;
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::{Coordinator, EarlyStopping, EpochReport, Flow, Verdict};
-use matrix::{Exported, LocalStore, MatrixId};
+use algo::{Coordinator, EarlyStopping, EpochDecision, EpochReport, StepDecision};
+use matrix::{ExportedRows, LocalStore, MatrixId};
 
-use super::input::Opened;
-use super::judge::{Interrupted, Judge, Outcome};
-use super::permits::Permits;
+use super::epoch_monitor::{EpochMonitor, InterruptState, TrainingSummary};
+use super::input::TrainingInput;
+use super::semaphore::Semaphore;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
@@ -18,12 +18,12 @@ use crate::progress::Progress;
 pub struct LocalCoordinator<'a> {
     store: &'a Arc<LocalStore>,
     matrices: &'a [MatrixId],
-    opened: &'a Opened,
+    opened: &'a TrainingInput,
     progress: &'a Progress,
     interrupt: &'a Interrupt,
-    permits: Option<Arc<Permits>>,
+    permits: Option<Arc<Semaphore>>,
     wait_limit: Duration,
-    told_stop: AtomicBool,
+    stop_sent: AtomicBool,
     steps: AtomicU64,
     state: Mutex<State>,
     decided: Condvar,
@@ -32,11 +32,11 @@ pub struct LocalCoordinator<'a> {
 struct State {
     reports: Vec<Option<EpochReport>>,
     /// Number of epochs decided.
-    generation: u64,
-    verdict: Verdict,
+    decided_epochs: u64,
+    verdict: EpochDecision,
     failure: Option<String>,
-    judge: Judge,
-    best: Vec<Exported>,
+    judge: EpochMonitor,
+    best: Vec<ExportedRows>,
 }
 
 impl<'a> LocalCoordinator<'a> {
@@ -44,20 +44,20 @@ impl<'a> LocalCoordinator<'a> {
     pub(super) fn new(
         store: &'a Arc<LocalStore>,
         matrices: &'a [MatrixId],
-        opened: &'a Opened,
+        opened: &'a TrainingInput,
         task_count: u32,
         stopping: Option<EarlyStopping>,
         progress: &'a Progress,
         interrupt: &'a Interrupt,
-        permits: Option<Arc<Permits>>,
+        permits: Option<Arc<Semaphore>>,
         wait_limit: Duration,
     ) -> Self {
         let state = State {
             reports: (0..task_count).map(|_| None).collect(),
-            generation: 0,
-            verdict: Verdict::Continue,
+            decided_epochs: 0,
+            verdict: EpochDecision::Continue,
             failure: None,
-            judge: Judge::new(stopping),
+            judge: EpochMonitor::new(stopping),
             best: Vec::new(),
         };
         Self {
@@ -68,7 +68,7 @@ impl<'a> LocalCoordinator<'a> {
             interrupt,
             permits,
             wait_limit,
-            told_stop: AtomicBool::new(false),
+            stop_sent: AtomicBool::new(false),
             steps: AtomicU64::new(0),
             state: Mutex::new(state),
             decided: Condvar::new(),
@@ -82,18 +82,18 @@ impl<'a> LocalCoordinator<'a> {
     }
 
     /// Whether to stop now. Who hears that has left something undone: what the epoch shows is then not whole.
-    pub fn is_told_to_stop(&self) -> bool {
+    pub fn should_stop(&self) -> bool {
         let raised = self.interrupt.is_raised();
         if raised {
-            self.told_stop.store(true, Ordering::SeqCst);
+            self.stop_sent.store(true, Ordering::SeqCst);
         }
         raised
     }
 
     /// What happened, once all tasks have ended.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> TrainingSummary {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.judge.outcome(self.steps.into_inner())
+        state.judge.summary(self.steps.into_inner())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -101,19 +101,19 @@ impl<'a> LocalCoordinator<'a> {
     }
 
     /// The last task has reported: decides, and does what was decided.
-    fn decide(&self, state: &mut State) -> Result<Verdict, algo::Error> {
+    fn decide(&self, state: &mut State) -> Result<EpochDecision, algo::Error> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
         // In the first epoch all tasks have read all that they read.
         for source in [Some(&self.opened.source), self.opened.validation.as_ref()].into_iter().flatten() {
             source.check_bad_lines()?;
         }
-        let told = self.told_stop.load(Ordering::SeqCst);
-        let interrupt = Interrupted { told, raised: self.interrupt.is_raised() };
+        let told = self.stop_sent.load(Ordering::SeqCst);
+        let interrupt = InterruptState { stop_sent: told, requested: self.interrupt.is_raised() };
         let decision = state.judge.decide(&reports, interrupt, self.progress)?;
-        if decision.keep {
+        if decision.save_best {
             state.best = self.export()?;
         }
-        if decision.restore {
+        if decision.restore_best {
             for (&matrix, rows) in self.matrices.iter().zip(&state.best) {
                 self.store.import(matrix, rows)?;
             }
@@ -121,19 +121,19 @@ impl<'a> LocalCoordinator<'a> {
         Ok(decision.verdict)
     }
 
-    fn export(&self) -> Result<Vec<Exported>, algo::Error> {
+    fn export(&self) -> Result<Vec<ExportedRows>, algo::Error> {
         self.matrices.iter().map(|&matrix| Ok(self.store.export(matrix)?)).collect()
     }
 
-    /// Waits for the decision about the epoch that follows `generation` decided ones.
-    fn wait(&self, task: u32, epoch: u64, generation: u64) -> Result<Verdict, algo::Error> {
+    /// Waits for the decision about the epoch that follows `decided_epochs` decided ones.
+    fn wait(&self, task: u32, epoch: u64, generation: u64) -> Result<EpochDecision, algo::Error> {
         let deadline = Instant::now() + self.wait_limit;
         let mut state = self.lock();
         loop {
             if let Some(reason) = &state.failure {
                 return Err(matrix::Error::Stopped { reason: reason.clone() }.into());
             }
-            if state.generation > generation {
+            if state.decided_epochs > generation {
                 return Ok(state.verdict);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -154,27 +154,27 @@ impl<'a> LocalCoordinator<'a> {
 }
 
 impl Coordinator for LocalCoordinator<'_> {
-    fn progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> Flow {
+    fn report_progress(&self, _task: u32, record_count: u64, loss_sum: f64) -> StepDecision {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.progress.step(record_count, loss_sum);
-        if self.is_told_to_stop() { Flow::Stop } else { Flow::Continue }
+        if self.should_stop() { StepDecision::Stop } else { StepDecision::Continue }
     }
 
-    fn epoch(&self, report: EpochReport) -> Result<Verdict, algo::Error> {
+    fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, algo::Error> {
         let (task, epoch) = (report.task, report.epoch);
         let mut state = self.lock();
-        let generation = state.generation;
+        let generation = state.decided_epochs;
         state.reports[task as usize] = Some(report);
         if state.reports.iter().all(Option::is_some) {
             let verdict = self.decide(&mut state)?;
             state.verdict = verdict;
-            state.generation += 1;
+            state.decided_epochs += 1;
             self.decided.notify_all();
             return Ok(verdict);
         }
         drop(state);
         match &self.permits {
-            Some(permits) => permits.without(|| self.wait(task, epoch, generation)),
+            Some(permits) => permits.release_while(|| self.wait(task, epoch, generation)),
             None => self.wait(task, epoch, generation),
         }
     }

@@ -8,8 +8,8 @@ use algo::metric::classification::Confusion;
 use serde::Serialize;
 
 use super::Environment;
-use super::judge::metrics;
-use super::score::{NOT_ENDED, Scoring};
+use super::epoch_monitor::metrics;
+use super::score::{ModelScorer, NOT_ENDED};
 use crate::error::Error;
 use crate::job::EvaluateJob;
 use crate::labels;
@@ -62,8 +62,9 @@ impl ConfusionMatrix {
 
 /// The threshold in force; an error where it means nothing.
 fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> {
-    let refused =
-        |what: &str, advice: &str| Err(Error::Request { what: what.to_owned(), advice: advice.to_owned() });
+    let refused = |what: &str, advice: &str| {
+        Err(Error::InvalidRequest { what: what.to_owned(), advice: advice.to_owned() })
+    };
     match (output, asked) {
         (Output::Probability, Some(threshold)) if !(0.0..=1.0).contains(&threshold) => {
             refused(&format!("--threshold {threshold} is no probability"), "give a number from 0 to 1")
@@ -84,7 +85,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     input.options.label_rule = model.manifest.model.label_rule();
     input.options.keep_zeros = model.manifest.model.keep_zeros();
     input.options.key_limit = model.manifest.model.key_limit();
-    let source = data::Source::open_like(
+    let source = data::Source::open_with_schema(
         &input.source_config(environment.interrupt),
         &model.manifest.schema,
         environment.formats,
@@ -92,9 +93,9 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     environment.interrupt.check(NOT_ENDED)?;
     let source = source?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scoring = Scoring::new(&model, workers)?;
+    let scoring = ModelScorer::new(&model, workers)?;
     let threshold = threshold(job.threshold, &model.manifest.model.output())?;
-    let mut parts = model.manifest.model.metric_parts().in_detail(job.threshold);
+    let mut parts = model.manifest.model.metric_accumulator().with_confusion(job.threshold);
     let empty = parts.clone();
     let totals = scoring.run(
         &source,
@@ -112,7 +113,7 @@ pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evalu
     )?;
     let mut notices: Vec<String> = source.notices().iter().cloned().chain(totals.all_notices()).collect();
     notices.extend(parts.notices());
-    notices.extend(super::quality::notice_of_evaluation(&metrics(&parts)));
+    notices.extend(super::training_checks::notice_of_evaluation(&metrics(&parts)));
     let classes = labels::classes(&model.manifest.model, source.schema(), &totals.labels);
     Ok(Evaluation {
         metrics: metrics(&parts),

@@ -1,6 +1,6 @@
 //! Which failure of a run is told. Tasks fail side by side, and what one does makes others fail in turn; the answer must not
 //! depend on which of them was faster. So the others go on to the batch at which the first failure lies, and of all failures
-//! the one with the smallest [`Rank`] is told.
+//! the one with the smallest [`FailureRank`] is told.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +36,7 @@ enum Severity {
 
 /// The order in which failures are told: the smallest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Rank {
+pub struct FailureRank {
     /// The task was only told that another had failed.
     is_echo: bool,
     position: ReadPosition,
@@ -44,7 +44,7 @@ pub struct Rank {
     task: u32,
 }
 
-impl Rank {
+impl FailureRank {
     fn of(error: &Error, position: ReadPosition, task: u32) -> Self {
         use algo::Error as A;
         use matrix::Error as M;
@@ -55,8 +55,8 @@ impl Rank {
             | Error::Algo(A::NoRecords | A::OneClass { .. } | A::ClassCount { .. } | A::DataChanged { .. }) => {
                 Severity::Conclusion
             }
-            Error::Matrix(M::WaitedTooLong { .. })
-            | Error::Algo(A::Coordinator { .. } | A::Matrix(M::WaitedTooLong { .. })) => Severity::Wait,
+            Error::Matrix(M::WaitTimeout { .. })
+            | Error::Algo(A::Coordinator { .. } | A::Matrix(M::WaitTimeout { .. })) => Severity::Wait,
             _ => Severity::Cause,
         };
         let is_echo =
@@ -71,9 +71,9 @@ impl Rank {
 }
 
 /// A failure that was noted.
-pub(super) struct Noted {
+pub(super) struct RecordedFailure {
     /// Its place among others.
-    pub(super) rank: Rank,
+    pub(super) rank: FailureRank,
     /// For the other tasks.
     pub(super) reason: String,
     /// The exit code of a command that ends with it.
@@ -91,34 +91,34 @@ pub(super) struct Failures {
 #[derive(Default)]
 struct State {
     /// Of the first failure.
-    rank: Option<Rank>,
+    rank: Option<FailureRank>,
     error: Option<Error>,
     limit: Option<ReadPosition>,
     /// Tasks that read, or compute with what they have read.
-    busy: u32,
-    when_settled: Option<Box<dyn FnOnce() + Send>>,
+    busy_count: u32,
+    on_idle: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl State {
     /// What is to be done now that no task reads any more.
-    fn settled(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
-        if self.busy == 0 { self.when_settled.take() } else { None }
+    fn take_idle_callback(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
+        if self.busy_count == 0 { self.on_idle.take() } else { None }
     }
 }
 
 impl Failures {
     /// How `task` ended, a panic included.
-    pub(super) fn note<T>(
+    pub(super) fn record<T>(
         &self,
-        reading: &Reading<'_>,
+        reading: &ReadTracker<'_>,
         ended: std::thread::Result<Result<T, Error>>,
-    ) -> Option<Noted> {
+    ) -> Option<RecordedFailure> {
         let error = match ended {
             Ok(Ok(_)) => return None,
             Ok(Err(error)) => error,
-            Err(panic) => died(reading.task, &*panic),
+            Err(panic) => panic_error(reading.task, &*panic),
         };
-        let rank = Rank::of(&error, reading.position(), reading.task);
+        let rank = FailureRank::of(&error, reading.position(), reading.task);
         let reason = format!("task {} failed: {error}", reading.task);
         let exit = error.exit();
         if let Some(limit) = rank.limit() {
@@ -128,7 +128,7 @@ impl Failures {
         if state.rank.is_none_or(|first| rank < first) {
             (state.rank, state.error) = (Some(rank), Some(error));
         }
-        Some(Noted { rank, reason, exit })
+        Some(RecordedFailure { rank, reason, exit })
     }
 
     /// No task needs to read behind `position`: something failed there, perhaps in another process.
@@ -139,10 +139,10 @@ impl Failures {
     }
 
     /// Calls `then` once no task reads any more.
-    pub(super) fn when_settled(&self, then: impl FnOnce() + Send + 'static) {
+    pub(super) fn on_idle(&self, then: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
-        state.when_settled = Some(Box::new(then));
-        let now = state.settled();
+        state.on_idle = Some(Box::new(then));
+        let now = state.take_idle_callback();
         drop(state);
         if let Some(now) = now {
             now();
@@ -150,7 +150,7 @@ impl Failures {
     }
 
     /// The place of the first failure among those of other processes.
-    pub(super) fn rank(&self) -> Option<Rank> {
+    pub(super) fn rank(&self) -> Option<FailureRank> {
         self.lock().rank
     }
 
@@ -165,8 +165,8 @@ impl Failures {
 
     fn add_busy(&self, is_busy: bool) {
         let mut state = self.lock();
-        state.busy = if is_busy { state.busy + 1 } else { state.busy - 1 };
-        let now = state.settled();
+        state.busy_count = if is_busy { state.busy_count + 1 } else { state.busy_count - 1 };
+        let now = state.take_idle_callback();
         drop(state);
         if let Some(now) = now {
             now();
@@ -175,23 +175,23 @@ impl Failures {
 }
 
 /// Something is under way that may fail: nothing is settled while this lives.
-pub(super) struct Busy(Arc<Failures>);
+pub(super) struct BusyGuard(Arc<Failures>);
 
-impl Busy {
+impl BusyGuard {
     pub(super) fn new(failures: &Arc<Failures>) -> Self {
         failures.add_busy(true);
         Self(Arc::clone(failures))
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.add_busy(false);
     }
 }
 
 /// The reading of one task: counts its batches, and ends it where the failure of another task lies.
-pub(super) struct Reading<'a> {
+pub(super) struct ReadTracker<'a> {
     failures: &'a Failures,
     task: u32,
     pass: AtomicU64,
@@ -199,7 +199,7 @@ pub(super) struct Reading<'a> {
     is_busy: AtomicBool,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ReadTracker<'a> {
     /// Of a task that is about to begin.
     pub(super) fn new(failures: &'a Failures, task: u32) -> Self {
         failures.add_busy(true);
@@ -246,13 +246,13 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for ReadTracker<'_> {
     fn drop(&mut self) {
         self.set_busy(false);
     }
 }
 
-fn died(task: u32, panic: &(dyn Any + Send)) -> Error {
+fn panic_error(task: u32, panic: &(dyn Any + Send)) -> Error {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Error::Panic { task, message: text.unwrap_or("no message").to_owned() }
@@ -262,7 +262,7 @@ fn died(task: u32, panic: &(dyn Any + Send)) -> Error {
 mod tests {
     use super::*;
 
-    fn read(reading: &Reading<'_>, batches: u64) {
+    fn read(reading: &ReadTracker<'_>, batches: u64) {
         reading.start_pass();
         for _ in 0..batches {
             assert!(reading.may_read());
@@ -270,46 +270,46 @@ mod tests {
     }
 
     fn failed(reason: &str) -> Result<(), Error> {
-        Err(Error::Request { what: reason.into(), advice: String::new() })
+        Err(Error::InvalidRequest { what: reason.into(), advice: String::new() })
     }
 
     #[test]
     fn the_failure_of_the_earliest_batch_is_told_then_that_of_the_smallest_task() {
         let failures = Failures::default();
         let (zero, one, two) =
-            (Reading::new(&failures, 0), Reading::new(&failures, 1), Reading::new(&failures, 2));
+            (ReadTracker::new(&failures, 0), ReadTracker::new(&failures, 1), ReadTracker::new(&failures, 2));
         read(&zero, 4);
         read(&one, 3);
         read(&two, 3);
-        failures.note(&zero, Ok(failed("at batch 4")));
-        failures.note(&two, Ok(failed("two at batch 3")));
-        failures.note(&one, Ok(failed("one at batch 3")));
+        failures.record(&zero, Ok(failed("at batch 4")));
+        failures.record(&two, Ok(failed("two at batch 3")));
+        failures.record(&one, Ok(failed("one at batch 3")));
         assert!(failures.take().unwrap_err().to_string().contains("one at batch 3"));
     }
 
     #[test]
     fn what_follows_from_a_failure_is_told_only_when_nothing_else_is_there() {
         let failures = Failures::default();
-        let (zero, one) = (Reading::new(&failures, 0), Reading::new(&failures, 1));
+        let (zero, one) = (ReadTracker::new(&failures, 0), ReadTracker::new(&failures, 1));
         let echo = matrix::Error::Stopped { reason: "task 1 failed".into() };
-        assert!(failures.note(&zero, Ok::<Result<(), _>, _>(Err(echo.into()))).is_some());
+        assert!(failures.record(&zero, Ok::<Result<(), _>, _>(Err(echo.into()))).is_some());
         let caught = std::panic::catch_unwind(|| -> Result<(), Error> { panic!("broken") });
         read(&one, 2);
-        assert!(failures.note(&one, caught).is_some_and(|noted| noted.reason.contains("task 1")));
-        assert!(failures.note(&one, Ok(Ok(()))).is_none());
+        assert!(failures.record(&one, caught).is_some_and(|noted| noted.reason.contains("task 1")));
+        assert!(failures.record(&one, Ok(Ok(()))).is_none());
         assert!(matches!(failures.take(), Err(Error::Panic { task: 1, .. })));
     }
 
     #[test]
     fn the_other_tasks_read_as_far_as_the_failure_and_then_all_is_settled() {
         let failures = Failures::default();
-        let (zero, one) = (Reading::new(&failures, 0), Reading::new(&failures, 1));
+        let (zero, one) = (ReadTracker::new(&failures, 0), ReadTracker::new(&failures, 1));
         let settled = Arc::new(AtomicBool::new(false));
         read(&zero, 3);
         read(&one, 1);
-        failures.note(&zero, Ok(failed("at batch 3")));
+        failures.record(&zero, Ok(failed("at batch 3")));
         let seen = settled.clone();
-        failures.when_settled(move || seen.store(true, Ordering::SeqCst));
+        failures.on_idle(move || seen.store(true, Ordering::SeqCst));
         drop(zero);
         assert!(one.may_read() && one.may_read(), "batches 2 and 3");
         assert!(!settled.load(Ordering::SeqCst));

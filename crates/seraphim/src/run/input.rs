@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use algo::{DataNeeds, Epochs, Job};
-use data::{BadLineTotal, Batch, KeepConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
+use data::{BadLineTotal, Batch, CacheConfig, MemoryStream, Reader, Schema, Shuffle, Source, TaskData};
 use math::random::{Purpose, stream};
 
 use super::Environment;
-use super::share::{Timed, Validation, Watched};
+use super::task_streams::{MeteredStream, TimedValidation, ValidationSource};
 use crate::error::Error;
 use crate::job::TrainJob;
 
@@ -15,14 +15,14 @@ use crate::job::TrainJob;
 const VALIDATION_TASKS: u64 = u64::MAX;
 
 /// The opened data of a run.
-pub(super) struct Opened {
+pub(super) struct TrainingInput {
     pub(super) source: Source,
     pub(super) validation: Option<Source>,
     /// What the algorithm needs of them, with the label rule for their names of labels.
     pub(super) needs: DataNeeds,
 }
 
-impl Opened {
+impl TrainingInput {
     /// What the user should know of how the data were understood.
     pub(super) fn notices(&self) -> Vec<String> {
         let validation = self.validation.iter().flat_map(Source::notices);
@@ -43,7 +43,7 @@ pub(super) fn open(
     algorithm: &dyn Job,
     like: Option<&Schema>,
     environment: Environment<'_>,
-) -> Result<Opened, Error> {
+) -> Result<TrainingInput, Error> {
     let mut needs = algorithm.data_needs();
     let mut input = job.input.clone();
     input.options.label_rule = needs.label_rule;
@@ -51,7 +51,7 @@ pub(super) fn open(
     input.options.key_limit = needs.key_limit;
     let config = input.source_config(environment.interrupt);
     let source = match like {
-        Some(schema) => Source::open_like(&config, schema, environment.formats),
+        Some(schema) => Source::open_with_schema(&config, schema, environment.formats),
         None => Source::open(&config, environment.formats),
     };
     // What was read of standard input until then may look like anything.
@@ -62,28 +62,28 @@ pub(super) fn open(
     input.options.label_rule = needs.label_rule;
     let validation = (!job.validate.is_empty()).then(|| {
         let config = input.source_config_of(&job.validate, environment.interrupt);
-        Source::open_like(&config, source.schema(), environment.formats)
+        Source::open_with_schema(&config, source.schema(), environment.formats)
     });
     if needs.validation_required && validation.is_none() && needs.validation_share == 0.0 {
         let what =
             "early_stopping watches a metric of validation data, and there is nothing to validate on".into();
         let advice = "give --validate FILES, or --set validation_share=0.1".into();
-        return Err(Error::Request { what, advice });
+        return Err(Error::InvalidRequest { what, advice });
     }
-    Ok(Opened { validation: validation.transpose()?, source, needs })
+    Ok(TrainingInput { validation: validation.transpose()?, source, needs })
 }
 
-impl Opened {
+impl TrainingInput {
     /// The same data for the job that `algorithm` is by now, when its open settings have been chosen.
-    pub(super) fn settle(&mut self, algorithm: &dyn Job) {
+    pub(super) fn apply_settings(&mut self, algorithm: &dyn Job) {
         self.needs = DataNeeds { label_rule: self.needs.label_rule, ..algorithm.data_needs() };
     }
 }
 
 /// How the opened data are handed to the tasks of one process.
-pub(super) struct Shares<'a> {
+pub(super) struct TaskDataPlan<'a> {
     pub(super) job: &'a TrainJob,
-    pub(super) opened: &'a Opened,
+    pub(super) opened: &'a TrainingInput,
     /// Of the job.
     pub(super) task_count: u32,
     /// Those that run here.
@@ -94,27 +94,27 @@ pub(super) struct Shares<'a> {
     pub(super) is_survey: bool,
 }
 
-impl Shares<'_> {
-    pub(super) fn holds_out(&self) -> bool {
+impl TaskDataPlan<'_> {
+    pub(super) fn has_holdout(&self) -> bool {
         self.opened.validation.is_none() && self.opened.needs.validation_share > 0.0
     }
 
     /// Whether the data must be read before the first step.
     pub(super) fn must_scan(&self) -> bool {
-        self.is_survey || self.opened.needs.scan || self.holds_out()
+        self.is_survey || self.opened.needs.scan || self.has_holdout()
     }
 
     /// What a survey has read, as if it had been opened with the needs that followed from it.
-    pub(super) fn settle(&self, surveyed: &mut [TaskData]) -> Result<(), Error> {
+    pub(super) fn finish_survey(&self, surveyed: &mut [TaskData]) -> Result<(), Error> {
         let (batch_size, shuffle) = (self.opened.needs.batch_size, self.opened.needs.shuffle);
         for share in surveyed {
-            share.settle(batch_size, shuffle, self.must_scan())?;
+            share.reconfigure(batch_size, shuffle, self.must_scan())?;
             share.set_first_epoch(self.first_epoch);
         }
         Ok(())
     }
 
-    fn here<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
+    fn local_tasks<T>(&self, of_all: Vec<T>) -> impl Iterator<Item = T> {
         of_all.into_iter().skip(self.tasks.start as usize).take(self.tasks.len())
     }
 
@@ -125,11 +125,11 @@ impl Shares<'_> {
         let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan() && !mixed;
         let keep = (!single).then(|| self.keep_config());
         let splits = self.opened.source.splits(self.task_count as usize);
-        self.here(splits)
+        self.local_tasks(splits)
             .zip(u64::from(self.tasks.start)..)
             .map(|(splits, task)| {
                 let mut reader = self.opened.source.reader(splits)?;
-                if self.holds_out() {
+                if self.has_holdout() {
                     let chance = stream(self.job.seed, Purpose::Validation, task, 0);
                     reader.set_holdout(self.opened.needs.validation_share, chance);
                 }
@@ -137,7 +137,7 @@ impl Shares<'_> {
                     reader.count_features();
                 }
                 if self.is_survey {
-                    reader.survey();
+                    reader.enable_survey();
                 }
                 let (shuffle, batch_size) = (self.opened.needs.shuffle, self.opened.needs.batch_size);
                 let mut data = TaskData::new(reader, keep.clone(), shuffle, self.job.seed, task, batch_size);
@@ -148,9 +148,9 @@ impl Shares<'_> {
     }
 
     /// The memory limit is of all tasks here together, and of their validation data when these are kept as well.
-    fn keep_config(&self) -> KeepConfig {
+    fn keep_config(&self) -> CacheConfig {
         let parts = self.tasks.len() as u64 * if self.opened.validation.is_some() { 2 } else { 1 };
-        KeepConfig {
+        CacheConfig {
             mode: self.job.keep,
             memory_limit_bytes: self.job.memory_limit_bytes / parts.max(1),
             folder: self.job.scratch.clone(),
@@ -158,31 +158,34 @@ impl Shares<'_> {
     }
 
     /// Each task's reader of the validation data, if there are any.
-    pub(super) fn validations(&self) -> Result<Vec<Option<Reader>>, Error> {
+    pub(super) fn validation_readers(&self) -> Result<Vec<Option<Reader>>, Error> {
         let Some(source) = &self.opened.validation else {
             return Ok(self.tasks.clone().map(|_| None).collect());
         };
         let splits = source.splits(self.task_count as usize);
-        self.here(splits).map(|splits| Ok(Some(source.reader(splits)?))).collect()
+        self.local_tasks(splits).map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
     /// The validation data of a task; those held out of `data` when there is no file.
     pub(super) fn validation_stream<'t>(
         &self,
         reader: Option<Reader>,
-        data: &mut Watched<'_>,
+        data: &mut MeteredStream<'_>,
         is_told_to_stop: &'t (dyn Fn() -> bool + Sync),
-    ) -> Option<Timed<'t>> {
+    ) -> Option<TimedValidation<'t>> {
         if let Some(reader) = reader {
             let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1));
             let keep = (!single).then(|| self.keep_config());
             let (seed, size) = (self.job.seed, self.opened.needs.batch_size);
             let data = TaskData::new(reader, keep, Shuffle::None, seed, VALIDATION_TASKS, size);
-            return Some(Timed::new(Validation::File(Box::new(data)), is_told_to_stop));
+            return Some(TimedValidation::new(ValidationSource::File(Box::new(data)), is_told_to_stop));
         }
         if self.opened.needs.validation_share > 0.0 {
             let batches: Vec<Batch> = data.data.reader_mut().take_holdout();
-            return Some(Timed::new(Validation::Share(MemoryStream::new(batches)), is_told_to_stop));
+            return Some(TimedValidation::new(
+                ValidationSource::Share(MemoryStream::new(batches)),
+                is_told_to_stop,
+            ));
         }
         None
     }

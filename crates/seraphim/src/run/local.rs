@@ -5,24 +5,24 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use algo::{Job, Settled, TrainTask};
+use algo::{Job, ResolvedSettings, TrainTask};
 use data::{BatchStream, TaskData};
 use matrix::{Agent, LocalConfig, LocalStore, MatrixId, MatrixSpec};
 use rpc::WireType;
 
 use super::Environment;
-use super::closing::{Closing, explained, save};
 use super::coordinator::LocalCoordinator;
-use super::failure::{Failures, Reading};
-use super::input::{Opened, Shares, open};
-use super::judge::Outcome;
-use super::permits::{Permits, PermittedAgent, with_permit};
+use super::epoch_monitor::TrainingSummary;
+use super::failure::{Failures, ReadTracker};
+use super::input::{TaskDataPlan, TrainingInput, open};
+use super::memory_check::check_memory;
 use super::resume;
-use super::room::check_memory;
+use super::run_info::{RunInfo, save, with_job_context};
 use super::scan::scan;
-use super::settle::Chooser;
-use super::share::{Counted, Timed, Watched};
-use super::tasks::{explain, task_count};
+use super::semaphore::{PermittedAgent, Semaphore, with_permit};
+use super::settings_chooser::SettingsChooser;
+use super::task_count::{explain, task_count};
+use super::task_streams::{CountedStream, MeteredStream, TimedValidation};
 use super::totals::{TaskSummary, Totals, validation_notices};
 use crate::error::Error;
 use crate::job::{TrainJob, consistency_name};
@@ -33,10 +33,10 @@ use crate::report::{Report, Timings};
 
 /// Partitions of each matrix for each task that computes at the same time: enough that two tasks seldom want the same one at
 /// once. A task that is alone has one. No byte of the model depends on it.
-const PARTITIONS_A_TASK: u32 = 8;
+const PARTITIONS_PER_TASK: u32 = 8;
 
 /// What a task has read, and the names of keys that it has met.
-type Ended = (TaskSummary, BTreeMap<u64, String>);
+type TaskResult = (TaskSummary, BTreeMap<u64, String>);
 
 /// The parts of a run that outlive its tasks.
 struct Trainer<'a> {
@@ -44,7 +44,7 @@ struct Trainer<'a> {
     environment: Environment<'a>,
     algorithm: &'a dyn Job,
     progress: &'a Progress,
-    permits: Option<Arc<Permits>>,
+    permits: Option<Arc<Semaphore>>,
     task_count: u32,
     /// What was chosen for the user, and why.
     reasons: Vec<String>,
@@ -54,13 +54,13 @@ struct Trainer<'a> {
 pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Error> {
     let start = Instant::now();
     if job.wire != WireType::F32 {
-        return Err(Error::Request {
+        return Err(Error::InvalidRequest {
             what: format!("--wire {} in one process, where values do not travel", job.wire.name()),
             advice: "give --servers N and --workers N, or leave it out".into(),
         });
     }
     let asked = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
-    let functions = &job.modules.added_to(environment.functions)?;
+    let functions = &job.modules.extend_table(environment.functions)?;
     let environment = Environment { functions, ..environment };
     job.check_outputs()?;
     let previous = job.from.as_deref().map(|path| Model::read(path, true)).transpose()?;
@@ -68,19 +68,19 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     let mut opened = open(job, asked.as_ref(), schema, environment)?;
     let task_count = task_count(job.manner.tasks, &opened.source);
     let progress = &Progress::new(job.manner.quiet, opened.source.size_bytes(), opened.needs.epochs);
-    let permits = (job.manner.threads < task_count as usize).then(|| Permits::new(job.manner.threads));
+    let permits = (job.manner.threads < task_count as usize).then(|| Semaphore::new(job.manner.threads));
     let mut timings = Timings { open_s: start.elapsed().as_secs_f64(), ..Timings::default() };
-    progress.say(&greeting(job, &opened, task_count));
+    progress.print_line(&greeting(job, &opened, task_count));
     let setup =
         Setup { job, environment, opened: &opened, task_count, progress, permits: permits.as_deref() };
-    let (settled, surveyed) = setup.settle(asked.as_ref(), previous.as_ref(), &mut timings)?;
+    let (settled, surveyed) = setup.choose_settings(asked.as_ref(), previous.as_ref(), &mut timings)?;
     for reason in &settled.reasons {
-        progress.say(reason);
+        progress.print_line(reason);
     }
-    let job = &TrainJob { set: settled.set, ..job.clone() };
+    let job = &TrainJob { set: settled.settings, ..job.clone() };
     let algorithm = (algo::algorithm(&job.algorithm)?.configure)(&job.set)?;
     let algorithm = algorithm.as_ref();
-    opened.settle(algorithm);
+    opened.apply_settings(algorithm);
     let trainer =
         Trainer { job, environment, algorithm, progress, permits, task_count, reasons: settled.reasons };
     let report = trainer.run(&opened, surveyed, previous, &mut timings, start);
@@ -96,22 +96,22 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
 struct Setup<'a> {
     job: &'a TrainJob,
     environment: Environment<'a>,
-    opened: &'a Opened,
+    opened: &'a TrainingInput,
     task_count: u32,
     progress: &'a Progress,
-    permits: Option<&'a Permits>,
+    permits: Option<&'a Semaphore>,
 }
 
 impl Setup<'_> {
     /// Chooses the open settings; with the data, when they had to be surveyed for it.
-    fn settle(
+    fn choose_settings(
         &self,
         asked: &dyn Job,
         previous: Option<&Model>,
         timings: &mut Timings,
-    ) -> Result<(Settled, Option<Vec<TaskData>>), Error> {
+    ) -> Result<(ResolvedSettings, Option<Vec<TaskData>>), Error> {
         let &Self { job, opened, task_count, .. } = self;
-        let chooser = Chooser {
+        let chooser = SettingsChooser {
             job,
             algorithm: asked,
             schema: opened.source.schema(),
@@ -122,19 +122,20 @@ impl Setup<'_> {
             return Ok((settled, None));
         }
         // The order of epochs is settled with the rest.
-        let plan = Shares { job, opened, task_count, tasks: 0..task_count, first_epoch: 0, is_survey: true };
+        let plan =
+            TaskDataPlan { job, opened, task_count, tasks: 0..task_count, first_epoch: 0, is_survey: true };
         let mut shares = plan.training()?;
         let clock = Instant::now();
         let interrupt = self.environment.interrupt;
         scan(&mut shares, 0, self.permits, &Failures::default(), interrupt, self.progress)?;
         timings.scan_s = clock.elapsed().as_secs_f64();
         let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
-        Ok((chooser.choose_by(&seen)?, Some(shares)))
+        Ok((chooser.choose_after_survey(&seen)?, Some(shares)))
     }
 }
 
 /// What is about to happen, for people.
-pub(super) fn greeting(job: &TrainJob, opened: &Opened, task_count: u32) -> String {
+pub(super) fn greeting(job: &TrainJob, opened: &TrainingInput, task_count: u32) -> String {
     let course = format!(
         "training {} on {} as {}: {}, {}, seed {}",
         job.algorithm,
@@ -151,7 +152,7 @@ pub(super) fn greeting(job: &TrainJob, opened: &Opened, task_count: u32) -> Stri
 impl Trainer<'_> {
     fn run(
         &self,
-        opened: &Opened,
+        opened: &TrainingInput,
         surveyed: Option<Vec<TaskData>>,
         previous: Option<Model>,
         timings: &mut Timings,
@@ -159,7 +160,7 @@ impl Trainer<'_> {
     ) -> Result<Report, Error> {
         let resumed = |model: &Model| resume::start(self.job, self.task_count, &model.manifest);
         let start_position = previous.as_ref().map(resumed).unwrap_or_default();
-        let plan = Shares {
+        let plan = TaskDataPlan {
             job: self.job,
             opened,
             task_count: self.task_count,
@@ -167,7 +168,7 @@ impl Trainer<'_> {
             first_epoch: start_position.epochs,
             is_survey: false,
         };
-        let closing = Closing {
+        let closing = RunInfo {
             job: self.job,
             algorithm: self.algorithm,
             label_rule: opened.needs.label_rule,
@@ -183,10 +184,10 @@ impl Trainer<'_> {
         let seen: Vec<TaskSummary> = shares.iter().map(|share| TaskSummary::of(share, None)).collect();
         let facts = closing.facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, previous.as_ref().map(|m| &m.manifest.model));
-        let model = model.map_err(|error| closing.explained(error.into()))?;
+        let model = model.map_err(|error| closing.with_job_context(error.into()))?;
         let partitions = self.partition_count();
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
-        let specs = resume::after(specs, start_position);
+        let specs = resume::with_start_clock(specs, start_position);
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
         // Behind those of the model come the optimizer's own, which end with the run.
         ids.truncate(model.matrix_count());
@@ -220,7 +221,7 @@ impl Trainer<'_> {
     /// Partitions of each matrix.
     fn partition_count(&self) -> u32 {
         let tasks = self.running_at_once();
-        if tasks == 1 { 1 } else { PARTITIONS_A_TASK * tasks }
+        if tasks == 1 { 1 } else { PARTITIONS_PER_TASK * tasks }
     }
 
     /// Tasks that compute at the same time.
@@ -231,12 +232,12 @@ impl Trainer<'_> {
     /// The training data: those that were surveyed, or else opened now and scanned when that must be.
     fn shares(
         &self,
-        plan: &Shares<'_>,
+        plan: &TaskDataPlan<'_>,
         surveyed: Option<Vec<TaskData>>,
         timings: &mut Timings,
     ) -> Result<Vec<TaskData>, Error> {
         if let Some(mut shares) = surveyed {
-            plan.settle(&mut shares)?;
+            plan.finish_survey(&mut shares)?;
             return Ok(shares);
         }
         let mut shares = plan.training()?;
@@ -273,13 +274,13 @@ impl Trainer<'_> {
     /// Runs the tasks; what each has read, and the names that it has met.
     fn train_tasks(
         &self,
-        plan: &Shares<'_>,
+        plan: &TaskDataPlan<'_>,
         shares: Vec<TaskData>,
         store: &Arc<LocalStore>,
         ids: &[MatrixId],
         model: &algo::Model,
         resumed: bool,
-    ) -> Result<(Outcome, Vec<Ended>), Error> {
+    ) -> Result<(TrainingSummary, Vec<TaskResult>), Error> {
         let coordinator = LocalCoordinator::new(
             store,
             ids,
@@ -291,24 +292,24 @@ impl Trainer<'_> {
             self.permits.clone(),
             self.job.wait_limit,
         );
-        let validations = plan.validations()?;
+        let validations = plan.validation_readers()?;
         let failures = Failures::default();
         let (coordinator_ref, failures_ref) = (&coordinator, &failures);
-        let is_told_to_stop = || coordinator_ref.is_told_to_stop();
+        let is_told_to_stop = || coordinator_ref.should_stop();
         let told_ref = &is_told_to_stop;
         let ended: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0u32..)
                 .zip(shares.into_iter().zip(validations))
                 .map(|(task, (share, validation))| {
-                    let reading = Reading::new(failures_ref, task);
+                    let reading = ReadTracker::new(failures_ref, task);
                     scope.spawn(move || {
-                        let mut data = Watched::new(share, self.progress);
+                        let mut data = MeteredStream::new(share, self.progress);
                         if plan.opened.source.size_bytes().is_none() {
-                            data = data.at_end(told_ref);
+                            data = data.on_epoch_end(told_ref);
                         }
                         let mut validation = plan.validation_stream(validation, &mut data, told_ref);
                         let streams = (&mut data, validation.as_mut());
-                        self.one_task(
+                        self.run_task(
                             store,
                             &reading,
                             failures_ref,
@@ -326,18 +327,18 @@ impl Trainer<'_> {
         });
         let (schema, needs) = (plan.opened.source.schema(), &plan.opened.needs);
         let (share, rule) = (needs.validation_share, needs.label_rule);
-        failures.take().map_err(|error| explained(error, self.job, share, rule, schema))?;
+        failures.take().map_err(|error| with_job_context(error, self.job, share, rule, schema))?;
         Ok((coordinator.finish(), ended))
     }
 
     /// Trains one task to its end. When it fails, its agent stays until the others know: they must not take it for one that
     /// has come to its end.
-    fn one_task(
+    fn run_task(
         &self,
         store: &Arc<LocalStore>,
-        reading: &Reading<'_>,
+        reading: &ReadTracker<'_>,
         failures: &Failures,
-        (data, validation): (&mut Watched<'_>, Option<&mut Timed<'_>>),
+        (data, validation): (&mut MeteredStream<'_>, Option<&mut TimedValidation<'_>>),
         coordinator: &LocalCoordinator<'_>,
         model: &algo::Model,
         resumed: bool,
@@ -347,17 +348,17 @@ impl Trainer<'_> {
             None => Box::new(store.agent(task)),
             Some(permits) => Box::new(PermittedAgent::new(store.agent(task), Arc::clone(permits))),
         };
-        let mut validation = validation.map(|stream| Counted::new(stream, reading));
+        let mut validation = validation.map(|stream| CountedStream::new(stream, reading));
         let task_of = TrainTask {
             agent: agent.as_mut(),
-            data: &mut Counted::new(data, reading),
+            data: &mut CountedStream::new(data, reading),
             validation: validation.as_mut().map(|stream| stream as &mut dyn BatchStream),
             coordinator,
             model,
             resumed,
         };
         let run = || with_permit(self.permits.as_deref(), || self.algorithm.train(task_of));
-        if let Some(noted) = failures.note(reading, std::panic::catch_unwind(AssertUnwindSafe(run))) {
+        if let Some(noted) = failures.record(reading, std::panic::catch_unwind(AssertUnwindSafe(run))) {
             store.fail(task, &*noted.reason);
             coordinator.fail(&noted.reason);
         }

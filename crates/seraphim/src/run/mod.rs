@@ -2,27 +2,27 @@
 //! ([`cluster`]).
 
 pub mod apply;
-mod closing;
 pub mod cluster;
 pub mod coordinator;
+pub mod epoch_monitor;
 pub mod evaluate;
 mod failure;
 mod input;
-pub mod judge;
 pub mod local;
+mod memory_check;
 #[cfg(feature = "parquet")]
 mod parquet;
-pub mod permits;
 pub mod predict;
-mod quality;
 mod resume;
-mod room;
+mod run_info;
 mod scan;
 pub mod score;
-mod settle;
-pub mod share;
-pub mod tasks;
+pub mod semaphore;
+mod settings_chooser;
+pub mod task_count;
+pub mod task_streams;
 pub mod totals;
+mod training_checks;
 
 use data::FormatTable;
 use matrix::FunctionTable;

@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use data::CarriedKind;
-use data::parquet_write::{ColumnData, ColumnType, RecordWriter};
+use data::PassthroughKind;
+use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 
-use super::predict::{Layout, Scored};
+use super::predict::{ScoreColumns, ScoredBatch};
 use crate::error::Error;
 
 /// A Parquet file of scores.
 pub(super) struct ScoreFile {
-    writer: RecordWriter,
+    writer: ParquetWriter,
 }
 
 impl ScoreFile {
-    pub(super) fn create(path: &Path, layout: &Layout<'_>) -> Result<Self, Error> {
+    pub(super) fn create(path: &Path, layout: &ScoreColumns<'_>) -> Result<Self, Error> {
         let carried = layout.carried.iter().map(|column| match column.kind {
-            CarriedKind::Text => ColumnType::Text,
-            CarriedKind::Integer => ColumnType::I64,
-            CarriedKind::Real => ColumnType::F64,
+            PassthroughKind::Text => ColumnType::Text,
+            PassthroughKind::Integer => ColumnType::I64,
+            PassthroughKind::Real => ColumnType::F64,
         });
         let label = if layout.label_names.is_empty() { ColumnType::F32 } else { ColumnType::Text };
         let label_count = usize::from(layout.label) + usize::from(!layout.classes.is_empty());
@@ -26,10 +26,10 @@ impl ScoreFile {
         let kinds = carried.chain(labels).chain(std::iter::repeat(ColumnType::F64));
         let names = layout.columns();
         let columns: Vec<_> = names.iter().map(String::as_str).zip(kinds).collect();
-        Ok(Self { writer: RecordWriter::create(path, &columns)? })
+        Ok(Self { writer: ParquetWriter::create(path, &columns)? })
     }
 
-    pub(super) fn write(&mut self, scored: &Scored, layout: &Layout<'_>) -> Result<(), Error> {
+    pub(super) fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
         let width = layout.classes.len().max(1);
         let rows = || scored.scores.chunks_exact(width);
         let mut columns: Vec<Values> = Vec::new();
@@ -67,12 +67,14 @@ enum Values {
 
 impl Values {
     /// Carried texts as values of their type, in which the reader of the data has written them.
-    fn parse<'t>(kind: CarriedKind, texts: impl Iterator<Item = &'t [u8]>) -> Self {
+    fn parse<'t>(kind: PassthroughKind, texts: impl Iterator<Item = &'t [u8]>) -> Self {
         let texts = texts.map(String::from_utf8_lossy);
         match kind {
-            CarriedKind::Text => Self::Text(texts.map(std::borrow::Cow::into_owned).collect()),
-            CarriedKind::Integer => Self::I64(texts.map(|text| text.parse().unwrap_or_default()).collect()),
-            CarriedKind::Real => Self::F64(texts.map(|text| text.parse().unwrap_or(f64::NAN)).collect()),
+            PassthroughKind::Text => Self::Text(texts.map(std::borrow::Cow::into_owned).collect()),
+            PassthroughKind::Integer => {
+                Self::I64(texts.map(|text| text.parse().unwrap_or_default()).collect())
+            }
+            PassthroughKind::Real => Self::F64(texts.map(|text| text.parse().unwrap_or(f64::NAN)).collect()),
         }
     }
 

@@ -5,13 +5,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use algo::Output;
-use data::{Batch, Carried, CarriedColumn, LabelRule, Schema};
+use data::{Batch, LabelRule, PassthroughColumn, PassthroughTexts, Schema};
 use serde::Serialize;
 
 use super::Environment;
-use super::score::{NOT_ENDED, Scoring};
+use super::score::{ModelScorer, NOT_ENDED};
 use crate::error::Error;
-use crate::interrupt::{Interrupt, Unfinished};
+use crate::interrupt::{Interrupt, TempOutput};
 use crate::job::PredictJob;
 use crate::labels;
 use crate::model::Model;
@@ -40,9 +40,9 @@ pub struct Prediction {
 }
 
 /// How records become columns.
-pub(crate) struct Layout<'a> {
+pub(crate) struct ScoreColumns<'a> {
     /// Columns of the input, carried along.
-    pub(crate) carried: &'a [CarriedColumn],
+    pub(crate) carried: &'a [PassthroughColumn],
     /// Whether labels are written.
     pub(crate) label: bool,
     /// The classes, a probability each; empty when there is one score.
@@ -51,11 +51,11 @@ pub(crate) struct Layout<'a> {
     pub(crate) label_names: &'a [String],
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ScoreColumns<'a> {
     fn new(
         output: Output,
         schema: &'a Schema,
-        carried: &'a [CarriedColumn],
+        carried: &'a [PassthroughColumn],
         label: bool,
     ) -> Result<Self, Error> {
         let classes = match output {
@@ -68,7 +68,7 @@ impl<'a> Layout<'a> {
         if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let what = format!("the output would have two columns '{name}'");
             let advice = "give the column of the data another name, or leave it out of --keep-columns".into();
-            return Err(Error::Request { what, advice });
+            return Err(Error::InvalidRequest { what, advice });
         }
         Ok(layout)
     }
@@ -94,15 +94,15 @@ impl<'a> Layout<'a> {
 
     /// The class with the largest probability, the first of equals.
     pub(crate) fn predicted(&self, scores: &[f64]) -> f32 {
-        self.classes[largest(scores)]
+        self.classes[argmax(scores)]
     }
 
     /// The carried text of a column, of record `record`.
     pub(crate) fn carried_text<'t>(
         &self,
-        texts: &'t Carried,
+        texts: &'t PassthroughTexts,
         record: usize,
-        column: &CarriedColumn,
+        column: &PassthroughColumn,
     ) -> &'t [u8] {
         texts.get(record * self.carried.len() + column.slot)
     }
@@ -111,9 +111,9 @@ impl<'a> Layout<'a> {
 /// Scores and labels of one batch.
 #[derive(Default)]
 #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet takes numbers, not lines"))]
-pub(crate) struct Scored {
+pub(crate) struct ScoredBatch {
     pub(crate) labels: Vec<f32>,
-    pub(crate) carried: Carried,
+    pub(crate) carried: PassthroughTexts,
     pub(crate) scores: Vec<f64>,
     /// Lines of text, when the output is text.
     text: Vec<u8>,
@@ -121,9 +121,9 @@ pub(crate) struct Scored {
 
 /// Predicts.
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
-    let outputs = Outputs::new(job.overwrite).reads(&job.input.data).has_model(&job.model);
+    let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
     if job.output.as_os_str() != STANDARD_OUTPUT {
-        outputs.check_file("--output", &job.output, outputs::Kind::Scores)?;
+        outputs.check_file("--output", &job.output, outputs::OutputKind::Scores)?;
     }
     let model = Model::read(&job.model, false)?;
     let mut input = job.input.clone();
@@ -131,15 +131,18 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     input.options.keep_zeros = model.manifest.model.keep_zeros();
     input.options.key_limit = model.manifest.model.key_limit();
     let schema = &model.manifest.schema;
-    let source =
-        data::Source::open_like(&input.source_config(environment.interrupt), schema, environment.formats);
+    let source = data::Source::open_with_schema(
+        &input.source_config(environment.interrupt),
+        schema,
+        environment.formats,
+    );
     environment.interrupt.check(NOT_ENDED)?;
     let source = source.map_err(|error| without_label(error, job, schema))?;
     let output = model.manifest.model.output();
     let (width, text) = (output.width(), !is_parquet(&job.output));
-    let layout = Layout::new(output, schema, source.carried(), input.options.has_label)?;
+    let layout = ScoreColumns::new(output, schema, source.passthrough_columns(), input.options.has_label)?;
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
-    let scoring = Scoring::new(&model, workers)?;
+    let scoring = ModelScorer::new(&model, workers)?;
     let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
     // With the first scores, so that standard output stays empty when the data cannot be read.
     let mut header = Some(header(&layout.columns()));
@@ -148,12 +151,12 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
         scorer.predict(agent, batch, &mut scores)?;
         if text {
             let lines = lines(&layout, batch, &scores, width);
-            return Ok(Scored { text: lines, ..Scored::default() });
+            return Ok(ScoredBatch { text: lines, ..ScoredBatch::default() });
         }
-        let (labels, carried) = (batch.labels.clone(), batch.carried.clone());
-        Ok(Scored { labels, carried, scores, text: Vec::new() })
+        let (labels, carried) = (batch.labels.clone(), batch.passthrough.clone());
+        Ok(ScoredBatch { labels, carried, scores, text: Vec::new() })
     };
-    let take = |scored: Scored| {
+    let take = |scored: ScoredBatch| {
         header.take().map_or(Ok(()), |header| sink.text(&header))?;
         sink.write(&scored, &layout)
     };
@@ -176,7 +179,7 @@ fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error
             if job.input.options.label.is_none() && schema.label.as_ref() == Some(&column) =>
         {
             let what = format!("{file} has no label column '{column}'");
-            Error::Request { what, advice: "add --no-label to predict without labels".into() }
+            Error::InvalidRequest { what, advice: "add --no-label to predict without labels".into() }
         }
         error => error.into(),
     }
@@ -186,13 +189,13 @@ fn is_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
 }
 
-fn lines(layout: &Layout<'_>, batch: &Batch, scores: &[f64], width: usize) -> Vec<u8> {
+fn lines(layout: &ScoreColumns<'_>, batch: &Batch, scores: &[f64], width: usize) -> Vec<u8> {
     /// Enough for most numbers; the buffer grows when it is not.
     const NUMBER_BYTES: usize = 24;
     let mut out = Vec::with_capacity(batch.labels.len() * (width + 1) * NUMBER_BYTES);
     for (r, (&label, scores)) in batch.labels.iter().zip(scores.chunks_exact(width)).enumerate() {
         for column in layout.carried {
-            quote(&mut out, layout.carried_text(&batch.carried, r, column));
+            quote(&mut out, layout.carried_text(&batch.passthrough, r, column));
             out.push(b',');
         }
         if layout.label {
@@ -225,7 +228,7 @@ fn write_score(out: &mut Vec<u8>, score: f64) {
     }
 }
 
-fn write_label(out: &mut Vec<u8>, layout: &Layout<'_>, label: f32) {
+fn write_label(out: &mut Vec<u8>, layout: &ScoreColumns<'_>, label: f32) {
     match layout.label_names.get(label as usize) {
         Some(name) => quote(out, name.as_bytes()),
         None => number(out, format_args!("{label}")),
@@ -237,7 +240,7 @@ fn number(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 }
 
 /// The position of the largest score, the first of equals.
-pub(crate) fn largest(scores: &[f64]) -> usize {
+pub(crate) fn argmax(scores: &[f64]) -> usize {
     let mut best = 0;
     for (i, score) in scores.iter().enumerate() {
         if *score > scores[best] {
@@ -275,17 +278,17 @@ enum Sink {
         out: BufWriter<File>,
         place: PathBuf,
         /// None when the place is a device or a pipe, which cannot be replaced by a renamed file.
-        part: Option<Unfinished>,
+        part: Option<TempOutput>,
     },
     #[cfg(feature = "parquet")]
     Parquet {
         out: Box<super::parquet::ScoreFile>,
-        part: Unfinished,
+        part: TempOutput,
     },
 }
 
 impl Sink {
-    fn open(path: &Path, layout: &Layout<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
+    fn open(path: &Path, layout: &ScoreColumns<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
         if path.as_os_str() == STANDARD_OUTPUT {
             return Ok(Self::Standard(BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout())));
         }
@@ -293,24 +296,27 @@ impl Sink {
             return Self::parquet(path, layout, interrupt);
         }
         let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
-        let part = (!special).then(|| interrupt.unfinished(path));
+        let part = (!special).then(|| interrupt.temp_output(path));
         let file =
-            File::create(part.as_ref().map_or(path, Unfinished::path)).map_err(Error::io("create", path))?;
+            File::create(part.as_ref().map_or(path, TempOutput::path)).map_err(Error::io("create", path))?;
         Ok(Self::File { out: BufWriter::with_capacity(BUFFER_BYTES, file), place: path.into(), part })
     }
 
     #[cfg(feature = "parquet")]
-    fn parquet(path: &Path, layout: &Layout<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
-        let part = interrupt.unfinished(path);
+    fn parquet(path: &Path, layout: &ScoreColumns<'_>, interrupt: &Interrupt) -> Result<Self, Error> {
+        let part = interrupt.temp_output(path);
         File::create(part.path()).map_err(Error::io("create", path))?;
         let out = super::parquet::ScoreFile::create(part.path(), layout)?;
         Ok(Self::Parquet { out: Box::new(out), part })
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn parquet(path: &Path, _layout: &Layout<'_>, _interrupt: &Interrupt) -> Result<Self, Error> {
+    fn parquet(path: &Path, _layout: &ScoreColumns<'_>, _interrupt: &Interrupt) -> Result<Self, Error> {
         let what = format!("{}: this program was built without Parquet", path.display());
-        Err(Error::Request { what, advice: "name a .csv file, or build it with the feature parquet".into() })
+        Err(Error::InvalidRequest {
+            what,
+            advice: "name a .csv file, or build it with the feature parquet".into(),
+        })
     }
 
     fn text(&mut self, text: &[u8]) -> Result<(), Error> {
@@ -323,7 +329,7 @@ impl Sink {
     }
 
     #[cfg_attr(not(feature = "parquet"), expect(unused_variables, reason = "only Parquet lays out numbers"))]
-    fn write(&mut self, scored: &Scored, layout: &Layout<'_>) -> Result<(), Error> {
+    fn write(&mut self, scored: &ScoredBatch, layout: &ScoreColumns<'_>) -> Result<(), Error> {
         match self {
             #[cfg(feature = "parquet")]
             Self::Parquet { out, .. } => out.write(scored, layout),
@@ -337,12 +343,12 @@ impl Sink {
             Self::Standard(mut out) => out.flush().map_err(Error::io("write", "standard output")),
             Self::File { mut out, place, part } => {
                 out.flush().map_err(Error::io("write", place))?;
-                part.map_or(Ok(()), |part| part.finish(put))
+                part.map_or(Ok(()), |part| part.persist(put))
             }
             #[cfg(feature = "parquet")]
             Self::Parquet { out, part } => {
                 out.finish()?;
-                part.finish(put)
+                part.persist(put)
             }
         }
     }
@@ -354,9 +360,9 @@ mod tests {
 
     #[test]
     fn of_equal_scores_the_first_class_is_predicted() {
-        assert_eq!(largest(&[0.25, 0.5, 0.5]), 1);
-        assert_eq!(largest(&[0.5, 0.5, 0.0]), 0);
-        assert_eq!(largest(&[0.1, 0.2, 0.7]), 2);
+        assert_eq!(argmax(&[0.25, 0.5, 0.5]), 1);
+        assert_eq!(argmax(&[0.5, 0.5, 0.0]), 0);
+        assert_eq!(argmax(&[0.1, 0.2, 0.7]), 2);
     }
 
     #[test]

@@ -2,23 +2,23 @@
 
 use std::borrow::Cow;
 
-use matrix::{Exported, MatrixSpec, PushRule, Schedule};
+use matrix::{ExportedRows, MatrixSpec, PushRule, Schedule};
 
 use crate::job::TrainJob;
-use crate::model::{Manifest, Model, Position};
+use crate::model::{Manifest, Model, TrainingPosition};
 
 /// Where a job begins that goes on from `previous`. Its schedules go on in any case; the order of its epochs goes on when
 /// it reads the same data by the same tasks with the same seed, and is that of new data otherwise.
-pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> Position {
+pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> TrainingPosition {
     let trained = &previous.trained;
-    let Some(position) = trained.position else { return Position::default() };
+    let Some(position) = trained.position else { return TrainingPosition::default() };
     let same = (job.seed, task_count) == (trained.seed, trained.tasks)
-        && places(&job.input.data) == places(&trained.data);
-    Position { epochs: if same { position.epochs } else { 0 }, clock: position.clock }
+        && canonical_inputs(&job.input.data) == canonical_inputs(&trained.data);
+    TrainingPosition { epochs: if same { position.epochs } else { 0 }, clock: position.clock }
 }
 
 /// The rules of a job that begins there.
-pub(super) fn after(mut specs: Vec<MatrixSpec>, start: Position) -> Vec<MatrixSpec> {
+pub(super) fn with_start_clock(mut specs: Vec<MatrixSpec>, start: TrainingPosition) -> Vec<MatrixSpec> {
     for spec in &mut specs {
         spec.rule = spec.rule.after(start.clock);
     }
@@ -26,18 +26,18 @@ pub(super) fn after(mut specs: Vec<MatrixSpec>, start: Position) -> Vec<MatrixSp
 }
 
 /// Inputs as they are found from any folder.
-fn places(data: &[String]) -> Vec<std::path::PathBuf> {
+fn canonical_inputs(data: &[String]) -> Vec<std::path::PathBuf> {
     data.iter().map(|input| std::fs::canonicalize(input).unwrap_or_else(|_| input.into())).collect()
 }
 
 /// The rows of `previous` for the matrices of a job: the position of the matrix among `specs`, and what to import.
-pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, Exported>)> {
+pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, ExportedRows>)> {
     let entries = previous.manifest.matrices.iter().zip(&previous.matrices);
     entries
         .filter_map(|(entry, rows)| {
             let position = specs.iter().position(|spec| spec.name == entry.name)?;
             let fits = state_fits(entry.spec.rule, specs[position].rule);
-            let weights_only = || Exported { slots: Vec::new(), ..rows.clone() };
+            let weights_only = || ExportedRows { slots: Vec::new(), ..rows.clone() };
             Some((position, if fits { Cow::Borrowed(rows) } else { Cow::Owned(weights_only()) }))
         })
         .collect()

@@ -4,8 +4,8 @@ use std::panic::AssertUnwindSafe;
 
 use data::TaskData;
 
-use super::failure::{Failures, Reading};
-use super::permits::{Permits, with_permit};
+use super::failure::{Failures, ReadTracker};
+use super::semaphore::{Semaphore, with_permit};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
@@ -15,17 +15,17 @@ use crate::progress::Progress;
 pub(super) fn scan(
     shares: &mut [TaskData],
     first: u32,
-    permits: Option<&Permits>,
+    permits: Option<&Semaphore>,
     failures: &Failures,
     interrupt: &Interrupt,
     progress: &Progress,
 ) -> Result<(), Error> {
     std::thread::scope(|scope| {
         for (task, share) in (first..).zip(shares) {
-            let reading = Reading::new(failures, task);
+            let reading = ReadTracker::new(failures, task);
             scope.spawn(move || {
                 let scan = || with_permit(permits, || scan_one(share, &reading, interrupt, progress));
-                failures.note(&reading, std::panic::catch_unwind(AssertUnwindSafe(scan)));
+                failures.record(&reading, std::panic::catch_unwind(AssertUnwindSafe(scan)));
             });
         }
     });
@@ -34,7 +34,7 @@ pub(super) fn scan(
 
 fn scan_one(
     share: &mut TaskData,
-    reading: &Reading<'_>,
+    reading: &ReadTracker<'_>,
     interrupt: &Interrupt,
     progress: &Progress,
 ) -> Result<(), Error> {
@@ -44,7 +44,7 @@ fn scan_one(
         interrupt.check("while the data were scanned, before the first step; no model was written")?;
         let more = more?;
         let bytes = share.reader().summary().bytes_read;
-        progress.scanned(bytes - told);
+        progress.add_scanned_bytes(bytes - told);
         told = bytes;
         if !more {
             break;

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use algo::Scorer;
-use data::{BadLines, Batch, ReadSummary, Source, Split};
+use data::{BadLinePolicy, Batch, ReadSummary, Source, Split};
 use matrix::{Agent, Consistency, LocalConfig, LocalStore};
 
 use super::totals::Totals;
@@ -24,7 +24,7 @@ const CHUNK_LIMIT: u64 = 1 << 16;
 /// Records scored at once.
 const BATCH_RECORDS: usize = 4096;
 /// Pieces of a chunk that may wait for their turn.
-const WAITING_PIECES: usize = 4;
+const CHUNK_QUEUE_LIMIT: usize = 4;
 /// What is said of a run that was interrupted.
 pub(super) const NOT_ENDED: &str = "scoring did not end; no result was written";
 /// Partitions of a model's matrices: reads seldom meet.
@@ -33,13 +33,13 @@ const PARTITION_COUNT: u32 = 64;
 const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
 /// A model in a store, ready to score.
-pub struct Scoring {
+pub struct ModelScorer {
     store: Arc<LocalStore>,
     model: algo::Model,
     workers: usize,
 }
 
-impl Scoring {
+impl ModelScorer {
     /// Loads a model for so many workers.
     pub fn new(model: &Model, workers: usize) -> Result<Self, Error> {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
@@ -53,7 +53,7 @@ impl Scoring {
             // The numbers of a manifest may be anything: what cannot be is a fault of the model, not of the program.
             let unfit = |what: String| Error::BadModel { path: model.path.clone(), what };
             spec.check().map_err(|error| unfit(error.to_string()))?;
-            let bytes = spec.first_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
+            let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
             if let Some(memory) = crate::machine::memory_bytes().filter(|memory| bytes > *memory) {
                 let (needed, memory) = (crate::progress::bytes(bytes), crate::progress::bytes(memory));
                 let what = format!("matrix {:?} takes {needed}, this machine has {memory}", spec.name);
@@ -66,7 +66,7 @@ impl Scoring {
         Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
     }
 
-    /// Runs `work` on every batch and gives what it makes to `take`, in the order of the input.
+    /// Runs `outputs` on every batch and gives what it makes to `take`, in the order of the input.
     pub fn run<T: Send>(
         &self,
         source: &Source,
@@ -79,7 +79,7 @@ impl Scoring {
         let chunks = source.chunks(count as usize);
         let (senders, receivers): (Vec<_>, Vec<_>) = chunks
             .iter()
-            .map(|_| sync_channel::<Piece<T>>(WAITING_PIECES))
+            .map(|_| sync_channel::<ChunkMessage<T>>(CHUNK_QUEUE_LIMIT))
             .map(|(s, r)| (Mutex::new(Some(s)), r))
             .unzip();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -117,9 +117,9 @@ impl Scoring {
 }
 
 /// What a worker says about its chunk.
-enum Piece<T> {
-    Made(T),
-    Read(Box<ReadSummary>),
+enum ChunkMessage<T> {
+    Output(T),
+    Finished(Box<ReadSummary>),
     Failed(Error),
 }
 
@@ -128,23 +128,23 @@ fn read_chunk<T>(
     source: &Source,
     chunk: &Split,
     batch: &mut Batch,
-    sender: &SyncSender<Piece<T>>,
+    sender: &SyncSender<ChunkMessage<T>>,
     score: &mut dyn FnMut(&Batch) -> Result<T, Error>,
 ) -> bool {
     let mut pieces = || -> Result<bool, Error> {
         let mut reader = source.reader(vec![chunk.clone()])?;
         while reader.next_batch(BATCH_RECORDS, batch)? {
-            if sender.send(Piece::Made(score(batch)?)).is_err() {
+            if sender.send(ChunkMessage::Output(score(batch)?)).is_err() {
                 return Ok(false);
             }
         }
-        Ok(sender.send(Piece::Read(Box::new(reader.summary().clone()))).is_ok())
+        Ok(sender.send(ChunkMessage::Finished(Box::new(reader.summary().clone()))).is_ok())
     };
     match pieces() {
         Ok(goes_on) => goes_on,
         Err(error) => {
             // A closed channel means that somebody else failed first.
-            let _ = sender.send(Piece::Failed(error));
+            let _ = sender.send(ChunkMessage::Failed(error));
             false
         }
     }
@@ -152,9 +152,9 @@ fn read_chunk<T>(
 
 /// Takes pieces, chunk by chunk.
 fn receive<T>(
-    receivers: Vec<Receiver<Piece<T>>>,
+    receivers: Vec<Receiver<ChunkMessage<T>>>,
     interrupt: &Interrupt,
-    bad_lines: BadLines,
+    bad_lines: BadLinePolicy,
     totals: &mut Totals,
     take: &mut dyn FnMut(T) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -165,9 +165,9 @@ fn receive<T>(
             // Standard input ends when nobody wants to wait for it any more.
             interrupt.check(NOT_ENDED)?;
             match piece {
-                Ok(Piece::Made(made)) => take(made)?,
-                Ok(Piece::Failed(error)) => return Err(error),
-                Ok(Piece::Read(summary)) => {
+                Ok(ChunkMessage::Output(made)) => take(made)?,
+                Ok(ChunkMessage::Failed(error)) => return Err(error),
+                Ok(ChunkMessage::Finished(summary)) => {
                     totals.add(&summary);
                     totals.check_bad_lines(bad_lines)?;
                     break;

@@ -1,9 +1,11 @@
 //! What all tasks have read, added up in the order of tasks.
 
-use data::{BadLineTotal, BadLines, KeptStats, LabelStats, ReadSummary, Rounded, Schema, TaskData};
+use data::{
+    BadLinePolicy, BadLineTotal, CacheStats, LabelStats, ReadSummary, RoundingReport, Schema, TaskData,
+};
 use serde::{Deserialize, Serialize};
 
-use super::share::Timed;
+use super::task_streams::TimedValidation;
 use crate::progress::counted;
 
 /// Bad lines that are shown.
@@ -15,7 +17,7 @@ pub struct TaskSummary {
     /// Of the training data.
     pub training: ReadSummary,
     /// What is kept for later epochs.
-    pub kept: KeptStats,
+    pub kept: CacheStats,
     /// Of the validation file.
     pub validation: Option<ReadSummary>,
     /// Seconds in validation.
@@ -24,12 +26,12 @@ pub struct TaskSummary {
 
 impl TaskSummary {
     /// Of a task's data.
-    pub fn of(data: &TaskData, validation: Option<&Timed<'_>>) -> Self {
+    pub fn of(data: &TaskData, validation: Option<&TimedValidation<'_>>) -> Self {
         Self {
             training: data.reader().summary().clone(),
-            kept: data.kept_stats(),
+            kept: data.cache_stats(),
             validation: validation.and_then(|timed| timed.summary()).cloned(),
-            validate_s: validation.map_or(0.0, |timed| timed.spent().as_secs_f64()),
+            validate_s: validation.map_or(0.0, |timed| timed.elapsed().as_secs_f64()),
         }
     }
 }
@@ -44,7 +46,7 @@ pub struct Totals {
     /// Records left out because they have no label.
     pub unlabelled: u64,
     /// The first values that were rounded.
-    pub rounded: Rounded,
+    pub rounded: RoundingReport,
     /// Bad lines left out.
     pub bad_lines: u64,
     /// The first few of them.
@@ -54,7 +56,7 @@ pub struct Totals {
     /// What the user should know, each once.
     pub notices: Vec<String>,
     /// What is kept for later epochs.
-    pub kept: KeptStats,
+    pub kept: CacheStats,
 }
 
 impl Totals {
@@ -95,7 +97,7 @@ impl Totals {
     }
 
     /// Whether that many bad lines are allowed.
-    pub fn check_bad_lines(&self, rule: BadLines) -> Result<(), data::Error> {
+    pub fn check_bad_lines(&self, rule: BadLinePolicy) -> Result<(), data::Error> {
         let (count, first) = (self.bad_lines, self.first_bad_lines.first().cloned());
         rule.check(&BadLineTotal { count, first })
     }

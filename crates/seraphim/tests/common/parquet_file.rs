@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use data::parquet_write::{ColumnData, ColumnType, RecordWriter};
+use data::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -67,7 +67,7 @@ pub(crate) fn write_lists(path: &str, text: &str) {
     }
     let columns = [("label", ColumnType::I8), ("indices", ColumnType::U64List)];
     let mut writer =
-        RecordWriter::create(path.as_ref(), &columns).expect("the temporary folder can be written");
+        ParquetWriter::create(path.as_ref(), &columns).expect("the temporary folder can be written");
     writer
         .write(&[ColumnData::I8(&labels), ColumnData::U64List(&lengths, &indices)])
         .expect("columns of one length");

@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Part, Partitioner,
-    PushRule, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, Partitioner, PushRule,
+    Selection, Storage, Values, ValuesMut,
 };
 use rpc::message::{Hello, OpenJob, Role, Stats, StatsReply};
 use rpc::{Address, Message, Receiver, Sender};
-use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::cluster::Cluster;
 
@@ -37,12 +37,12 @@ pub(crate) struct Probe {
 
 /// The counts that a pull has shown: by row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct PulledCounters {
     values: Vec<f32>,
     tasks: usize,
 }
 
-impl Seen {
+impl PulledCounters {
     /// Of one task: its first and its second count, by partition.
     pub(crate) fn of(&self, task: u32) -> Vec<(u64, u64)> {
         let rows = self.values.chunks(2 * self.tasks);
@@ -74,7 +74,7 @@ impl Probe {
         assert_eq!(lanes.len(), usize::from(SERVERS), "{status:#}");
         let matrices: Vec<MatrixSpec> =
             consistencies.iter().enumerate().map(|(i, consistency)| spec(i, tasks, *consistency)).collect();
-        let owners = matrices.iter().map(|_| spread(PARTITIONS, SERVERS)).collect();
+        let owners = matrices.iter().map(|_| assign_partitions(PARTITIONS, SERVERS)).collect();
         let layout = JobLayout {
             job: JOB,
             task_count: tasks,
@@ -97,7 +97,7 @@ impl Probe {
                 task_count: tasks,
                 wait_limit_ms: WAIT_LIMIT.as_millis() as u64,
                 matrices: probe.layout.matrices.clone(),
-                held: probe.layout.held_by(lane),
+                held: probe.layout.lane_partitions(lane),
                 home: lane == 0,
                 modules: Vec::new(),
             };
@@ -175,7 +175,7 @@ impl Probe {
             let keys: Vec<u64> =
                 partitions.clone().map(|p| (2 * u64::from(p) + half) * tasks + task).collect();
             let ones = vec![1.0f32; keys.len()];
-            let part = Part::Rows(Keys::Sorted(&keys));
+            let part = Selection::Rows(Keys::Sorted(&keys));
             agent.push(MatrixId(matrix), part, Values::F32(&ones)).expect("a push waits within the limit");
         }
     }
@@ -187,17 +187,17 @@ impl Probe {
     }
 
     /// Pulls everything.
-    pub(crate) fn look(&self, agent: &mut RemoteAgent, matrix: u32) -> Seen {
+    pub(crate) fn look(&self, agent: &mut RemoteAgent, matrix: u32) -> PulledCounters {
         let mut values = vec![0.0; self.rows() as usize];
         agent
             .pull(MatrixId(matrix), self.everything(), ValuesMut::F32(&mut values))
             .expect("a pull waits within the limit");
-        Seen { values, tasks: self.layout.task_count as usize }
+        PulledCounters { values, tasks: self.layout.task_count as usize }
     }
 
     /// All rows.
-    pub(crate) fn everything(&self) -> Part<'static> {
-        Part::Rows(Keys::Range(0, self.rows()))
+    pub(crate) fn everything(&self) -> Selection<'static> {
+        Selection::Rows(Keys::Range(0, self.rows()))
     }
 
     /// Of each matrix.

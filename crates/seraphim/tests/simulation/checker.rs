@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use matrix::Consistency;
 use worker::Prefetch;
 
-use crate::history::{Cell, Entry, Facts, History, What};
-use crate::scenario::{Drama, Scenario};
+use crate::history::{Cell, Entry, Facts, History, TaskEvent};
+use crate::scenario::{InjectedFault, Scenario};
 
 /// A pull ends within so many of the longest delays: those of its window, its keys, the tick and itself.
 const DELAYS_OF_PULL: u64 = 12;
@@ -22,7 +22,7 @@ type Counter = (usize, u32, u32);
 
 /// A push as its task made it.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct RecordedPush {
     clock: u64,
     /// Of the amounts up to this one.
     sum: i64,
@@ -30,7 +30,7 @@ struct Made {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum TaskPhase {
     NotYet,
     Works,
     AtBarrier,
@@ -40,8 +40,8 @@ enum Life {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
-    life: Life,
+struct TaskRecord {
+    life: TaskPhase,
     clock: u64,
     /// By generation: the entry at which it came to the barrier.
     barriers: Vec<usize>,
@@ -62,8 +62,8 @@ struct Known {
 struct Checker<'a> {
     scenario: &'a Scenario,
     history: &'a History,
-    tasks: Vec<Known>,
-    made: BTreeMap<Counter, Vec<Made>>,
+    tasks: Vec<TaskRecord>,
+    made: BTreeMap<Counter, Vec<RecordedPush>>,
     /// By reader.
     seen: BTreeMap<(u32, Counter), usize>,
     /// Under BSP, by clock.
@@ -78,8 +78,8 @@ struct Checker<'a> {
 
 /// Everything that is wrong, empty when nothing is; and what was reached.
 pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
-    let first = Known {
-        life: Life::Works,
+    let first = TaskRecord {
+        life: TaskPhase::Works,
         clock: 0,
         barriers: Vec::new(),
         passed: 0,
@@ -91,7 +91,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
         again: None,
     };
     let mut tasks = vec![first.clone(); scenario.task_count as usize];
-    tasks.push(Known { life: Life::NotYet, ..first });
+    tasks.push(TaskRecord { life: TaskPhase::NotYet, ..first });
     let mut checker = Checker {
         scenario,
         history,
@@ -113,18 +113,18 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
     (checker.faults, checker.facts)
 }
 
-impl Known {
+impl TaskRecord {
     /// The time from which on it did not hold back a pull that needs this clock.
     fn holds_back_until(&self, needed: u64) -> u64 {
         match self.life {
-            Life::Works => {
+            TaskPhase::Works => {
                 let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
                 self.ticks.get(at).map_or(0, |(_, time)| *time)
             }
-            Life::NotYet => 0,
+            TaskPhase::NotYet => 0,
             // Whether its last ticks were taken is not known.
-            Life::Gone => self.free_since,
-            Life::AtBarrier | Life::Leaves => {
+            TaskPhase::Gone => self.free_since,
+            TaskPhase::AtBarrier | TaskPhase::Leaves => {
                 let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
                 self.ticks.get(at).map_or(self.free_since, |(_, time)| *time)
             }
@@ -132,8 +132,8 @@ impl Known {
     }
 
     /// Whoever is gone does not come back.
-    fn becomes(&mut self, life: Life) {
-        if self.life != Life::Gone {
+    fn becomes(&mut self, life: TaskPhase) {
+        if self.life != TaskPhase::Gone {
             self.life = life;
         }
     }
@@ -148,22 +148,22 @@ impl Checker<'_> {
     fn take(&mut self, i: usize, entry: &Entry) {
         let at = entry.task as usize;
         match &entry.what {
-            What::Push { matrix, clock, amount, partitions } => {
+            TaskEvent::Push { matrix, clock, amount, partitions } => {
                 let needs = self.history.consistency[*matrix].push_needs(*clock);
                 self.tasks[at].push_needs = self.tasks[at].push_needs.max(needs);
                 for partition in (0..64).filter(|partition| partitions >> partition & 1 == 1) {
                     let made = self.made.entry((*matrix, partition, entry.task)).or_default();
                     let sum = made.last().map_or(0, |last| last.sum) + amount;
-                    made.push(Made { clock: *clock, sum, entry: i });
+                    made.push(RecordedPush { clock: *clock, sum, entry: i });
                 }
             }
-            What::Tick { clock } => {
+            TaskEvent::Tick { clock } => {
                 let task = &mut self.tasks[at];
                 task.clock = task.clock.max(*clock);
                 task.ticks.push((*clock, entry.time));
             }
-            What::Again { clock } => self.goes_on(at, *clock),
-            What::Pulled { matrix, clock, begun, cells } => {
+            TaskEvent::Again { clock } => self.goes_on(at, *clock),
+            TaskEvent::Pulled { matrix, clock, begun, cells } => {
                 self.facts.pulls += 1;
                 self.facts.empty_pulls += u64::from(cells.is_empty());
                 self.check_clocks(entry, *matrix, *clock);
@@ -172,45 +172,46 @@ impl Checker<'_> {
                     self.check_cell(entry, *matrix, *clock, *cell);
                 }
             }
-            What::Barrier { generation, part } => {
-                self.tasks[at].becomes(Life::AtBarrier);
+            TaskEvent::Barrier { generation, part } => {
+                self.tasks[at].becomes(TaskPhase::AtBarrier);
                 self.tasks[at].free_since = entry.time;
                 self.tasks[at].barriers.push(i);
                 if let Some(part) = part {
                     self.parts.insert((*generation, entry.task), part.clone());
                 }
             }
-            What::Passed { generation, clock, sum } => self.check_meeting(entry, *generation, *clock, sum),
-            What::Leaves => {
-                self.tasks[at].becomes(Life::Leaves);
+            TaskEvent::Passed { generation, clock, sum } => {
+                self.check_meeting(entry, *generation, *clock, sum)
+            }
+            TaskEvent::Leaves => {
+                self.tasks[at].becomes(TaskPhase::Leaves);
                 self.tasks[at].free_since = self.tasks[at].free_since.max(entry.time);
             }
-            What::Left => {
+            TaskEvent::Left => {
                 self.tasks[at].has_left = true;
-                let paused = self.scenario.drama == Drama::PausedForEver && !self.tasks[0].has_left;
+                let paused = self.scenario.drama == InjectedFault::PausedForEver && !self.tasks[0].has_left;
                 self.facts.left_beside_paused += u64::from(paused);
             }
-            What::Removed => {
-                let (clock, is_first) = (self.tasks[at].clock, self.tasks[at].life != Life::Gone);
-                self.tasks[at].life = Life::Gone;
+            TaskEvent::Removed => {
+                let (clock, is_first) = (self.tasks[at].clock, self.tasks[at].life != TaskPhase::Gone);
+                self.tasks[at].life = TaskPhase::Gone;
                 self.tasks[at].free_since = entry.time;
                 self.tasks[at].removals += 1;
-                let others = self.tasks.iter().filter(|task| task.life == Life::Works);
+                let others = self.tasks.iter().filter(|task| task.life == TaskPhase::Works);
                 let is_far = others.map(|task| task.clock).min().is_some_and(|slowest| slowest > clock + 1);
                 self.facts.removals_at_a_gap += u64::from(is_far && is_first);
             }
-            What::Joined { clock, generation } => self.check_joined(entry, *clock, *generation),
-            What::Failed { error } => {
-                let expected = self.has_crashed || self.tasks[at].life == Life::Gone;
-                self.tasks[at].life = Life::Gone;
+            TaskEvent::Joined { clock, generation } => self.check_joined(entry, *clock, *generation),
+            TaskEvent::Failed { error } => {
+                let expected = self.has_crashed || self.tasks[at].life == TaskPhase::Gone;
+                self.tasks[at].life = TaskPhase::Gone;
                 if !expected {
                     self.fault(entry, format!("failed: {error}"));
                 }
             }
-            What::Cut => self.has_crashed = true,
-            What::Crashed => {
+            TaskEvent::Cut | TaskEvent::Crashed => {
                 self.has_crashed = true;
-                self.facts.crashes += 1;
+                self.facts.crashes += u64::from(matches!(entry.what, TaskEvent::Crashed));
             }
         }
     }
@@ -226,7 +227,7 @@ impl Checker<'_> {
     /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.
     fn check_clocks(&mut self, entry: &Entry, matrix: usize, clock: u64) {
         let needed = self.history.consistency[matrix].pull_needs(clock);
-        let late = |task: &Known| task.life == Life::Works && task.clock < needed;
+        let late = |task: &TaskRecord| task.life == TaskPhase::Works && task.clock < needed;
         if let Some(other) = self.tasks.iter().position(late)
             && !self.has_crashed
         {
@@ -270,7 +271,7 @@ impl Checker<'_> {
         };
         let writer = &self.tasks[cell.writer as usize];
         let is_own = cell.writer == entry.task;
-        let may_lack = (self.has_crashed || writer.life == Life::Gone) && !is_own;
+        let may_lack = (self.has_crashed || writer.life == TaskPhase::Gone) && !is_own;
         let (mut least, most) = match consistency {
             Consistency::Bsp => (below(clock), below(clock)),
             Consistency::Ssp { staleness } => {
@@ -324,8 +325,8 @@ impl Checker<'_> {
     /// A barrier ends for one task: all that work have come to it, and all are told the same.
     fn check_meeting(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
         let at = entry.task as usize;
-        let came = |task: &Known| task.barriers.len() as u64 > generation;
-        let absent = self.tasks.iter().position(|task| task.life == Life::Works && !came(task));
+        let came = |task: &TaskRecord| task.barriers.len() as u64 > generation;
+        let absent = self.tasks.iter().position(|task| task.life == TaskPhase::Works && !came(task));
         if let Some(absent) = absent {
             let text = format!("passed barrier {generation} before task {absent} came");
             self.fault(entry, text);
@@ -344,7 +345,7 @@ impl Checker<'_> {
         for (_, part) in self.parts.range((generation, 0)..(generation + 1, 0)) {
             expected.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
-        if matches!(self.scenario.drama, Drama::Nothing | Drama::Join) && expected != sum {
+        if matches!(self.scenario.drama, InjectedFault::Nothing | InjectedFault::Join) && expected != sum {
             let text = format!("barrier {generation} summed {sum:?}, expected {expected:?}");
             self.fault(entry, text);
         }
@@ -353,14 +354,14 @@ impl Checker<'_> {
         task.clock = clock;
         task.ticks.push((clock, entry.time));
         task.passed += 1;
-        if task.life == Life::AtBarrier {
-            task.life = Life::Works;
+        if task.life == TaskPhase::AtBarrier {
+            task.life = TaskPhase::Works;
         }
     }
 
     /// A task that joins starts at m: no later than any task that works.
     fn check_joined(&mut self, entry: &Entry, clock: u64, generation: u64) {
-        let working = self.tasks.iter().filter(|task| task.life == Life::Works);
+        let working = self.tasks.iter().filter(|task| task.life == TaskPhase::Works);
         if let Some(slowest) = working.map(|task| task.clock).min()
             && slowest < clock
         {
@@ -371,7 +372,7 @@ impl Checker<'_> {
         let task = &mut self.tasks[entry.task as usize];
         // Those that were over count as passed: what was pushed before them is there.
         (task.barriers, task.passed) = (vec![0; generation as usize], generation as usize);
-        (task.life, task.clock) = (Life::Works, clock);
+        (task.life, task.clock) = (TaskPhase::Works, clock);
         task.ticks.push((clock, entry.time));
     }
 
@@ -398,7 +399,7 @@ impl Checker<'_> {
 }
 
 /// How many of the first pushes make this sum.
-fn prefix(made: &[Made], value: i64) -> Option<usize> {
+fn prefix(made: &[RecordedPush], value: i64) -> Option<usize> {
     if value == 0 {
         return Some(0);
     }

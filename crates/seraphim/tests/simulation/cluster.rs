@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use math::random::Stream;
+use math::random::RandomStream;
 use rpc::Message;
 use rpc::message::{Hello, Join, Leave, OpenJob, Role};
 use rpc::service::Effect;
 use server::{Broken, LaneConfig, LaneState};
 
-use crate::history::{History, What};
+use crate::history::{History, TaskEvent};
 use crate::network::Connection;
-use crate::scenario::{Drama, Scenario, random};
+use crate::scenario::{InjectedFault, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
 
@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) broken_agent: Option<worker::Broken>,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule,
-    pub(crate) random: Stream,
+    pub(crate) random: RandomStream,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) connections: Vec<Connection>,
@@ -138,7 +138,7 @@ impl Cluster {
             job: self.scenario.job,
             task_count: layout.task_count,
             wait_limit_ms: layout.wait_limit.as_millis() as u64,
-            held: layout.held_by(lane),
+            held: layout.lane_partitions(lane),
             home: layout.home == lane,
             modules: Vec::new(),
             matrices: layout.matrices,
@@ -152,7 +152,7 @@ impl Cluster {
     fn add_task(&mut self, task: Task) {
         let at = self.tasks.len();
         self.tasks.push(task);
-        self.carry_out(at);
+        self.run_effects(at);
         let begins = self.random.below(10_000);
         self.schedule.put(self.now + begins, Event::Think { task: at });
     }
@@ -161,18 +161,18 @@ impl Cluster {
         let lanes = self.lanes.len();
         let start = self.random.below(400_000);
         match self.scenario.drama {
-            Drama::Nothing => {}
-            Drama::Remove => {
+            InjectedFault::Nothing => {}
+            InjectedFault::Remove => {
                 for lane in 0..lanes {
                     let late = self.random.below(300_000);
                     self.schedule.put(start + late, Event::Remove { lane, task: 0 });
                 }
             }
-            Drama::Join => {
+            InjectedFault::Join => {
                 let lane = usize::from(self.scenario.layout().home);
                 self.schedule.put(start, Event::Join { lane });
             }
-            Drama::Crash => {
+            InjectedFault::Crash => {
                 let lane = self.random.below(lanes as u64) as usize;
                 self.schedule.put(start, Event::Crash { lane });
                 if self.random.below(2) == 0 {
@@ -180,8 +180,8 @@ impl Cluster {
                     self.schedule.put(start + late, Event::Restart { lane });
                 }
             }
-            Drama::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
-            Drama::Restart => {
+            InjectedFault::PausedForEver => self.schedule.put(start, Event::PauseTask { task: 0 }),
+            InjectedFault::Restart => {
                 for _ in 0..=self.random.below(4) {
                     let task = self.random.below(self.tasks.len() as u64) as usize;
                     let at = self.random.below(400_000);
@@ -261,7 +261,7 @@ impl Cluster {
                 }
             }
             Event::PauseTask { task } => {
-                if self.scenario.drama == Drama::PausedForEver && task == 0 {
+                if self.scenario.drama == InjectedFault::PausedForEver && task == 0 {
                     self.tasks[task].stands_until = u64::MAX;
                 } else {
                     let until = self.now + self.random.below(LONGEST_PAUSE);
@@ -273,7 +273,7 @@ impl Cluster {
             Event::Remove { lane, task } => {
                 self.tasks[0].is_removed |= self.tasks[0].is_alive();
                 if self.tasks[0].is_removed {
-                    self.note(task, What::Removed);
+                    self.note(task, TaskEvent::Removed);
                     self.tool_says(lane, Message::Leave(Leave { request: 2, job: self.scenario.job, task }));
                 }
             }
@@ -288,7 +288,7 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn note(&mut self, task: u32, what: What) {
+    pub(crate) fn note(&mut self, task: u32, what: TaskEvent) {
         self.history.entries.push(crate::history::Entry { time: self.now, task, what });
     }
 
@@ -326,7 +326,7 @@ impl Cluster {
             layout.task_count += 1;
             let mut new = Task::new(self.now, &self.scenario, layout, task, self.broken_agent);
             new.join(clock, generation);
-            self.note(task, What::Joined { clock, generation });
+            self.note(task, TaskEvent::Joined { clock, generation });
             self.add_task(new);
         }
     }

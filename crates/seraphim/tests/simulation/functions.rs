@@ -3,18 +3,18 @@
 
 use matrix::function::extreme::TopK;
 use matrix::function::map::{Map, Scalar};
-use matrix::function::sent::Sent;
 use matrix::function::unpack;
-use matrix::{ElementType, FunctionCall, Keys, MatrixSpec, OwnedValues, Part};
+use matrix::function::vector_op::VectorOp;
+use matrix::{ElementType, FunctionCall, Keys, MatrixSpec, OwnedValues, Selection};
 
 use crate::cluster::Cluster;
 use crate::task::values;
 
 /// Rows of a matrix by row, columns of the only row of one by column.
-pub(crate) fn part<'a>(spec: &MatrixSpec, keys: &'a [u64]) -> Part<'a> {
+pub(crate) fn part<'a>(spec: &MatrixSpec, keys: &'a [u64]) -> Selection<'a> {
     match spec.axis {
-        matrix::Axis::Row => Part::Rows(Keys::Sorted(keys)),
-        matrix::Axis::Column => Part::Columns { row: 0, keys: Keys::Sorted(keys) },
+        matrix::Axis::Row => Selection::Rows(Keys::Sorted(keys)),
+        matrix::Axis::Column => Selection::Columns { row: 0, keys: Keys::Sorted(keys) },
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> Functio
             OwnedValues::I64(values) => values[at] = amount,
         }
     }
-    FunctionCall::push(&Sent::Add, &[], &[0], &(start, sent, 1.0))
+    FunctionCall::push(&VectorOp::Add, &[], &[0], &(start, sent, 1.0))
 }
 
 /// Whether functions are known to fail when they are called: not where they are staged, nor where numbers have no roots.
@@ -47,7 +47,7 @@ pub(crate) fn tried_call() -> FunctionCall {
 /// Fails where `key` lies, and would take the root of all counters elsewhere.
 pub(crate) fn failing_calls(spec: &MatrixSpec, key: u64) -> [FunctionCall; 2] {
     let below_zero = (key, values(spec.element, -1, 1), 1.0);
-    let put = FunctionCall::push(&Sent::Put, &[], &[0], &below_zero);
+    let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
     [put, FunctionCall::push(&Map::Sqrt, &[0], &[0], &())]
 }
 

@@ -10,12 +10,12 @@ pub(crate) struct Entry {
     /// In microseconds.
     pub(crate) time: u64,
     pub(crate) task: u32,
-    pub(crate) what: What,
+    pub(crate) what: TaskEvent,
 }
 
 /// A call begins or ends, or something befalls the task.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum TaskEvent {
     /// Adds `amount` to the counter of the task in these partitions (a set of bits).
     Push { matrix: usize, clock: u64, amount: i64, partitions: u64 },
     /// Ends a step: now at this clock.

@@ -5,7 +5,7 @@ use rpc::message::Export;
 use rpc::service::{Effect, Service};
 
 use crate::cluster::{Cluster, TOOL, time};
-use crate::history::{Cell, What};
+use crate::history::{Cell, TaskEvent};
 use crate::network::{Connection, Item, answer_of, request_of};
 use crate::schedule::Event;
 
@@ -177,7 +177,7 @@ impl Cluster {
 
     pub(crate) fn crash(&mut self, lane: usize) {
         self.lanes[lane].state = None;
-        self.note(0, What::Crashed);
+        self.note(0, TaskEvent::Crashed);
         for at in 0..self.connections.len() {
             if self.connections[at].lane == lane {
                 self.connections[at].up.items.clear();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use math::random::Stream;
+use math::random::RandomStream;
 use rpc::codec::put_frame;
 use rpc::message::RequestId;
 use rpc::reader::FrameReader;
@@ -83,7 +83,7 @@ impl Item {
                     assert!(count > 0, "a frame ends where its bytes end");
                     space[..count].copy_from_slice(&rest[..count]);
                     rest = &rest[count..];
-                    reader.filled(count);
+                    reader.advance(count);
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Pipe {
     }
 
     /// The connection is gone: some of what is under way still comes, then the news.
-    pub(crate) fn cut(&mut self, now: u64, random: &mut Stream) {
+    pub(crate) fn cut(&mut self, now: u64, random: &mut RandomStream) {
         if self.is_cut {
             return;
         }

@@ -3,18 +3,18 @@
 
 use std::collections::VecDeque;
 
-use math::random::Stream;
+use math::random::RandomStream;
 use matrix::Axis;
 
 use crate::functions::may_fail;
-use crate::scenario::{Drama, Scenario, random};
+use crate::scenario::{InjectedFault, Scenario, random};
 
 /// The largest amount of a push, so that sums stay exact in f32.
 const AMOUNT_LIMIT: u64 = 1 << 10;
 
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum TaskCall {
     Pull {
         matrix: usize,
         partitions: u64,
@@ -62,12 +62,12 @@ enum Style {
 #[derive(Debug)]
 pub(crate) struct Probe {
     task: u32,
-    random: Stream,
+    random: RandomStream,
     /// Another one, so that what a task does again does not depend on when.
-    random_of_thinks: Stream,
+    random_of_thinks: RandomStream,
     style: Style,
     thinks: u64,
-    acts: VecDeque<Act>,
+    acts: VecDeque<TaskCall>,
     /// Steps of this stretch, and stretches, that are left.
     steps: u64,
     stretches: u64,
@@ -85,7 +85,7 @@ impl Probe {
         let leaves_early = random.below(4) == 0;
         let stretches = scenario.stretch_count;
         let stretches = if leaves_early { 1 + random.below(stretches) } else { stretches };
-        let slowest = task == 0 && scenario.drama != Drama::PausedForEver;
+        let slowest = task == 0 && scenario.drama != InjectedFault::PausedForEver;
         let mut probe = Self {
             task,
             style,
@@ -118,8 +118,8 @@ impl Probe {
         let (mut ticks, mut pushes) = (0, 0);
         while ticks < clock {
             match self.next(scenario) {
-                Some(Act::Tick) => ticks += 1,
-                Some(Act::Push { .. }) => pushes += 1,
+                Some(TaskCall::Tick) => ticks += 1,
+                Some(TaskCall::Push { .. }) => pushes += 1,
                 Some(_) => {}
                 None => break,
             }
@@ -134,7 +134,7 @@ impl Probe {
     }
 
     /// The next call; `None` after the last.
-    pub(crate) fn next(&mut self, scenario: &Scenario) -> Option<Act> {
+    pub(crate) fn next(&mut self, scenario: &Scenario) -> Option<TaskCall> {
         if self.acts.is_empty() {
             self.plan(scenario);
         }
@@ -142,7 +142,7 @@ impl Probe {
     }
 
     /// The next call, which stays the next.
-    pub(crate) fn peek(&mut self, scenario: &Scenario) -> Option<&Act> {
+    pub(crate) fn peek(&mut self, scenario: &Scenario) -> Option<&TaskCall> {
         if self.acts.is_empty() {
             self.plan(scenario);
         }
@@ -156,12 +156,12 @@ impl Probe {
         } else if self.stretches > 0 {
             let sums = scenario.sums_at(self.generation);
             let part = sums.then(|| vec![f64::from(self.task + 1) / 3.0, self.generation as f64]);
-            self.acts.push_back(Act::Barrier { part });
+            self.acts.push_back(TaskCall::Barrier { part });
             self.generation += 1;
             self.begin_stretch(scenario);
         } else if self.generation < u64::MAX {
             self.generation = u64::MAX;
-            self.acts.push_back(Act::Finish);
+            self.acts.push_back(TaskCall::Finish);
         }
     }
 
@@ -173,44 +173,44 @@ impl Probe {
             let all = (1u64 << of.spec.partitioner.partition_count()) - 1;
             let has_functions = of.spec.axis == Axis::Column;
             if self.style == Style::Empty {
-                self.acts.push_back(Act::Pull { matrix, partitions: 0 });
+                self.acts.push_back(TaskCall::Pull { matrix, partitions: 0 });
                 continue;
             }
             if self.style == Style::PullsAndPushes && self.random.below(5) > 0 {
                 let partitions = self.some(all);
-                self.acts.push_back(Act::Pull { matrix, partitions });
+                self.acts.push_back(TaskCall::Pull { matrix, partitions });
             }
             let mut pushes = u64::from(self.random.below(10) < of.pushes_of_ten);
             if pushes == 1 && self.random.below(4) == 0 {
                 pushes = 2;
             }
             if self.style == Style::PullsAndPushes && self.random.below(4) == 0 {
-                self.acts.push_back(Act::PrefetchNext { matrix, partitions: all });
+                self.acts.push_back(TaskCall::PrefetchNext { matrix, partitions: all });
             }
             for _ in 0..pushes {
                 let (partitions, amount) = (self.some(all), 1 + self.random.below(AMOUNT_LIMIT) as i64);
                 let by_function = has_functions && self.random.below(2) == 0;
-                self.acts.push_back(Act::Push { matrix, partitions, amount, by_function });
+                self.acts.push_back(TaskCall::Push { matrix, partitions, amount, by_function });
                 if by_function && amount % 3 == 0 && may_fail(&of.spec) {
-                    self.acts.push_back(Act::Fail { matrix });
+                    self.acts.push_back(TaskCall::Fail { matrix });
                 }
             }
             if self.style == Style::PullsAndPushes && has_functions && self.random.below(2) == 0 {
-                self.acts.push_back(Act::Ask { matrix });
+                self.acts.push_back(TaskCall::Ask { matrix });
             }
             let again = self.random.below(6);
             if again == 0 {
-                self.acts.push_back(Act::Prefetch { matrix, partitions: all });
+                self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all });
             }
             if again <= 1 {
-                self.acts.push_back(Act::Pull { matrix, partitions: all });
+                self.acts.push_back(TaskCall::Pull { matrix, partitions: all });
             }
         }
-        self.acts.push_back(Act::Tick);
+        self.acts.push_back(TaskCall::Tick);
         if self.style == Style::PullsAndPushes && self.random.below(5) == 0 {
             let matrix = self.random.below(scenario.counters.len() as u64) as usize;
             let all = (1u64 << scenario.counters[matrix].spec.partitioner.partition_count()) - 1;
-            self.acts.push_back(Act::Prefetch { matrix, partitions: all });
+            self.acts.push_back(TaskCall::Prefetch { matrix, partitions: all });
         }
     }
 

@@ -6,7 +6,7 @@ use rpc::Message;
 use rpc::message::{Export, Import, KeepRows, RestoreRows};
 
 use crate::cluster::Cluster;
-use crate::scenario::Drama;
+use crate::scenario::InjectedFault;
 use crate::task::{Task, whole};
 
 /// Keys and values of a matrix on a lane, those that are not 0.
@@ -24,7 +24,7 @@ fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
 impl Cluster {
     /// Checks that what is kept comes back, and that an import replaces all, once.
     pub(crate) fn replace_and_restore_rows(&mut self) {
-        if self.scenario.drama == Drama::Crash || self.tasks.iter().any(Task::is_alive) {
+        if self.scenario.drama == InjectedFault::Crash || self.tasks.iter().any(Task::is_alive) {
             return;
         }
         let job = self.scenario.job;

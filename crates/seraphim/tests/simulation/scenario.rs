@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use math::random::{Purpose, Stream, stream};
+use math::random::{Purpose, RandomStream, stream};
 use matrix::{
     Axis, Consistency, ElementType, Initializer, MatrixSpec, Partitioner, Placement, PushRule, Storage,
 };
-use worker::{JobLayout, LaneAddress, Prefetch, spread};
+use worker::{JobLayout, LaneAddress, Prefetch, assign_partitions};
 
 /// Columns of counters: no job has more tasks, those that join included.
 pub(crate) const TASK_LIMIT: u32 = 8;
@@ -14,7 +14,7 @@ pub(crate) const JOB: u32 = 3;
 
 /// What befalls the members, besides delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drama {
+pub(crate) enum InjectedFault {
     Nothing,
     /// A slow task is taken out by a tool while it works.
     Remove,
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
     pub(crate) lane_count: u16,
     pub(crate) task_count: u32,
     pub(crate) counters: Vec<Counters>,
-    pub(crate) drama: Drama,
+    pub(crate) drama: InjectedFault,
     /// Stretches of steps between barriers.
     pub(crate) stretch_count: u64,
     pub(crate) steps_of_stretch: u64,
@@ -73,18 +73,18 @@ pub(crate) struct Scenario {
     pub(crate) wait_limit: Duration,
 }
 
-pub(crate) fn random(seed: u64, what: u64) -> Stream {
+pub(crate) fn random(seed: u64, what: u64) -> RandomStream {
     stream(seed, Purpose::Test, what, 0)
 }
 
 /// One of a list.
-pub(crate) fn one<T: Copy>(random: &mut Stream, of: &[T]) -> T {
+pub(crate) fn one<T: Copy>(random: &mut RandomStream, of: &[T]) -> T {
     of[random.below(of.len() as u64) as usize]
 }
 
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
-        use Drama::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
+        use InjectedFault::{Crash, Join, Nothing, PausedForEver, Remove, Restart};
         let mut axes = random(seed, 5);
         let mut random = random(seed, 0);
         let r = &mut random;
@@ -139,10 +139,11 @@ impl Scenario {
     /// Another job on the same lanes, under some seeds: of its own in all but the lanes.
     pub(crate) fn second(&self) -> Option<Self> {
         let mut random = random(self.seed, 4);
-        if self.drama == Drama::Crash || random.below(3) > 0 {
+        if self.drama == InjectedFault::Crash || random.below(3) > 0 {
             return None;
         }
-        let other = (0..64).map(|i| Self::of(!self.seed - i)).find(|other| other.drama != Drama::Crash)?;
+        let other =
+            (0..64).map(|i| Self::of(!self.seed - i)).find(|other| other.drama != InjectedFault::Crash)?;
         Some(Self {
             job: JOB + 1,
             lane_count: self.lane_count,
@@ -175,7 +176,7 @@ impl Scenario {
     pub(crate) fn is_quiet(&self) -> bool {
         let calm =
             self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
-        let is_calm = calm && matches!(self.drama, Drama::Nothing | Drama::Remove);
+        let is_calm = calm && matches!(self.drama, InjectedFault::Nothing | InjectedFault::Remove);
         is_calm && self.held_limit >= 1 << 20 && self.listens
     }
 
@@ -185,7 +186,8 @@ impl Scenario {
             lane: 0,
             server: String::new(),
         };
-        let owners = |of: &Counters| spread(of.spec.partitioner.partition_count(), self.lane_count);
+        let owners =
+            |of: &Counters| assign_partitions(of.spec.partitioner.partition_count(), self.lane_count);
         JobLayout {
             job: self.job,
             task_count: self.task_count,
@@ -213,7 +215,7 @@ impl Scenario {
 }
 
 impl Counters {
-    fn any(random: &mut Stream, i: u64, asp: bool) -> Self {
+    fn any(random: &mut RandomStream, i: u64, asp: bool) -> Self {
         let consistency = if asp {
             Consistency::Asp
         } else {
@@ -257,12 +259,12 @@ impl Counters {
             consistency,
             seed: 1,
         };
-        let placement = spec.partitioner.place(spec.key_bound());
+        let placement = spec.partitioner.placement(spec.key_bound());
         Self { cells: cells(&placement, partition_count), spec, pushes_of_ten }
     }
 
     /// Some of the dense ones are columns of one row, on which functions work.
-    fn perhaps_by_column(mut self, random: &mut Stream) -> Self {
+    fn perhaps_by_column(mut self, random: &mut RandomStream) -> Self {
         if random.below(2) == 0 && self.spec.storage == Storage::Dense {
             let columns = self.spec.rows;
             self.spec = MatrixSpec { rows: 1, columns, axis: Axis::Column, ..self.spec };

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// Seeds of the usual run, and those within which every broken build is found.
 pub(crate) const SEEDS: Range<u64> = 0..1_000;
-/// Set by `cargo xtask simulate` to other seeds, as `START..END`.
+/// Set by `cargo xtask simulate` to other seeds, as `NAME_PREFIX..FOOTER_MAGIC`.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
 /// Faults of a seed that are printed.
 const FAULTS_SHOWN: usize = 5;

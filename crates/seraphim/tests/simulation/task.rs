@@ -3,13 +3,13 @@
 use matrix::{ElementType, MatrixId, OwnedValues};
 use rpc::Message;
 use rpc::message::{Hello, Role};
-use worker::{AgentEffect, AgentState, JobLayout, Outcome};
+use worker::{AgentEffect, AgentState, CallOutput, JobLayout};
 
 use crate::cluster::{Cluster, time};
 use crate::functions::{failing_calls, may_fail, part, pull_call, push_call, tried_call};
-use crate::history::{Cell, What};
+use crate::history::{Cell, TaskEvent};
 use crate::network::{Connection, Item};
-use crate::probe::{Act, Probe};
+use crate::probe::{Probe, TaskCall};
 use crate::scenario::Scenario;
 use crate::schedule::Event;
 
@@ -26,7 +26,7 @@ pub(crate) struct Task {
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
     /// The call that is open, and when it began.
-    call: Option<(Act, u64)>,
+    call: Option<(TaskCall, u64)>,
     generation: u64,
     is_over: bool,
     timer: u64,
@@ -53,7 +53,7 @@ impl Task {
         broken: Option<worker::Broken>,
     ) -> Self {
         let connections = vec![None; layout.lanes.len()];
-        let agent = AgentState::new(time(now), layout, id).without(broken);
+        let agent = AgentState::new(time(now), layout, id).without_rule(broken);
         Self {
             id,
             agent,
@@ -130,7 +130,7 @@ impl Cluster {
         {
             return;
         }
-        self.hear_before_tick(at);
+        self.receive_before_tick(at);
         let task = &mut self.tasks[at];
         let Some(act) = task.probe.next(&self.scenario) else {
             task.is_over = true;
@@ -139,18 +139,18 @@ impl Cluster {
         let id = task.id;
         task.call = Some((act.clone(), self.now));
         match act {
-            Act::Pull { matrix, partitions }
-            | Act::Prefetch { matrix, partitions }
-            | Act::PrefetchNext { matrix, partitions } => {
+            TaskCall::Pull { matrix, partitions }
+            | TaskCall::Prefetch { matrix, partitions }
+            | TaskCall::PrefetchNext { matrix, partitions } => {
                 let keys: Vec<u64> = self.cells(matrix, partitions).iter().map(|cell| cell.0).collect();
                 let (part, matrix) =
                     (part(&self.scenario.counters[matrix].spec, &keys), MatrixId(matrix as u32));
-                if let Act::Pull { .. } = act {
+                if let TaskCall::Pull { .. } = act {
                     self.tasks[at].agent.pull(now, matrix, part);
                 } else {
                     let agent = &mut self.tasks[at].agent;
                     let asked = match act {
-                        Act::PrefetchNext { .. } => agent.prefetch_next(now, matrix, part).map(drop),
+                        TaskCall::PrefetchNext { .. } => agent.prefetch_next(now, matrix, part).map(drop),
                         _ => agent.prefetch(now, matrix, part),
                     };
                     asked.expect("keys of the matrix");
@@ -158,35 +158,35 @@ impl Cluster {
                     self.schedule.put(self.now, Event::Think { task: at });
                 }
             }
-            Act::Ask { matrix } => {
+            TaskCall::Ask { matrix } => {
                 let call = pull_call(&self.scenario.counters[matrix].spec);
                 task.agent.pull_function(now, MatrixId(matrix as u32), &call);
             }
-            Act::Push { matrix, partitions, amount, by_function } => {
+            TaskCall::Push { matrix, partitions, amount, by_function } => {
                 self.push(at, matrix, partitions, amount, by_function);
             }
-            Act::Fail { matrix } => {
+            TaskCall::Fail { matrix } => {
                 let key =
                     self.cells(matrix, u64::MAX).iter().find(|cell| cell.2 == id).map_or(0, |cell| cell.0);
                 let calls = failing_calls(&self.scenario.counters[matrix].spec, key);
                 self.tasks[at].agent.push_function(now, MatrixId(matrix as u32), &calls);
             }
-            Act::Tick => {
+            TaskCall::Tick => {
                 let clock = task.agent.clock() + 1;
                 task.agent.tick(now);
-                self.note(id, What::Tick { clock });
+                self.note(id, TaskEvent::Tick { clock });
             }
-            Act::Barrier { part } => {
+            TaskCall::Barrier { part } => {
                 let generation = task.generation;
                 task.agent.barrier(now, part.clone());
-                self.note(id, What::Barrier { generation, part });
+                self.note(id, TaskEvent::Barrier { generation, part });
             }
-            Act::Finish => {
+            TaskCall::Finish => {
                 task.agent.finish(now);
-                self.note(id, What::Leaves);
+                self.note(id, TaskEvent::Leaves);
             }
         }
-        self.carry_out(at);
+        self.run_effects(at);
         self.listen(at);
     }
 
@@ -195,7 +195,7 @@ impl Cluster {
         let (now, id, clock) = (time(self.now), self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = self.cells(matrix, partitions);
         let keys: Vec<u64> = cells.iter().filter(|cell| cell.2 == id).map(|cell| cell.0).collect();
-        self.note_push(at, What::Push { matrix, clock, amount, partitions });
+        self.note_push(at, TaskEvent::Push { matrix, clock, amount, partitions });
         let (spec, id) = (&self.scenario.counters[matrix].spec, MatrixId(matrix as u32));
         if by_function {
             self.history.facts.function_pushes += 1;
@@ -210,7 +210,7 @@ impl Cluster {
         }
     }
 
-    fn note_push(&mut self, at: usize, push: What) {
+    fn note_push(&mut self, at: usize, push: TaskEvent) {
         let task = &mut self.tasks[at];
         task.push_count += 1;
         if task.push_count > task.noted_count {
@@ -221,8 +221,8 @@ impl Cluster {
     }
 
     /// An agent that does not listen looks at its connections before a tick.
-    fn hear_before_tick(&mut self, at: usize) {
-        if self.scenario.listens || self.tasks[at].probe.peek(&self.scenario) != Some(&Act::Tick) {
+    fn receive_before_tick(&mut self, at: usize) {
+        if self.scenario.listens || self.tasks[at].probe.peek(&self.scenario) != Some(&TaskCall::Tick) {
             return;
         }
         for lane in 0..self.tasks[at].connections.len() {
@@ -253,7 +253,7 @@ impl Cluster {
     /// The task dies where it stands, and another attempt of it begins, unless it is leaving.
     pub(crate) fn begin_again(&mut self, at: usize) {
         let task = &self.tasks[at];
-        if task.is_over || matches!(task.call, Some((Act::Finish, _))) {
+        if task.is_over || matches!(task.call, Some((TaskCall::Finish, _))) {
             return;
         }
         self.kill_task(at);
@@ -262,7 +262,7 @@ impl Cluster {
         let mut next = Task::new(self.now, &self.scenario, layout, before.id, self.broken_agent);
         (next.attempt, next.noted_count) = (Attempt::Asks, before.noted_count);
         self.tasks[at] = next;
-        self.carry_out(at);
+        self.run_effects(at);
     }
 
     /// The process of a task is no more.
@@ -285,7 +285,7 @@ impl Cluster {
         let waits_in_vain = task.call.is_some() && self.lanes.iter().any(|lane| lane.state.is_none());
         self.woken_count += u64::from(waits_in_vain);
         task.agent.stop("the job is over");
-        self.carry_out(at);
+        self.run_effects(at);
     }
 
     /// All lanes have said how far the attempt before this one has come.
@@ -296,7 +296,7 @@ impl Cluster {
         task.agent.start_at(clock);
         task.push_count = task.probe.skip(&self.scenario, clock);
         let id = task.id;
-        self.note(id, What::Again { clock });
+        self.note(id, TaskEvent::Again { clock });
         self.schedule.put(self.now, Event::Think { task: at });
     }
 
@@ -332,7 +332,7 @@ impl Cluster {
         if task.agent.next_time().is_some_and(|next| next <= now) {
             task.agent.on_time(now);
         }
-        self.carry_out(at);
+        self.run_effects(at);
     }
 
     /// What comes first on the way to the task has perhaps come.
@@ -360,13 +360,13 @@ impl Cluster {
         }
         self.look_down(at);
         self.perhaps_go_on(task);
-        self.carry_out(task);
+        self.run_effects(task);
     }
 
     /// Does what the agent wants, and ends the call when it has a result.
-    pub(crate) fn carry_out(&mut self, at: usize) {
+    pub(crate) fn run_effects(&mut self, at: usize) {
         loop {
-            let effects = self.tasks[at].agent.effects();
+            let effects = self.tasks[at].agent.take_effects();
             if effects.is_empty() {
                 break;
             }
@@ -396,7 +396,7 @@ impl Cluster {
                 self.schedule.put(next, Event::TaskTime { task: at });
             }
         }
-        if let Some(outcome) = self.tasks[at].agent.outcome() {
+        if let Some(outcome) = self.tasks[at].agent.take_result() {
             self.end_call(at, outcome);
         }
     }
@@ -426,45 +426,45 @@ impl Cluster {
         self.perhaps_reset(connection);
     }
 
-    fn end_call(&mut self, at: usize, outcome: Result<Outcome, matrix::Error>) {
+    fn end_call(&mut self, at: usize, outcome: Result<CallOutput, matrix::Error>) {
         let id = self.tasks[at].id;
         let Some((act, begun)) = self.tasks[at].call.take() else { return };
         match outcome {
-            Err(matrix::Error::FunctionAtServer { .. }) if matches!(act, Act::Fail { .. }) => {
+            Err(matrix::Error::FunctionAtServer { .. }) if matches!(act, TaskCall::Fail { .. }) => {
                 self.history.facts.failed_functions += 1;
             }
             Err(error) => {
-                self.note(id, What::Failed { error: error.to_string() });
+                self.note(id, TaskEvent::Failed { error: error.to_string() });
                 self.tasks[at].error = Some(error);
                 self.tasks[at].is_over = true;
                 return;
             }
-            Ok(Outcome::Pulled) => {
-                if let Act::Pull { matrix, partitions } = act {
+            Ok(CallOutput::ValuesReady) => {
+                if let TaskCall::Pull { matrix, partitions } = act {
                     self.read(at, matrix, partitions, begun);
                 }
             }
-            Ok(Outcome::Answer(answer)) => {
-                if let Act::Ask { matrix } = act {
+            Ok(CallOutput::FunctionAnswer(answer)) => {
+                if let TaskCall::Ask { matrix } = act {
                     self.answered(at, matrix, begun, &answer);
                 }
             }
-            Ok(Outcome::Passed(sum)) => {
+            Ok(CallOutput::BarrierSum(sum)) => {
                 let (generation, clock) = (self.tasks[at].generation, self.tasks[at].agent.clock());
                 self.tasks[at].generation += 1;
-                self.note(id, What::Passed { generation, clock, sum });
+                self.note(id, TaskEvent::Passed { generation, clock, sum });
             }
-            Ok(Outcome::Done) if act == Act::Finish => {
+            Ok(CallOutput::Done) if act == TaskCall::Finish => {
                 let (agent, facts) = (&self.tasks[at].agent, &mut self.history.facts);
                 facts.read_ahead += agent.ahead_counts().used;
                 facts.cached_rows += agent.cache_counts().hits;
-                facts.evicted_rows += agent.cache_counts().evicted;
-                self.note(id, What::Left);
+                facts.evicted_rows += agent.cache_counts().evictions;
+                self.note(id, TaskEvent::Left);
                 self.tasks[at].is_over = true;
                 return;
             }
-            Ok(Outcome::Done) if act == Act::Tick => self.check_tick(at),
-            Ok(Outcome::Done) => {}
+            Ok(CallOutput::Done) if act == TaskCall::Tick => self.check_tick(at),
+            Ok(CallOutput::Done) => {}
         }
         let think = self.tasks[at].probe.think();
         self.schedule.put(self.now + think, Event::Think { task: at });
@@ -473,7 +473,7 @@ impl Cluster {
     fn read(&mut self, at: usize, matrix: usize, partitions: u64, begun: u64) {
         let cells = self.cells(matrix, partitions);
         let mut values = OwnedValues::zeros(self.scenario.counters[matrix].spec.element, cells.len());
-        let out = values.part_mut(0..cells.len());
+        let out = values.slice_mut(0..cells.len());
         self.tasks[at].agent.read_pulled(out).expect("values of the element type of the matrix");
         self.note_pulled(at, matrix, begun, &cells, &whole(&values));
     }
@@ -494,6 +494,6 @@ impl Cluster {
         });
         let (id, clock) = (self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = cells.collect();
-        self.note(id, What::Pulled { matrix, clock, begun, cells });
+        self.note(id, TaskEvent::Pulled { matrix, clock, begun, cells });
     }
 }

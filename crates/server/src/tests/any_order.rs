@@ -18,7 +18,7 @@ fn script(task: u32, steps: &[Step]) -> Vec<Message> {
         }
         for ((key, value), index) in pushes.iter().zip(0u32..) {
             let keys = KeyList::Listed(vec![u64::from(*key % 50)]);
-            let runs = vec![Run { partition: 0, count: 1 }];
+            let runs = vec![PartitionRun { partition: 0, count: 1 }];
             let values = OwnedValues::F64(vec![f64::from(*value)]).into();
             messages.push(Message::Push(Push { runs, keys, values, ..push(task, clock, index, 0.0) }));
         }
@@ -55,20 +55,20 @@ proptest! {
                 fresh += 1;
                 world.lane.on_closed(world.now, connection[task], &mut Vec::new());
                 (next[task], connection[task]) = (0, fresh);
-                world.say(fresh, hello(JOB, task as u32));
+                world.send(fresh, hello(JOB, task as u32));
             } else if let Some(message) = messages[task].get(next[task]) {
                 next[task] += 1;
-                world.say(connection[task], message.clone());
+                world.send(connection[task], message.clone());
             }
         }
         let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
-        let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+        let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         let OwnedValues::F64(values) = page.values else { panic!() };
         prop_assert_eq!(&values[..50], &serial[..]);
         let stats = world.stats();
         prop_assert_eq!(stats.held_count, 0);
         prop_assert_eq!(stats.clocks, vec![None, None]);
-        prop_assert_eq!(world.lane.held_bytes, 0);
+        prop_assert_eq!(world.lane.deferred_bytes, 0);
         let bound = match consistency {
             Consistency::Bsp => 0,
             Consistency::Ssp { staleness } => staleness as usize,

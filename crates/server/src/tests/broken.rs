@@ -49,7 +49,7 @@ fn an_import_leaves_what_was_there() {
     world.push(0, 0, 0);
     let (keys, values) = (Vec::new(), OwnedValues::F64(Vec::new()));
     let import = Import { request: 4, job: JOB, matrix: 0, first: true, with_slots: false, keys, values };
-    world.say(TOOL, Message::Import(import));
+    world.send(TOOL, Message::Import(import));
     assert_eq!(world.rows(), [1.0; 2]);
 }
 
@@ -58,5 +58,5 @@ fn a_removed_task_holds_its_waiters() {
     let mut world = world(Broken::RemovedTaskKeepsWaiters, Consistency::Bsp);
     world.tick(0, 1);
     world.pull(1, 0, 1);
-    assert!(world.say(TOOL, leave(1)).is_empty());
+    assert!(world.send(TOOL, leave(1)).is_empty());
 }

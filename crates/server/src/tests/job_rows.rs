@@ -15,7 +15,7 @@ fn export_all(world: &mut World) -> (Vec<u64>, Vec<OwnedValues>) {
     let (mut keys, mut pages) = (Vec::new(), Vec::new());
     loop {
         let export = Export { request: 1, job: JOB, matrix: 0, offset: keys.len() as u64 };
-        let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+        let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         keys.extend(page.keys);
         pages.push(page.values);
         if keys.len() as u64 == page.row_count {
@@ -28,23 +28,23 @@ fn export_all(world: &mut World) -> (Vec<u64>, Vec<OwnedValues>) {
 fn opening_and_closing_may_be_repeated() {
     let mut world = World::new(1, Consistency::Bsp);
     let again = open(1, vec![spec("w", Consistency::Bsp)]);
-    assert!(matches!(only(world.say(TOOL, Message::OpenJob(again))), Message::Done(_)));
+    assert!(matches!(only(world.send(TOOL, Message::OpenJob(again))), Message::Done(_)));
     let other = open(2, vec![spec("w", Consistency::Bsp)]);
-    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(other))).kind, FaultKind::Invalid);
+    assert_eq!(fault(&world.send(TOOL, Message::OpenJob(other))).kind, FaultKind::Invalid);
     let close = || Message::CloseJob(CloseJob { request: 2, job: JOB, reason: "cancelled".into() });
     for _ in 0..2 {
-        assert!(matches!(only(world.say(TOOL, close())), Message::Done(_)));
+        assert!(matches!(only(world.send(TOOL, close())), Message::Done(_)));
     }
     assert_eq!(world.lane.memory_bytes, 0);
     let out = world.push(0, 0, 0);
     assert_eq!(fault(&out).kind, FaultKind::Stopped);
     assert!(fault(&out).text.contains("cancelled"));
     let twins = open(1, vec![spec("w", Consistency::Bsp), spec("w", Consistency::Bsp)]);
-    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(twins))).kind, FaultKind::Invalid);
+    assert_eq!(fault(&world.send(TOOL, Message::OpenJob(twins))).kind, FaultKind::Invalid);
     let many = open(u32::MAX, vec![spec("w", Consistency::Bsp)]);
-    assert_eq!(fault(&world.say(TOOL, Message::OpenJob(many))).kind, FaultKind::TooLarge);
+    assert_eq!(fault(&world.send(TOOL, Message::OpenJob(many))).kind, FaultKind::TooLarge);
     let bad = open(1, vec![MatrixSpec { columns: 0, ..spec("w", Consistency::Bsp) }]);
-    assert!(fault(&world.say(TOOL, Message::OpenJob(bad))).text.contains("columns is 0"));
+    assert!(fault(&world.send(TOOL, Message::OpenJob(bad))).text.contains("columns is 0"));
 }
 
 #[test]
@@ -54,8 +54,9 @@ fn whoever_waits_when_a_job_is_closed_is_told_why() {
     world.tick(1, 1);
     world.pull(5, 0, 1);
     world.push(0, 1, 0);
-    world.say(1, barrier(6, 1, 0, None));
-    let out = world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job: JOB, reason: "by hand".into() }));
+    world.send(1, barrier(6, 1, 0, None));
+    let out =
+        world.send(TOOL, Message::CloseJob(CloseJob { request: 2, job: JOB, reason: "by hand".into() }));
     let told: Vec<_> = out
         .iter()
         .filter_map(|effect| match effect {
@@ -66,7 +67,7 @@ fn whoever_waits_when_a_job_is_closed_is_told_why() {
         })
         .collect();
     assert_eq!(told, [(0, 5), (0, 0), (1, 6)]);
-    assert_eq!(world.lane.held_bytes, 0);
+    assert_eq!(world.lane.deferred_bytes, 0);
 }
 
 #[test]
@@ -77,12 +78,12 @@ fn pages_of_a_matrix_go_out_and_come_back() {
         keys: KeyList::Listed(vec![10, 200_000]),
         ..push(0, 0, index, 0.0)
     };
-    world.say(0, Message::Push(push(0, 1.0)));
+    world.send(0, Message::Push(push(0, 1.0)));
     let (keys, pages) = export_all(&mut world);
     assert_eq!(keys, (0..300_000).collect::<Vec<u64>>());
     assert!(pages.len() > 1 && pages.iter().all(|page| page.len() * 4 <= rpc::CHUNK_BYTES));
-    assert!(world.lane.jobs[&JOB].exported.is_none(), "the last page lets the copy go");
-    world.say(0, Message::Push(push(1, 3.0)));
+    assert!(world.lane.jobs[&JOB].export_cache.is_none(), "the last page lets the copy go");
+    world.send(0, Message::Push(push(1, 3.0)));
     assert_ne!(export_all(&mut world).1, pages);
     let mut start = 0;
     for values in &pages {
@@ -97,7 +98,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
             keys,
             values: values.clone(),
         };
-        assert!(matches!(only(world.say(TOOL, Message::Import(import))), Message::Done(_)));
+        assert!(matches!(only(world.send(TOOL, Message::Import(import))), Message::Done(_)));
         start += count;
     }
     assert_eq!(export_all(&mut world).1, pages);
@@ -110,7 +111,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
         keys: vec![1],
         values: OwnedValues::F32(vec![1.0]),
     };
-    assert_eq!(fault(&world.say(TOOL, Message::Import(import))).kind, FaultKind::Invalid);
+    assert_eq!(fault(&world.send(TOOL, Message::Import(import))).kind, FaultKind::Invalid);
 }
 
 #[test]
@@ -119,13 +120,13 @@ fn a_page_is_not_older_than_a_push_or_a_tick_before_it() {
         World::with(config(), open(1, vec![MatrixSpec { rows: 600_000, ..spec("w", Consistency::Bsp) }]));
     let row_10 = |world: &mut World| {
         let export = Export { request: 1, job: JOB, matrix: 0, offset: 10 };
-        let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+        let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
         let OwnedValues::F64(values) = page.values else { panic!() };
         values[0]
     };
     assert_eq!(row_10(&mut world), 0.0);
     let push = Push { keys: KeyList::Listed(vec![10, 300_000]), ..push(0, 0, 0, 1.0) };
-    world.say(0, Message::Push(push));
+    world.send(0, Message::Push(push));
     assert_eq!(row_10(&mut world), 0.0, "staged");
     world.tick(0, 1);
     assert_eq!(row_10(&mut world), 1.0);
@@ -135,13 +136,13 @@ fn a_page_is_not_older_than_a_push_or_a_tick_before_it() {
 fn rows_are_kept_aside_and_put_back() {
     let mut world = World::new(1, Consistency::Asp);
     let restore = || Message::RestoreRows(RestoreRows { request: 1, job: JOB });
-    assert_eq!(fault(&world.say(TOOL, restore())).kind, FaultKind::Invalid);
+    assert_eq!(fault(&world.send(TOOL, restore())).kind, FaultKind::Invalid);
     world.push(0, 0, 0);
-    world.say(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB }));
+    world.send(TOOL, Message::KeepRows(KeepRows { request: 1, job: JOB }));
     world.push(0, 0, 1);
     assert_eq!(world.rows(), [2.0; 2]);
     for _ in 0..2 {
-        assert!(matches!(only(world.say(TOOL, restore())), Message::Done(_)));
+        assert!(matches!(only(world.send(TOOL, restore())), Message::Done(_)));
         assert_eq!(world.rows(), [1.0; 2]);
     }
     world.push(0, 0, 2);
@@ -152,10 +153,10 @@ fn rows_are_kept_aside_and_put_back() {
 fn whoever_wants_to_know_is_told_which_jobs_are_open() {
     let mut world = World::new(1, Consistency::Asp);
     let open_jobs = OpenJobs::default();
-    world.lane = world.lane.telling(open_jobs.clone());
-    world.say(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, vec![spec("w", Consistency::Asp)]) }));
+    world.lane = world.lane.with_open_jobs(open_jobs.clone());
+    world.send(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, vec![spec("w", Consistency::Asp)]) }));
     assert_eq!(open_jobs.list(), [8]);
-    world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job: 8, reason: "over".into() }));
+    world.send(TOOL, Message::CloseJob(CloseJob { request: 2, job: 8, reason: "over".into() }));
     assert!(open_jobs.list().is_empty());
 }
 
@@ -163,10 +164,10 @@ fn whoever_wants_to_know_is_told_which_jobs_are_open() {
 fn the_copy_that_pages_come_from_stays_while_another_matrix_is_pushed() {
     let large = MatrixSpec { rows: 300_000, ..spec("large", Consistency::Bsp) };
     let mut world = World::with(config(), open(1, vec![large, spec("w", Consistency::Bsp)]));
-    world.say(TOOL, Message::Export(Export { request: 1, job: JOB, matrix: 0, offset: 0 }));
-    let has_copy = |world: &World| world.lane.jobs[&JOB].exported.is_some();
+    world.send(TOOL, Message::Export(Export { request: 1, job: JOB, matrix: 0, offset: 0 }));
+    let has_copy = |world: &World| world.lane.jobs[&JOB].export_cache.is_some();
     assert!(has_copy(&world), "more pages will be asked for");
-    assert!(world.say(0, Message::Push(Push { matrix: 1, ..push(0, 0, 0, 1.0) })).is_empty());
+    assert!(world.send(0, Message::Push(Push { matrix: 1, ..push(0, 0, 0, 1.0) })).is_empty());
     assert!(has_copy(&world), "no clock has changed");
 }
 
@@ -174,9 +175,9 @@ fn the_copy_that_pages_come_from_stays_while_another_matrix_is_pushed() {
 fn why_the_last_jobs_were_closed_is_remembered_and_of_earlier_ones_forgotten() {
     let mut world = World::new(1, Consistency::Asp);
     for job in 100..165 {
-        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![spec("w", Consistency::Asp)]) }));
-        world.say(TOOL, Message::CloseJob(CloseJob { request: 2, job, reason: format!("{job} is over") }));
+        world.send(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![spec("w", Consistency::Asp)]) }));
+        world.send(TOOL, Message::CloseJob(CloseJob { request: 2, job, reason: format!("{job} is over") }));
     }
-    let known: Vec<JobId> = world.lane.closed.keys().copied().collect();
+    let known: Vec<JobId> = world.lane.close_reasons.keys().copied().collect();
     assert_eq!(known, (101..165).collect::<Vec<JobId>>());
 }

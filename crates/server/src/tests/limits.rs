@@ -12,7 +12,7 @@ fn a_job_larger_than_the_memory_is_refused_with_the_sum() {
     let config = LaneConfig { memory_limit_bytes: 3000, ..config() };
     let mut world = World::with(config, open(1, vec![spec("w", Consistency::Bsp)]));
     let matrices = vec![spec("a", Consistency::Bsp), MatrixSpec { rows: 200, ..spec("b", Consistency::Bsp) }];
-    let out = world.say(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, matrices) }));
+    let out = world.send(TOOL, Message::OpenJob(OpenJob { job: 8, ..open(1, matrices) }));
     let told = fault(&out);
     assert_eq!(told.kind, FaultKind::TooLarge);
     assert!(told.text.contains("a 800 + b 1600 = 2400 bytes"), "{}", told.text);
@@ -34,12 +34,12 @@ fn sparse_rows_that_grow_beyond_the_memory_are_refused() {
     for index in 0..100 {
         let start = u64::from(index) * 10_000;
         let push = Push {
-            runs: vec![Run { partition: 0, count: 10_000 }],
+            runs: vec![PartitionRun { partition: 0, count: 10_000 }],
             keys: KeyList::Range { start, end: start + 10_000 },
             values: matrix::OwnedValues::F64(vec![1.0; 10_000]).into(),
             ..push(0, 0, index, 0.0)
         };
-        let out = world.say(0, Message::Push(push));
+        let out = world.send(0, Message::Push(push));
         if !out.is_empty() {
             refused = Some((index, fault(&out).clone()));
             break;
@@ -75,7 +75,7 @@ fn all_that_is_counted_is_shown() {
     world.tick(0, 1);
     world.pull(3, 0, 1);
     world.pull(3, 0, 99);
-    world.say(0, Message::Pull(Pull { matrix: 9, ..pull(4, 0, 1) }));
+    world.send(0, Message::Pull(Pull { matrix: 9, ..pull(4, 0, 1) }));
     let mut metrics = rpc::Metrics::default();
     world.lane.metrics(&mut metrics);
     let text = metrics.text();
@@ -100,7 +100,7 @@ fn a_row_has_at_most_as_many_bytes_as_a_frame_takes() {
     let mut world = World::new(1, Consistency::Asp);
     let mut open_with = |job, columns| {
         let wide = MatrixSpec { columns, storage: Storage::Sparse, ..spec("wide", Consistency::Asp) };
-        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![wide]) }))
+        world.send(TOOL, Message::OpenJob(OpenJob { job, ..open(1, vec![wide]) }))
     };
     let most = rpc::ROW_BYTES as u64 / 8;
     assert!(matches!(only(open_with(8, most)), Message::Done(_)));
@@ -118,8 +118,8 @@ fn an_answer_holds_as_many_values_as_agents_ask_for_at_once() {
     let wide = MatrixSpec { rows, partitioner, ..spec("w", Consistency::Asp) };
     let mut world = World::with(config(), OpenJob { held, ..open(1, vec![wide]) });
     let mut ask = |end: u64| {
-        let runs = vec![Run { partition: 0, count: end as u32 }];
-        world.say(0, Message::Pull(Pull { runs, keys: KeyList::Range { start: 0, end }, ..pull(3, 0, 0) }))
+        let runs = vec![PartitionRun { partition: 0, count: end as u32 }];
+        world.send(0, Message::Pull(Pull { runs, keys: KeyList::Range { start: 0, end }, ..pull(3, 0, 0) }))
     };
     assert_eq!(pulled(ask(rpc::CHUNK_BYTES as u64 / 8)).len(), rpc::CHUNK_BYTES / 8);
     assert_eq!(fault(&ask(rows)).kind, FaultKind::TooLarge);
@@ -129,7 +129,7 @@ fn an_answer_holds_as_many_values_as_agents_ask_for_at_once() {
 fn a_job_has_at_most_65536_tasks() {
     let mut world = World::new(1, Consistency::Asp);
     let mut open_with = |job, tasks| {
-        world.say(TOOL, Message::OpenJob(OpenJob { job, ..open(tasks, vec![spec("w", Consistency::Asp)]) }))
+        world.send(TOOL, Message::OpenJob(OpenJob { job, ..open(tasks, vec![spec("w", Consistency::Asp)]) }))
     };
     assert!(matches!(only(open_with(8, 1 << 16)), Message::Done(_)));
     let out = open_with(9, (1 << 16) + 1);

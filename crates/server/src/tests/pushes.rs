@@ -14,8 +14,8 @@ fn a_push_that_comes_again_is_dropped_counted_and_answered() {
     }
     assert_eq!(world.rows(), [2.0; 2]);
     let again = Push { request: 6, ..push(0, 0, 1, 1.0) };
-    let done = Done { request: 6, minimum: 0, applied: Mark { clock: 0, index: 2 } };
-    assert_eq!(only(world.say(0, Message::Push(again))), Message::Done(done));
+    let done = Done { request: 6, minimum: 0, applied: PushPosition { clock: 0, index: 2 } };
+    assert_eq!(only(world.send(0, Message::Push(again))), Message::Done(done));
     let stats = world.stats();
     assert_eq!((stats.push_count, stats.duplicate_count), (2, 4));
 }
@@ -27,13 +27,13 @@ fn after_a_reset_the_marks_say_what_to_send_again() {
         world.push(0, 0, 0);
         world.push(0, 0, 1);
         world.lane.on_closed(world.now, 0, &mut Vec::new());
-        let Message::Welcome(welcome) = only(world.say(50, hello(JOB, 0))) else { panic!() };
-        assert_eq!((welcome.applied, welcome.clock), (Mark { clock: 0, index: 2 }, 0));
+        let Message::Welcome(welcome) = only(world.send(50, hello(JOB, 0))) else { panic!() };
+        assert_eq!((welcome.applied, welcome.clock), (PushPosition { clock: 0, index: 2 }, 0));
         // It sends all again, to be sure.
         for index in 0..3 {
-            world.say(50, Message::Push(push(0, 0, index, 1.0)));
+            world.send(50, Message::Push(push(0, 0, index, 1.0)));
         }
-        world.say(50, tick(0, 1));
+        world.send(50, tick(0, 1));
         assert_eq!(world.rows(), [3.0; 2]);
         assert_eq!(world.stats().duplicate_count, 2);
     }
@@ -71,7 +71,7 @@ fn a_push_is_refused_whole() {
     let mut refused = |change: fn(&mut Push)| {
         let mut bad = push(0, 0, 0, 1.0);
         change(&mut bad);
-        let out = world.say(0, Message::Push(bad));
+        let out = world.send(0, Message::Push(bad));
         assert_eq!(world.rows(), [0.0; 2]);
         fault(&out).clone()
     };
@@ -96,7 +96,7 @@ fn a_held_push_of_a_task_that_is_taken_out_is_not_applied() {
     let mut world = World::new(2, Consistency::Ssp { staleness: 0 });
     world.tick(0, 1);
     world.push(0, 1, 0);
-    world.say(TOOL, leave(0));
+    world.send(TOOL, leave(0));
     let out = world.tick(1, 1);
     assert_eq!(fault(&out).kind, FaultKind::TaskLeft);
     assert_eq!(world.rows(), [0.0; 2]);

@@ -20,7 +20,7 @@ fn rounded_push(index: u32, values: &[f32], wire: WireType) -> Push {
 }
 
 fn ask(world: &mut World, wire: WireType) -> WireValues {
-    match only(world.say(0, Message::Pull(Pull { wire, ..pull(3, 0, 0) }))) {
+    match only(world.send(0, Message::Pull(Pull { wire, ..pull(3, 0, 0) }))) {
         Message::Pulled(pulled) => pulled.values,
         other => panic!("{other:?}"),
     }
@@ -34,14 +34,14 @@ fn a_rounded_push_adds_what_it_was_rounded_to_and_an_answer_is_rounded_as_asked(
         let push = rounded_push(index, &[1.1, -0.3], wire);
         let OwnedValues::F32(arrives) = push.values.clone().into_values() else { panic!("f32") };
         sums.iter_mut().zip(arrives).for_each(|(sum, value)| *sum += value);
-        assert!(matches!(only(world.say(0, Message::Push(push))), Message::Done(_)));
+        assert!(matches!(only(world.send(0, Message::Push(push))), Message::Done(_)));
     }
     let exact = OwnedValues::F32(sums.to_vec());
     for wire in WireType::ALL {
         assert_eq!(ask(&mut world, wire), WireValues::round(exact.clone(), wire));
     }
     let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
-    let Message::ExportPage(page) = only(world.say(TOOL, Message::Export(export))) else { panic!() };
+    let Message::ExportPage(page) = only(world.send(TOOL, Message::Export(export))) else { panic!() };
     let OwnedValues::F32(values) = page.values else { panic!("exports are exact") };
     assert_eq!([values[10], values[60]], sums);
 }
@@ -49,17 +49,17 @@ fn a_rounded_push_adds_what_it_was_rounded_to_and_an_answer_is_rounded_as_asked(
 #[test]
 fn a_rounded_push_that_does_not_fit_is_refused_whole() {
     let mut world = world();
-    let mut refused = |push: Push| fault(&world.say(0, Message::Push(push))).kind;
+    let mut refused = |push: Push| fault(&world.send(0, Message::Push(push))).kind;
     for wire in [WireType::Bf16, WireType::Int8] {
         assert_eq!(refused(rounded_push(0, &[1.0], wire)), FaultKind::Invalid);
         assert_eq!(refused(rounded_push(0, &[1.0, f32::NAN], wire)), FaultKind::NonFinite);
     }
     assert_eq!(ask(&mut world, WireType::F32), WireValues::Exact(OwnedValues::F32(vec![0.0; 2])));
     let mut doubles = World::new(1, Consistency::Asp);
-    let told = fault(&doubles.say(0, Message::Push(rounded_push(0, &[1.0; 2], WireType::Bf16)))).clone();
+    let told = fault(&doubles.send(0, Message::Push(rounded_push(0, &[1.0; 2], WireType::Bf16)))).clone();
     assert!(told.kind == FaultKind::Invalid && told.text.contains("elements of type F64"), "{told:?}");
     let asked = Pull { wire: WireType::Bf16, ..pull(3, 0, 0) };
-    let told = fault(&doubles.say(0, Message::Pull(asked))).clone();
+    let told = fault(&doubles.send(0, Message::Pull(asked))).clone();
     assert!(told.kind == FaultKind::Invalid && told.text.contains("\"w\" are asked for as bf16"), "{told:?}");
     assert_eq!(doubles.rows(), [0.0; 2]);
 }
@@ -71,7 +71,7 @@ fn a_row_wider_than_the_limit_is_refused_when_the_job_is_opened() {
     let rule = PushRule::FtrlProximal { alpha: 0.1, beta: 1.0, l1: 0.0, l2: 0.0 };
     let wide = MatrixSpec { columns, rule, element: ElementType::F32, ..spec("wide", Consistency::Asp) };
     let open = OpenJob { job: 8, ..open(1, vec![wide]) };
-    let told = fault(&world.say(TOOL, Message::OpenJob(open))).clone();
+    let told = fault(&world.send(TOOL, Message::OpenJob(open))).clone();
     assert_eq!(told.kind, FaultKind::TooLarge);
     let expected = "a row of matrix \"wide\" has 100663296 bytes with its slots, the limit is 67108864";
     assert!(told.text.contains(expected), "{}", told.text);

@@ -2,7 +2,7 @@
 
 use matrix::function::map::{Map, Scalar};
 use matrix::function::reduce::CountNonZero;
-use matrix::function::sent::Sent;
+use matrix::function::vector_op::VectorOp;
 use matrix::{Consistency, FunctionCall};
 use rpc::message::*;
 use rpc::service::{ConnectionId, Effect};
@@ -15,9 +15,9 @@ use crate::LaneConfig;
 /// A session with two rows of eight columns; connections 1 and 2 speak for it.
 fn session(config: LaneConfig) -> World {
     let mut world = World::with(config, open(0, Vec::new()));
-    assert!(matches!(only(world.say(TOOL, add_matrix(0, rows(Consistency::Asp)))), Message::Done(_)));
+    assert!(matches!(only(world.send(TOOL, add_matrix(0, rows(Consistency::Asp)))), Message::Done(_)));
     for at in [1, 2] {
-        world.say(at, hello_of_session(JOB));
+        world.send(at, hello_of_session(JOB));
     }
     world
 }
@@ -53,7 +53,7 @@ fn root() -> FunctionCall {
 }
 
 fn put(at: u64, value: f64) -> FunctionCall {
-    FunctionCall::push(&Sent::Put, &[], &[0], &(at, values(&[value]), 1.0))
+    FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, values(&[value]), 1.0))
 }
 
 fn committed(effects: Vec<Effect>) -> u64 {
@@ -66,10 +66,10 @@ fn committed(effects: Vec<Effect>) -> u64 {
 #[test]
 fn all_connections_of_a_session_call_functions_at_once() {
     let mut world = session(config());
-    assert!(matches!(only(world.say(1, change(5, add(1.5)))), Message::Done(Done { request: 5, .. })));
-    assert_eq!(world.say(2, change(0, add(1.0))), [], "no answer was wanted");
+    assert!(matches!(only(world.send(1, change(5, add(1.5)))), Message::Done(Done { request: 5, .. })));
+    assert_eq!(world.send(2, change(0, add(1.0))), [], "no answer was wanted");
     assert_eq!(row_0(&mut world), [2.5; 8], "twice sent is twice done: they have no names");
-    let Message::PulledFunction(pulled) = only(world.say(2, read(6))) else { panic!("it is answered") };
+    let Message::PulledFunction(pulled) = only(world.send(2, read(6))) else { panic!("it is answered") };
     let parts: Vec<u64> =
         pulled.parts.iter().map(|p| u64::from_le_bytes(p.bytes[..].try_into().unwrap())).collect();
     assert_eq!((pulled.request, pulled.minimum, parts), (6, u64::MAX, vec![3, 5]));
@@ -80,10 +80,10 @@ fn all_connections_of_a_session_call_functions_at_once() {
 #[test]
 fn what_fails_changes_nothing_on_the_lane_and_says_why() {
     let mut world = session(config());
-    world.say(1, change(5, vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &4.0), put(7, -9.0)]));
+    world.send(1, change(5, vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &4.0), put(7, -9.0)]));
     let before = row_0(&mut world);
     for message in [ask(6, vec![root()]), change(6, vec![root()]), read(6), change(0, vec![root()])] {
-        let out = world.say(1, message.clone());
+        let out = world.send(1, message.clone());
         if let Message::PullFunction(_) = message {
             continue;
         }
@@ -93,56 +93,56 @@ fn what_fails_changes_nothing_on_the_lane_and_says_why() {
         assert_eq!(out.len(), 1, "the connection stays");
         assert_eq!(row_0(&mut world), before);
     }
-    assert!(matches!(only(world.say(1, ask(7, add(1.0)))), Message::Done(Done { request: 7, .. })));
+    assert!(matches!(only(world.send(1, ask(7, add(1.0)))), Message::Done(Done { request: 7, .. })));
     assert_eq!(row_0(&mut world), before, "a try changes nothing");
     let unknown = FunctionCall { name: "roots".into(), ..root() };
-    assert_eq!(fault(&world.say(1, change(6, vec![unknown]))).kind, FaultKind::Function);
+    assert_eq!(fault(&world.send(1, change(6, vec![unknown]))).kind, FaultKind::Function);
     let far = PushFunction { request: 6, job: JOB, task: 0, clock: 0, index: 0, matrix: 4, calls: add(1.0) };
-    assert_eq!(fault(&world.say(1, Message::PushFunction(far))).kind, FaultKind::NotFound);
+    assert_eq!(fault(&world.send(1, Message::PushFunction(far))).kind, FaultKind::NotFound);
 }
 
 #[test]
 fn functions_that_are_committed_count_once_whoever_commits() {
     let mut world = session(config());
-    assert_eq!(committed(world.say(1, commit(0, 7, add(1.0)))), 7);
-    assert_eq!(committed(world.say(2, commit(0, 8, add(1.0)))), 7, "another attempt came too late");
-    assert_eq!(committed(world.say(1, commit(0, 7, add(1.0)))), 7, "a repeat");
+    assert_eq!(committed(world.send(1, commit(0, 7, add(1.0)))), 7);
+    assert_eq!(committed(world.send(2, commit(0, 8, add(1.0)))), 7, "another attempt came too late");
+    assert_eq!(committed(world.send(1, commit(0, 7, add(1.0)))), 7, "a repeat");
     assert_eq!(row_0(&mut world), [1.0; 8]);
     // A commit of chunks is one of the same part.
     let chunks = |part, attempt| {
         Message::Commit(Commit { request: 8, job: JOB, matrix: 0, token: 1, part, attempt, chunks: 0 })
     };
-    assert_eq!(committed(world.say(1, chunks(0, 9))), 7);
-    assert_eq!(committed(world.say(1, chunks(1, 9))), 9);
-    assert_eq!(committed(world.say(1, commit(1, 10, add(1.0)))), 9);
+    assert_eq!(committed(world.send(1, chunks(0, 9))), 7);
+    assert_eq!(committed(world.send(1, chunks(1, 9))), 9);
+    assert_eq!(committed(world.send(1, commit(1, 10, add(1.0)))), 9);
     assert_eq!(row_0(&mut world), [1.0; 8]);
-    let counts = world.lane.jobs[&JOB].staged.counts;
+    let counts = world.lane.jobs[&JOB].staged_chunks.counts;
     assert_eq!((counts.commits, counts.late_commits), (2, 3));
-    world.say(1, Message::CloseToken(CloseToken { request: 3, job: JOB, matrix: 0, token: 1 }));
-    assert_eq!(fault(&world.say(1, commit(2, 1, add(1.0)))).kind, FaultKind::TokenClosed);
+    world.send(1, Message::CloseToken(CloseToken { request: 3, job: JOB, matrix: 0, token: 1 }));
+    assert_eq!(fault(&world.send(1, commit(2, 1, add(1.0)))).kind, FaultKind::TokenClosed);
     assert_eq!(world.lane.staged_bytes(), 0);
 }
 
 #[test]
 fn a_commit_of_functions_that_fail_changes_nothing_and_is_free_for_the_next() {
     let mut world = session(config());
-    world.say(1, change(5, vec![put(7, -9.0)]));
+    world.send(1, change(5, vec![put(7, -9.0)]));
     let before = row_0(&mut world);
     // The first partition could: a function that is not tried first would leave its change there.
     let overflow = FunctionCall::push(&Scalar::Mul, &[0], &[0], &1e308);
     for calls in [vec![root()], vec![put(0, 1.0), overflow]] {
-        let out = world.say(1, commit(0, 7, calls));
+        let out = world.send(1, commit(0, 7, calls));
         assert_eq!((fault(&out).request, fault(&out).kind), (8, FaultKind::Function), "{out:?}");
         assert!(fault(&out).text.contains("commit (matrix 0, token 1, part 0, attempt 7)"), "{out:?}");
         assert_eq!(row_0(&mut world), before);
     }
-    assert_eq!(committed(world.say(2, commit(0, 8, add(1.0)))), 8);
+    assert_eq!(committed(world.send(2, commit(0, 8, add(1.0)))), 8);
 }
 
 #[test]
 fn an_attempt_has_chunks_or_functions() {
     let mut world = session(config());
-    let (runs, keys) = (vec![Run { partition: 0, count: 1 }], KeyList::Listed(vec![1]));
+    let (runs, keys) = (vec![PartitionRun { partition: 0, count: 1 }], KeyList::Listed(vec![1]));
     let chunk = PushStaged {
         request: 4,
         job: JOB,
@@ -156,11 +156,11 @@ fn an_attempt_has_chunks_or_functions() {
         keys,
         values: values(&[5.0]),
     };
-    assert!(matches!(only(world.say(1, Message::PushStaged(chunk))), Message::Done(_)));
-    let out = world.say(1, commit(0, 7, add(1.0)));
+    assert!(matches!(only(world.send(1, Message::PushStaged(chunk))), Message::Done(_)));
+    let out = world.send(1, commit(0, 7, add(1.0)));
     assert_eq!(fault(&out).kind, FaultKind::Invalid);
     assert!(fault(&out).text.contains("1 chunks are staged, the commit is for 0"), "{}", fault(&out).text);
-    assert_eq!(committed(world.say(1, commit(0, 8, add(1.0)))), 8, "another attempt may");
+    assert_eq!(committed(world.send(1, commit(0, 8, add(1.0)))), 8, "another attempt may");
     assert_eq!(row_0(&mut world), [1.0; 8]);
 }
 
@@ -168,7 +168,7 @@ fn an_attempt_has_chunks_or_functions() {
 fn functions_go_into_batches_and_their_answers_count_for_the_limit() {
     let mut world = session(config());
     let messages = vec![change(11, add(1.0)), read(12), ask(13, add(1.0)), commit(0, 7, add(1.0))];
-    let Message::Batch(batch) = only(world.say(1, Message::Batch(Batch { request: 20, messages }))) else {
+    let Message::Batch(batch) = only(world.send(1, Message::Batch(Batch { request: 20, messages }))) else {
         panic!("a batch is answered by a batch");
     };
     let kinds: Vec<&str> = batch.messages.iter().map(Message::kind_name).collect();
@@ -181,12 +181,12 @@ fn only_the_session_itself_calls_its_functions() {
     let mut world = session(config());
     let stranger: ConnectionId = TOOL;
     for message in [change(5, add(1.0)), ask(5, add(1.0)), read(5), commit(0, 7, add(1.0))] {
-        let out = world.say(stranger, message);
+        let out = world.send(stranger, message);
         assert_eq!(fault(&out).kind, FaultKind::Invalid, "{out:?}");
     }
     let elsewhere =
         PushFunction { request: 5, job: 8, task: 0, clock: 0, index: 0, matrix: 0, calls: add(1.0) };
-    let out = world.say(1, Message::PushFunction(elsewhere));
+    let out = world.send(1, Message::PushFunction(elsewhere));
     assert!(fault(&out).text.contains("session 7 asks in the name of session 8"), "{out:?}");
     assert_eq!(row_0(&mut world), [0.0; 8]);
 }

@@ -7,7 +7,7 @@ use rpc::service::{ConnectionId, Effect};
 use super::world::*;
 use crate::LaneConfig;
 
-/// The session of [`World::session`] has one matrix, 0.
+/// The session of [`TestMaster::handshake`] has one matrix, 0.
 pub(super) fn add(matrix: u32, spec: MatrixSpec) -> Message {
     Message::AddMatrix(AddMatrix { request: 9, job: JOB, matrix, spec: Box::new(spec), held: vec![0, 1] })
 }
@@ -20,15 +20,15 @@ impl World {
     /// A session with one matrix; connections 1 and 2 speak for it.
     pub(super) fn session(config: LaneConfig) -> Self {
         let mut world = Self::with(config, open(0, Vec::new()));
-        assert!(matches!(only(world.say(TOOL, add(0, spec("w", Consistency::Asp)))), Message::Done(_)));
+        assert!(matches!(only(world.send(TOOL, add(0, spec("w", Consistency::Asp)))), Message::Done(_)));
         for at in [1, 2] {
-            assert!(matches!(only(world.say(at, hello_of_session(JOB))), Message::Welcome(_)));
+            assert!(matches!(only(world.send(at, hello_of_session(JOB))), Message::Welcome(_)));
         }
         world
     }
 
     pub(super) fn foreign_pull(&mut self, at: ConnectionId) -> Vec<f64> {
-        pulled(self.say(at, Message::Pull(pull(5, 0, 0))))
+        pulled(self.send(at, Message::Pull(pull(5, 0, 0))))
     }
 }
 
@@ -39,62 +39,62 @@ fn add_one() -> Message {
 #[test]
 fn all_connections_of_a_session_push_and_see_at_once() {
     let mut world = World::session(config());
-    assert!(matches!(only(world.say(1, add_one())), Message::Done(Done { request: 6, .. })));
-    assert!(matches!(only(world.say(2, add_one())), Message::Done(_)));
+    assert!(matches!(only(world.send(1, add_one())), Message::Done(Done { request: 6, .. })));
+    assert!(matches!(only(world.send(2, add_one())), Message::Done(_)));
     assert_eq!(world.foreign_pull(1), [2.0; 2]);
-    assert_eq!(world.say(1, Message::Push(push(0, 0, 0, 1.0))), [], "no answer was wanted");
+    assert_eq!(world.send(1, Message::Push(push(0, 0, 0, 1.0))), [], "no answer was wanted");
     assert_eq!(world.foreign_pull(2), [3.0; 2]);
 }
 
 #[test]
 fn a_session_that_is_not_there_is_refused_at_the_hello() {
     let mut world = World::session(config());
-    let out = world.say(3, hello_of_session(99));
+    let out = world.send(3, hello_of_session(99));
     assert_eq!(fault(&out).kind, FaultKind::NoSuchJob);
     assert!(closes(&out, 3));
     let reason = "its host has closed it".to_owned();
-    world.say(TOOL, Message::CloseJob(CloseJob { request: 1, job: JOB, reason }));
-    let out = world.say(1, add_one());
+    world.send(TOOL, Message::CloseJob(CloseJob { request: 1, job: JOB, reason }));
+    let out = world.send(1, add_one());
     assert_eq!(fault(&out).kind, FaultKind::Stopped);
     assert!(fault(&out).text.contains("its host has closed it"), "{}", fault(&out).text);
-    let out = world.say(4, hello_of_session(JOB));
+    let out = world.send(4, hello_of_session(JOB));
     assert_eq!(fault(&out).kind, FaultKind::Stopped);
 }
 
 #[test]
 fn nobody_pushes_past_the_clocks_of_tasks() {
     let mut world = World::new(1, Consistency::Bsp);
-    let out = world.say(3, hello_of_session(JOB));
+    let out = world.send(3, hello_of_session(JOB));
     assert_eq!(fault(&out).kind, FaultKind::Invalid);
     assert!(fault(&out).text.contains("job 7 is no session"), "{}", fault(&out).text);
     assert!(closes(&out, 3));
     let mut world = World::session(config());
-    let out = world.say(1, Message::Pull(Pull { job: 8, ..pull(5, 0, 0) }));
+    let out = world.send(1, Message::Pull(Pull { job: 8, ..pull(5, 0, 0) }));
     assert!(fault(&out).text.contains("session 7 asks in the name of session 8"), "{}", fault(&out).text);
-    let out = world.say(TOOL, Message::Commit(super::staged::commit(1, 1, 1)));
+    let out = world.send(TOOL, Message::Commit(super::staged::commit(1, 1, 1)));
     assert!(fault(&out).text.contains("only a session"), "{}", fault(&out).text);
 }
 
 #[test]
 fn a_matrix_that_is_dropped_is_free_and_gone() {
     let mut world = World::session(config());
-    world.say(1, add_one());
+    world.send(1, add_one());
     let before = world.lane.memory_bytes;
     let dropped = Message::DropMatrix(DropMatrix { request: 3, job: JOB, matrix: 0 });
-    assert!(matches!(only(world.say(TOOL, dropped.clone())), Message::Done(_)));
+    assert!(matches!(only(world.send(TOOL, dropped.clone())), Message::Done(_)));
     assert!(world.lane.memory_bytes < before / 10, "{} of {before}", world.lane.memory_bytes);
     for message in [add_one(), Message::Pull(pull(5, 0, 0))] {
-        let out = world.say(1, message);
+        let out = world.send(1, message);
         assert_eq!(fault(&out).kind, FaultKind::NotFound);
         assert!(fault(&out).text.contains("matrix 0 (\"w\") was dropped"), "{}", fault(&out).text);
     }
-    assert!(matches!(only(world.say(TOOL, dropped)), Message::Done(_)), "a repeat is done already");
-    let out = world.say(TOOL, add(0, spec("w", Consistency::Asp)));
+    assert!(matches!(only(world.send(TOOL, dropped)), Message::Done(_)), "a repeat is done already");
+    let out = world.send(TOOL, add(0, spec("w", Consistency::Asp)));
     assert!(fault(&out).text.contains("numbers only rise"), "{}", fault(&out).text);
-    assert!(matches!(only(world.say(TOOL, add(3, spec("w", Consistency::Asp)))), Message::Done(_)));
-    let out = world.say(1, Message::Pull(Pull { matrix: 3, ..pull(5, 0, 0) }));
+    assert!(matches!(only(world.send(TOOL, add(3, spec("w", Consistency::Asp)))), Message::Done(_)));
+    let out = world.send(1, Message::Pull(Pull { matrix: 3, ..pull(5, 0, 0) }));
     assert_eq!(pulled(out), [0.0; 2], "the name is free, the rows are new");
-    let out = world.say(1, Message::Pull(Pull { matrix: 2, ..pull(5, 0, 0) }));
+    let out = world.send(1, Message::Pull(Pull { matrix: 2, ..pull(5, 0, 0) }));
     assert_eq!(fault(&out).kind, FaultKind::NotFound, "a number that another lane refused");
 }
 
@@ -102,16 +102,16 @@ fn a_matrix_that_is_dropped_is_free_and_gone() {
 fn a_matrix_is_made_once_and_only_if_it_fits() {
     let mut world = World::session(LaneConfig { memory_limit_bytes: 3000, ..config() });
     assert!(
-        matches!(only(world.say(TOOL, add(0, spec("w", Consistency::Asp)))), Message::Done(_)),
+        matches!(only(world.send(TOOL, add(0, spec("w", Consistency::Asp)))), Message::Done(_)),
         "a repeat"
     );
-    let out = world.say(TOOL, add(1, spec("w", Consistency::Asp)));
+    let out = world.send(TOOL, add(1, spec("w", Consistency::Asp)));
     assert!(fault(&out).text.contains("exists already"), "{}", fault(&out).text);
-    let out = world.say(TOOL, add(1, MatrixSpec { rows: 1000, ..spec("large", Consistency::Asp) }));
+    let out = world.send(TOOL, add(1, MatrixSpec { rows: 1000, ..spec("large", Consistency::Asp) }));
     assert_eq!(fault(&out).kind, FaultKind::TooLarge);
     let text = &fault(&out).text;
     assert!(text.contains("large 8000 = 8000 bytes") && text.contains("the limit is 3000"), "{text}");
-    let out = world.say(TOOL, add(1 << 20, spec("far", Consistency::Asp)));
+    let out = world.send(TOOL, add(1 << 20, spec("far", Consistency::Asp)));
     assert_eq!(fault(&out).kind, FaultKind::TooLarge);
     assert_eq!(world.lane.jobs[&JOB].matrices.len(), 1);
 }
@@ -125,7 +125,7 @@ fn a_batch_is_done_and_answered_in_order() {
         Message::Push(Push { request: 12, matrix: 5, ..push(0, 0, 0, 2.0) }),
         Message::Pull(pull(13, 0, 0)),
     ];
-    let Message::Batch(batch) = only(world.say(1, Message::Batch(Batch { request: 20, messages }))) else {
+    let Message::Batch(batch) = only(world.send(1, Message::Batch(Batch { request: 20, messages }))) else {
         panic!("a batch is answered by a batch");
     };
     assert_eq!(batch.request, 20);
@@ -143,7 +143,7 @@ fn the_values_of_a_batch_are_bounded_and_the_rest_is_told_so() {
     let wide = MatrixSpec { rows: 1, columns: 1 << 18, ..spec("wide", Consistency::Asp) };
     let wide = MatrixSpec { partitioner: matrix::Partitioner::Range { partition_count: 1 }, ..wide };
     let mut world = World::session(config());
-    world.say(
+    world.send(
         TOOL,
         Message::AddMatrix(AddMatrix {
             request: 9,
@@ -154,11 +154,11 @@ fn the_values_of_a_batch_are_bounded_and_the_rest_is_told_so() {
         }),
     );
     let row = |request| {
-        let runs = vec![Run { partition: 0, count: 1 }];
+        let runs = vec![PartitionRun { partition: 0, count: 1 }];
         Message::Pull(Pull { matrix: 1, runs, keys: KeyList::Listed(vec![0]), ..pull(request, 0, 0) })
     };
     let messages = vec![row(1), row(2), row(3), Message::Pull(pull(4, 0, 0))];
-    let Message::Batch(batch) = only(world.say(1, Message::Batch(Batch { request: 20, messages }))) else {
+    let Message::Batch(batch) = only(world.send(1, Message::Batch(Batch { request: 20, messages }))) else {
         panic!("a batch is answered by a batch");
     };
     let [Message::Pulled(_), Message::Pulled(_), Message::Fault(told), ..] = &batch.messages[..] else {
@@ -171,14 +171,14 @@ fn the_values_of_a_batch_are_bounded_and_the_rest_is_told_so() {
 #[test]
 fn only_sessions_send_batches_and_a_wrong_message_in_one_closes() {
     let mut world = World::session(config());
-    let out = world.say(TOOL, Message::Batch(Batch { request: 20, messages: vec![] }));
+    let out = world.send(TOOL, Message::Batch(Batch { request: 20, messages: vec![] }));
     assert_eq!((fault(&out).kind, fault(&out).request), (FaultKind::Invalid, 20));
-    let done = Message::Done(Done { request: 1, minimum: 0, applied: Mark::default() });
+    let done = Message::Done(Done { request: 1, minimum: 0, applied: PushPosition::default() });
     let large = Message::Export(Export { request: 1, job: JOB, matrix: 0, offset: 0 });
     for wrong in [done, large] {
-        world.say(3, hello_of_session(JOB));
+        world.send(3, hello_of_session(JOB));
         let messages = vec![wrong, add_one()];
-        let out = world.say(3, Message::Batch(Batch { request: 21, messages }));
+        let out = world.send(3, Message::Batch(Batch { request: 21, messages }));
         assert!(closes(&out, 3));
         let Effect::Send { message: Message::Batch(batch), .. } = &out[0] else { panic!("{out:?}") };
         let [Message::Fault(told)] = &batch.messages[..] else { panic!("nothing behind it is done") };
@@ -200,9 +200,9 @@ fn a_matrix_that_is_dropped_leaves_one_empty_partition_however_large_it_was() {
         ..spec("large", Consistency::Asp)
     };
     let made = AddMatrix { request: 9, job: JOB, matrix: 1, spec: Box::new(large), held: vec![0] };
-    assert!(matches!(only(world.say(TOOL, Message::AddMatrix(made))), Message::Done(_)));
+    assert!(matches!(only(world.send(TOOL, Message::AddMatrix(made))), Message::Done(_)));
     let dropped = DropMatrix { request: 3, job: JOB, matrix: 1 };
-    let out = world.say(TOOL, Message::DropMatrix(dropped));
+    let out = world.send(TOOL, Message::DropMatrix(dropped));
     assert!(matches!(out[..], [Effect::Send { message: Message::Done(_), .. }]), "{out:?}");
     assert_eq!(world.lane.jobs[&JOB].matrices[1].spec().partitioner.partition_count(), 1);
 }

@@ -1,6 +1,6 @@
 //! A part of an evaluation counts once, whoever computes it, in whatever order, how often ever; what does not count is freed.
 
-use matrix::{Consistency, Found, OwnedValues};
+use matrix::{Consistency, OwnedValues, RowPositions};
 use proptest::prelude::*;
 use rpc::message::*;
 use rpc::service::{Effect, Service};
@@ -8,7 +8,7 @@ use rpc::service::{Effect, Service};
 use super::sessions::add;
 use super::world::*;
 use crate::LaneConfig;
-use crate::staged::Chunk;
+use crate::staged_chunks::StagedChunk;
 
 pub(super) fn commit(part: u32, attempt: u64, chunks: u32) -> Commit {
     Commit { request: 8, job: JOB, matrix: 0, token: 1, part, attempt, chunks }
@@ -35,15 +35,15 @@ fn winner(effects: Vec<Effect>) -> u64 {
 
 impl World {
     fn stage(&mut self, push: PushStaged) -> Vec<Effect> {
-        self.say(1, Message::PushStaged(push))
+        self.send(1, Message::PushStaged(push))
     }
 
     fn commit(&mut self, commit: Commit) -> Vec<Effect> {
-        self.say(1, Message::Commit(commit))
+        self.send(1, Message::Commit(commit))
     }
 
     fn close_token(&mut self, token: u64) -> bool {
-        is_done(self.say(1, Message::CloseToken(CloseToken { request: 4, job: JOB, matrix: 0, token })))
+        is_done(self.send(1, Message::CloseToken(CloseToken { request: 4, job: JOB, matrix: 0, token })))
     }
 }
 
@@ -54,9 +54,9 @@ fn nothing_is_seen_before_the_commit_and_all_of_it_after() {
     assert!(is_done(world.stage(staged(0, 5, 1, 10.0))));
     assert_eq!(world.foreign_pull(2), [0.0; 2]);
     assert!(world.lane.staged_bytes() > 0);
-    let before = world.lane.pushed_since_count;
+    let before = world.lane.uncounted_elements;
     assert_eq!(winner(world.commit(commit(0, 5, 2))), 5);
-    assert_eq!(world.lane.pushed_since_count, before + 4, "two values in each of two chunks");
+    assert_eq!(world.lane.uncounted_elements, before + 4, "two values in each of two chunks");
     assert_eq!(world.foreign_pull(2), [11.0; 2]);
 }
 
@@ -141,7 +141,7 @@ fn a_closed_token_refuses_what_is_late_and_frees_what_is_staged() {
 fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
     let mut world = World::session(LaneConfig { staged_limit_bytes: 1000, ..config() });
     let other = OpenJob { job: 9, ..open(0, Vec::new()) };
-    assert!(is_done(world.say(TOOL, Message::OpenJob(other))), "another session, with nothing staged");
+    assert!(is_done(world.send(TOOL, Message::OpenJob(other))), "another session, with nothing staged");
     let refused = (0..100).find_map(|chunk| {
         let out = world.stage(staged(0, 5, chunk, 1.0));
         (!matches!(out[0], Effect::Send { message: Message::Done(_), .. })).then(|| fault(&out).clone())
@@ -165,13 +165,13 @@ fn what_is_staged_is_bounded_and_the_text_has_the_sum() {
 #[test]
 fn each_run_key_and_value_of_a_chunk_is_counted_with_all_that_is_kept_for_it() {
     let bytes = |run_count: usize, key_count: usize, value_count: usize| {
-        let runs = vec![Run { partition: 0, count: 1 }; run_count];
+        let runs = vec![PartitionRun { partition: 0, count: 1 }; run_count];
         let (keys, values) = (vec![7; key_count], OwnedValues::F64(vec![1.0; value_count]));
-        Chunk { table: 0, runs, keys, found: Vec::new(), values }.bytes()
+        StagedChunk { table: 0, runs, keys, positions: Vec::new(), values }.bytes()
     };
     let none = bytes(0, 0, 0);
     let one = bytes(1, 0, 0) - none;
-    assert!(one >= (size_of::<Run>() + size_of::<Found>()) as u64, "{one}");
+    assert!(one >= (size_of::<PartitionRun>() + size_of::<RowPositions>()) as u64, "{one}");
     assert_eq!(bytes(1000, 0, 0) - none, 1000 * one);
     assert_eq!(bytes(0, 1000, 0) - none, 1000 * (size_of::<u64>() + size_of::<u32>()) as u64);
     assert_eq!(bytes(0, 0, 1000) - none, 1000 * size_of::<f64>() as u64);
@@ -189,11 +189,11 @@ fn rows_and_what_is_staged_share_the_memory_and_a_commit_makes_room() {
     let (chunks, told) = refused.expect("a hundred chunks are more than three kilobytes");
     let left = format!("the limit is {}, what the rows leave of the memory limit", 3000 - rows);
     assert!(told.kind == FaultKind::TooLarge && told.text.contains(&left), "{}", told.text);
-    let out = world.say(TOOL, add(1, spec("v", Consistency::Asp)));
+    let out = world.send(TOOL, add(1, spec("v", Consistency::Asp)));
     assert_eq!(fault(&out).kind, FaultKind::TooLarge, "no new matrix beside what is staged");
     assert_eq!(winner(world.commit(commit(0, 5, chunks))), 5);
     assert_eq!(world.foreign_pull(2), [f64::from(chunks); 2]);
-    assert!(matches!(only(world.say(TOOL, add(1, spec("v", Consistency::Asp)))), Message::Done(_)));
+    assert!(matches!(only(world.send(TOOL, add(1, spec("v", Consistency::Asp)))), Message::Done(_)));
 }
 
 #[test]
@@ -223,17 +223,17 @@ fn what_could_never_be_merged_is_refused_before_it_is_kept() {
 #[test]
 fn the_end_of_a_session_or_of_a_matrix_frees_what_is_staged() {
     let mut world = World::session(config());
-    world.say(TOOL, add(1, spec("v", Consistency::Asp)));
+    world.send(TOOL, add(1, spec("v", Consistency::Asp)));
     world.stage(staged(0, 5, 0, 1.0));
     let one = world.lane.staged_bytes();
     world.stage(PushStaged { matrix: 1, ..staged(0, 5, 0, 1.0) });
-    world.say(TOOL, Message::DropMatrix(DropMatrix { request: 3, job: JOB, matrix: 1 }));
+    world.send(TOOL, Message::DropMatrix(DropMatrix { request: 3, job: JOB, matrix: 1 }));
     assert_eq!(world.lane.staged_bytes(), one);
     let mut out = Vec::new();
     world.lane.on_closed(world.now, 1, &mut out);
     assert_eq!(world.lane.staged_bytes(), one, "an attempt may come back on another connection");
     let reason = "over".to_owned();
-    world.say(TOOL, Message::CloseJob(CloseJob { request: 1, job: JOB, reason }));
+    world.send(TOOL, Message::CloseJob(CloseJob { request: 1, job: JOB, reason }));
     assert_eq!(world.lane.staged_bytes(), 0);
 }
 

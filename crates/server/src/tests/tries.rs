@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use matrix::function::map::{Map, Scalar};
-use matrix::function::sent::Sent;
+use matrix::function::vector_op::VectorOp;
 use matrix::{Consistency, FunctionCall};
 use rpc::message::*;
 use rpc::service::Service;
@@ -21,26 +21,26 @@ fn root() -> Vec<FunctionCall> {
 }
 
 fn put(at: u64, value: f64) -> Vec<FunctionCall> {
-    vec![FunctionCall::push(&Sent::Put, &[], &[0], &(at, values(&[value]), 1.0))]
+    vec![FunctionCall::push(&VectorOp::Put, &[], &[0], &(at, values(&[value]), 1.0))]
 }
 
 #[test]
 fn a_try_says_what_a_push_would_and_changes_nothing() {
     let mut world = world(1, Consistency::Asp);
-    world.say(0, change(1, 0, 0, add(4.0)));
-    let good = only(world.say(0, Message::TryFunction(ask(2, 0, 1, root()))));
-    let applied = Mark { clock: 0, index: 1 };
+    world.send(0, change(1, 0, 0, add(4.0)));
+    let good = only(world.send(0, Message::TryFunction(ask(2, 0, 1, root()))));
+    let applied = PushPosition { clock: 0, index: 1 };
     assert_eq!(good, Message::Done(Done { request: 2, minimum: 0, applied }), "the name is still free");
     assert_eq!(row_0(&mut world), [4.0; 8]);
     // The second partition says no; the first, and what went before in the program, is undone.
-    world.say(0, change(3, 0, 1, put(7, -9.0)));
+    world.send(0, change(3, 0, 1, put(7, -9.0)));
     let program = [vec![FunctionCall::push(&Scalar::Add, &[0], &[1], &5.0)], root()].concat();
-    let refused = world.say(0, Message::TryFunction(ask(4, 0, 2, program.clone())));
+    let refused = world.send(0, Message::TryFunction(ask(4, 0, 2, program.clone())));
     let said = fault(&refused).clone();
     assert_eq!((said.request, said.kind), (4, FaultKind::Function));
     assert!(said.text.contains("row 0, column 7 is NaN, from -9"), "{}", said.text);
     assert_eq!(row_0(&mut world), [4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, -9.0]);
-    let pushed = world.say(0, change(4, 0, 2, program));
+    let pushed = world.send(0, change(4, 0, 2, program));
     assert_eq!(fault(&pushed), &said, "the push says the same");
     assert_eq!(world.stats().push_function_count, 3, "tries are no pushes");
     let mut metrics = rpc::Metrics::default();
@@ -52,37 +52,37 @@ fn a_try_says_what_a_push_would_and_changes_nothing() {
 #[test]
 fn a_try_of_what_counts_already_is_answered_as_that_was() {
     let mut world = world(1, Consistency::Asp);
-    world.say(0, change(1, 0, 0, add(0.5)));
+    world.send(0, change(1, 0, 0, add(0.5)));
     let log = || vec![FunctionCall::push(&Map::Log, &[0], &[0], &())];
-    assert!(matches!(only(world.say(0, change(2, 0, 1, log()))), Message::Done(_)));
+    assert!(matches!(only(world.send(0, change(2, 0, 1, log()))), Message::Done(_)));
     // The task died here, and comes again from before: the rows are below 0 now.
-    world.say(5, hello(JOB, 0));
-    let again = only(world.say(5, Message::TryFunction(ask(3, 0, 1, log()))));
+    world.send(5, hello(JOB, 0));
+    let again = only(world.send(5, Message::TryFunction(ask(3, 0, 1, log()))));
     assert!(matches!(again, Message::Done(Done { request: 3, .. })), "{again:?}");
-    let next = world.say(5, Message::TryFunction(ask(4, 0, 2, log())));
+    let next = world.send(5, Message::TryFunction(ask(4, 0, 2, log())));
     assert_eq!(fault(&next).kind, FaultKind::Function);
-    let failed = world.say(5, change(5, 0, 2, log()));
-    let again = world.say(5, Message::TryFunction(ask(6, 0, 2, log())));
+    let failed = world.send(5, change(5, 0, 2, log()));
+    let again = world.send(5, Message::TryFunction(ask(6, 0, 2, log())));
     assert_eq!(fault(&again), &Fault { request: 6, ..fault(&failed).clone() });
 }
 
 #[test]
 fn a_name_that_was_used_up_by_nothing_is_told_why() {
     let mut world = world(1, Consistency::Asp);
-    world.say(0, change(1, 0, 0, put(7, -9.0)));
-    let refused = world.say(0, Message::TryFunction(ask(2, 0, 1, root())));
-    assert_eq!(world.say(0, change(0, 0, 1, Vec::new())), [], "a push of nothing");
-    assert!(matches!(only(world.say(0, change(3, 0, 2, add(9.0)))), Message::Done(_)), "the next name");
+    world.send(0, change(1, 0, 0, put(7, -9.0)));
+    let refused = world.send(0, Message::TryFunction(ask(2, 0, 1, root())));
+    assert_eq!(world.send(0, change(0, 0, 1, Vec::new())), [], "a push of nothing");
+    assert!(matches!(only(world.send(0, change(3, 0, 2, add(9.0)))), Message::Done(_)), "the next name");
     // Another attempt, from before: now it could be carried out, and must not be.
-    world.say(5, hello(JOB, 0));
-    let again = world.say(5, Message::TryFunction(ask(4, 0, 1, root())));
+    world.send(5, hello(JOB, 0));
+    let again = world.send(5, Message::TryFunction(ask(4, 0, 1, root())));
     assert_eq!(fault(&again), &Fault { request: 4, ..fault(&refused).clone() });
     assert_eq!(row_0(&mut world)[6..], [9.0, 0.0]);
     // One that was refused, and whose name is still free, is forgotten when the name counts for something else.
-    world.say(5, change(5, 0, 3, put(7, -1.0)));
-    world.say(5, Message::TryFunction(ask(6, 0, 4, root())));
-    world.say(5, change(7, 0, 4, add(1.0)));
-    let again = only(world.say(5, change(8, 0, 4, add(1.0))));
+    world.send(5, change(5, 0, 3, put(7, -1.0)));
+    world.send(5, Message::TryFunction(ask(6, 0, 4, root())));
+    world.send(5, change(7, 0, 4, add(1.0)));
+    let again = only(world.send(5, change(8, 0, 4, add(1.0))));
     assert!(matches!(again, Message::Done(Done { request: 8, .. })), "{again:?}");
 }
 
@@ -91,33 +91,33 @@ fn a_try_waits_as_the_push_would_and_is_forgotten_with_its_connection() {
     let mut world = world(2, Consistency::Ssp { staleness: 1 });
     world.tick(0, 2);
     let waiting = TryFunction { wait_ms: 300, ..ask(3, 2, 0, root()) };
-    assert_eq!(world.say(0, Message::TryFunction(waiting.clone())), [], "task 1 is two clocks behind");
+    assert_eq!(world.send(0, Message::TryFunction(waiting.clone())), [], "task 1 is two clocks behind");
     let released = world.tick(1, 1);
     assert!(matches!(only(released), Message::Done(Done { request: 3, minimum: 1, .. })));
     world.tick(0, 3);
-    world.say(0, Message::TryFunction(TryFunction { clock: 3, ..waiting.clone() }));
+    world.send(0, Message::TryFunction(TryFunction { clock: 3, ..waiting.clone() }));
     world.now += Duration::from_millis(300);
     let mut out = Vec::new();
     world.lane.on_time(world.now, &mut out);
     assert_eq!(fault(&out).kind, FaultKind::WaitedTooLong);
     assert!(fault(&out).text.contains("to try functions on matrix \"rows\""), "{}", fault(&out).text);
-    world.say(0, Message::TryFunction(TryFunction { clock: 3, ..waiting }));
-    assert!(world.lane.held_bytes > 0);
+    world.send(0, Message::TryFunction(TryFunction { clock: 3, ..waiting }));
+    assert!(world.lane.deferred_bytes > 0);
     world.lane.on_closed(world.now, 0, &mut out);
-    assert_eq!((world.lane.held_bytes, world.stats().held_count), (0, 0));
+    assert_eq!((world.lane.deferred_bytes, world.stats().held_count), (0, 0));
 }
 
 #[test]
 fn only_tasks_try_functions_and_of_staged_ones_the_calls_alone() {
     let mut world = world(1, Consistency::Bsp);
-    let refused = world.say(TOOL, Message::TryFunction(ask(1, 0, 0, root())));
+    let refused = world.send(TOOL, Message::TryFunction(ask(1, 0, 0, root())));
     assert_eq!(fault(&refused).kind, FaultKind::Invalid);
-    let refused = world.say(0, Message::TryFunction(TryFunction { matrix: 3, ..ask(2, 0, 0, root()) }));
+    let refused = world.send(0, Message::TryFunction(TryFunction { matrix: 3, ..ask(2, 0, 0, root()) }));
     assert_eq!(fault(&refused).kind, FaultKind::NotFound);
     let wrong = vec![FunctionCall { version: 9, ..root().remove(0) }];
-    let refused = world.say(0, Message::TryFunction(ask(3, 0, 0, wrong)));
+    let refused = world.send(0, Message::TryFunction(ask(3, 0, 0, wrong)));
     assert!(fault(&refused).text.contains("version 9 is asked for"), "{}", fault(&refused).text);
-    world.say(0, change(0, 0, 0, put(0, -1.0)));
-    let done = only(world.say(0, Message::TryFunction(ask(4, 0, 1, root()))));
+    world.send(0, change(0, 0, 0, put(0, -1.0)));
+    let done = only(world.send(0, Message::TryFunction(ask(4, 0, 1, root()))));
     assert!(matches!(done, Message::Done(Done { request: 4, .. })), "what the rows will hold nobody knows");
 }

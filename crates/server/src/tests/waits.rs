@@ -115,9 +115,9 @@ fn ticks_early_late_and_twice_have_defined_results() {
     world.tick(0, 3);
     world.tick(0, 1);
     assert_eq!(world.stats().clocks[0], Some(3), "twice and late: nothing");
-    world.say(0, leave(0));
+    world.send(0, leave(0));
     assert_eq!(fault(&world.tick(0, 4)).kind, FaultKind::TaskLeft);
-    let stranger = world.say(1, tick(9, 1));
+    let stranger = world.send(1, tick(9, 1));
     assert_eq!(fault(&stranger).kind, FaultKind::Invalid, "in the name of another");
 }
 
@@ -129,11 +129,11 @@ fn the_slowest_that_leaves_lets_go_whom_it_held() {
         world.tick(1, 5);
         assert!(world.pull(10, 0, 6).is_empty() && world.pull(11, 1, 5).is_empty());
         assert_eq!(
-            answered(&world.say(taken_out_by, leave(2))),
+            answered(&world.send(taken_out_by, leave(2))),
             [10, 11],
             "m is 5 at once, both gaps are below 3"
         );
-        assert!(world.say(taken_out_by, leave(2)).is_empty(), "twice: nothing");
+        assert!(world.send(taken_out_by, leave(2)).is_empty(), "twice: nothing");
         assert_eq!(world.stats().clocks[2], None);
     }
 }
@@ -144,7 +144,7 @@ fn a_task_that_leaves_releases_nobody_beyond_the_true_minimum() {
     world.tick(0, 6);
     world.tick(1, 3);
     assert!(world.pull(10, 0, 6).is_empty() && world.pull(11, 1, 3).is_empty());
-    assert_eq!(answered(&world.say(2, leave(2))), [11], "m is 3");
+    assert_eq!(answered(&world.send(2, leave(2))), [11], "m is 3");
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn a_task_that_joins_starts_at_the_minimum() {
     world.tick(1, 3);
     let join = |task| Message::Join(Join { request: 4, job: JOB, task, generation: 0 });
     let joined = Message::Joined(Joined { request: 4, clock: 3, generation: 0 });
-    assert_eq!(only(world.say(TOOL, join(2))), joined);
-    assert_eq!(only(world.say(TOOL, join(2))), joined, "a repeat");
-    assert_eq!(fault(&world.say(TOOL, join(4))).kind, FaultKind::Invalid, "not the next number");
-    world.say(2, hello(JOB, 2));
+    assert_eq!(only(world.send(TOOL, join(2))), joined);
+    assert_eq!(only(world.send(TOOL, join(2))), joined, "a repeat");
+    assert_eq!(fault(&world.send(TOOL, join(4))).kind, FaultKind::Invalid, "not the next number");
+    world.send(2, hello(JOB, 2));
     world.tick(1, 5);
     assert!(world.pull(1, 0, 5).is_empty(), "it is waited for");
     world.push(2, 3, 0);
@@ -184,7 +184,7 @@ fn matrices_of_different_consistency_live_in_one_job() {
     world.tick(0, 2);
     for (matrix, count) in [(2, 1), (0, 0), (1, 0)] {
         let pull = Pull { matrix, ..pull(u64::from(matrix) + 1, 0, 2) };
-        assert_eq!(world.say(0, Message::Pull(pull)).len(), count, "matrix {matrix}");
+        assert_eq!(world.send(0, Message::Pull(pull)).len(), count, "matrix {matrix}");
     }
     assert_eq!(answered(&world.tick(1, 1)), [2]);
     assert_eq!(answered(&world.tick(1, 2)), [1]);
@@ -223,7 +223,7 @@ fn a_push_that_is_given_up_closes_its_connection_and_nothing_behind_it_is_applie
     world.tick(1, 5);
     assert_eq!(world.rows(), [0.0; 2]);
     assert_eq!(world.stats().clocks[0], Some(1), "the tick behind it is not known here");
-    assert_eq!(world.lane.held_bytes, 0);
+    assert_eq!(world.lane.deferred_bytes, 0);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_request_whose_task_no_longer_waits_is_dropped_and_told_for_whom_it_waited()
     let mut world = World::new(2, Consistency::Bsp);
     world.tick(0, 1);
     world.now = Duration::from_secs(7);
-    world.say(0, Message::Pull(Pull { wait_ms: 100, ..pull(4, 0, 1) }));
+    world.send(0, Message::Pull(Pull { wait_ms: 100, ..pull(4, 0, 1) }));
     let end = Duration::from_millis(7100);
     assert_eq!(world.lane.next_time(), Some(end), "from its coming on, not from a clock of the other side");
     let mut out = Vec::new();
@@ -249,7 +249,7 @@ fn a_request_whose_task_no_longer_waits_is_dropped_and_told_for_whom_it_waited()
 fn a_task_at_a_barrier_is_dropped_when_it_no_longer_waits() {
     let mut world = World::new(2, Consistency::Bsp);
     let Message::Barrier(meet) = barrier(5, 0, 0, None) else { panic!() };
-    world.say(0, Message::Barrier(Barrier { wait_ms: 250, ..meet }));
+    world.send(0, Message::Barrier(Barrier { wait_ms: 250, ..meet }));
     let mut out = Vec::new();
     assert_eq!(world.lane.next_time(), Some(Duration::from_millis(250)));
     world.lane.on_time(Duration::from_millis(250), &mut out);
@@ -264,7 +264,7 @@ fn a_task_cannot_wait_longer_than_its_job_allows() {
     let limit = world.lane.next_time().expect("it waits");
     let mut world = World::new(2, Consistency::Bsp);
     world.tick(0, 1);
-    world.say(0, Message::Pull(Pull { wait_ms: u32::MAX, ..pull(3, 0, 1) }));
+    world.send(0, Message::Pull(Pull { wait_ms: u32::MAX, ..pull(3, 0, 1) }));
     assert_eq!(world.lane.next_time(), Some(limit));
 }
 
@@ -281,10 +281,10 @@ fn answers_say_how_long_they_were_held() {
     assert!(world.pull(3, 0, 1).is_empty());
     world.now = Duration::from_millis(42);
     assert_eq!(held(world.tick(1, 1)), 12_000_000);
-    assert!(world.say(0, barrier(4, 0, 0, None)).is_empty());
+    assert!(world.send(0, barrier(4, 0, 0, None)).is_empty());
     world.now = Duration::from_millis(47);
     let released: Vec<u64> = world
-        .say(1, barrier(5, 1, 0, None))
+        .send(1, barrier(5, 1, 0, None))
         .into_iter()
         .filter_map(|effect| match effect {
             Effect::Send { message: Message::Released(released), .. } => Some(released.held_ns),
@@ -299,7 +299,7 @@ fn the_stats_of_tasks_say_who_waits_for_whom() {
     let mut world = World::new(3, Consistency::Bsp);
     world.tick(0, 1);
     world.pull(3, 0, 1);
-    world.say(2, barrier(4, 2, 0, None));
+    world.send(2, barrier(4, 2, 0, None));
     world.lane.on_closed(world.now, 1, &mut Vec::new());
     world.now = Duration::from_millis(1500);
     let tasks = world.stats().tasks;
@@ -308,11 +308,11 @@ fn the_stats_of_tasks_say_who_waits_for_whom() {
     assert_eq!(
         tasks,
         [
-            task(1, TaskState::Live, true, wait(WaitingCall::Pull)),
+            task(1, TaskState::Live, true, wait(WaitKind::Pull)),
             task(0, TaskState::Live, false, None),
-            task(0, TaskState::AtBarrier, true, wait(WaitingCall::Barrier)),
+            task(0, TaskState::AtBarrier, true, wait(WaitKind::Barrier)),
         ]
     );
-    world.say(TOOL, leave(1));
+    world.send(TOOL, leave(1));
     assert_eq!(world.stats().tasks[1].state, TaskState::Left);
 }

@@ -73,19 +73,19 @@ pub(super) fn open(task_count: u32, matrices: Vec<MatrixSpec>) -> OpenJob {
 }
 
 /// Keys 10 and 60, one in each partition.
-pub(super) fn both() -> (Vec<Run>, KeyList) {
-    let runs = vec![Run { partition: 0, count: 1 }, Run { partition: 1, count: 1 }];
+pub(super) fn two_keys() -> (Vec<PartitionRun>, KeyList) {
+    let runs = vec![PartitionRun { partition: 0, count: 1 }, PartitionRun { partition: 1, count: 1 }];
     (runs, KeyList::Listed(vec![10, 60]))
 }
 
 pub(super) fn pull(request: RequestId, task: u32, clock: u64) -> Pull {
-    let (runs, keys) = both();
+    let (runs, keys) = two_keys();
     let wire = rpc::WireType::F32;
     Pull { request, job: JOB, task, clock, matrix: 0, table: 0, wait_ms: 0, runs, keys, wire }
 }
 
 pub(super) fn push(task: u32, clock: u64, index: u32, value: f64) -> Push {
-    let (runs, keys) = both();
+    let (runs, keys) = two_keys();
     let values = OwnedValues::F64(vec![value; 2]).into();
     Push { request: 0, job: JOB, task, clock, index, matrix: 0, table: 0, runs, keys, values }
 }
@@ -110,18 +110,18 @@ impl World {
 
     pub(super) fn with(config: LaneConfig, open: OpenJob) -> Self {
         let mut world = Self { lane: LaneState::new(config), now: Duration::ZERO, effects: Vec::new() };
-        world.say(TOOL, Message::Hello(Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 }));
+        world.send(TOOL, Message::Hello(Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 }));
         let (job, task_count) = (open.job, open.task_count);
-        world.say(TOOL, Message::OpenJob(open));
+        world.send(TOOL, Message::OpenJob(open));
         for task in 0..task_count {
-            world.say(u64::from(task), hello(job, task));
+            world.send(u64::from(task), hello(job, task));
         }
         world.effects.clear();
         world
     }
 
     /// Says something; what is done at once.
-    pub(super) fn say(&mut self, at: ConnectionId, message: Message) -> Vec<Effect> {
+    pub(super) fn send(&mut self, at: ConnectionId, message: Message) -> Vec<Effect> {
         let mut out = Vec::new();
         self.lane.on_message(self.now, at, message, &mut out);
         self.effects.extend(out.iter().cloned());
@@ -129,19 +129,19 @@ impl World {
     }
 
     pub(super) fn pull(&mut self, request: RequestId, task: u32, clock: u64) -> Vec<Effect> {
-        self.say(u64::from(task), Message::Pull(pull(request, task, clock)))
+        self.send(u64::from(task), Message::Pull(pull(request, task, clock)))
     }
 
     pub(super) fn push(&mut self, task: u32, clock: u64, index: u32) -> Vec<Effect> {
-        self.say(u64::from(task), Message::Push(push(task, clock, index, 1.0)))
+        self.send(u64::from(task), Message::Push(push(task, clock, index, 1.0)))
     }
 
     pub(super) fn tick(&mut self, task: u32, clock: u64) -> Vec<Effect> {
-        self.say(u64::from(task), tick(task, clock))
+        self.send(u64::from(task), tick(task, clock))
     }
 
     pub(super) fn stats(&mut self) -> StatsReply {
-        match only(self.say(TOOL, Message::Stats(Stats { request: 1, job: JOB }))) {
+        match only(self.send(TOOL, Message::Stats(Stats { request: 1, job: JOB }))) {
             Message::StatsReply(reply) => reply,
             other => panic!("{other:?}"),
         }
@@ -150,7 +150,7 @@ impl World {
     /// The sum over both keys after everything, read by a tool.
     pub(super) fn rows(&mut self) -> Vec<f64> {
         let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
-        match only(self.say(TOOL, Message::Export(export))) {
+        match only(self.send(TOOL, Message::Export(export))) {
             Message::ExportPage(ExportPage { values: OwnedValues::F64(values), .. }) => {
                 vec![values[10], values[60]]
             }

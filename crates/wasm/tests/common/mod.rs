@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use matrix::function::data::{Data, pack, unpack};
+use matrix::function::value::{FunctionValue, pack, unpack};
 use matrix::{
     Agent as _, Axis, Consistency, ElementType, Error, FunctionCall, FunctionTable, Initializer, Keys,
-    LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, Part, Partitioner, PushRule, Storage, Values,
-    ValuesMut,
+    LocalAgent, LocalConfig, LocalStore, MatrixId, MatrixSpec, Partitioner, PushRule, Selection, Storage,
+    Values, ValuesMut,
 };
 use wasm::{Limits, Module};
 
@@ -73,7 +73,7 @@ pub(crate) fn change(
 }
 
 /// Calls a pull function of a module.
-pub(crate) fn ask<T: Data>(
+pub(crate) fn ask<T: FunctionValue>(
     agent: &mut LocalAgent,
     name: &str,
     from: &[u32],
@@ -83,8 +83,8 @@ pub(crate) fn ask<T: Data>(
     Ok(unpack(&bytes).expect("an answer of this type"))
 }
 
-fn all(row: u32) -> Part<'static> {
-    Part::Columns { row, keys: Keys::Range(0, COLUMNS) }
+fn all(row: u32) -> Selection<'static> {
+    Selection::Columns { row, keys: Keys::Range(0, COLUMNS) }
 }
 
 pub(crate) fn fill(agent: &mut LocalAgent, row: u32, values: Values<'_>) {

@@ -24,7 +24,7 @@ fn layout() -> JobLayout {
         window_bytes: 1 << 20,
         matrices: vec![spec],
         lanes: vec![lane(0), lane(1)],
-        owners: vec![spread(4, 2)],
+        owners: vec![assign_partitions(4, 2)],
         home: 0,
         wire: Vec::new(),
         prefetch: Prefetch::default(),
@@ -34,10 +34,10 @@ fn layout() -> JobLayout {
 
 #[test]
 fn partitions_lie_in_even_contiguous_blocks() {
-    assert_eq!(spread(5, 2), [0, 0, 0, 1, 1]);
-    assert_eq!(spread(2, 4), [0, 2]);
+    assert_eq!(assign_partitions(5, 2), [0, 0, 0, 1, 1]);
+    assert_eq!(assign_partitions(2, 4), [0, 2]);
     for (partitions, lanes) in [(1, 1), (7, 3), (100, 7), (3, 5), (65_536, 65_535)] {
-        let owners = spread(partitions, lanes);
+        let owners = assign_partitions(partitions, lanes);
         assert_eq!(owners.len(), partitions as usize);
         assert!(owners.is_sorted());
         let mut counts = vec![0u32; usize::from(lanes)];
@@ -53,7 +53,7 @@ fn partitions_lie_in_even_contiguous_blocks() {
 fn a_layout_goes_out_as_json_and_comes_back() {
     let layout = layout();
     assert_eq!(layout.check(), Ok(()));
-    assert_eq!(layout.held_by(1), [[2, 3]]);
+    assert_eq!(layout.lane_partitions(1), [[2, 3]]);
     let text = serde_json::to_string(&layout).unwrap();
     assert_eq!(serde_json::from_str::<JobLayout>(&text).unwrap(), layout);
 }

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use matrix::{
-    Axis, Consistency, Element, ElementType, FunctionTable, HeldMatrix, Initializer, MatrixSpec, OwnedValues,
-    Partitioner, PushName, PushRule, Storage,
+    Axis, Consistency, Element, ElementType, FunctionTable, Initializer, LaneMatrix, MatrixSpec, OwnedValues,
+    Partitioner, PushId, PushRule, Storage,
 };
 use rpc::message::{
-    Done, Fault, FaultKind, KeyList, Mark, Pull, PullFunction, Pulled, PulledFunction, Push, PushFunction,
-    Released, Run, TryFunction, Welcome,
+    Done, Fault, FaultKind, KeyList, PartitionRun, Pull, PullFunction, Pulled, PulledFunction, Push,
+    PushFunction, PushPosition, Released, TryFunction, Welcome,
 };
 use rpc::{Message, WireValues};
-use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Outcome, spread};
+use worker::{AgentEffect, AgentState, CallOutput, JobLayout, LaneAddress, assign_partitions};
 
 pub(crate) type Row = (u32, u32, u64);
 
@@ -21,7 +21,7 @@ pub(crate) type Row = (u32, u32, u64);
 pub(crate) struct FakeLane {
     pub(crate) incarnation: u64,
     pub(crate) window: u64,
-    pub(crate) mark: Mark,
+    pub(crate) mark: PushPosition,
     pub(crate) clock: u64,
     pub(crate) other: u64,
     pub(crate) generation: u64,
@@ -31,10 +31,10 @@ pub(crate) struct FakeLane {
     pub(crate) specs: Vec<MatrixSpec>,
     pub(crate) held: Vec<Pull>,
     /// What functions work on: by matrix, where the script says so.
-    pub(crate) partitions: Vec<HeldMatrix>,
+    pub(crate) partitions: Vec<LaneMatrix>,
     pub(crate) functions: FunctionTable,
     /// Why the last function failed, and which one it was.
-    pub(crate) failed: Option<(Mark, String)>,
+    pub(crate) failed: Option<(PushPosition, String)>,
     pub(crate) duplicates: u32,
     /// Digests that are named but forgotten: how often that was said.
     pub(crate) forgotten: u32,
@@ -49,7 +49,7 @@ impl FakeLane {
         Self {
             incarnation: 1,
             window: 1 << 20,
-            mark: Mark::default(),
+            mark: PushPosition::default(),
             clock: 0,
             other: u64::MAX,
             generation: 0,
@@ -92,7 +92,7 @@ impl FakeLane {
     }
 
     /// Each key with its partition.
-    fn keys(&mut self, runs: &[Run], keys: &KeyList) -> Option<Vec<(u32, u64)>> {
+    fn keys(&mut self, runs: &[PartitionRun], keys: &KeyList) -> Option<Vec<(u32, u64)>> {
         let keys = match keys {
             KeyList::Listed(keys) => {
                 self.known.insert(KeyList::digest(runs, keys), keys.clone());
@@ -100,7 +100,7 @@ impl FakeLane {
                 keys.clone()
             }
             KeyList::Range { start, end } => (*start..*end).collect(),
-            KeyList::Known { digest, count } => {
+            KeyList::Cached { digest, count } => {
                 let keys = self.known.get(digest).cloned();
                 self.forgotten += u32::from(keys.is_none());
                 assert!(keys.as_ref().is_none_or(|keys| keys.len() == *count as usize));
@@ -164,14 +164,14 @@ impl FakeLane {
 
     fn push_function(&mut self, push: &PushFunction) -> Option<Message> {
         let PushFunction { request, task, clock, index, matrix, ref calls, .. } = *push;
-        let name = Mark { clock, index };
+        let name = PushPosition { clock, index };
         if name < self.mark {
             self.duplicates += 1;
         } else {
             self.check_turn(name);
             let held = &mut self.partitions[matrix as usize];
-            let done = held.push_function(&self.functions, calls, PushName { clock, task, index });
-            self.mark = Mark { clock, index: index + 1 };
+            let done = held.push_function(&self.functions, calls, PushId { clock, task, index });
+            self.mark = PushPosition { clock, index: index + 1 };
             if let Err(error) = done {
                 self.failed = Some((name, error.to_string()));
             }
@@ -184,21 +184,21 @@ impl FakeLane {
 
     fn try_function(&mut self, ask: &TryFunction) -> Message {
         let TryFunction { request, clock, index, matrix, ref calls, .. } = *ask;
-        self.check_turn(Mark { clock, index });
+        self.check_turn(PushPosition { clock, index });
         match self.partitions[matrix as usize].try_function(&self.functions, calls) {
             Ok(()) => self.done(request),
             Err(error) => function_fault(request, error.to_string()),
         }
     }
 
-    fn check_turn(&self, name: Mark) {
+    fn check_turn(&self, name: PushPosition) {
         let follows = name == self.mark || (name.clock > self.mark.clock && name.index == 0);
         assert!(follows, "push {name:?} after {:?}", self.mark);
         assert!(name.clock >= self.clock, "a push of {name:?} behind the tick to {}", self.clock);
     }
 
     fn push(&mut self, push: &Push, out: &mut Vec<Message>) -> bool {
-        let name = Mark { clock: push.clock, index: push.index };
+        let name = PushPosition { clock: push.clock, index: push.index };
         if name < self.mark {
             self.duplicates += 1;
         } else {
@@ -216,14 +216,14 @@ impl FakeLane {
             for (i, (partition, key)) in keys.into_iter().enumerate() {
                 let placement = self.specs[push.matrix as usize]
                     .partitioner
-                    .place(self.specs[push.matrix as usize].key_bound());
+                    .placement(self.specs[push.matrix as usize].key_bound());
                 assert_eq!(placement.partition_of(key), partition as usize);
                 for column in 0..columns {
                     let row = (push.matrix, column as u32, key);
                     *self.rows.entry(row).or_default() += values[i * columns + column];
                 }
             }
-            self.mark = Mark { clock: push.clock, index: push.index + 1 };
+            self.mark = PushPosition { clock: push.clock, index: push.index + 1 };
         }
         if push.request != 0 {
             out.push(self.done(push.request));
@@ -301,7 +301,7 @@ impl World {
 
     /// Carries out what the agent wants.
     pub(crate) fn carry_out(&mut self) {
-        for effect in self.agent.effects() {
+        for effect in self.agent.take_effects() {
             match effect {
                 AgentEffect::Connect { lane } => {
                     let wire = &mut self.wires[usize::from(lane)];
@@ -389,9 +389,9 @@ impl World {
     }
 
     /// Everything is delivered, nothing is lost; the result of the open call.
-    pub(crate) fn run(&mut self) -> Result<Outcome, matrix::Error> {
+    pub(crate) fn run(&mut self) -> Result<CallOutput, matrix::Error> {
         for _ in 0..100_000 {
-            if let Some(outcome) = self.agent.outcome() {
+            if let Some(outcome) = self.agent.take_result() {
                 self.carry_out();
                 return outcome;
             }
@@ -438,7 +438,10 @@ pub(crate) fn spec(
 }
 
 pub(crate) fn layout(matrices: Vec<MatrixSpec>, lane_count: u16, window_bytes: u64) -> JobLayout {
-    let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), lane_count)).collect();
+    let owners = matrices
+        .iter()
+        .map(|spec| assign_partitions(spec.partitioner.partition_count(), lane_count))
+        .collect();
     let lane =
         |lane| LaneAddress { addresses: vec![format!("tcp:host{lane}:1")], lane: 0, server: String::new() };
     JobLayout {

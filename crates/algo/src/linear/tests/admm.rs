@@ -5,7 +5,7 @@ use matrix::{Consistency, MatrixId};
 
 use super::full::{dense, solution, tasks};
 use super::harness::{Run, build, clicks, f32s, train};
-use crate::coordinator::{Flow, Verdict};
+use crate::coordinator::{EpochDecision, StepDecision};
 
 /// Of weights against those of L-BFGS: ADMM is run until its residuals are 1e-6 of what they are residuals of.
 const NEAR: f64 = 1e-4;
@@ -154,9 +154,10 @@ fn a_stop_keeps_the_last_consensus() {
     let settings = "optimizer=admm l2=1 tolerance=0 max_iterations=50";
     // In the survey, in a reading at the consensus, among the steps of a task.
     for batches in [1, 25, 90, 150, 333] {
-        let stop = |_: u32, done: u64| if done >= batches { Flow::Stop } else { Flow::Continue };
+        let stop =
+            |_: u32, done: u64| if done >= batches { StepDecision::Stop } else { StepDecision::Continue };
         let found =
-            Run::new("lr", settings, data(), None, Consistency::Bsp, Verdict::Continue, stop).unwrap();
+            Run::new("lr", settings, data(), None, Consistency::Bsp, EpochDecision::Continue, stop).unwrap();
         let iterations = found.training.len();
         assert!(iterations < 10, "{batches} of 40 batches a reading: {iterations}");
         if iterations < 2 {

@@ -4,22 +4,22 @@ use data::{Batch, Survey};
 use math::random::{Purpose, stream};
 
 use super::harness::{Record, build, job};
-use crate::algorithm::{Choice, Known, Settled};
+use crate::algorithm::{DataProfile, Resolution, ResolvedSettings};
 
-const TABLE: Known<'static> =
-    Known { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };
-const NUMBERED: Known<'static> = Known { is_table: false, ..TABLE };
+const TABLE: DataProfile<'static> =
+    DataProfile { is_table: true, size_bytes: Some(1 << 20), is_bsp: true, survey: None, class_count: 2 };
+const NUMBERED: DataProfile<'static> = DataProfile { is_table: false, ..TABLE };
 
-fn settled(name: &str, settings: &str, known: &Known<'_>) -> Settled {
-    match job(name, settings).unwrap().settle(known, None).unwrap() {
-        Choice::Settled(settled) => settled,
-        Choice::Survey => panic!("{name} {settings} asks for a survey"),
+fn settled(name: &str, settings: &str, known: &DataProfile<'_>) -> ResolvedSettings {
+    match job(name, settings).unwrap().resolve_settings(known, None).unwrap() {
+        Resolution::Resolved(settled) => settled,
+        Resolution::NeedsSurvey => panic!("{name} {settings} asks for a survey"),
     }
 }
 
 /// The settings of `names`, in one line.
-fn chosen(name: &str, settings: &str, known: &Known<'_>, names: &[&str]) -> String {
-    let set = settled(name, settings, known).set;
+fn chosen(name: &str, settings: &str, known: &DataProfile<'_>, names: &[&str]) -> String {
+    let set = settled(name, settings, known).settings;
     let texts: Vec<&str> = names.iter().map(|name| set.get(*name).map_or("-", String::as_str)).collect();
     texts.join(" ")
 }
@@ -80,7 +80,7 @@ fn the_data_decide_what_no_setting_says() {
         ("linear", NUMBERED, &wide, "lbfgs 1 false none"),
     ];
     for (case, (name, known, survey, expected)) in cases.into_iter().enumerate() {
-        let known = Known { survey: Some(survey), ..known };
+        let known = DataProfile { survey: Some(survey), ..known };
         assert_eq!(chosen(name, "", &known, NAMES), expected, "case {case}, {name}");
     }
 }
@@ -98,7 +98,7 @@ fn normalized_texts() -> Survey {
 #[test]
 fn texts_of_one_length_are_told_by_their_words() {
     let texts = normalized_texts();
-    let known = Known { survey: Some(&texts), ..NUMBERED };
+    let known = DataProfile { survey: Some(&texts), ..NUMBERED };
     assert_eq!(chosen("lr", "", &known, NAMES), "ftrl 0 false none");
     assert_eq!(chosen("linear", "", &known, NAMES), "lbfgs 1 false none");
 }
@@ -114,9 +114,9 @@ fn the_penalty_of_wide_data_follows_the_share_of_positives() {
     };
     for (positives, l2) in [(500, "5"), (200, "3"), (20, "1")] {
         let survey = few(positives);
-        let known = Known { survey: Some(&survey), ..NUMBERED };
+        let known = DataProfile { survey: Some(&survey), ..NUMBERED };
         let settled = settled("lr", "", &known);
-        assert_eq!(settled.set["l2"], l2, "{positives} positives");
+        assert_eq!(settled.settings["l2"], l2, "{positives} positives");
         assert!(settled.reasons.iter().any(|reason| reason.starts_with(&format!("l2={l2}: "))));
     }
 }
@@ -124,14 +124,14 @@ fn the_penalty_of_wide_data_follows_the_share_of_positives() {
 #[test]
 fn data_that_are_not_read_twice_are_read_once() {
     for known in [
-        Known { size_bytes: None, ..NUMBERED },
-        Known { size_bytes: Some(1 << 40), ..NUMBERED },
-        Known { is_bsp: false, ..NUMBERED },
+        DataProfile { size_bytes: None, ..NUMBERED },
+        DataProfile { size_bytes: Some(1 << 40), ..NUMBERED },
+        DataProfile { is_bsp: false, ..NUMBERED },
     ] {
         assert_eq!(chosen("lr", "", &known, NAMES), "ftrl 0 false none", "{known:?}");
     }
-    let choice = job("lr", "").unwrap().settle(&NUMBERED, None).unwrap();
-    assert_eq!(choice, Choice::Survey, "all else is surveyed");
+    let choice = job("lr", "").unwrap().resolve_settings(&NUMBERED, None).unwrap();
+    assert_eq!(choice, Resolution::NeedsSurvey, "all else is surveyed");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
         assert_eq!(chosen("lr", settings, &NUMBERED, &["optimizer"]), optimizer, "{settings}");
     }
     for settings in ["beta=2 max_iterations=5", "epochs=3 history=4"] {
-        let error = job("lr", settings).unwrap().settle(&NUMBERED, None).unwrap_err().to_string();
+        let error = job("lr", settings).unwrap().resolve_settings(&NUMBERED, None).unwrap_err().to_string();
         assert!(error.contains("no optimizer reads all of them"), "{error}");
     }
 }
@@ -161,13 +161,13 @@ fn a_setting_decides_for_the_optimizer_that_reads_it() {
 #[test]
 fn what_is_given_is_kept_and_what_is_settled_is_settled() {
     let survey = sparse(2000, 10, |_| 40, |key| 10f32.powi(key as i32));
-    let known = Known { survey: Some(&survey), ..TABLE };
+    let known = DataProfile { survey: Some(&survey), ..TABLE };
     let given = "l2=3 standardize=false normalize=l2 tolerance=1e-3";
     let first = settled("lr", given, &known);
     assert_eq!(chosen("lr", given, &known, NAMES), "lbfgs 3 false l2");
-    let again: Vec<String> = first.set.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    let again: Vec<String> = first.settings.iter().map(|(name, text)| format!("{name}={text}")).collect();
     let second = settled("lr", &again.join(" "), &known);
-    assert_eq!((second.set, second.reasons), (first.set, Vec::new()), "nothing is left to choose");
+    assert_eq!((second.settings, second.reasons), (first.settings, Vec::new()), "nothing is left to choose");
     assert!(
         first.reasons.iter().any(|reason| reason.starts_with("optimizer=lbfgs: ")),
         "{:?}",

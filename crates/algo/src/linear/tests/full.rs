@@ -7,7 +7,7 @@ use matrix::{Consistency, MatrixId};
 
 use super::super::loss::Loss;
 use super::harness::{Record, Run, build, clicks, f32s, job, train, train_on};
-use crate::coordinator::{Flow, Verdict};
+use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
 
 /// Features of [`dense`].
@@ -256,10 +256,10 @@ fn validation_sees_the_weights_of_its_iteration() {
 
 #[test]
 fn a_stop_keeps_the_best_point() {
-    let stop = |_: u32, done: u64| if done >= 150 { Flow::Stop } else { Flow::Continue };
+    let stop = |_: u32, done: u64| if done >= 150 { StepDecision::Stop } else { StepDecision::Continue };
     let settings = "optimizer=lbfgs l2=1";
     let data = vec![clicks(1, 20, 25), clicks(2, 20, 25)];
-    let run = Run::new("lr", settings, data, None, Consistency::Bsp, Verdict::Continue, stop).unwrap();
+    let run = Run::new("lr", settings, data, None, Consistency::Bsp, EpochDecision::Continue, stop).unwrap();
     assert!(run.training.len() < 10, "150 of 40 batches a pass");
     assert!(f32s(&run.store, MatrixId(0)).iter().any(|weight| *weight != 0.0));
 }

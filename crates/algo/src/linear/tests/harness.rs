@@ -10,9 +10,9 @@ use math::special::sigmoid;
 use matrix::{Consistency, LocalConfig, LocalStore, MatrixId, OwnedValues};
 
 use crate::algorithm::{DataFacts, Job, Model, TrainTask, algorithm, evaluate};
-use crate::coordinator::{Coordinator, EpochReport, Flow, Verdict};
+use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
-use crate::metric::{MetricParts, Metrics};
+use crate::metric::{MetricAccumulator, Metrics};
 
 /// Longest wait of a test for another task.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
@@ -97,7 +97,9 @@ pub(super) fn train(
     validation: Option<&[Batch]>,
     consistency: Consistency,
 ) -> Result<Run, Error> {
-    Run::new(name, settings, tasks, validation, consistency, Verdict::Continue, |_, _| Flow::Continue)
+    Run::new(name, settings, tasks, validation, consistency, EpochDecision::Continue, |_, _| {
+        StepDecision::Continue
+    })
 }
 
 /// As [`train`] under BSP, on so many partitions.
@@ -107,8 +109,8 @@ pub(super) fn train_on(
     settings: &str,
     tasks: Vec<Vec<Batch>>,
 ) -> Result<Run, Error> {
-    let go_on = |_, _| Flow::Continue;
-    Run::start(partition_count, name, settings, tasks, None, Consistency::Bsp, Verdict::Continue, go_on)
+    let go_on = |_, _| StepDecision::Continue;
+    Run::start(partition_count, name, settings, tasks, None, Consistency::Bsp, EpochDecision::Continue, go_on)
 }
 
 impl Run {
@@ -118,8 +120,8 @@ impl Run {
         tasks: Vec<Vec<Batch>>,
         validation: Option<&[Batch]>,
         consistency: Consistency,
-        verdict: Verdict,
-        flow: impl Fn(u32, u64) -> Flow + Sync,
+        verdict: EpochDecision,
+        flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
         Self::start(5, name, settings, tasks, validation, consistency, verdict, flow)
     }
@@ -131,9 +133,9 @@ impl Run {
         tasks: Vec<Vec<Batch>>,
         validation: Option<&[Batch]>,
         consistency: Consistency,
-        verdict: Verdict,
+        verdict: EpochDecision,
         // Asked after every step: of which task, and the number of steps of all tasks.
-        flow: impl Fn(u32, u64) -> Flow + Sync,
+        flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
         let job = job(name, settings)?;
         let mut classes: Vec<f32> = tasks.iter().flatten().flat_map(|batch| batch.labels.clone()).collect();
@@ -219,12 +221,12 @@ struct Hub<F> {
     barrier: Barrier,
     reports: Mutex<BTreeMap<(u64, u32), EpochReport>>,
     done: Mutex<u64>,
-    verdict: Verdict,
+    verdict: EpochDecision,
     flow: F,
 }
 
-impl<F: Fn(u32, u64) -> Flow + Sync> Coordinator for Hub<F> {
-    fn progress(&self, task: u32, _: u64, _: f64) -> Flow {
+impl<F: Fn(u32, u64) -> StepDecision + Sync> Coordinator for Hub<F> {
+    fn report_progress(&self, task: u32, _: u64, _: f64) -> StepDecision {
         let done = {
             let mut done = self.done.lock().unwrap();
             *done += 1;
@@ -233,7 +235,7 @@ impl<F: Fn(u32, u64) -> Flow + Sync> Coordinator for Hub<F> {
         (self.flow)(task, done)
     }
 
-    fn epoch(&self, report: EpochReport) -> Result<Verdict, Error> {
+    fn report_epoch(&self, report: EpochReport) -> Result<EpochDecision, Error> {
         self.reports.lock().unwrap().insert((report.epoch, report.task), report);
         self.barrier.wait();
         Ok(self.verdict)
@@ -243,7 +245,7 @@ impl<F: Fn(u32, u64) -> Flow + Sync> Coordinator for Hub<F> {
 impl<F> Hub<F> {
     fn merged(self) -> (Vec<Metrics>, Vec<Metrics>, Vec<String>, u64) {
         let reports: Vec<_> = self.reports.into_inner().unwrap().into_values().collect();
-        let merge = |parts: Vec<&MetricParts>| {
+        let merge = |parts: Vec<&MetricAccumulator>| {
             let mut parts = parts.into_iter();
             let mut all = parts.next()?.clone();
             parts.for_each(|other| all.merge(other));

@@ -6,7 +6,7 @@ use matrix::{Consistency, Partitioner, PushRule, Storage};
 use super::super::Model;
 use super::harness::job;
 use crate::algorithm::{self, DataFacts};
-use crate::metric::MetricParts;
+use crate::metric::MetricAccumulator;
 
 fn model(name: &str) -> Model {
     let facts = DataFacts { classes: vec![0.0, 1.0], record_count: 10, ..DataFacts::default() };
@@ -32,7 +32,9 @@ fn labels_are_read_as_the_loss_takes_them() {
 #[test]
 fn scores_of_logistic_regression_are_measured_as_probabilities_and_margins_are_not() {
     for (name, expected) in [("lr", true), ("svm", false)] {
-        let MetricParts::Binary(parts) = model(name).metric_parts() else { panic!("{name}: two classes") };
+        let MetricAccumulator::Binary(parts) = model(name).metric_accumulator() else {
+            panic!("{name}: two classes")
+        };
         assert_eq!(parts.probabilities, expected, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use matrix::Consistency;
 
 use super::harness::{Run, WAIT_LIMIT, clicks, train};
-use crate::coordinator::{Flow, Verdict};
+use crate::coordinator::{EpochDecision, StepDecision};
 
 const STALENESS: u64 = 2;
 const BATCH_COUNT: u64 = 20;
@@ -20,7 +20,7 @@ struct Pace {
 impl Pace {
     /// After a step: the slow task waits until the fast one cannot go on without it. The fast one, at clock c, may make
     /// its step when the slow one has ticked c - 2 times: it makes 3 steps more, unless its epoch ends before.
-    fn step(&self, task: u32) -> Flow {
+    fn step(&self, task: u32) -> StepDecision {
         let mut state = self.steps.lock().unwrap();
         state.0[task as usize] += 1;
         state.1 = state.1.max(state.0[1].saturating_sub(state.0[0]));
@@ -35,7 +35,7 @@ impl Pace {
                 "the fast task did not come to {reach} while the slow one stood at {mine}"
             );
         }
-        Flow::Continue
+        StepDecision::Continue
     }
 }
 
@@ -50,7 +50,8 @@ fn a_slow_task_under_ssp_is_waited_for_and_the_objective_is_reached() {
     let pace = Pace::default();
     let consistency = Consistency::Ssp { staleness: STALENESS };
     let flow = |task: u32, _: u64| pace.step(task);
-    let run = Run::new("lr", settings, vec![slow, fast], Some(&all), consistency, Verdict::Continue, flow);
+    let run =
+        Run::new("lr", settings, vec![slow, fast], Some(&all), consistency, EpochDecision::Continue, flow);
     let loss = |run: &Run| run.validation[59]["loss"];
     let (expected, actual) = (loss(&serial), loss(&run.unwrap()));
     assert!((actual - expected).abs() < TOLERANCE, "{actual}, serial {expected}");

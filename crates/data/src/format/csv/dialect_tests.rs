@@ -4,7 +4,7 @@ use super::tests::{classes, key, open, read, read_to_error};
 use crate::format::testing::{Row, options, rows, rows_of};
 use crate::input::Input;
 use crate::options::FormatOptions;
-use crate::{BadLines, Batch, ColumnKind, Error, FormatTable, LabelRule, Source, SourceConfig};
+use crate::{BadLinePolicy, Batch, ColumnKind, Error, FormatTable, LabelRule, Source, SourceConfig};
 use std::io::Write;
 
 fn names(source: &Source) -> Vec<&str> {
@@ -194,10 +194,10 @@ fn a_quote_that_is_not_closed_is_one_bad_line() {
     let files = vec![Input::memory("t.csv", text.as_bytes()).unwrap()];
     let config = SourceConfig {
         format: Some("csv".into()),
-        bad_lines: BadLines::Skip { limit: 1 },
+        bad_lines: BadLinePolicy::Skip { limit: 1 },
         ..SourceConfig::default()
     };
-    let source = Source::over(files, &config, None, &FormatTable::builtin()).unwrap();
+    let source = Source::from_inputs(files, &config, None, &FormatTable::builtin()).unwrap();
     let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
     let mut batch = Batch::default();
     reader.next_batch(10, &mut batch).unwrap();
@@ -232,7 +232,7 @@ fn the_header_again_in_mid_file_is_an_error() {
 fn another_header_in_another_file_is_named_with_its_line() {
     let files = ["a,b,y\n1,2,1\n", "b,a,y\n3,4,0\n"].map(|text| Input::memory("t", text.as_bytes()).unwrap());
     let config = SourceConfig { format: Some("csv".into()), ..SourceConfig::default() };
-    let source = Source::over(files.to_vec(), &config, None, &FormatTable::builtin()).unwrap();
+    let source = Source::from_inputs(files.to_vec(), &config, None, &FormatTable::builtin()).unwrap();
     let error = read(&source).unwrap_err().to_string();
     assert!(error.starts_with("t:1: ") && error.contains("its header is 'b,a,y'"), "{error}");
 }
@@ -258,7 +258,7 @@ fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
         };
         let error = read().unwrap_err();
         match &error {
-            Error::Shrunk { line, opened_bytes, ends_at, .. } => {
+            Error::FileTruncated { line, opened_bytes, ends_at, .. } => {
                 assert_eq!((*opened_bytes, *ends_at), (8004, 4006));
                 assert!(task_count > 1 || *line == 1002, "{error}");
             }

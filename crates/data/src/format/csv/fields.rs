@@ -23,12 +23,12 @@ pub(super) struct Fields<'a> {
     line: &'a [u8],
     quotes: Quotes,
     at: usize,
-    done: bool,
+    is_done: bool,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn new(line: &'a [u8], quotes: Quotes) -> Self {
-        let mut fields = Self { line, quotes, at: 0, done: false };
+        let mut fields = Self { line, quotes, at: 0, is_done: false };
         if quotes.delimiter == b' ' {
             fields.skip_blanks();
         }
@@ -38,13 +38,13 @@ impl<'a> Fields<'a> {
     /// A delimiter of a blank means a run of blanks and tabs.
     fn skip_blanks(&mut self) {
         self.at = super::super::skip_blanks(self.line, self.at);
-        self.done = self.at >= self.line.len();
+        self.is_done = self.at >= self.line.len();
     }
 
     /// The next field and where it begins; `None` at the end.
     #[inline]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, LineError> {
-        if self.done {
+        if self.is_done {
             return Ok(None);
         }
         let start = self.at;
@@ -58,27 +58,27 @@ impl<'a> Fields<'a> {
         }
         let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
         if rest.get(blanks) == Some(&b'"') {
-            return self.quoted(start + blanks).map(Some);
+            return self.quoted_field(start + blanks).map(Some);
         }
         let end = memchr(self.quotes.delimiter, rest);
-        self.done = end.is_none();
+        self.is_done = end.is_none();
         let end = end.unwrap_or(rest.len());
         self.at += end + 1;
         Ok(Some((start, Cow::Borrowed(rest[..end].trim_ascii()))))
     }
 
-    /// A field whose opening quote stands at `start`.
-    fn quoted(&mut self, start: usize) -> Result<Field<'a>, LineError> {
+    /// A field whose opening quote stands at `sort_key`.
+    fn quoted_field(&mut self, start: usize) -> Result<Field<'a>, LineError> {
         let Some(closing) = self.quotes.closing_quote(self.line, start + 1) else {
             let expected = "a closing quote on the same line (line breaks inside quotes are read when one of the first \
                             rows of the first file has them)";
             return Err(LineError::new(start, expected));
         };
-        let text = self.unescaped(&self.line[start + 1..closing]);
+        let text = self.unescape(&self.line[start + 1..closing]);
         let at = closing + 1;
         let at = at + self.line[at..].iter().take_while(|byte| **byte == b' ').count();
         match self.line.get(at) {
-            None => self.done = true,
+            None => self.is_done = true,
             Some(byte) if *byte == self.quotes.delimiter => self.at = at + 1,
             Some(_) if self.line[closing - 1] == b'\\' && !self.quotes.backslash => {
                 let expected = "the delimiter or the end after a closing quote (\\\" is read as a quote when one of the \
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
     }
 
     /// What stands between two quotes, `""` being one quote; with backslashes `\"` and `\\` as well.
-    fn unescaped(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+    fn unescape(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let escapes = |byte: u8| byte == b'"' || (byte == b'\\' && self.quotes.backslash);
         if !text.iter().any(|byte| escapes(*byte)) {
             return Cow::Borrowed(text);

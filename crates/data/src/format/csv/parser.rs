@@ -1,13 +1,13 @@
 //! One row to one record.
 
-use super::super::columns::{Columns, Role};
+use super::super::columns::{FileColumns, Role};
 use super::super::dictionary::{Dictionary, MISSING};
 use super::super::missing::is_missing;
-use super::super::{LineParser, Parsed};
+use super::super::{LineParser, ParsedLine};
 use super::fields::Fields;
 use crate::error::nearest;
-use crate::interactions::{Multiplier, push_products};
-use crate::number::{whole_double, whole_float};
+use crate::interactions::{InteractionGenerator, push_products};
+use crate::number::{parse_f32, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, LineError};
 use math::hash::named_key;
@@ -15,23 +15,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) struct Parser {
-    columns: Arc<Columns>,
+    columns: Arc<FileColumns>,
     header: Option<Arc<[u8]>>,
     label_names: Vec<String>,
     has_label: bool,
     keep_zeros: bool,
     dictionary: Dictionary,
-    multiplier: Multiplier,
+    multiplier: InteractionGenerator,
 }
 
 impl Parser {
     pub(super) fn new(
-        columns: Arc<Columns>,
+        columns: Arc<FileColumns>,
         header: Option<Arc<[u8]>>,
         schema: &Schema,
         has_label: bool,
     ) -> Self {
-        let multiplier = Multiplier::new(columns.interactions.clone(), schema.keep_zeros);
+        let multiplier = InteractionGenerator::new(columns.interactions.clone(), schema.keep_zeros);
         Self {
             multiplier,
             columns,
@@ -45,16 +45,16 @@ impl Parser {
 }
 
 /// What a row has besides entries.
-struct Rest {
+struct RowAttributes {
     label: Option<f64>,
     weight: f32,
     group: Option<u64>,
 }
 
 impl LineParser for Parser {
-    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<Parsed, LineError> {
+    fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError> {
         if line.trim_ascii().is_empty() {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::Skipped);
         }
         if self.header.as_deref() == Some(line) {
             let expected =
@@ -62,17 +62,17 @@ impl LineParser for Parser {
             return Err(LineError::new(0, expected));
         }
         let columns = Arc::clone(&self.columns);
-        let mut rest = Rest { label: None, weight: 1.0, group: None };
+        let mut rest = RowAttributes { label: None, weight: 1.0, group: None };
         self.multiplier.clear();
         let mut fields = Fields::new(line, columns.dialect.quotes);
         let mut count = 0;
         while let Some((at, field)) = fields.next_field()? {
             if let Some(role) = columns.roles.get(count) {
                 self.field(role, &columns.names[count], at, &field, &mut rest, out)?;
-                if columns.kept.iter().any(|kept| kept.at == count) {
-                    out.carry(&field);
+                if columns.passthrough.iter().any(|kept| kept.at == count) {
+                    out.push_passthrough(&field);
                 }
-                if let Some(group) = columns.groups[count] {
+                if let Some(group) = columns.interaction_groups[count] {
                     self.factor(group, role, &columns.names[count], &field);
                 }
             }
@@ -80,15 +80,15 @@ impl LineParser for Parser {
         }
         if count != columns.roles.len() {
             let expected = format!("{} fields, as in the first row", columns.roles.len());
-            return Err(LineError::found(line.len(), expected, format!("{count} fields")));
+            return Err(LineError::with_found(line.len(), expected, format!("{count} fields")));
         }
         if self.has_label && rest.label.is_none() {
-            return Err(LineError::found(0, "a label column", "none"));
+            return Err(LineError::with_found(0, "a label column", "none"));
         }
-        if !self.multiplier.is_idle() {
+        if !self.multiplier.is_empty() {
             push_products(&self.multiplier, &mut self.dictionary, out)?;
         }
-        Ok(Parsed::Record { label: rest.label, weight: rest.weight, group: rest.group })
+        Ok(ParsedLine::Record { label: rest.label, weight: rest.weight, group: rest.group })
     }
 
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
@@ -108,11 +108,11 @@ impl Parser {
         name: &str,
         at: usize,
         field: &[u8],
-        rest: &mut Rest,
+        rest: &mut RowAttributes,
         out: &mut BatchBuilder,
     ) -> Result<(), LineError> {
         match role {
-            Role::Numeric(key) => match whole_float(field) {
+            Role::Numeric(key) => match parse_f32(field) {
                 Some(value) if value.is_finite() => {
                     out.note_rounding(field, at, value);
                     if value != 0.0 || self.keep_zeros {
@@ -121,13 +121,13 @@ impl Parser {
                 }
                 _ if is_missing(field) => {
                     if self.columns.mark_missing {
-                        self.one(name, MISSING, out);
+                        self.push_category(name, MISSING, out);
                     }
                 }
                 found => return Err(not_a_number(name, at, field, found.is_some())),
             },
             Role::Text if is_missing(field) => {}
-            Role::Text => self.one(name, field, out),
+            Role::Text => self.push_category(name, field, out),
             Role::Label => rest.label = Some(self.label(name, at, field)?),
             Role::Weight => rest.weight = weight(name, at, field)?,
             Role::Group => rest.group = Some(group(name, field)),
@@ -141,7 +141,7 @@ impl Parser {
         match role {
             _ if is_missing(field) => {}
             Role::Numeric(key) => {
-                if let Some(value) = whole_float(field).filter(|value| *value != 0.0 || self.keep_zeros) {
+                if let Some(value) = parse_f32(field).filter(|value| *value != 0.0 || self.keep_zeros) {
                     self.multiplier.add(group, *key, value, || name.to_owned());
                 }
             }
@@ -156,7 +156,7 @@ impl Parser {
 
     /// The feature of a value of a column.
     #[inline]
-    fn one(&mut self, name: &str, value: &[u8], out: &mut BatchBuilder) {
+    fn push_category(&mut self, name: &str, value: &[u8], out: &mut BatchBuilder) {
         let key = named_key(name.as_bytes(), value);
         self.dictionary.add(key, name.as_bytes(), b'=', value);
         out.push_one(key);
@@ -164,9 +164,13 @@ impl Parser {
 
     fn label(&self, name: &str, at: usize, field: &[u8]) -> Result<f64, LineError> {
         if self.label_names.is_empty() {
-            let value = whole_double(field).filter(|value| value.is_finite());
+            let value = parse_f64(field).filter(|value| value.is_finite());
             return value.ok_or_else(|| {
-                LineError::found(at, format!("a finite number as the label (column '{name}')"), shown(field))
+                LineError::with_found(
+                    at,
+                    format!("a finite number as the label (column '{name}')"),
+                    excerpt(field),
+                )
             });
         }
         let text = String::from_utf8_lossy(field);
@@ -176,21 +180,21 @@ impl Parser {
             let hint =
                 nearest(&text, known).map_or(String::new(), |name| format!(", did you mean '{name}'?"));
             let expected = format!("one of the {} label names of training{hint}", self.label_names.len());
-            LineError::found(at, expected, shown(field))
+            LineError::with_found(at, expected, excerpt(field))
         })
     }
 }
 
 fn weight(name: &str, at: usize, field: &[u8]) -> Result<f32, LineError> {
-    let value = whole_float(field).filter(|value| value.is_finite() && *value >= 0.0);
+    let value = parse_f32(field).filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| {
-        LineError::found(at, format!("a finite weight of at least 0 in column '{name}'"), shown(field))
+        LineError::with_found(at, format!("a finite weight of at least 0 in column '{name}'"), excerpt(field))
     })
 }
 
 /// A whole number is its own group; anything else is hashed.
 fn group(name: &str, field: &[u8]) -> u64 {
-    let (number, end) = crate::number::digits(field, 0);
+    let (number, end) = crate::number::parse_digits(field, 0);
     let whole = end == field.len() && end > 0 && number < 1 << 62;
     if whole { number } else { named_key(name.as_bytes(), field) }
 }
@@ -202,9 +206,9 @@ fn not_a_number(name: &str, at: usize, field: &[u8], is_number: bool) -> LineErr
     } else {
         format!("a number in column '{name}' (train with --text-columns {name} if its values are names)")
     };
-    LineError::found(at, expected, shown(field))
+    LineError::with_found(at, expected, excerpt(field))
 }
 
-fn shown(field: &[u8]) -> String {
+fn excerpt(field: &[u8]) -> String {
     format!("'{}'", String::from_utf8_lossy(field).escape_debug())
 }

@@ -8,7 +8,7 @@ use crate::quotes::Quotes;
 use std::borrow::Cow;
 
 /// Rows that are looked at to tell numbers from names.
-pub(super) const LOOK_ROWS: usize = 1000;
+pub(super) const SAMPLE_ROWS: usize = 1000;
 /// Bytes of a first row with line breaks inside quotes, at most.
 const FIRST_ROW_BYTES: usize = 64 << 10;
 
@@ -31,7 +31,11 @@ impl Dialect {
         let mut at = 0;
         std::iter::from_fn(move || {
             let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
-            let end = if self.multi_line { self.quotes.end(rest, all) } else { memchr::memchr(b'\n', rest) };
+            let end = if self.multi_line {
+                self.quotes.record_or_line_end(rest, all)
+            } else {
+                memchr::memchr(b'\n', rest)
+            };
             let end = end.or_else(|| all.then_some(rest.len()))?;
             at += end + 1;
             Some(rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]))
@@ -54,10 +58,10 @@ impl Dialect {
 /// The first rows of the input.
 pub(super) struct Sample {
     pub(super) dialect: Dialect,
-    /// Not blank; the header among them if there is one. One more than [`LOOK_ROWS`] at most.
+    /// Not blank; the header among them if there is one. One more than [`SAMPLE_ROWS`] at most.
     rows: Vec<Vec<u8>>,
     /// Whether blank lines stand before the first row.
-    pub(super) begins_blank: bool,
+    pub(super) has_leading_blank: bool,
 }
 
 impl Sample {
@@ -71,18 +75,18 @@ impl Sample {
             }
         }
         let dialect = Dialect::plain(context.options.delimiter.unwrap_or(b','));
-        Ok(Self { dialect, rows: Vec::new(), begins_blank: false })
+        Ok(Self { dialect, rows: Vec::new(), has_leading_blank: false })
     }
 
     fn of_head(context: &FormatContext<'_>, head: &Head) -> Self {
         let bytes = head.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head.bytes);
         let delimiter = context.options.delimiter.or_else(|| first_row(bytes).and_then(delimiter_of));
-        let dialect = dialect(context, bytes, head.complete, delimiter.unwrap_or(b','));
+        let dialect = dialect(context, bytes, head.is_complete, delimiter.unwrap_or(b','));
         let begins_blank =
             bytes.split(|byte| *byte == b'\n').next().is_some_and(|line| line.trim_ascii().is_empty());
-        let filled = dialect.rows(bytes, head.complete).filter(|row| !row.trim_ascii().is_empty());
-        let rows = filled.take(LOOK_ROWS + 1).map(<[u8]>::to_vec).collect();
-        Self { dialect, rows, begins_blank }
+        let filled = dialect.rows(bytes, head.is_complete).filter(|row| !row.trim_ascii().is_empty());
+        let rows = filled.take(SAMPLE_ROWS + 1).map(<[u8]>::to_vec).collect();
+        Self { dialect, rows, has_leading_blank: begins_blank }
     }
 
     /// The first row as it is written.
@@ -90,7 +94,7 @@ impl Sample {
         self.rows.first().map(Vec::as_slice)
     }
 
-    /// The fields of every row from `start` on; of a row with wrong quotes, nothing.
+    /// The fields of every row from `sort_key` on; of a row with wrong quotes, nothing.
     pub(super) fn rows_from(&self, start: usize) -> impl Iterator<Item = Vec<Cow<'_, [u8]>>> {
         self.rows.iter().skip(start).map(|row| fields_of(row, self.dialect.quotes).unwrap_or_default())
     }
@@ -103,7 +107,7 @@ impl Sample {
 
 /// The dialect in which the fewest rows are wrong; the simplest of equals.
 fn dialect(context: &FormatContext<'_>, bytes: &[u8], all: bool, delimiter: u8) -> Dialect {
-    let like = context.like;
+    let like = context.trained_schema;
     let plain = Dialect {
         quotes: Quotes { delimiter, backslash: like.is_some_and(|schema| schema.backslash) },
         multi_line: like.is_some_and(|schema| schema.multi_line),
@@ -166,7 +170,7 @@ pub(super) fn looks_like_rows(head: &[u8]) -> bool {
         let dialect = Dialect { multi_line, ..Dialect::plain(delimiter) };
         let all = head.len() < crate::input::HEAD_BYTES;
         let rows: Vec<&[u8]> =
-            dialect.rows(bytes, all).filter(|row| !row.trim_ascii().is_empty()).take(LOOK_ROWS).collect();
+            dialect.rows(bytes, all).filter(|row| !row.trim_ascii().is_empty()).take(SAMPLE_ROWS).collect();
         let counts: Vec<usize> =
             rows.iter().map(|row| fields_of(row, dialect.quotes).map_or(0, |f| f.len())).collect();
         let alike = counts.iter().filter(|count| **count == counts[0]).count();

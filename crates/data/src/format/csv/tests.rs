@@ -10,7 +10,7 @@ fn config(options: &FormatOptions) -> SourceConfig {
 
 pub(super) fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
     let files = vec![Input::memory("t.csv", text.as_bytes()).unwrap()];
-    Source::over(files, &config(options), like, &FormatTable::builtin())
+    Source::from_inputs(files, &config(options), like, &FormatTable::builtin())
 }
 
 pub(super) fn read(source: &Source) -> Result<Vec<Row>, Error> {
@@ -182,10 +182,12 @@ fn twins_blank_first_lines_and_unknown_columns_are_refused() {
 fn all_files_of_an_input_have_the_same_header() {
     let files =
         ["a,b,y\n1,2,1\n", "a,b,y\r\n3,4,0\r\n"].map(|text| Input::memory("t", text.as_bytes()).unwrap());
-    let source = Source::over(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
+    let source =
+        Source::from_inputs(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
     assert_eq!(read(&source).unwrap().len(), 2);
     let files = ["a,b,y\n1,2,1\n", "b,a,y\n3,4,0\n"].map(|text| Input::memory("t", text.as_bytes()).unwrap());
-    let source = Source::over(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
+    let source =
+        Source::from_inputs(files.to_vec(), &config(&options()), None, &FormatTable::builtin()).unwrap();
     assert!(matches!(read(&source), Err(Error::SchemaDiffers { .. })));
 }
 

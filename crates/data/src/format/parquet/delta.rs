@@ -84,7 +84,7 @@ fn lengths(rest: &mut &[u8], num_values: u32) -> Result<(u64, u64), ParquetError
     Ok((count, sum))
 }
 
-/// `width` bits from bit `start` on, the low ones first; up to 32.
+/// `width` bits from bit `sort_key` on, the low ones first; up to 32.
 fn bits(bytes: &[u8], start: usize, width: u8) -> u64 {
     let mut word = [0; 8];
     let rest = bytes.get(start / 8..).unwrap_or_default();
@@ -94,7 +94,7 @@ fn bits(bytes: &[u8], start: usize, width: u8) -> u64 {
 }
 
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], ParquetError> {
-    let (taken, behind) = rest.split_at_checked(count).ok_or_else(ended)?;
+    let (taken, behind) = rest.split_at_checked(count).ok_or_else(truncated_error)?;
     *rest = behind;
     Ok(taken)
 }
@@ -116,7 +116,7 @@ fn zigzag(rest: &mut &[u8]) -> Result<i64, ParquetError> {
     Ok((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-fn ended() -> ParquetError {
+fn truncated_error() -> ParquetError {
     fault("a page ends within its packed lengths")
 }
 

@@ -9,22 +9,22 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
 use super::thrift::has_field;
-use super::{bad_file, fault, guard};
+use super::{bad_file, checks, fault};
 use crate::Error;
 use crate::input::Input;
 
 /// What a Parquet file ends with, and one whose metadata are encrypted.
-const END: &[u8; 4] = b"PAR1";
-const ENCRYPTED_END: &[u8; 4] = b"PARE";
+const FOOTER_MAGIC: &[u8; 4] = b"PAR1";
+const ENCRYPTED_FOOTER_MAGIC: &[u8; 4] = b"PARE";
 
 /// A file, or bytes in memory, that are read at any place.
 #[derive(Clone)]
-pub(super) enum Bytewise {
+pub(super) enum ByteSource {
     File(Arc<File>),
     Memory(Bytes),
 }
 
-impl Bytewise {
+impl ByteSource {
     /// The bytes of an input, and how many they are.
     pub(super) fn open(input: &Input) -> Result<(Self, u64), Error> {
         let refused = |reason: &str| {
@@ -59,7 +59,7 @@ impl Bytewise {
 }
 
 /// Bytes of the end: the size of the metadata, and what a Parquet file ends with.
-const END_BYTES: u64 = 8;
+const FOOTER_BYTES: u64 = 8;
 
 /// Number of the field of the metadata that says how columns are encrypted.
 const ENCRYPTION_FIELD: i64 = 8;
@@ -67,7 +67,7 @@ const ENCRYPTION_FIELD: i64 = 8;
 /// The metadata of a file of this size, whose numbers can be true.
 pub(super) fn read_metadata(
     input: &Input,
-    file: &Bytewise,
+    file: &ByteSource,
     size_bytes: u64,
 ) -> Result<ParquetMetaData, Error> {
     let name = input.name();
@@ -80,16 +80,16 @@ pub(super) fn read_metadata(
             format!("its metadata cannot be read ({reason}); the file is damaged or was cut short"),
         )
     };
-    let mut end = [0; END_BYTES as usize];
-    let Some(start) = size_bytes.checked_sub(END_BYTES) else {
+    let mut end = [0; FOOTER_BYTES as usize];
+    let Some(start) = size_bytes.checked_sub(FOOTER_BYTES) else {
         return Err(cut(&format!("it has {size_bytes} bytes")));
     };
     file.read_at(start, &mut end).map_err(damaged)?;
     let (length, magic) = end.split_first_chunk::<4>().expect("it has eight bytes");
-    if magic == ENCRYPTED_END {
+    if magic == ENCRYPTED_FOOTER_MAGIC {
         return Err(encrypted(name));
     }
-    if magic != END {
+    if magic != FOOTER_MAGIC {
         return Err(cut("its end is missing"));
     }
     let length = u64::from(u32::from_le_bytes(*length));
@@ -101,9 +101,9 @@ pub(super) fn read_metadata(
     if has_field(&bytes, ENCRYPTION_FIELD) {
         return Err(encrypted(name));
     }
-    let metadata = guard::guarded(|| {
+    let metadata = checks::catch_panics(|| {
         let metadata = ParquetMetaDataReader::decode_metadata(&bytes)?;
-        guard::check(&metadata, size_bytes).map(|()| metadata)
+        checks::check_metadata(&metadata, size_bytes).map(|()| metadata)
     });
     metadata.map_err(damaged)
 }

@@ -10,7 +10,7 @@ use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
 
 use super::fault;
-use super::thrift::{Cursor, FALSE, Stop};
+use super::thrift::{FALSE, ThriftError, ThriftReader};
 
 /// What stands before a page. Sizes are in bytes.
 #[derive(Clone, Debug, Default)]
@@ -48,14 +48,14 @@ pub(super) enum PageKind {
 impl PageHeader {
     /// The header at the start of `bytes`; `None` when more bytes are needed.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, ParquetError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = ThriftReader::new(bytes);
         let mut header = Self::default();
         match header.read(&mut cursor) {
             Ok(()) => {}
-            Err(Stop::Ended) => return Ok(None),
-            Err(Stop::Bad(reason)) => return Err(fault(format!("a page header with {reason}"))),
+            Err(ThriftError::UnexpectedEnd) => return Ok(None),
+            Err(ThriftError::Invalid(reason)) => return Err(fault(format!("a page header with {reason}"))),
         }
-        header.header_size = cursor.at();
+        header.header_size = cursor.position();
         Ok(Some(header))
     }
 
@@ -71,7 +71,7 @@ impl PageHeader {
         encoding(self.repetition_encoding)
     }
 
-    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+    fn read(&mut self, cursor: &mut ThriftReader<'_>) -> Result<(), ThriftError> {
         let (mut page_type, mut part) = (None, PageKind::Other);
         cursor.fields(|cursor, number, kind| {
             match number {
@@ -91,15 +91,17 @@ impl PageHeader {
             Some(2) => PageKind::Dictionary,
             Some(3) => PageKind::DataV2,
             Some(_) => PageKind::Other,
-            None => return Err(Stop::Bad("no type".to_owned())),
+            None => return Err(ThriftError::Invalid("no type".to_owned())),
         };
         if self.kind != PageKind::Other && self.kind != part {
-            return Err(Stop::Bad(format!("a type of {page_type:?} and without what belongs to it")));
+            return Err(ThriftError::Invalid(format!(
+                "a type of {page_type:?} and without what belongs to it"
+            )));
         }
         Ok(())
     }
 
-    fn data(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+    fn data(&mut self, cursor: &mut ThriftReader<'_>, kind: u8) -> Result<(), ThriftError> {
         cursor.structure(kind, |cursor, number, kind| {
             match number {
                 1 => self.num_values = size(cursor.integer(kind)?)?,
@@ -112,7 +114,7 @@ impl PageHeader {
         })
     }
 
-    fn dictionary(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+    fn dictionary(&mut self, cursor: &mut ThriftReader<'_>, kind: u8) -> Result<(), ThriftError> {
         cursor.structure(kind, |cursor, number, kind| {
             match number {
                 1 => self.num_values = size(cursor.integer(kind)?)?,
@@ -123,7 +125,7 @@ impl PageHeader {
         })
     }
 
-    fn data_v2(&mut self, cursor: &mut Cursor<'_>, kind: u8) -> Result<(), Stop> {
+    fn data_v2(&mut self, cursor: &mut ThriftReader<'_>, kind: u8) -> Result<(), ThriftError> {
         cursor.structure(kind, |cursor, number, kind| {
             match number {
                 1 => self.num_values = size(cursor.integer(kind)?)?,
@@ -140,11 +142,11 @@ impl PageHeader {
     }
 }
 
-fn size(number: i64) -> Result<u32, Stop> {
+fn size(number: i64) -> Result<u32, ThriftError> {
     i32::try_from(number)
         .ok()
         .and_then(|number| u32::try_from(number).ok())
-        .ok_or_else(|| Stop::Bad(format!("a size of {number}")))
+        .ok_or_else(|| ThriftError::Invalid(format!("a size of {number}")))
 }
 
 fn encoding(number: i64) -> Result<Encoding, ParquetError> {

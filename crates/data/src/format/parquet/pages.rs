@@ -12,11 +12,11 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 
+use super::checks::chunk_range;
 use super::codec::decompress;
 use super::delta::expanded_size;
 use super::fault;
-use super::file::Bytewise;
-use super::guard::place;
+use super::file::ByteSource;
 use super::page_header::{PageHeader, PageKind};
 
 /// Bytes that are read at a time, unless a page is larger.
@@ -41,7 +41,7 @@ const OPEN_LIMIT: u64 = 512 << 20;
 const OPEN_RATIO: u64 = 8;
 
 /// What the columns of a row group take together.
-pub(super) struct Budget {
+pub(super) struct MemoryBudget {
     /// Bytes of open pages, and their limit.
     open: AtomicU64,
     open_limit: u64,
@@ -49,7 +49,7 @@ pub(super) struct Budget {
     batch: AtomicU64,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// For a row group of `size_bytes` in the file.
     pub(super) fn new(size_bytes: u64) -> Self {
         let open_limit = OPEN_LIMIT.max(size_bytes.saturating_mul(OPEN_RATIO));
@@ -75,7 +75,7 @@ impl Budget {
     }
 
     /// Takes room for a page; the first of a batch may be as large as all of it.
-    fn claim(&self, size: u64) -> Result<()> {
+    fn reserve(&self, size: u64) -> Result<()> {
         let before = self.batch.fetch_add(size, Ordering::Relaxed);
         if before.saturating_add(size) > BATCH_LIMIT {
             let what = "a record, or a page, whose lists or strings take";
@@ -88,7 +88,7 @@ impl Budget {
 }
 
 /// What the reader needs to know of a column.
-struct Shape {
+struct ColumnTraits {
     physical: Physical,
     /// Least bytes of a value that is written plainly.
     value_bytes: usize,
@@ -98,25 +98,25 @@ struct Shape {
 }
 
 /// Pages, one after another.
-pub(super) struct Pages {
-    file: Bytewise,
+pub(super) struct ChunkPages {
+    file: ByteSource,
     /// What of the chunk is not read yet, and what is read and not used yet.
     at: u64,
     end: u64,
-    ahead: Bytes,
+    buffered: Bytes,
     /// Values that are still to come: some writers leave bytes behind the last page.
     values_left: u64,
     next: Option<PageHeader>,
-    shape: Shape,
-    budget: Arc<Budget>,
+    traits: ColumnTraits,
+    budget: Arc<MemoryBudget>,
     /// Bytes of the dictionary and of the page that were handed on last.
     dictionary_size: u64,
     page_size: u64,
 }
 
-impl Pages {
+impl ChunkPages {
     /// Of a column chunk whose place in the file was compared with the size of the file.
-    pub(super) fn new(file: Bytewise, column: &ColumnChunkMetaData, budget: Arc<Budget>) -> Self {
+    pub(super) fn new(file: ByteSource, column: &ColumnChunkMetaData, budget: Arc<MemoryBudget>) -> Self {
         let descriptor = column.column_descr();
         let value_bytes = match descriptor.physical_type() {
             Physical::BOOLEAN => 1,
@@ -126,22 +126,22 @@ impl Pages {
             Physical::INT96 => 12,
             Physical::FIXED_LEN_BYTE_ARRAY => descriptor.type_length().max(1) as usize,
         };
-        let shape = Shape {
+        let shape = ColumnTraits {
             physical: descriptor.physical_type(),
             value_bytes,
             has_repetitions: descriptor.max_rep_level() > 0,
             has_definitions: descriptor.max_def_level() > 0,
             codec: column.compression(),
         };
-        let (at, size) = place(column).expect("the metadata were checked");
+        let (at, size) = chunk_range(column).expect("the metadata were checked");
         Self {
             file,
             at,
             end: at + size,
-            ahead: Bytes::new(),
+            buffered: Bytes::new(),
             values_left: column.num_values() as u64,
             next: None,
-            shape,
+            traits: shape,
             budget,
             dictionary_size: 0,
             page_size: 0,
@@ -149,18 +149,18 @@ impl Pages {
     }
 
     /// Has at least `count` bytes ahead, if the chunk does.
-    fn look(&mut self, count: usize) -> Result<()> {
-        let missing = count.saturating_sub(self.ahead.len());
+    fn fill_buffer(&mut self, count: usize) -> Result<()> {
+        let missing = count.saturating_sub(self.buffered.len());
         if missing == 0 || self.at == self.end {
             return Ok(());
         }
         let size = missing.max(READ_BYTES).min(usize::try_from(self.end - self.at).unwrap_or(usize::MAX));
-        let mut bytes = vec![0; self.ahead.len() + size];
-        let (old, new) = bytes.split_at_mut(self.ahead.len());
-        old.copy_from_slice(&self.ahead);
+        let mut bytes = vec![0; self.buffered.len() + size];
+        let (old, new) = bytes.split_at_mut(self.buffered.len());
+        old.copy_from_slice(&self.buffered);
         self.file.read_at(self.at, new)?;
         self.at += size as u64;
-        self.ahead = bytes.into();
+        self.buffered = bytes.into();
         Ok(())
     }
 
@@ -169,19 +169,19 @@ impl Pages {
         while self.next.is_none() {
             let mut wanted = 1 << 10;
             let header = loop {
-                self.look(wanted)?;
-                if self.ahead.is_empty() || self.values_left == 0 {
+                self.fill_buffer(wanted)?;
+                if self.buffered.is_empty() || self.values_left == 0 {
                     return Ok(None);
                 }
-                match PageHeader::parse(&self.ahead)? {
+                match PageHeader::parse(&self.buffered)? {
                     Some(header) => break header,
-                    None if self.at < self.end && self.ahead.len() < HEADER_LIMIT => {
-                        wanted = (self.ahead.len() * 2).min(HEADER_LIMIT);
+                    None if self.at < self.end && self.buffered.len() < HEADER_LIMIT => {
+                        wanted = (self.buffered.len() * 2).min(HEADER_LIMIT);
                     }
                     None => return Err(fault("a page header that does not end")),
                 }
             };
-            let left = (self.end - self.at) + self.ahead.len() as u64;
+            let left = (self.end - self.at) + self.buffered.len() as u64;
             if (header.header_size + header.compressed_size) as u64 > left {
                 return Err(fault(format!(
                     "a page of {} bytes, of which {left} are there",
@@ -193,7 +193,7 @@ impl Pages {
                 return Err(fault(format!("a page of {size} bytes, which is more than {PAGE_LIMIT}")));
             }
             if header.kind == PageKind::Other {
-                self.take(&header)?;
+                self.read_page(&header)?;
             } else {
                 self.next = Some(header);
             }
@@ -202,14 +202,14 @@ impl Pages {
     }
 
     /// The page behind its header, as it lies in the file.
-    fn take(&mut self, header: &PageHeader) -> Result<Bytes> {
-        self.look(header.header_size + header.compressed_size)?;
-        drop(self.ahead.split_to(header.header_size));
-        Ok(self.ahead.split_to(header.compressed_size))
+    fn read_page(&mut self, header: &PageHeader) -> Result<Bytes> {
+        self.fill_buffer(header.header_size + header.compressed_size)?;
+        drop(self.buffered.split_to(header.header_size));
+        Ok(self.buffered.split_to(header.compressed_size))
     }
 
     fn page(&mut self, header: &PageHeader) -> Result<Page> {
-        let bytes = self.take(header)?;
+        let bytes = self.read_page(header)?;
         if header.checksum.is_some_and(|checksum| checksum != crc32fast::hash(&bytes)) {
             return Err(fault("a page whose checksum is not that of its bytes"));
         }
@@ -218,7 +218,7 @@ impl Pages {
             if header.kind == PageKind::Dictionary { &mut self.dictionary_size } else { &mut self.page_size };
         self.budget.close(std::mem::replace(open, size));
         self.budget.open(size)?;
-        let buf = self.decompressed(header, bytes)?;
+        let buf = self.decompress(header, bytes)?;
         self.check(header, &buf)?;
         let (num_values, encoding) = (header.num_values, header.encoding()?);
         Ok(match header.kind {
@@ -245,8 +245,8 @@ impl Pages {
         })
     }
 
-    fn decompressed(&self, header: &PageHeader, bytes: Bytes) -> Result<Bytes> {
-        let (codec, size) = (self.shape.codec, header.uncompressed_size);
+    fn decompress(&self, header: &PageHeader, bytes: Bytes) -> Result<Bytes> {
+        let (codec, size) = (self.traits.codec, header.uncompressed_size);
         // The levels of a page v2 are not compressed.
         let levels = match header.kind {
             PageKind::DataV2 => header.definition_size as usize + header.repetition_size as usize,
@@ -270,7 +270,7 @@ impl Pages {
     fn check(&self, header: &PageHeader, bytes: &[u8]) -> Result<()> {
         let count = header.num_values;
         if header.kind == PageKind::Dictionary {
-            if count as usize > bytes.len() / self.shape.value_bytes {
+            if count as usize > bytes.len() / self.traits.value_bytes {
                 return Err(fault(format!("a dictionary of {count} values in {} bytes", bytes.len())));
             }
             return Ok(());
@@ -283,22 +283,22 @@ impl Pages {
             let (nulls, rows) = (header.num_nulls, header.num_rows);
             return Err(fault(format!("a page of {count} values, {nulls} nulls, {rows} records")));
         }
-        if self.shape.has_repetitions {
-            self.budget.claim(u64::from(count) * ENTRY_BYTES)?;
+        if self.traits.has_repetitions {
+            self.budget.reserve(u64::from(count) * ENTRY_BYTES)?;
         }
         let has_prefixes = match header.encoding()? {
             Encoding::DELTA_BYTE_ARRAY => true,
             Encoding::DELTA_LENGTH_BYTE_ARRAY => false,
             _ => return Ok(()),
         };
-        if !matches!(self.shape.physical, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) {
-            return Err(fault(format!("values of {} encoded as strings", self.shape.physical)));
+        if !matches!(self.traits.physical, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) {
+            return Err(fault(format!("values of {} encoded as strings", self.traits.physical)));
         }
-        let values = values_of(header, bytes, [self.shape.has_repetitions, self.shape.has_definitions]);
+        let values = values_of(header, bytes, [self.traits.has_repetitions, self.traits.has_definitions]);
         let values = values.ok_or_else(|| fault("a page that ends within its levels"))?;
         let size = expanded_size(values, count, has_prefixes)?;
         if has_prefixes {
-            return self.budget.claim(size);
+            return self.budget.reserve(size);
         }
         if size > values.len() as u64 {
             return Err(fault(format!("strings of {size} bytes in a page of {}", values.len())));
@@ -319,13 +319,13 @@ fn values_of<'a>(header: &PageHeader, bytes: &'a [u8], levels: [bool; 2]) -> Opt
     levels.into_iter().filter(|has| *has).try_fold(bytes, |rest, _| behind(rest))
 }
 
-impl Drop for Pages {
+impl Drop for ChunkPages {
     fn drop(&mut self) {
         self.budget.close(self.dictionary_size + self.page_size);
     }
 }
 
-impl Iterator for Pages {
+impl Iterator for ChunkPages {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -333,7 +333,7 @@ impl Iterator for Pages {
     }
 }
 
-impl PageReader for Pages {
+impl PageReader for ChunkPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         self.peek()?;
         let Some(header) = self.next.take() else {

@@ -1,4 +1,4 @@
-//! Columns that are not in a file but in the names of its folders: `day=1/part-0.parquet`.
+//! Columns that are not in a file but in the names of its folders: `day=1/range-0.parquet`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::number::whole_double;
+use crate::number::parse_f64;
 
 /// What Hive and Spark write for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -28,7 +28,7 @@ pub(super) fn fields(inputs: &[Input]) -> Result<Vec<Field>, Error> {
     }
     let is_number = |column: usize| {
         inputs.iter().all(|input| {
-            value(&input.partition()[column].1).is_none_or(|value| whole_double(value.as_bytes()).is_some())
+            value(&input.partition()[column].1).is_none_or(|value| parse_f64(value.as_bytes()).is_some())
         })
     };
     let kind = |column| if is_number(column) { DataType::Float64 } else { DataType::Utf8 };
@@ -44,7 +44,7 @@ pub(super) fn column(written: &str, kind: &DataType, count: usize) -> ArrayRef {
     match (value(written), kind) {
         (None, kind) => new_null_array(kind, count),
         (Some(value), DataType::Float64) => {
-            let number = whole_double(value.as_bytes()).unwrap_or(f64::NAN);
+            let number = parse_f64(value.as_bytes()).unwrap_or(f64::NAN);
             Arc::new(Float64Array::from(vec![number; count]))
         }
         (Some(value), _) => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(value, count))),

@@ -16,17 +16,17 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
 
-use super::file::Bytewise;
-use super::guard::guarded;
-use super::pages::{Budget, Pages};
-use super::{FilePlan, Shared, bad_file};
-use crate::arrow::{LabelScan, Layout, Records};
+use super::checks::catch_panics;
+use super::file::ByteSource;
+use super::pages::{ChunkPages, MemoryBudget};
+use super::{ParquetDataset, ParquetFile, bad_file};
+use crate::arrow::{LabelScan, Layout, RecordColumns};
 use crate::error::{BadLine, Error};
 use crate::format::RecordReader;
 use crate::input::Input;
 use crate::lines::ENTRY_LIMIT;
 use crate::sink::Sink;
-use crate::split::{Part, Split};
+use crate::split::{Split, SplitRange};
 
 /// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
 const CHUNK_RECORDS: usize = 1024;
@@ -36,52 +36,52 @@ const CHUNK_ENTRIES: usize = 1 << 18;
 
 /// Reads row groups, one after another.
 pub(super) struct ParquetReader {
-    shared: Arc<Shared>,
+    dataset: Arc<ParquetDataset>,
     inputs: Vec<Input>,
     splits: std::vec::IntoIter<Split>,
-    group: Option<RowGroup>,
-    records: Records,
+    row_group: Option<RowGroupCursor>,
+    records: RecordColumns,
 }
 
 /// The row group that is being read. Records are numbered from 0 in it.
-struct RowGroup {
+struct RowGroupCursor {
     file: usize,
-    unit: usize,
+    row_group: usize,
     /// Number of its first record in the file.
     first_row: u64,
     row_count: usize,
     /// The records that were asked for and are not taken yet.
-    asked: Range<usize>,
+    requested: Range<usize>,
     /// Those of the batch that was decoded last.
     decoded: Range<usize>,
     /// Bytes of the file that stand for the records asked for, and which records these were.
     size_bytes: u64,
-    all_asked: Range<usize>,
-    batches: Batches,
+    split_records: Range<usize>,
+    batches: RowGroupBatches,
 }
 
 impl ParquetReader {
-    pub(super) fn new(shared: Arc<Shared>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
-        let records = Records::new(&shared.schema);
-        Self { shared, inputs, splits: splits.into_iter(), group: None, records }
+    pub(super) fn new(shared: Arc<ParquetDataset>, inputs: Vec<Input>, splits: Vec<Split>) -> Self {
+        let records = RecordColumns::new(&shared.schema);
+        Self { dataset: shared, inputs, splits: splits.into_iter(), row_group: None, records }
     }
 
     /// Makes records wait in the current row group, or the next one; false when there is none.
     fn fill(&mut self, sink: &mut Sink) -> Result<bool, Error> {
         loop {
-            if let Some(group) = &mut self.group {
-                let file = &self.shared.files[group.file];
+            if let Some(group) = &mut self.row_group {
+                let file = &self.dataset.files[group.file];
                 let filled = group.fill(&file.layout, &mut self.records, sink);
-                if filled.map_err(|reason| damaged(file, group.unit, &reason))? {
+                if filled.map_err(|reason| damaged(file, group.row_group, &reason))? {
                     return Ok(true);
                 }
             }
             let Some(split) = self.splits.next() else {
-                self.group = None;
+                self.row_group = None;
                 return Ok(false);
             };
-            let (input, file) = (&self.inputs[split.file], &self.shared.files[split.file]);
-            self.group = Some(RowGroup::open(input, file, &split)?);
+            let (input, file) = (&self.inputs[split.file], &self.dataset.files[split.file]);
+            self.row_group = Some(RowGroupCursor::open(input, file, &split)?);
         }
     }
 }
@@ -90,22 +90,28 @@ impl RecordReader for ParquetReader {
     fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error> {
         while sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT {
             if !self.fill(sink)? {
-                self.records.notices().iter().for_each(|notice| sink.notice(notice));
+                self.records.notices().iter().for_each(|notice| sink.add_notice(notice));
                 return Ok(false);
             }
-            let Some(group) = &mut self.group else { return Ok(false) };
+            let Some(group) = &mut self.row_group else { return Ok(false) };
             while group.has_record() && sink.record_count() < record_limit && sink.entry_count() < ENTRY_LIMIT
             {
-                let row = group.first_row + group.asked.start as u64;
-                let result = self.records.push(group.asked.start - group.decoded.start, sink);
-                group.asked.start += 1;
+                let row = group.first_row + group.requested.start as u64;
+                let result = self.records.push(group.requested.start - group.decoded.start, sink);
+                group.requested.start += 1;
                 let feature = self.records.take_rounded();
                 if let Err((column, expected, found)) = result {
-                    let file = self.shared.files[group.file].name.clone();
-                    sink.bad(BadLine { file, line: row + 1, column: column as u64 + 1, expected, found })?;
+                    let file = self.dataset.files[group.file].name.clone();
+                    sink.report_bad_line(BadLine {
+                        file,
+                        line: row + 1,
+                        column: column as u64 + 1,
+                        expected,
+                        found,
+                    })?;
                 } else if feature.is_some() || sink.rounded_label().is_some() {
                     let label = self.records.label_column().zip(sink.rounded_label());
-                    let file = &self.shared.files[group.file].name;
+                    let file = &self.dataset.files[group.file].name;
                     let text = |(column, value): (usize, f64)| {
                         format!("{value} at {file}:{}:{} becomes {}", row + 1, column + 1, value as f32)
                     };
@@ -121,7 +127,7 @@ impl RecordReader for ParquetReader {
     }
 }
 
-fn damaged(file: &FilePlan, unit: usize, reason: &ParquetError) -> Error {
+fn damaged(file: &ParquetFile, unit: usize, reason: &ParquetError) -> Error {
     bad_file(
         &file.name,
         match reason {
@@ -132,39 +138,39 @@ fn damaged(file: &FilePlan, unit: usize, reason: &ParquetError) -> Error {
 }
 
 /// The record batches of a row group, of some of its columns.
-struct Batches {
+struct RowGroupBatches {
     reader: ParquetRecordBatchReader,
-    budget: Arc<Budget>,
+    budget: Arc<MemoryBudget>,
     /// Columns of the file that are read, and those that its folders give.
     columns: usize,
     partition: Vec<(String, DataType)>,
 }
 
-impl Batches {
+impl RowGroupBatches {
     /// Of these columns, ascending.
     fn open(
         input: &Input,
-        file: &FilePlan,
+        file: &ParquetFile,
         unit: usize,
         fields: &[usize],
         record_limit: usize,
     ) -> Result<Self, Error> {
-        let (bytes, _) = Bytewise::open(input)?;
+        let (bytes, _) = ByteSource::open(input)?;
         let group = file.metadata.row_group(unit);
-        let budget = Arc::new(Budget::new(u64::try_from(group.compressed_size()).unwrap_or(0)));
+        let budget = Arc::new(MemoryBudget::new(u64::try_from(group.compressed_size()).unwrap_or(0)));
         let schema = file.metadata.file_metadata().schema_descr();
-        let column_count = file.read_as.len();
+        let column_count = file.arrow_fields.len();
         let (own, partition): (Vec<usize>, Vec<usize>) =
             fields.iter().partition(|field| **field < column_count);
         let columns = own.len();
         let open = || {
             let mask = ProjectionMask::roots(schema, own);
-            let levels = parquet_to_arrow_field_levels(schema, mask, Some(&file.read_as))?;
+            let levels = parquet_to_arrow_field_levels(schema, mask, Some(&file.arrow_fields))?;
             let group: Arc<dyn FileReader> =
-                Arc::new(OneGroup::new(&file.metadata, unit, bytes, Arc::clone(&budget)));
+                Arc::new(SingleRowGroupFile::new(&file.metadata, unit, bytes, Arc::clone(&budget)));
             ParquetRecordBatchReader::try_new_with_row_groups(&levels, &group, record_limit, None)
         };
-        let reader = guarded(open).map_err(|reason| damaged(file, unit, &reason))?;
+        let reader = catch_panics(open).map_err(|reason| damaged(file, unit, &reason))?;
         let value = |field: usize| {
             let number = field - column_count;
             (input.partition()[number].1.clone(), file.partition[number].data_type().clone())
@@ -175,7 +181,7 @@ impl Batches {
     /// The columns of the next batch, and its records; none at the end.
     fn next(&mut self) -> Result<Option<(Vec<ArrayRef>, usize)>, ParquetError> {
         self.budget.start_batch();
-        let Some(batch) = guarded(|| self.reader.next().transpose().map_err(ParquetError::from))? else {
+        let Some(batch) = catch_panics(|| self.reader.next().transpose().map_err(ParquetError::from))? else {
             return Ok(None);
         };
         let (count, mut columns) = (batch.num_rows(), batch.columns().to_vec());
@@ -189,14 +195,14 @@ impl Batches {
 }
 
 /// A row group as the library wants it: a file that has no other.
-struct OneGroup {
+struct SingleRowGroupFile {
     metadata: ParquetMetaData,
-    bytes: Bytewise,
-    budget: Arc<Budget>,
+    bytes: ByteSource,
+    budget: Arc<MemoryBudget>,
 }
 
-impl OneGroup {
-    fn new(file: &ParquetMetaData, unit: usize, bytes: Bytewise, budget: Arc<Budget>) -> Self {
+impl SingleRowGroupFile {
+    fn new(file: &ParquetMetaData, unit: usize, bytes: ByteSource, budget: Arc<MemoryBudget>) -> Self {
         let group = file.row_group(unit).clone();
         let schema = file.file_metadata().schema_descr_ptr();
         let own =
@@ -205,7 +211,7 @@ impl OneGroup {
     }
 }
 
-impl FileReader for OneGroup {
+impl FileReader for SingleRowGroupFile {
     fn metadata(&self) -> &ParquetMetaData {
         &self.metadata
     }
@@ -215,7 +221,7 @@ impl FileReader for OneGroup {
     }
 
     fn get_row_group(&self, _: usize) -> Result<Box<dyn RowGroupReader + '_>, ParquetError> {
-        Ok(Box::new(Columns(self)))
+        Ok(Box::new(SingleRowGroupReader(self)))
     }
 
     fn get_row_iter(&self, _: Option<Type>) -> Result<RowIter<'_>, ParquetError> {
@@ -224,9 +230,9 @@ impl FileReader for OneGroup {
 }
 
 /// The columns of the row group.
-struct Columns<'a>(&'a OneGroup);
+struct SingleRowGroupReader<'a>(&'a SingleRowGroupFile);
 
-impl RowGroupReader for Columns<'_> {
+impl RowGroupReader for SingleRowGroupReader<'_> {
     fn metadata(&self) -> &RowGroupMetaData {
         self.0.metadata.row_group(0)
     }
@@ -236,8 +242,8 @@ impl RowGroupReader for Columns<'_> {
     }
 
     fn get_column_page_reader(&self, column: usize) -> Result<Box<dyn PageReader>, ParquetError> {
-        let OneGroup { bytes, budget, .. } = self.0;
-        Ok(Box::new(Pages::new(bytes.clone(), self.metadata().column(column), Arc::clone(budget))))
+        let SingleRowGroupFile { bytes, budget, .. } = self.0;
+        Ok(Box::new(ChunkPages::new(bytes.clone(), self.metadata().column(column), Arc::clone(budget))))
     }
 
     fn get_column_bloom_filter(&self, _: usize) -> Option<&Sbbf> {
@@ -250,20 +256,24 @@ impl RowGroupReader for Columns<'_> {
 }
 
 /// The labels of the first records of a file; none when it has no records.
-pub(super) fn first_labels(input: &Input, file: &FilePlan, label: usize) -> Result<Option<ArrayRef>, Error> {
+pub(super) fn first_labels(
+    input: &Input,
+    file: &ParquetFile,
+    label: usize,
+) -> Result<Option<ArrayRef>, Error> {
     if file.metadata.num_row_groups() == 0 {
         return Ok(None);
     }
-    let mut batches = Batches::open(input, file, 0, &[label], CHUNK_RECORDS)?;
+    let mut batches = RowGroupBatches::open(input, file, 0, &[label], CHUNK_RECORDS)?;
     let first = batches.next().map_err(|reason| damaged(file, 0, &reason))?;
     Ok(first.and_then(|(columns, _)| columns.into_iter().next()))
 }
 
 /// Looks through the labels of a file, if they are strings.
-pub(super) fn scan_labels(input: &Input, file: &FilePlan, scan: &mut LabelScan) -> Result<(), Error> {
+pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelScan) -> Result<(), Error> {
     let Some(label) = file.layout.label.filter(|_| file.layout.label_is_text) else { return Ok(()) };
     for unit in 0..file.metadata.num_row_groups() {
-        let mut batches = Batches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
+        let mut batches = RowGroupBatches::open(input, file, unit, &[label], CHUNK_RECORDS)?;
         while let Some((columns, _)) = batches.next().map_err(|reason| damaged(file, unit, &reason))? {
             for column in &columns {
                 scan.add(&file.name, column);
@@ -274,7 +284,7 @@ pub(super) fn scan_labels(input: &Input, file: &FilePlan, scan: &mut LabelScan) 
 }
 
 /// Records of a batch of a row group.
-fn record_limit(file: &FilePlan, unit: usize) -> usize {
+fn record_limit(file: &ParquetFile, unit: usize) -> usize {
     let group = file.metadata.row_group(unit);
     let schema = file.metadata.file_metadata().schema_descr();
     let leaves = (0..schema.num_columns())
@@ -284,29 +294,35 @@ fn record_limit(file: &FilePlan, unit: usize) -> usize {
     (CHUNK_ENTRIES / mean.max(1)).clamp(1, CHUNK_RECORDS)
 }
 
-impl RowGroup {
-    fn open(input: &Input, file: &FilePlan, split: &Split) -> Result<Self, Error> {
-        let Part::Records { unit, records } = &split.part else {
-            panic!("splits of a format in blocks are records of units, not {:?}", split.part);
+impl RowGroupCursor {
+    fn open(input: &Input, file: &ParquetFile, split: &Split) -> Result<Self, Error> {
+        let SplitRange::Records { row_group: unit, records } = &split.range else {
+            panic!("splits of a format in blocks are records of units, not {:?}", split.range);
         };
         let groups = file.metadata.row_groups();
         let asked = records.start as usize..records.end as usize;
         Ok(Self {
             file: split.file,
-            unit: *unit,
+            row_group: *unit,
             first_row: groups[..*unit].iter().map(|group| group.num_rows() as u64).sum(),
             row_count: groups[*unit].num_rows() as usize,
-            asked: asked.clone(),
+            requested: asked.clone(),
             decoded: 0..0,
             size_bytes: split.size_bytes,
-            all_asked: asked,
-            batches: Batches::open(input, file, *unit, &file.layout.fields(), record_limit(file, *unit))?,
+            split_records: asked,
+            batches: RowGroupBatches::open(
+                input,
+                file,
+                *unit,
+                &file.layout.fields(),
+                record_limit(file, *unit),
+            )?,
         })
     }
 
     /// Whether the next record asked for is decoded.
     fn has_record(&self) -> bool {
-        self.asked.start < self.asked.end.min(self.decoded.end)
+        self.requested.start < self.requested.end.min(self.decoded.end)
     }
 
     /// Decodes batches until a record that was asked for is decoded; false when all of them were read. The task that reads the
@@ -314,11 +330,11 @@ impl RowGroup {
     fn fill(
         &mut self,
         layout: &Layout,
-        records: &mut Records,
+        records: &mut RecordColumns,
         sink: &mut Sink,
     ) -> Result<bool, ParquetError> {
         while !self.has_record() {
-            if self.asked.is_empty() && self.asked.end < self.row_count {
+            if self.requested.is_empty() && self.requested.end < self.row_count {
                 return Ok(false);
             }
             let Some((columns, count)) = self.batches.next()? else {
@@ -344,7 +360,7 @@ impl RowGroup {
 
     /// Of the bytes of the records asked for, those of the ones before this record.
     fn bytes_until(&self, record: usize) -> u64 {
-        let asked = &self.all_asked;
+        let asked = &self.split_records;
         let before = record.clamp(asked.start, asked.end) - asked.start;
         (u128::from(self.size_bytes) * before as u128 / asked.len().max(1) as u128) as u64
     }

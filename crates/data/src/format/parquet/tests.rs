@@ -9,18 +9,18 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::LabelRule;
-use crate::bad_lines::{BadLineTally, BadLines};
+use crate::bad_lines::{BadLinePolicy, BadLineTally};
 use crate::batch::Batch;
-use crate::parquet_write::{ColumnData, ColumnType, RecordWriter};
+use crate::parquet_writer::{ColumnData, ColumnType, ParquetWriter};
 use crate::reader::Reader;
 use crate::sink::Sink;
-use crate::split::Part;
+use crate::split::SplitRange;
 
-mod cuts;
 mod damage;
 mod lists;
 mod pyarrow;
 mod roles;
+mod splits;
 
 /// Files that others wrote, which fuzzing begins with too.
 fn corpus_folder() -> PathBuf {
@@ -105,29 +105,33 @@ impl Case {
         self.folder.path().join("records.parquet")
     }
 
-    fn open(&self, like: Option<&Schema>) -> Result<Box<dyn BlockPlan>, Error> {
+    fn open(&self, like: Option<&Schema>) -> Result<Box<dyn RowGroupFormat>, Error> {
         let files = [Input::file(self.path())?];
-        match open(&FormatContext { files: &files, options: &self.options, like })? {
-            Plan::Blocks(plan) => Ok(plan),
-            Plan::Lines(_) => panic!("Parquet has no lines"),
+        match open(&FormatContext { files: &files, options: &self.options, trained_schema: like })? {
+            OpenFormat::RowGroups(plan) => Ok(plan),
+            OpenFormat::Lines(_) => panic!("Parquet has no lines"),
         }
     }
 
     fn reader(&self, units: impl IntoIterator<Item = usize>) -> Result<Reader, Error> {
         let plan = self.open(None)?;
-        let all = plan.units(0);
+        let all = plan.row_groups(0);
         let split = |unit: usize| {
             let records = 0..all[unit].record_count;
-            Split { file: 0, part: Part::Records { unit, records }, size_bytes: all[unit].size_bytes }
+            Split {
+                file: 0,
+                range: SplitRange::Records { row_group: unit, records },
+                size_bytes: all[unit].size_bytes,
+            }
         };
         let splits: Vec<Split> = units.into_iter().map(split).collect();
         let records = plan.reader(&[Input::file(self.path())?], &splits)?;
-        Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineTally::new(BadLines::Fail))))
+        Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineTally::new(BadLinePolicy::Fail))))
     }
 
     /// All records as one batch.
     fn read(&self) -> Result<Batch, Error> {
-        let mut reader = self.reader(0..self.open(None)?.units(0).len())?;
+        let mut reader = self.reader(0..self.open(None)?.row_groups(0).len())?;
         let mut batch = Batch::default();
         reader.next_batch(usize::MAX, &mut batch)?;
         Ok(batch)
@@ -228,12 +232,13 @@ fn another_file_is_read_with_the_columns_of_training() {
     ];
     write(&case.path(), other, 1, &columns);
     case.options.has_label = false;
-    let split = [Split { file: 0, part: Part::Records { unit: 0, records: 0..1 }, size_bytes: 0 }];
+    let split =
+        [Split { file: 0, range: SplitRange::Records { row_group: 0, records: 0..1 }, size_bytes: 0 }];
     let plan = case.open(Some(&schema)).expect("the columns of training");
     let records = plan.reader(&[Input::file(case.path()).expect("a file")], &split).expect("a reader");
     let mut batch = Batch::default();
     let mut reader =
-        Reader::new(records, Sink::new(case.options.label_rule, BadLineTally::new(BadLines::Fail)));
+        Reader::new(records, Sink::new(case.options.label_rule, BadLineTally::new(BadLinePolicy::Fail)));
     reader.next_batch(10, &mut batch).expect("a record");
     let named = |column: &[u8], value: &[u8]| (math::hash::named_key(column, value), 1.0);
     let expected = [(0, 7.0), (1, 1.0), named(b"income", b"missing"), named(b"city", b"Rome")];
@@ -400,7 +405,7 @@ proptest! {
         let case = Case::new();
         let columns =
             [("label", ColumnType::I8), ("indices", ColumnType::U64List), ("values", ColumnType::F32List)];
-        let mut writer = RecordWriter::create(&case.path(), &columns).expect("a file");
+        let mut writer = ParquetWriter::create(&case.path(), &columns).expect("a file");
         for part in records.chunks(records.len().div_ceil(cuts).max(1)) {
             let labels: Vec<i8> = part.iter().map(|record| record.0).collect();
             let lengths: Vec<u32> = part.iter().map(|record| record.1.len() as u32).collect();
@@ -413,7 +418,7 @@ proptest! {
             ]).expect("room enough");
         }
         prop_assert_eq!(writer.finish().expect("room enough"), records.len() as u64);
-        let mut reader = case.reader(0..case.open(None).expect("a good file").units(0).len()).expect("a reader");
+        let mut reader = case.reader(0..case.open(None).expect("a good file").row_groups(0).len()).expect("a reader");
         let mut batch = Batch::default();
         let mut seen = Vec::new();
         while reader.next_batch(record_limit, &mut batch).expect("good records") {
@@ -433,7 +438,7 @@ fn a_full_disk_while_writing_is_an_error_that_names_the_file() {
         return;
     }
     let mut writer =
-        RecordWriter::create(Path::new("/dev/full"), &[("score", ColumnType::F64)]).expect("it opens");
+        ParquetWriter::create(Path::new("/dev/full"), &[("score", ColumnType::F64)]).expect("it opens");
     writer.write(&[ColumnData::F64(&[0.5; 100])]).expect("it waits");
     let text = writer.finish().expect_err("no room").to_string();
     assert!(text.contains("cannot write /dev/full") && text.contains("No space left"), "{text}");

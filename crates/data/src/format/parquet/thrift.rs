@@ -10,10 +10,10 @@
 const DEPTH_LIMIT: u32 = 16;
 
 /// Why reading a header stops.
-pub(super) enum Stop {
+pub(super) enum ThriftError {
     /// At the end of the bytes.
-    Ended,
-    Bad(String),
+    UnexpectedEnd,
+    Invalid(String),
 }
 
 /// Types of fields.
@@ -26,34 +26,34 @@ const LIST: u8 = 9;
 const SET: u8 = 10;
 const STRUCT: u8 = 12;
 
-pub(super) struct Cursor<'a> {
+pub(super) struct ThriftReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ThriftReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, position: 0 }
     }
 
     /// Bytes that were read.
-    pub(super) fn at(&self) -> usize {
-        self.at
+    pub(super) fn position(&self) -> usize {
+        self.position
     }
 
-    fn byte(&mut self) -> Result<u8, Stop> {
-        let byte = *self.bytes.get(self.at).ok_or(Stop::Ended)?;
-        self.at += 1;
+    fn byte(&mut self) -> Result<u8, ThriftError> {
+        let byte = *self.bytes.get(self.position).ok_or(ThriftError::UnexpectedEnd)?;
+        self.position += 1;
         Ok(byte)
     }
 
-    fn advance(&mut self, count: u64) -> Result<(), Stop> {
-        let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
-        self.at = end.filter(|end| *end <= self.bytes.len()).ok_or(Stop::Ended)?;
+    fn advance(&mut self, count: u64) -> Result<(), ThriftError> {
+        let end = usize::try_from(count).ok().and_then(|count| self.position.checked_add(count));
+        self.position = end.filter(|end| *end <= self.bytes.len()).ok_or(ThriftError::UnexpectedEnd)?;
         Ok(())
     }
 
-    fn varint(&mut self) -> Result<u64, Stop> {
+    fn varint(&mut self) -> Result<u64, ThriftError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -62,28 +62,28 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
         }
-        Err(Stop::Bad("a number of more than 64 bits".to_owned()))
+        Err(ThriftError::Invalid("a number of more than 64 bits".to_owned()))
     }
 
-    fn zigzag(&mut self) -> Result<i64, Stop> {
+    fn zigzag(&mut self) -> Result<i64, ThriftError> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
     /// The value of a field that is an integer.
-    pub(super) fn integer(&mut self, kind: u8) -> Result<i64, Stop> {
+    pub(super) fn integer(&mut self, kind: u8) -> Result<i64, ThriftError> {
         match kind {
             BYTE => Ok(i64::from(self.byte()? as i8)),
             4..=6 => self.zigzag(),
-            other => Err(Stop::Bad(format!("type {other} where an integer is"))),
+            other => Err(ThriftError::Invalid(format!("type {other} where an integer is"))),
         }
     }
 
     /// Calls `each` with the number and type of every field; it reads the value.
     pub(super) fn fields(
         &mut self,
-        mut each: impl FnMut(&mut Self, i64, u8) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        mut each: impl FnMut(&mut Self, i64, u8) -> Result<(), ThriftError>,
+    ) -> Result<(), ThriftError> {
         let mut number = 0;
         loop {
             let head = self.byte()?;
@@ -102,19 +102,19 @@ impl<'a> Cursor<'a> {
     pub(super) fn structure(
         &mut self,
         kind: u8,
-        each: impl FnMut(&mut Self, i64, u8) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        each: impl FnMut(&mut Self, i64, u8) -> Result<(), ThriftError>,
+    ) -> Result<(), ThriftError> {
         if kind == STRUCT {
             self.fields(each)
         } else {
-            Err(Stop::Bad("no structure where one is".to_owned()))
+            Err(ThriftError::Invalid("no structure where one is".to_owned()))
         }
     }
 
     /// Passes over the value of a field.
-    pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), Stop> {
+    pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
         if depth > DEPTH_LIMIT {
-            return Err(Stop::Bad(format!("more than {DEPTH_LIMIT} structures in one another")));
+            return Err(ThriftError::Invalid(format!("more than {DEPTH_LIMIT} structures in one another")));
         }
         match kind {
             TRUE | FALSE => Ok(()),
@@ -133,14 +133,14 @@ impl<'a> Cursor<'a> {
                 (0..count).try_for_each(|_| self.skip(item, depth + 1))
             }
             STRUCT => self.fields(|cursor, _, kind| cursor.skip(kind, depth + 1)),
-            other => Err(Stop::Bad(format!("a value of type {other}"))),
+            other => Err(ThriftError::Invalid(format!("a value of type {other}"))),
         }
     }
 }
 
 /// Whether the structure at the start of `bytes` has a field of this number.
 pub(super) fn has_field(bytes: &[u8], wanted: i64) -> bool {
-    let (mut cursor, mut has) = (Cursor::new(bytes), false);
+    let (mut cursor, mut has) = (ThriftReader::new(bytes), false);
     let read = cursor.fields(|cursor, number, kind| {
         has |= number == wanted;
         cursor.skip(kind, 0)

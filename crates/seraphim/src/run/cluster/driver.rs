@@ -1,42 +1,44 @@
 //! The course of a job, beside the master: it sees neither records nor parameters.
 
-mod choose;
-mod settle;
+mod first_failure;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use algo::{EpochReport, Job, Verdict};
-use control::Order;
+use algo::{EpochDecision, EpochReport, Job};
+use control::JobSubmission;
 use data::{LabelRule, Schema};
-use master::{Event, Finished, JobLink, Runner};
+use master::{JobEvent, JobLink, JobResult, Runner};
 use serde_json::{Value, json};
 use worker::JobLayout;
 
-use self::settle::gone;
-use super::place::{Crew, check_bad_lines, crews, layout};
-use super::say::{FromWorker, Packed, ToWorker, in_messages};
+use self::first_failure::member_lost_error;
+use super::job_layout::{WorkerTasks, assign_tasks, check_bad_lines, layout};
+use super::messages::{FromWorker, HexEncoded, ToWorker, split_names};
 use super::servers::Servers;
-use super::watch::{Standing, Watch};
+use super::stats_poller::{JobProgress, StatsPoller};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::TrainJob;
 use crate::job::raw::RawJob;
-use crate::job::submission::{self, Folder, Submission};
-use crate::model::{Manifest, Position};
+use crate::job::submission::{self, PathBase, Submission};
+use crate::model::{Manifest, TrainingPosition};
 use crate::progress::{Progress, counted};
 use crate::report::Timings;
-use crate::run::closing::Closing;
-use crate::run::judge::{End, Interrupted, Judge, Outcome, missing};
+use crate::run::epoch_monitor::{
+    EpochMonitor, InterruptState, StopReason, TrainingSummary, missing_reports_error,
+};
 use crate::run::resume;
+use crate::run::run_info::RunInfo;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
 /// How often the driver looks whether it is to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often people hear of progress.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs `train` jobs.
 pub struct Driver {
@@ -45,7 +47,7 @@ pub struct Driver {
     token: Vec<u8>,
     interrupt: Interrupt,
     /// Where the members of its jobs stand.
-    folder: Folder,
+    folder: PathBase,
     /// The error of the last job that failed, for whoever runs in this process.
     failed: Arc<Mutex<Option<Error>>>,
 }
@@ -53,13 +55,13 @@ pub struct Driver {
 impl Driver {
     /// A driver whose jobs stop when `interrupt` is raised.
     pub fn new(quiet: bool, token: Vec<u8>, interrupt: Interrupt) -> Self {
-        Self { quiet, token, interrupt, folder: Folder::Others, failed: Arc::default() }
+        Self { quiet, token, interrupt, folder: PathBase::Unknown, failed: Arc::default() }
     }
 
     /// The same for members that were started in the folder of whoever asks for jobs.
     #[must_use]
-    pub fn in_one_folder(self) -> Self {
-        Self { folder: Folder::Same, ..self }
+    pub fn with_shared_folder(self) -> Self {
+        Self { folder: PathBase::Same, ..self }
     }
 
     /// The error of the last job that failed.
@@ -69,9 +71,9 @@ impl Driver {
 }
 
 impl Runner for Driver {
-    fn run(&self, link: JobLink) -> Result<Finished, String> {
-        let outcome = Course::start(self, &link).and_then(|mut course| {
-            let result = course.run().map_err(|error| course.cause(error));
+    fn run(&self, link: JobLink) -> Result<JobResult, String> {
+        let outcome = JobRun::start(self, &link).and_then(|mut course| {
+            let result = course.run().map_err(|error| course.root_cause(error));
             course.end(result.as_ref().err());
             result
         });
@@ -83,17 +85,17 @@ impl Runner for Driver {
         })
     }
 
-    fn serve_session(&self, link: JobLink) -> Result<Finished, String> {
+    fn serve_session(&self, link: JobLink) -> Result<JobResult, String> {
         super::session::serve(&link, &self.token).map(Into::into).map_err(|error| error.to_string())
     }
 
-    fn check(&self, order: &Order) -> Result<(), String> {
+    fn check(&self, order: &JobSubmission) -> Result<(), String> {
         submission::check(order, self.folder).map(drop).map_err(|error| error.to_string())
     }
 }
 
 /// One job.
-struct Course<'a> {
+struct JobRun<'a> {
     driver: &'a Driver,
     link: &'a JobLink,
     raw: RawJob,
@@ -106,32 +108,32 @@ struct Course<'a> {
     timings: Timings,
     cancelled: bool,
     servers: Option<Servers>,
-    watch: Option<Watch>,
-    told: Instant,
-    standing: Standing,
+    watch: Option<StatsPoller>,
+    reported_at: Instant,
+    standing: JobProgress,
 }
 
 /// What the first worker has found.
-struct Looked {
+struct DataInspection {
     schema: Schema,
     label_rule: LabelRule,
     size_bytes: Option<u64>,
     notices: Vec<String>,
     task_count: u32,
     previous: Option<algo::Model>,
-    start: Position,
+    start: TrainingPosition,
 }
 
 /// What is known when the last task has ended.
-struct Trained {
-    outcome: Outcome,
+struct TrainingResult {
+    outcome: TrainingSummary,
     summaries: Vec<TaskSummary>,
     dictionary: BTreeMap<u64, String>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> JobRun<'a> {
     fn start(driver: &'a Driver, link: &'a JobLink) -> Result<Self, Error> {
-        let order = Order {
+        let order = JobSubmission {
             title: link.title.clone(),
             spec: link.spec.clone(),
             servers: link.servers.len() as u32,
@@ -139,7 +141,7 @@ impl<'a> Course<'a> {
         };
         let Submission { raw, job, algorithm } = submission::check(&order, driver.folder)?;
         let start = Instant::now();
-        let standing = Standing::new(start, algorithm.data_needs().epochs);
+        let standing = JobProgress::new(start, algorithm.data_needs().epochs);
         Ok(Self {
             driver,
             link,
@@ -153,15 +155,15 @@ impl<'a> Course<'a> {
             cancelled: false,
             servers: None,
             watch: None,
-            told: start,
+            reported_at: start,
             standing,
         })
     }
 
-    fn run(&mut self) -> Result<Finished, Error> {
-        let looked = self.look()?;
+    fn run(&mut self) -> Result<JobResult, Error> {
+        let looked = self.inspect_data()?;
         self.timings.open_s = self.start.elapsed().as_secs_f64();
-        let crews = crews(&self.link.workers, looked.task_count);
+        let crews = assign_tasks(&self.link.workers, looked.task_count);
         let clock = Instant::now();
         let (scanned, seen) = self.choose_settings(&crews, &looked)?;
         if scanned {
@@ -169,12 +171,12 @@ impl<'a> Course<'a> {
         }
         let facts = self.closing(&looked).facts(&Totals::of(&seen), scanned)?;
         let model = self.algorithm.model(&facts, looked.previous.as_ref());
-        let model = model.map_err(|error| self.closing(&looked).explained(error.into()))?;
+        let model = model.map_err(|error| self.closing(&looked).with_job_context(error.into()))?;
         let mut layout = layout(self.link, &self.job, self.algorithm.as_ref(), &model, looked.task_count)?;
-        layout.matrices = resume::after(layout.matrices, looked.start);
-        let is_gone = self.link.member_is_gone.clone();
+        layout.matrices = resume::with_start_clock(layout.matrices, looked.start);
+        let is_gone = self.link.member_lost.clone();
         let servers = Servers::connect(&layout, &self.driver.token)?;
-        let mut servers = servers.until(move || is_gone.is_raised());
+        let mut servers = servers.with_cancellation(move || is_gone.is_raised());
         let opened = servers.open_job_with(self.job.modules.list());
         self.servers = Some(servers);
         opened?;
@@ -182,7 +184,7 @@ impl<'a> Course<'a> {
         if looked.previous.is_some() {
             notices.extend(self.import(&crews, &layout)?);
         }
-        self.watch = Some(Watch::start(&layout, &self.driver.token, self.workers_of_tasks(&crews)));
+        self.watch = Some(StatsPoller::start(&layout, &self.driver.token, self.workers_of_tasks(&crews)));
         let clock = Instant::now();
         let trained = self.train(&crews, &looked, &layout, &model)?;
         self.timings.train_s = clock.elapsed().as_secs_f64();
@@ -190,8 +192,8 @@ impl<'a> Course<'a> {
         self.save(&crews, &looked, &layout, model, trained, notices)
     }
 
-    fn closing<'b>(&'b self, looked: &'b Looked) -> Closing<'b> {
-        Closing {
+    fn closing<'b>(&'b self, looked: &'b DataInspection) -> RunInfo<'b> {
+        RunInfo {
             job: &self.job,
             algorithm: self.algorithm.as_ref(),
             label_rule: looked.label_rule,
@@ -204,7 +206,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn is_stop_requested(&self) -> bool {
         self.cancelled || self.driver.interrupt.is_raised()
     }
 
@@ -214,9 +216,9 @@ impl<'a> Course<'a> {
     }
 
     /// The next thing that a worker says; `None` after a while without any.
-    fn hear(&mut self) -> Result<Option<(u32, FromWorker)>, Error> {
-        match self.link.receive(LOOK_EVERY) {
-            Event::FromTask { worker, body } => {
+    fn receive(&mut self) -> Result<Option<(u32, FromWorker)>, Error> {
+        match self.link.receive(POLL_INTERVAL) {
+            JobEvent::FromTask { worker, body } => {
                 let heard = serde_json::from_value(body).map_err(|error| Error::Cluster {
                     text: format!(
                         "worker {} says what this program does not know: {error}",
@@ -227,19 +229,19 @@ impl<'a> Course<'a> {
                 if let FromWorker::Failed { error, exit, rank } = heard {
                     let error = self.failed_at(worker, &error, exit);
                     return Err(match rank {
-                        Some(rank) => self.settle(rank, error),
+                        Some(rank) => self.first_failure(rank, error),
                         None => error,
                     });
                 }
                 Ok(Some((worker, heard)))
             }
-            Event::Gone { member, reason } => Err(gone(&member, &reason)),
-            Event::Cancelled => {
+            JobEvent::MemberLost { member, reason } => Err(member_lost_error(&member, &reason)),
+            JobEvent::Cancelled => {
                 self.cancelled = true;
                 Ok(None)
             }
             // Of the service, not of a job.
-            Event::Session { .. } | Event::Back { .. } | Event::Nothing => Ok(None),
+            JobEvent::Session { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => Ok(None),
         }
     }
 
@@ -258,11 +260,11 @@ impl<'a> Course<'a> {
         mut take: impl FnMut(&mut Self, u32, FromWorker) -> Result<Option<T>, Error>,
     ) -> Result<T, Error> {
         loop {
-            if self.wants_to_stop() {
+            if self.is_stop_requested() {
                 let what = format!("while {doing}, before the first step; no model was written");
                 return Err(Error::Interrupted { what });
             }
-            if let Some((worker, heard)) = self.hear()?
+            if let Some((worker, heard)) = self.receive()?
                 && let Some(value) = take(self, worker, heard)?
             {
                 return Ok(value);
@@ -270,7 +272,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn look(&mut self) -> Result<Looked, Error> {
+    fn inspect_data(&mut self) -> Result<DataInspection, Error> {
         self.send(self.link.workers[0].id, &ToWorker::Look { job: self.raw.clone() });
         self.wait("the data were opened", |course, _, heard| {
             let FromWorker::Looked { schema, size_bytes, notices, task_count, greeting, previous, start } =
@@ -283,13 +285,13 @@ impl<'a> Course<'a> {
                 (course.driver.quiet || course.job.manner.quiet, course.algorithm.data_needs());
             course.progress = Progress::new(quiet, size_bytes, needs.epochs);
             let (servers, workers) = (counted(servers as u64, "server"), counted(workers as u64, "worker"));
-            course.progress.say(&format!("{greeting}, {servers}, {workers}"));
+            course.progress.print_line(&format!("{greeting}, {servers}, {workers}"));
             let label_rule = course.algorithm.label_rule(&schema.label_names)?;
-            Ok(Some(Looked { schema, label_rule, size_bytes, notices, task_count, previous, start }))
+            Ok(Some(DataInspection { schema, label_rule, size_bytes, notices, task_count, previous, start }))
         })
     }
 
-    fn import(&mut self, crews: &[Crew], layout: &JobLayout) -> Result<Vec<String>, Error> {
+    fn import(&mut self, crews: &[WorkerTasks], layout: &JobLayout) -> Result<Vec<String>, Error> {
         self.send(crews[0].worker, &ToWorker::Import { layout: layout.clone() });
         self.wait("the earlier model was brought to the servers", |_, _, heard| {
             Ok(if let FromWorker::Imported { notices } = heard { Some(notices) } else { None })
@@ -298,11 +300,11 @@ impl<'a> Course<'a> {
 
     fn train(
         &mut self,
-        crews: &[Crew],
-        looked: &Looked,
+        crews: &[WorkerTasks],
+        looked: &DataInspection,
         layout: &JobLayout,
         model: &algo::Model,
-    ) -> Result<Trained, Error> {
+    ) -> Result<TrainingResult, Error> {
         let resumed = looked.previous.is_some();
         let all: Vec<(u32, u32)> =
             crews.iter().map(|crew| (crew.tasks.start, crew.tasks.len() as u32)).collect();
@@ -312,28 +314,28 @@ impl<'a> Course<'a> {
             self.send(crew.worker, &ToWorker::Train { set, layout, model, resumed, crews });
         }
         let count = layout.task_count as usize;
-        let mut judge = Judge::new(self.algorithm.stopping());
+        let mut judge = EpochMonitor::new(self.algorithm.stopping());
         let mut reports: Vec<Option<EpochReport>> = (0..count).map(|_| None).collect();
         let mut first_report = None;
         let mut ended: Vec<Option<TaskSummary>> = (0..count).map(|_| None).collect();
         let (mut dictionary, mut bad_lines) = (BTreeMap::new(), BTreeMap::new());
         let (mut step_count, mut told_stop) = (0, false);
         while ended.iter().any(Option::is_none) {
-            if self.wants_to_stop() && !told_stop {
+            if self.is_stop_requested() && !told_stop {
                 told_stop = true;
                 for crew in crews {
                     self.send(crew.worker, &ToWorker::Stop);
                 }
             }
-            self.tell(&judge);
-            match self.hear()? {
+            self.report_status(&judge);
+            match self.receive()? {
                 Some((_, FromWorker::Progress { steps, records, loss_sum, bytes })) => {
                     step_count += steps;
                     self.progress.add_bytes(bytes);
                     self.progress.step(records, loss_sum);
-                    self.standing.step(records, loss_sum);
+                    self.standing.record_steps(records, loss_sum);
                 }
-                Some((worker, FromWorker::Epoch { report: Packed(report), bad_lines: met })) => {
+                Some((worker, FromWorker::Epoch { report: HexEncoded(report), bad_lines: met })) => {
                     bad_lines.insert(worker, met);
                     first_report.get_or_insert_with(Instant::now);
                     let task = report.task as usize;
@@ -344,7 +346,7 @@ impl<'a> Course<'a> {
                         self.standing.epoch_done(reports[0].epoch_count);
                         check_bad_lines(self.job.input.bad_lines, crews, &bad_lines)?;
                         let verdict = self.judge(&mut judge, &reports, told_stop, looked)?;
-                        let line = Packed(judge.last().expect("an epoch was judged").clone());
+                        let line = HexEncoded(judge.last_epoch().expect("an epoch was judged").clone());
                         let verdict = ToWorker::Verdict { epoch: reports[0].epoch, verdict, line };
                         for crew in crews {
                             self.send(crew.worker, &verdict);
@@ -358,39 +360,39 @@ impl<'a> Course<'a> {
             if let Some(since) = first_report
                 && since.elapsed() > self.job.wait_limit
             {
-                return Err(missing(&reports, self.job.wait_limit));
+                return Err(missing_reports_error(&reports, self.job.wait_limit));
             }
         }
         let summaries = ended.into_iter().flatten().collect();
-        Ok(Trained { outcome: judge.outcome(step_count), summaries, dictionary })
+        Ok(TrainingResult { outcome: judge.summary(step_count), summaries, dictionary })
     }
 
     fn judge(
         &mut self,
-        judge: &mut Judge,
+        judge: &mut EpochMonitor,
         reports: &[EpochReport],
         told: bool,
-        looked: &Looked,
-    ) -> Result<Verdict, Error> {
-        let interrupted = Interrupted { told, raised: self.wants_to_stop() };
+        looked: &DataInspection,
+    ) -> Result<EpochDecision, Error> {
+        let interrupted = InterruptState { stop_sent: told, requested: self.is_stop_requested() };
         let decided = judge.decide(reports, interrupted, &self.progress);
-        let decision = decided.map_err(|error| self.closing(looked).explained(error.into()))?;
+        let decision = decided.map_err(|error| self.closing(looked).with_job_context(error.into()))?;
         let servers = self.servers.as_mut().expect("the servers are there before the tasks");
-        if decision.keep {
-            servers.keep()?;
+        if decision.save_best {
+            servers.keep_rows()?;
         }
-        if decision.restore {
-            servers.restore()?;
+        if decision.restore_best {
+            servers.restore_rows()?;
         }
         Ok(decision.verdict)
     }
 
     /// What `status` and watchers see.
-    fn tell(&mut self, judge: &Judge) {
-        if self.told.elapsed() >= TELL_EVERY {
-            self.told = Instant::now();
-            let seen = self.watch.as_ref().map(Watch::seen);
-            let mut progress = self.standing.seen(judge.last());
+    fn report_status(&mut self, judge: &EpochMonitor) {
+        if self.reported_at.elapsed() >= REPORT_INTERVAL {
+            self.reported_at = Instant::now();
+            let seen = self.watch.as_ref().map(StatsPoller::latest);
+            let mut progress = self.standing.to_json(judge.last_epoch());
             if let Some(Value::Object(seen)) = seen {
                 progress.extend(seen);
             }
@@ -399,21 +401,21 @@ impl<'a> Course<'a> {
     }
 
     /// The name of the worker of each task.
-    fn workers_of_tasks(&self, crews: &[Crew]) -> Vec<String> {
+    fn workers_of_tasks(&self, crews: &[WorkerTasks]) -> Vec<String> {
         crews.iter().flat_map(|crew| crew.tasks.clone().map(|_| self.name(crew.worker))).collect()
     }
 
     fn save(
         &mut self,
-        crews: &[Crew],
-        looked: &Looked,
+        crews: &[WorkerTasks],
+        looked: &DataInspection,
         layout: &JobLayout,
         model: algo::Model,
-        trained: Trained,
+        trained: TrainingResult,
         mut notices: Vec<String>,
-    ) -> Result<Finished, Error> {
+    ) -> Result<JobResult, Error> {
         let totals = Totals::of(&trained.summaries);
-        let interrupted = self.wants_to_stop();
+        let interrupted = self.is_stop_requested();
         self.closing(looked).check_records(&totals, interrupted)?;
         if trained.outcome.step_count == 0 {
             let what = "before the first step was made: there is nothing to save".into();
@@ -423,10 +425,10 @@ impl<'a> Course<'a> {
         let clock = Instant::now();
         let manifest = Box::new(self.closing(looked).manifest(model, &trained.outcome, &totals));
         let saver = crews[0].worker;
-        in_messages(trained.dictionary, |names| self.send(saver, &ToWorker::Names { names }));
+        split_names(trained.dictionary, |names| self.send(saver, &ToWorker::Names { names }));
         self.send(saver, &ToWorker::Save { layout: layout.clone(), manifest });
         let (manifest, sync_s): (Manifest, f64) = loop {
-            if let Some((_, FromWorker::Saved { manifest, sync_s })) = self.hear()? {
+            if let Some((_, FromWorker::Saved { manifest, sync_s })) = self.receive()? {
                 break (*manifest, sync_s);
             }
         };
@@ -437,12 +439,12 @@ impl<'a> Course<'a> {
         let (end, last) = (trained.outcome.end, trained.outcome.epochs.last().cloned());
         let closing = self.closing(looked);
         let report = closing.report(totals, json!(stats), trained.outcome, &manifest, self.timings, notices);
-        let mut progress = self.standing.seen(last.as_ref());
+        let mut progress = self.standing.to_json(last.as_ref());
         progress.insert("ended_by".into(), json!(report.ended_by));
         progress.insert("model".into(), json!(report.model.path));
         self.link.progress(Value::Object(progress));
         let report = serde_json::to_value(report).expect("strings, numbers and lists are always JSON");
-        Ok(Finished { report, is_complete: end != End::Interrupted })
+        Ok(JobResult { report, is_complete: end != StopReason::Interrupted })
     }
 
     /// Frees servers and workers, whatever has happened.

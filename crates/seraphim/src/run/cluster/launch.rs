@@ -8,43 +8,43 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Client, Order, SubmissionId};
+use control::{Client, JobSubmission, SubmissionId};
 use rpc::stop::Stop;
 use rpc::transport::Address;
 
 use super::driver::Driver;
-use super::sockets::SocketFolder;
+use super::socket_folder::SocketFolder;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::job::raw::RawJob;
-use crate::job::{Size, TrainJob};
+use crate::job::{ClusterSize, TrainJob};
 use crate::report::Report;
 use crate::run::Environment;
 
 /// Longest wait for the master to be there.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How often the processes are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Pause before it is looked again whether servers listen.
-const SOCKET_PAUSE: Duration = Duration::from_millis(2);
+const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Trains on servers and workers of this machine, which are started for it and end with it.
 pub fn train(
     raw: &RawJob,
     job: &TrainJob,
-    size: Size,
+    size: ClusterSize,
     environment: Environment<'_>,
 ) -> Result<Report, Error> {
     job.check_outputs()?;
     let folder = SocketFolder::new()?;
     let driver = Driver::new(job.manner.quiet, Vec::new(), environment.interrupt.clone());
-    let driver = Arc::new(driver.in_one_folder());
+    let driver = Arc::new(driver.with_shared_folder());
     let stop = Stop::new();
     let listen = vec![folder.socket("master")];
     let config = master::MasterConfig { listen, ..master::MasterConfig::default() };
     let (master, _) = start_master(config, Arc::clone(&driver), stop.clone())?;
-    let mut processes = Processes { children: Vec::new() };
+    let mut processes = ChildProcesses { children: Vec::new() };
     for i in 0..size.servers {
         let listen = folder.socket(&format!("server-{i}")).to_string();
         processes.start("server", i, &master, &["--listen", &listen, "--lanes", "1"])?;
@@ -68,33 +68,33 @@ pub fn train(
 }
 
 /// Servers as processes of this machine, for one who needs no workers. They end with this value.
-pub struct OwnServers {
+pub struct LocalServers {
     /// Where they listen; each has one lane.
     pub addresses: Vec<String>,
     // Ended in this order: the processes, then the master, then their sockets.
-    _processes: Processes,
-    _master: RaisedAtEnd,
+    _processes: ChildProcesses,
+    _master: StopOnDrop,
     _folder: SocketFolder,
 }
 
-struct RaisedAtEnd(Stop);
+struct StopOnDrop(Stop);
 
-impl Drop for RaisedAtEnd {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.raise();
     }
 }
 
-impl OwnServers {
+impl LocalServers {
     /// Starts them, and waits until they listen.
     pub fn start(count: u32, interrupt: &Interrupt) -> Result<Self, Error> {
         let folder = SocketFolder::new()?;
-        let stop = RaisedAtEnd(Stop::new());
+        let stop = StopOnDrop(Stop::new());
         let config =
             master::MasterConfig { listen: vec![folder.socket("master")], ..master::MasterConfig::default() };
         let driver = Arc::new(Driver::new(true, Vec::new(), interrupt.clone()));
         let (master, _) = start_master(config, driver, stop.0.clone())?;
-        let mut processes = Processes { children: Vec::new() };
+        let mut processes = ChildProcesses { children: Vec::new() };
         let mut addresses = Vec::new();
         for i in 0..count {
             let listen = folder.socket(&format!("server-{i}"));
@@ -103,12 +103,12 @@ impl OwnServers {
         }
         let start = Instant::now();
         while addresses.iter().any(|address| matches!(address, Address::Unix(path) if !path.exists())) {
-            processes.check()?;
+            processes.check_alive()?;
             if start.elapsed() > START_LIMIT {
                 let text = format!("the servers did not start within {} s", START_LIMIT.as_secs());
                 return Err(Error::Cluster { text, exit: Exit::Internal });
             }
-            std::thread::sleep(SOCKET_PAUSE);
+            std::thread::sleep(SOCKET_POLL_INTERVAL);
         }
         let addresses = addresses.iter().map(ToString::to_string).collect();
         Ok(Self { addresses, _processes: processes, _master: stop, _folder: folder })
@@ -146,11 +146,11 @@ pub(super) fn start_master(
 /// Submits the job and waits for its end, or for that of a process.
 fn submit(
     raw: &RawJob,
-    size: Size,
+    size: ClusterSize,
     master: &Address,
-    processes: &mut Processes,
+    processes: &mut ChildProcesses,
 ) -> Result<serde_json::Value, Error> {
-    let order = Order {
+    let order = JobSubmission {
         title: raw.algorithm.clone().unwrap_or_default(),
         spec: serde_json::to_value(raw).expect("texts are always JSON"),
         servers: size.servers,
@@ -167,14 +167,14 @@ fn submit(
         drop(ended);
     });
     loop {
-        match heard.recv_timeout(LOOK_EVERY) {
+        match heard.recv_timeout(POLL_INTERVAL) {
             Ok(status) => {
                 return match status.error {
                     None => Ok(status.progress),
                     Some(text) => Err(Error::Cluster { text, exit: Exit::Internal }),
                 };
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.check()?,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => processes.check_alive()?,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
                 let text = "the master ended before the job".into();
                 return Err(Error::Cluster { text, exit: Exit::Internal });
@@ -184,11 +184,11 @@ fn submit(
 }
 
 /// Processes that end with this value.
-pub(super) struct Processes {
+pub(super) struct ChildProcesses {
     pub(super) children: Vec<(String, Child)>,
 }
 
-impl Processes {
+impl ChildProcesses {
     pub(super) fn start(
         &mut self,
         kind: &str,
@@ -214,7 +214,7 @@ impl Processes {
     }
 
     /// Whether all are there.
-    pub(super) fn check(&mut self) -> Result<(), Error> {
+    pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         for (name, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
                 let text = format!("{name} ended before its time ({status}); what it said stands above");
@@ -225,7 +225,7 @@ impl Processes {
     }
 }
 
-impl Drop for Processes {
+impl Drop for ChildProcesses {
     fn drop(&mut self) {
         for (_, child) in &mut self.children {
             // One that has ended by itself cannot be ended.

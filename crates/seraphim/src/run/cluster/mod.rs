@@ -6,31 +6,31 @@
 //! |---|---|
 //! | [`say`] | what driver and workers say to each other |
 //! | [`driver`] | the course of a job |
-//! | `place` | where the parameters of a job lie |
-//! | [`worker`] | a worker: what it does with what it hears; `part`: its part of one job |
-//! | [`tasks`] | the tasks of a job in one worker |
-//! | `watch` | what `status` shows of a job under way |
-//! | `face` | the metrics of a worker |
-//! | `orphan`, `meeting` | the end of a job whose master is gone |
+//! | `job_layout` | where the parameters of a job lie |
+//! | [`worker`] | a worker: what it does with what it hears; `worker_job`: its part of one job |
+//! | [`task_runner`] | the tasks of a job in one worker |
+//! | `stats_poller` | what `status` shows of a job under way |
+//! | `metrics_endpoint` | the metrics of a worker |
+//! | `salvage`, `shutdown_barrier` | the end of a job whose master is gone |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close; `pages`: their rows |
-//! | [`service`], `session` | the parameter service: its processes, the runner of one session |
+//! | [`parameter_service`], `session` | the parameter service: its processes, the runner of one session |
 //! | [`launch`] | master, servers and workers as processes of this machine |
 
 pub mod driver;
-mod face;
+mod job_layout;
 pub mod launch;
-mod meeting;
-mod orphan;
+pub mod messages;
+mod metrics_endpoint;
 mod pages;
-mod part;
-mod place;
-pub mod say;
+pub mod parameter_service;
+mod salvage;
 pub mod servers;
-pub mod service;
 mod session;
-pub mod sockets;
-pub mod tasks;
-mod watch;
+mod shutdown_barrier;
+pub mod socket_folder;
+mod stats_poller;
+pub mod task_runner;
 #[cfg(test)]
 mod wide_rows_tests;
 pub mod worker;
+mod worker_job;

@@ -1,6 +1,6 @@
 //! Rows of a matrix as they travel in pages: of one lane, of several, picked and merged.
 
-use matrix::{Exported, MatrixSpec, OwnedValues};
+use matrix::{ExportedRows, MatrixSpec, OwnedValues};
 
 /// Elements of a row of each part: values, then slot after slot.
 fn widths(spec: &MatrixSpec) -> Vec<usize> {
@@ -18,7 +18,7 @@ macro_rules! on_values {
     };
 }
 
-pub(super) fn empty(spec: &MatrixSpec) -> OwnedValues {
+pub(super) fn empty_values(spec: &MatrixSpec) -> OwnedValues {
     match spec.element {
         matrix::ElementType::F32 => OwnedValues::F32(Vec::new()),
         matrix::ElementType::F64 => OwnedValues::F64(Vec::new()),
@@ -27,7 +27,7 @@ pub(super) fn empty(spec: &MatrixSpec) -> OwnedValues {
 }
 
 /// A page as rows: the values of all keys, then slot after slot.
-pub(super) fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> Exported {
+pub(super) fn decode_page(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> ExportedRows {
     let (n, widths) = (keys.len(), widths(spec));
     let mut start = 0;
     let mut parts: Vec<OwnedValues> = widths
@@ -40,10 +40,10 @@ pub(super) fn parts_of(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) 
         .collect();
     let first = parts.remove(0);
     let names = spec.rule.slots().iter().map(|slot| slot.name.to_owned());
-    Exported { keys, values: first, slots: names.zip(parts).collect() }
+    ExportedRows { keys, values: first, slots: names.zip(parts).collect() }
 }
 
-pub(super) fn append(rows: &mut Exported, more: Exported) {
+pub(super) fn append(rows: &mut ExportedRows, more: ExportedRows) {
     rows.keys.extend(more.keys);
     extend(&mut rows.values, more.values);
     for ((_, into), (_, from)) in rows.slots.iter_mut().zip(more.slots) {
@@ -61,15 +61,15 @@ fn extend(into: &mut OwnedValues, from: OwnedValues) {
 }
 
 /// Rows of several lanes, each ascending, as one list.
-pub(super) fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
-    let mut all: Option<Exported> = None;
+pub(super) fn merge(spec: &MatrixSpec, parts: Vec<ExportedRows>) -> ExportedRows {
+    let mut all: Option<ExportedRows> = None;
     for part in parts {
         match &mut all {
             None => all = Some(part),
             Some(all) => append(all, part),
         }
     }
-    let all = all.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec)));
+    let all = all.unwrap_or_else(|| decode_page(spec, Vec::new(), &empty_values(spec)));
     if all.keys.is_sorted() {
         return all;
     }
@@ -83,7 +83,7 @@ pub(super) fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
             positions.iter().flat_map(|&at| &x[at * width..(at + 1) * width]).copied().collect()
         })
     };
-    Exported {
+    ExportedRows {
         keys: order.iter().map(|pair| pair.0).collect(),
         values: pick_all(&all.values),
         slots: all.slots.iter().map(|(name, values)| (name.clone(), pick_all(values))).collect(),
@@ -91,7 +91,7 @@ pub(super) fn merge(spec: &MatrixSpec, parts: Vec<Exported>) -> Exported {
 }
 
 /// Some rows as a page.
-pub(super) fn picked(rows: &Exported, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
+pub(super) fn encode_page(rows: &ExportedRows, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
     let n = rows.keys.len().max(1);
     let keys = positions.iter().map(|&at| rows.keys[at]).collect();
     let mut out: Option<OwnedValues> = None;

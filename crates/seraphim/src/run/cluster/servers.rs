@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use matrix::{Exported, MatrixSpec};
+use matrix::{ExportedRows, MatrixSpec};
 use rpc::Message;
 use rpc::message::{
-    Bytes, CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId,
+    Base64Bytes, CloseJob, Export, ExportPage, FaultKind, Hello, Import, KeepRows, Leave, OpenJob, RequestId,
     RestoreRows, Role, Stats, StatsReply, TaskState, TaskStats,
 };
 use rpc::transport::{Address, Receiver, Sender, open};
 use worker::{JobLayout, LaneAddress};
 
-use super::pages::{append, empty, merge, parts_of, picked};
+use super::pages::{append, decode_page, empty_values, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
 
@@ -20,7 +20,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Longest wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
 /// How often one who waits for an answer looks whether anybody still wants it.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 /// The same when the job has failed: the failure is reported without waiting for a server that does not answer.
@@ -37,7 +37,7 @@ pub struct Servers {
     lanes: Vec<(Sender, Receiver)>,
     request: RequestId,
     /// Whether nobody wants the answers any more.
-    is_over: Box<dyn Fn() -> bool + Send>,
+    is_cancelled: Box<dyn Fn() -> bool + Send>,
 }
 
 impl Servers {
@@ -51,17 +51,17 @@ impl Servers {
                     role: Role::Tool,
                     lane: layout.lanes[lane].lane,
                 };
-                let address = nearest(&layout.lanes[lane])?;
-                enter(&address, &hello).map_err(Error::server(&layout.lanes[lane]))
+                let address = preferred_address(&layout.lanes[lane])?;
+                connect_with_retry(&address, &hello).map_err(Error::server(&layout.lanes[lane]))
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { layout: layout.clone(), lanes, request: 1, is_over: Box::new(|| false) })
+        Ok(Self { layout: layout.clone(), lanes, request: 1, is_cancelled: Box::new(|| false) })
     }
 
-    /// The same, whose waits for answers end with an error once `is_over`.
+    /// The same, whose waits for answers end with an error once `is_cancelled`.
     #[must_use]
-    pub fn until(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
-        self.is_over = Box::new(is_over);
+    pub fn with_cancellation(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
+        self.is_cancelled = Box::new(is_over);
         self
     }
 
@@ -71,16 +71,17 @@ impl Servers {
         loop {
             let rest = deadline.saturating_duration_since(Instant::now());
             let receiver = &mut self.lanes[lane].1;
-            let received = receiver.set_timeout(Some(rest.min(LOOK_EVERY))).and_then(|()| receiver.receive());
+            let received =
+                receiver.set_timeout(Some(rest.min(POLL_INTERVAL))).and_then(|()| receiver.receive());
             match received {
-                Err(rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(self.is_over)() => {}
+                Err(rpc::Error::TimedOut { .. }) if !rest.is_zero() && !(self.is_cancelled)() => {}
                 received => return received.map_err(Error::server(&self.layout.lanes[lane])),
             }
         }
     }
 
     /// Sends to all lanes, then takes the answers, so that lanes work at the same time.
-    fn ask_all(
+    fn request_all(
         &mut self,
         mut message: impl FnMut(usize, RequestId) -> Message,
     ) -> Result<Vec<Message>, Error> {
@@ -88,21 +89,21 @@ impl Servers {
         for (lane, (sender, _)) in self.lanes.iter_mut().enumerate() {
             sender.send(&message(lane, self.request)).map_err(Error::server(&self.layout.lanes[lane]))?;
         }
-        (0..self.lanes.len()).map(|lane| self.answer(lane)).collect()
+        (0..self.lanes.len()).map(|lane| self.receive_reply(lane)).collect()
     }
 
-    fn ask(&mut self, lane: usize, message: impl FnOnce(RequestId) -> Message) -> Result<Message, Error> {
+    fn call(&mut self, lane: usize, message: impl FnOnce(RequestId) -> Message) -> Result<Message, Error> {
         self.request += 1;
         let sent = self.lanes[lane].0.send(&message(self.request));
         sent.map_err(Error::server(&self.layout.lanes[lane]))?;
-        self.answer(lane)
+        self.receive_reply(lane)
     }
 
-    fn answer(&mut self, lane: usize) -> Result<Message, Error> {
-        self.answer_within(lane, ANSWER_LIMIT)
+    fn receive_reply(&mut self, lane: usize) -> Result<Message, Error> {
+        self.receive_reply_within(lane, ANSWER_LIMIT)
     }
 
-    fn answer_within(&mut self, lane: usize, limit: Duration) -> Result<Message, Error> {
+    fn receive_reply_within(&mut self, lane: usize, limit: Duration) -> Result<Message, Error> {
         match self.receive(lane, limit)? {
             Message::Fault(fault) => {
                 let text = format!("server {}: {}", self.layout.lanes[lane], fault.text);
@@ -118,16 +119,16 @@ impl Servers {
     }
 
     /// The same for a job that brings modules with functions.
-    pub fn open_job_with(&mut self, modules: &[Bytes]) -> Result<(), Error> {
+    pub fn open_job_with(&mut self, modules: &[Base64Bytes]) -> Result<(), Error> {
         let layout = self.layout.clone();
-        self.ask_all(|lane, request| {
+        self.request_all(|lane, request| {
             Message::OpenJob(OpenJob {
                 request,
                 job: layout.job,
                 task_count: layout.task_count,
                 wait_limit_ms: layout.wait_limit.as_millis() as u64,
                 matrices: layout.matrices.clone(),
-                held: layout.held_by(lane as u16),
+                held: layout.lane_partitions(lane as u16),
                 home: lane == usize::from(layout.home),
                 modules: modules.to_vec(),
             })
@@ -149,7 +150,7 @@ impl Servers {
     fn close_within(&mut self, limit: Duration, reason: &str) -> Result<(), Error> {
         self.request += 1;
         // Whatever has ended the job: the lanes are to hear of it.
-        self.is_over = Box::new(|| false);
+        self.is_cancelled = Box::new(|| false);
         let (job, request) = (self.layout.job, self.request);
         let close = Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() });
         let send = |(lane, (sender, _)): (usize, &mut (Sender, Receiver))| {
@@ -159,28 +160,28 @@ impl Servers {
         let deadline = Instant::now() + limit;
         let answers = sent.into_iter().enumerate().map(|(lane, sent)| {
             let rest = deadline.saturating_duration_since(Instant::now());
-            sent.and_then(|()| self.answer_within(lane, rest))
+            sent.and_then(|()| self.receive_reply_within(lane, rest))
         });
         let answers: Vec<Result<Message, Error>> = answers.collect();
         answers.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
     /// Keeps a copy of all rows on the servers.
-    pub fn keep(&mut self) -> Result<(), Error> {
+    pub fn keep_rows(&mut self) -> Result<(), Error> {
         let job = self.layout.job;
-        self.ask_all(|_, request| Message::KeepRows(KeepRows { request, job })).map(drop)
+        self.request_all(|_, request| Message::KeepRows(KeepRows { request, job })).map(drop)
     }
 
     /// Puts the kept rows back.
-    pub fn restore(&mut self) -> Result<(), Error> {
+    pub fn restore_rows(&mut self) -> Result<(), Error> {
         let job = self.layout.job;
-        self.ask_all(|_, request| Message::RestoreRows(RestoreRows { request, job })).map(drop)
+        self.request_all(|_, request| Message::RestoreRows(RestoreRows { request, job })).map(drop)
     }
 
     /// What each lane has counted.
     pub fn stats(&mut self) -> Result<Vec<StatsReply>, Error> {
         let job = self.layout.job;
-        let answers = self.ask_all(|_, request| Message::Stats(Stats { request, job }))?;
+        let answers = self.request_all(|_, request| Message::Stats(Stats { request, job }))?;
         Ok(answers
             .into_iter()
             .filter_map(|answer| if let Message::StatsReply(reply) = answer { Some(reply) } else { None })
@@ -189,7 +190,7 @@ impl Servers {
 
     /// The tasks, as all lanes together see them: one has left when it has left everywhere, and is connected when it is
     /// wherever it has not left. Its wait is the longest, its clock the smallest.
-    pub fn tasks(&mut self) -> Result<Seen, Error> {
+    pub fn tasks(&mut self) -> Result<TasksReply, Error> {
         self.request += 1;
         let (request, job) = (self.request, self.layout.job);
         for (lane, (sender, _)) in self.lanes.iter_mut().enumerate() {
@@ -214,17 +215,17 @@ impl Servers {
                 }
             }
         }
-        Ok(closed.map_or_else(|| Seen::Tasks(tasks_of(&replies)), Seen::Closed))
+        Ok(closed.map_or_else(|| TasksReply::Tasks(tasks_of(&replies)), TasksReply::Closed))
     }
 
     /// Takes a task out on all lanes: nobody waits for it any more.
-    pub fn leave(&mut self, task: u32) -> Result<(), Error> {
+    pub fn remove_task(&mut self, task: u32) -> Result<(), Error> {
         let job = self.layout.job;
-        self.ask_all(|_, request| Message::Leave(Leave { request, job, task })).map(drop)
+        self.request_all(|_, request| Message::Leave(Leave { request, job, task })).map(drop)
     }
 
     /// All rows of a matrix, ascending.
-    pub fn export(&mut self, matrix: u32) -> Result<Exported, Error> {
+    pub fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let parts = (0..self.lanes.len())
             .map(|lane| self.export_lane(lane, matrix, &spec))
@@ -232,13 +233,13 @@ impl Servers {
         Ok(merge(&spec, parts))
     }
 
-    fn export_lane(&mut self, lane: usize, matrix: u32, spec: &MatrixSpec) -> Result<Exported, Error> {
+    fn export_lane(&mut self, lane: usize, matrix: u32, spec: &MatrixSpec) -> Result<ExportedRows, Error> {
         let job = self.layout.job;
-        let mut rows: Option<Exported> = None;
+        let mut rows: Option<ExportedRows> = None;
         loop {
             let offset = rows.as_ref().map_or(0, |rows| rows.keys.len() as u64);
             let answer =
-                self.ask(lane, |request| Message::Export(Export { request, job, matrix, offset }))?;
+                self.call(lane, |request| Message::Export(Export { request, job, matrix, offset }))?;
             let Message::ExportPage(page) = answer else {
                 let address = self.layout.lanes[lane].to_string();
                 let text = format!("server {address} answered an export with something else");
@@ -246,7 +247,7 @@ impl Servers {
             };
             let ExportPage { row_count, keys, values, .. } = page;
             let count = keys.len();
-            let part = parts_of(spec, keys, &values);
+            let part = decode_page(spec, keys, &values);
             match &mut rows {
                 None => rows = Some(part),
                 Some(rows) => append(rows, part),
@@ -256,14 +257,14 @@ impl Servers {
                 break;
             }
         }
-        Ok(rows.unwrap_or_else(|| parts_of(spec, Vec::new(), &empty(spec))))
+        Ok(rows.unwrap_or_else(|| decode_page(spec, Vec::new(), &empty_values(spec))))
     }
 
     /// Replaces all rows of a matrix.
-    pub fn import(&mut self, matrix: u32, rows: &Exported) -> Result<(), Error> {
+    pub fn import(&mut self, matrix: u32, rows: &ExportedRows) -> Result<(), Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let job = self.layout.job;
-        let placement = spec.partitioner.place(spec.key_bound());
+        let placement = spec.partitioner.placement(spec.key_bound());
         let bound = spec.key_bound();
         let owners = self.layout.owners[matrix as usize].clone();
         for lane in 0..self.lanes.len() {
@@ -280,9 +281,9 @@ impl Servers {
                     break;
                 }
                 let positions = positions.unwrap_or_default();
-                let (keys, values) = picked(rows, positions);
+                let (keys, values) = encode_page(rows, positions);
                 let with_slots = !rows.slots.is_empty();
-                self.ask(lane, |request| {
+                self.call(lane, |request| {
                     Message::Import(Import { request, job, matrix, first, with_slots, keys, values })
                 })?;
                 first = false;
@@ -294,7 +295,7 @@ impl Servers {
 
 /// What [`Servers::tasks`] has found.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum TasksReply {
     /// The tasks.
     Tasks(Vec<TaskStats>),
     /// The job was closed, and why.
@@ -329,7 +330,7 @@ fn merge_task(task: &mut TaskStats, other: &TaskStats) {
 }
 
 /// The best address of a lane: a socket of this machine, if it is here.
-pub(super) fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
+pub(super) fn preferred_address(lane: &LaneAddress) -> Result<Address, Error> {
     let addresses = lane.addresses.iter().map(|text| text.parse());
     let addresses = addresses.collect::<Result<Vec<Address>, _>>().map_err(Error::server(lane))?;
     let here = |address: &&Address| matches!(address, Address::Unix(path) if path.exists());
@@ -345,7 +346,7 @@ pub(super) fn nearest(lane: &LaneAddress) -> Result<Address, Error> {
 
 /// A connection to a server. One whose places are all taken, be it by strangers, is asked again for a while: they go when
 /// they do not say hello in time.
-pub(super) fn enter(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
+pub(super) fn connect_with_retry(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
     loop {
@@ -405,7 +406,7 @@ mod tests {
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Tool, lane: 0 };
         let first = open(&address, CONNECT_LIMIT, &hello);
         assert!(first.is_err(), "the stranger has the place");
-        enter(&address, &hello).expect("the stranger has not said hello in time");
+        connect_with_retry(&address, &hello).expect("the stranger has not said hello in time");
         drop(stranger);
         stop.raise();
         serving.join().expect("it does not panic").expect("it ends in order");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use master::{Event, JobLink, SessionAsk, lanes_of};
+use master::{JobEvent, JobLink, SessionCommand, lanes_of};
 use rpc::Message;
 use rpc::message::{
     AddMatrix, CloseJob, DropMatrix, Fault, FaultKind, Hello, OpenJob, RequestId, Role, SessionLane,
@@ -12,14 +12,14 @@ use rpc::transport::{Receiver, Sender};
 use serde_json::{Value, json};
 use worker::LaneAddress;
 
-use super::servers::{enter, nearest};
+use super::servers::{connect_with_retry, preferred_address};
 use crate::error::Error;
 use crate::exit::Exit;
 
 /// Longest wait for an answer: a lane may have to lay out gigabytes.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 /// How long nothing is heard before it is listened again.
-const LISTEN: Duration = Duration::from_mins(1);
+const RECEIVE_LIMIT: Duration = Duration::from_mins(1);
 /// Nothing waits in a session, but a job has a limit.
 const WAIT_LIMIT_MS: u64 = 60_000;
 
@@ -27,7 +27,7 @@ const WAIT_LIMIT_MS: u64 = 60_000;
 pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     let mut lanes = Lanes::connect(link, token)?;
     let job = link.job;
-    let opened = lanes.ask_all(|_, request| {
+    let opened = lanes.request_all(|_, request| {
         Message::OpenJob(OpenJob {
             request,
             job,
@@ -41,15 +41,15 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     });
     let result = match opened {
         Ok(Ok(())) => {
-            link.answer(0, Ok(()));
-            listen(link, &mut lanes)
+            link.answer_session(0, Ok(()));
+            handle_requests(link, &mut lanes)
         }
         Ok(Err(fault)) => Err(ended(format!("it cannot be opened: {}", fault.text))),
         Err(error) => Err(error),
     };
     let reason = result.as_ref().err().map_or("its host has closed it".to_owned(), Error::to_string);
     // A lane that is gone holds nothing any more.
-    let freed = lanes.ask_all(|_, request| {
+    let freed = lanes.request_all(|_, request| {
         Message::CloseJob(CloseJob { request, job, reason: format!("session {job} has ended: {reason}") })
     });
     if let Err(error) = freed {
@@ -59,25 +59,27 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
 }
 
 /// Does what it is asked until it is told to end.
-fn listen(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
+fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
     loop {
-        match link.receive(LISTEN) {
-            Event::Session { call, ask } => match ask {
-                SessionAsk::Add { matrix, spec, owners } => {
+        match link.receive(RECEIVE_LIMIT) {
+            JobEvent::Session { call, command: ask } => match ask {
+                SessionCommand::Add { matrix, spec, owners } => {
                     let result = lanes.add(matrix, &spec, &owners)?;
-                    link.answer(call, result);
+                    link.answer_session(call, result);
                 }
-                SessionAsk::Drop { matrix } => {
+                SessionCommand::Drop { matrix } => {
                     let result = lanes.drop_matrix(matrix)?;
-                    link.answer(call, result);
+                    link.answer_session(call, result);
                 }
-                SessionAsk::Close { reason } => return reason.map_or(Ok(()), |reason| Err(ended(reason))),
+                SessionCommand::Close { reason } => {
+                    return reason.map_or(Ok(()), |reason| Err(ended(reason)));
+                }
             },
-            Event::Gone { member, reason } => {
+            JobEvent::MemberLost { member, reason } => {
                 return Err(ended(format!("server {} is gone: {reason}", member.name)));
             }
-            Event::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
-            Event::FromTask { .. } | Event::Back { .. } | Event::Nothing => {}
+            JobEvent::Cancelled => return Err(ended("it was cancelled, or the service has ended".into())),
+            JobEvent::FromTask { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => {}
         }
     }
 }
@@ -90,7 +92,7 @@ fn ended(text: String) -> Error {
 struct Lanes {
     job: u32,
     /// Name, and the two ends.
-    lines: Vec<(String, Sender, Receiver)>,
+    connections: Vec<(String, Sender, Receiver)>,
     request: RequestId,
 }
 
@@ -99,30 +101,30 @@ impl Lanes {
         let connect = |lane: SessionLane| {
             let hello = Hello { request: 1, token: token.to_vec(), role: Role::Tool, lane: lane.lane };
             let lane = LaneAddress { addresses: lane.addresses, lane: lane.lane, server: String::new() };
-            let address = nearest(&lane)?;
-            let (sender, receiver) = enter(&address, &hello).map_err(Error::server(&address))?;
+            let address = preferred_address(&lane)?;
+            let (sender, receiver) = connect_with_retry(&address, &hello).map_err(Error::server(&address))?;
             receiver.set_timeout(Some(ANSWER_LIMIT)).map_err(Error::server(&address))?;
             Ok((lane.to_string(), sender, receiver))
         };
         let lines = lanes_of(&link.servers).into_iter().map(connect).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { job: link.job, lines, request: 1 })
+        Ok(Self { job: link.job, connections: lines, request: 1 })
     }
 
     /// Sends to all lanes, then takes all answers, so that lanes work at the same time and no answer is left behind. The
     /// first refusal, or a connection that is gone.
-    fn ask_all(
+    fn request_all(
         &mut self,
         mut message: impl FnMut(usize, RequestId) -> Message,
     ) -> Result<Result<(), Fault>, Error> {
         self.request += 1;
         let mut gone = None;
-        for (i, (name, sender, _)) in self.lines.iter_mut().enumerate() {
+        for (i, (name, sender, _)) in self.connections.iter_mut().enumerate() {
             if let Err(error) = sender.send(&message(i, self.request)) {
                 gone.get_or_insert(Error::server(&*name)(error));
             }
         }
         let mut refused = None;
-        for (name, _, receiver) in &mut self.lines {
+        for (name, _, receiver) in &mut self.connections {
             match receiver.receive() {
                 Ok(Message::Fault(fault)) => drop(refused.get_or_insert(fault)),
                 Ok(_) => {}
@@ -147,7 +149,7 @@ impl Lanes {
             let held = owners.iter().enumerate().filter(|(_, owner)| usize::from(**owner) == lane);
             held.map(|(partition, _)| partition as u32).collect()
         };
-        let added = self.ask_all(|lane, request| {
+        let added = self.request_all(|lane, request| {
             Message::AddMatrix(AddMatrix {
                 request,
                 job,
@@ -171,6 +173,6 @@ impl Lanes {
 
     fn drop_matrix(&mut self, matrix: u32) -> Result<Result<(), Fault>, Error> {
         let job = self.job;
-        self.ask_all(|_, request| Message::DropMatrix(DropMatrix { request, job, matrix }))
+        self.request_all(|_, request| Message::DropMatrix(DropMatrix { request, job, matrix }))
     }
 }

@@ -4,11 +4,11 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use matrix::{
-    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues, Part,
-    Partitioner, PushRule, Storage, Values, ValuesMut,
+    Agent, Axis, Consistency, ElementType, Initializer, Keys, MatrixId, MatrixSpec, OwnedValues, Partitioner,
+    PushRule, Selection, Storage, Values, ValuesMut,
 };
 use rpc::WireType;
-use worker::{JobLayout, LaneAddress, RemoteAgent, spread};
+use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::servers::Servers;
 
@@ -38,7 +38,10 @@ impl Served {
         });
         let address = is_ready.recv().expect("it starts");
         let lane = |lane| LaneAddress { addresses: vec![address.clone()], lane, server: String::new() };
-        let owners = matrices.iter().map(|spec| spread(spec.partitioner.partition_count(), LANES)).collect();
+        let owners = matrices
+            .iter()
+            .map(|spec| assign_partitions(spec.partitioner.partition_count(), LANES))
+            .collect();
         let layout = JobLayout {
             job: 1,
             task_count: 1,
@@ -96,7 +99,7 @@ fn rows_of_20_mb_are_pushed_pulled_exported_and_imported() {
         let served = Served::start(vec![spec(Axis::Row, 3, WIDTH as u64)], vec![wire]);
         let (mut servers, mut agent) = served.open();
         let rows: Vec<f32> = (0..3).flat_map(values).collect();
-        let all = Part::Rows(Keys::Range(0, 3));
+        let all = Selection::Rows(Keys::Range(0, 3));
         agent.push(MatrixId(0), all, Values::F32(&rows)).expect("pushed");
         let mut pulled = vec![0.0; 3 * WIDTH];
         agent.pull(MatrixId(0), all, ValuesMut::F32(&mut pulled)).expect("pulled");
@@ -115,7 +118,7 @@ fn a_row_that_is_cut_by_columns_is_pushed_and_pulled_whole() {
     let served = Served::start(vec![spec(Axis::Column, 2, WIDTH as u64)], Vec::new());
     let (mut servers, mut agent) = served.open();
     let row = values(1);
-    let part = Part::Columns { row: 1, keys: Keys::Range(0, WIDTH as u64) };
+    let part = Selection::Columns { row: 1, keys: Keys::Range(0, WIDTH as u64) };
     agent.push(MatrixId(0), part, Values::F32(&row)).expect("pushed");
     let mut pulled = vec![0.0; WIDTH];
     agent.pull(MatrixId(0), part, ValuesMut::F32(&mut pulled)).expect("pulled");

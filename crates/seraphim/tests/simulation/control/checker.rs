@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use control::JobState;
 use rpc::message::JobId;
 
-use super::door::is_over;
-use super::history::{Entry, Facts, History, Process, Seen, What, Word};
+use super::client_port::is_over;
+use super::history::{ControlEvent, Entry, Facts, History, MemberMessage, MemberView, Process};
 use super::scenario::Scenario;
 
 /// What is known of a member, alive or not.
 #[derive(Debug, Default)]
-struct Known {
+struct MemberRecord {
     process: Process,
     /// When the master last read something of it, and when that had come.
     read_at: u64,
     came_at: u64,
     leaves: bool,
     is_dead: bool,
-    said: Vec<Word>,
+    said: Vec<MemberMessage>,
     told: usize,
     confirmed: u64,
     /// More was said to it than it may leave unconfirmed.
@@ -53,8 +53,8 @@ struct Checker<'a> {
     scenario: &'a Scenario,
     lease: u64,
     heartbeat: u64,
-    known: BTreeMap<u32, Known>,
-    living: Vec<Seen>,
+    known: BTreeMap<u32, MemberRecord>,
+    living: Vec<MemberView>,
     last_id: u32,
     woke_at: Option<u64>,
     jobs: BTreeMap<JobId, Job>,
@@ -94,42 +94,42 @@ impl Checker<'_> {
     fn take(&mut self, entry: &Entry) {
         self.now = entry.time;
         match &entry.what {
-            What::Registered { id, process } => self.registered(*id, *process),
-            What::Read { id, arrived } => {
+            ControlEvent::Registered { id, process } => self.registered(*id, *process),
+            ControlEvent::Read { id, arrived } => {
                 self.check_lease(*id);
                 let now = self.now;
                 let known = self.of(*id);
                 (known.read_at, known.came_at) = (now, *arrived);
             }
-            What::Leaves { id } => self.of(*id).leaves = true,
-            What::Confirmed { id, count } => {
+            ControlEvent::Leaves { id } => self.of(*id).leaves = true,
+            ControlEvent::Confirmed { id, count } => {
                 let known = self.of(*id);
                 known.confirmed = known.confirmed.max(*count);
             }
-            What::Living { members, unread } => self.lives(members, unread),
-            What::Woke => {
+            ControlEvent::Living { members, unread } => self.lives(members, unread),
+            ControlEvent::Woke => {
                 self.facts.wakes += 1;
                 self.woke_at = Some(self.now);
             }
-            What::Said { id, word } => self.said(*id, *word),
-            What::Told { process, id, word } => self.told(*process, *id, *word),
-            What::Spoke { id, job, number } => {
+            ControlEvent::Said { id, word } => self.said(*id, *word),
+            ControlEvent::Told { process, id, word } => self.told(*process, *id, *word),
+            ControlEvent::Spoke { id, job, number } => {
                 let expected = self.of(*id).spoke.entry(*job).or_default();
                 assert_eq!(expected, number, "workers count what they say");
                 *expected += 1;
             }
-            What::Heard { id, job, number } => self.heard(*id, *job, *number),
-            What::Submitted { job, servers, workers } => self.submitted(*job, *servers, *workers),
-            What::Cancelled { job, was_live } => self.cancelled(*job, *was_live),
-            What::Started { job, servers, workers } => self.started(*job, servers, workers),
-            What::ToldCancelled { job } => self.told_cancelled(*job),
-            What::ToldGone { job, id } => {
+            ControlEvent::Heard { id, job, number } => self.heard(*id, *job, *number),
+            ControlEvent::Submitted { job, servers, workers } => self.submitted(*job, *servers, *workers),
+            ControlEvent::Cancelled { job, was_live } => self.cancelled(*job, *was_live),
+            ControlEvent::Started { job, servers, workers } => self.started(*job, servers, workers),
+            ControlEvent::ToldCancelled { job } => self.told_cancelled(*job),
+            ControlEvent::ToldGone { job, id } => {
                 let known = self.jobs.get_mut(job).is_some_and(|known| known.mourns.remove(id));
                 if !known {
                     self.fault(format!("the runner of job {job} is told that {id} is gone, for no reason"));
                 }
             }
-            What::ToldBack { job, id } => {
+            ControlEvent::ToldBack { job, id } => {
                 self.facts.came_back += 1;
                 if !self.jobs.get(job).is_some_and(|known| known.members.contains(id)) {
                     self.fault(format!(
@@ -137,20 +137,20 @@ impl Checker<'_> {
                     ));
                 }
             }
-            What::Ended { job, is_well } => {
+            ControlEvent::Ended { job, is_well } => {
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.ended = Some(*is_well);
                 }
             }
-            What::Job { job, state } => self.check_job(*job, *state),
-            What::Forgotten { job, was_over } => self.forgotten(*job, *was_over),
-            What::Looked => self.check_all(),
-            What::Crashed => self.facts.crashes += 1,
-            What::Quiet { members } => self.check_quiet(members),
+            ControlEvent::Job { job, state } => self.check_job(*job, *state),
+            ControlEvent::Forgotten { job, was_over } => self.forgotten(*job, *was_over),
+            ControlEvent::Looked => self.check_all(),
+            ControlEvent::Crashed => self.facts.crashes += 1,
+            ControlEvent::Quiet { members } => self.check_quiet(members),
         }
     }
 
-    fn of(&mut self, id: u32) -> &mut Known {
+    fn of(&mut self, id: u32) -> &mut MemberRecord {
         self.known.entry(id).or_default()
     }
 
@@ -184,7 +184,7 @@ impl Checker<'_> {
         self.woke_at.map_or(end, |woke| end.max(woke + self.heartbeat))
     }
 
-    fn lives(&mut self, members: &[Seen], unread: &[(u32, Vec<u64>)]) {
+    fn lives(&mut self, members: &[MemberView], unread: &[(u32, Vec<u64>)]) {
         for (i, seen) in members.iter().enumerate() {
             if members[..i].iter().any(|other| other.name == seen.name) {
                 self.fault(format!("two members are named {}", seen.name));
@@ -230,7 +230,7 @@ impl Checker<'_> {
             ));
         }
         for other in others {
-            self.say(*other, Word::Gone { id });
+            self.say(*other, MemberMessage::Gone { id });
         }
         for job in self.jobs.values_mut() {
             if job.state == Some(JobState::Running) && job.ended.is_none() && job.members.contains(&id) {
@@ -239,12 +239,12 @@ impl Checker<'_> {
         }
     }
 
-    fn said(&mut self, id: u32, word: Word) {
+    fn said(&mut self, id: u32, word: MemberMessage) {
         self.facts.words += 1;
         self.say(id, word);
     }
 
-    fn say(&mut self, id: u32, word: Word) {
+    fn say(&mut self, id: u32, word: MemberMessage) {
         let limit = self.scenario.settings.unconfirmed_limit as u64;
         let known = self.of(id);
         known.is_deaf |= known.said.len() as u64 >= known.confirmed + limit;
@@ -252,7 +252,7 @@ impl Checker<'_> {
     }
 
     /// A member hears what was said to it, in this order.
-    fn told(&mut self, process: Process, id: u32, word: Word) {
+    fn told(&mut self, process: Process, id: u32, word: MemberMessage) {
         let known = self.of(id);
         let expected = known.said.get(known.told).copied();
         known.told += 1;

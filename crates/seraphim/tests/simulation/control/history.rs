@@ -11,12 +11,12 @@ pub(crate) type Process = usize;
 pub(crate) struct Entry {
     /// In microseconds.
     pub(crate) time: u64,
-    pub(crate) what: What,
+    pub(crate) what: ControlEvent,
 }
 
 /// A member as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct MemberView {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) incarnation: u64,
@@ -27,14 +27,14 @@ pub(crate) struct Seen {
 
 /// What a member is told, once and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum MemberMessage {
     ToTask { job: JobId, number: u64 },
     Gone { id: u32 },
 }
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum ControlEvent {
     /// The master grants a registration.
     Registered {
         id: u32,
@@ -57,7 +57,7 @@ pub(crate) enum What {
     /// Who lives now, after a change; and for those that were there before, when that came to the door which was not read
     /// yet, ascending.
     Living {
-        members: Vec<Seen>,
+        members: Vec<MemberView>,
         unread: Vec<(u32, Vec<u64>)>,
     },
     /// The master has stood still until now.
@@ -65,13 +65,13 @@ pub(crate) enum What {
     /// A runner says something to a worker that lives.
     Said {
         id: u32,
-        word: Word,
+        word: MemberMessage,
     },
     /// A process hears something as this member.
     Told {
         process: Process,
         id: u32,
-        word: Word,
+        word: MemberMessage,
     },
     /// A worker says something to a runner.
     Spoke {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use master::runner::{Event as Told, JobStart, RunnerOrder, RunnerWord};
+use master::runner::{JobEvent as Told, JobStart, RunnerCommand, RunnerReport};
 use rpc::message::JobId;
 use serde_json::{Value, json};
 
-use super::door::Wish;
-use super::history::{What, Word};
-use super::world::{Deed, Event, World};
+use super::client_port::JobRequest;
+use super::history::{ControlEvent, MemberMessage};
+use super::world::{ClusterEvent, Event, World};
 
 /// One job in so many fails by itself.
 const FAILS: u64 = 8;
@@ -39,10 +39,10 @@ impl World {
         }
         let least = u64::from(self.deeds.is_some());
         let mut some = || (least + self.random.below(3 - least)) as u32;
-        let wish = Wish { servers: some(), workers: some() };
+        let wish = JobRequest { servers: some(), workers: some() };
         let job = self.door.submit(wish);
         self.submitted.extend(job);
-        self.note(What::Submitted { job, servers: wish.servers, workers: wish.workers });
+        self.note(ControlEvent::Submitted { job, servers: wish.servers, workers: wish.workers });
         self.master_did(Vec::new(), false);
     }
 
@@ -65,15 +65,15 @@ impl World {
 
     fn cancel(&mut self, job: JobId) {
         let was_live = self.door.cancel(job);
-        self.note(What::Cancelled { job, was_live });
+        self.note(ControlEvent::Cancelled { job, was_live });
         self.master_did(Vec::new(), false);
     }
 
     /// An order of the master to the process around it.
-    pub(crate) fn carry_out(&mut self, order: RunnerOrder) {
+    pub(crate) fn run_order(&mut self, order: RunnerCommand) {
         match order {
-            RunnerOrder::StartJob(start) => self.start_job(start),
-            RunnerOrder::ToRunner { job, event } => self.tell_runner(job, event),
+            RunnerCommand::StartJob(start) => self.start_job(start),
+            RunnerCommand::ToRunner { job, event } => self.tell_runner(job, event),
         }
     }
 
@@ -81,13 +81,13 @@ impl World {
         let JobStart { job, servers, workers, .. } = start;
         let ids = |members: &[rpc::message::Member]| members.iter().map(|member| member.id).collect();
         let (servers, workers): (Vec<u32>, Vec<u32>) = (ids(&servers), ids(&workers));
-        self.note(What::Started { job, servers: servers.clone(), workers: workers.clone() });
+        self.note(ControlEvent::Started { job, servers: servers.clone(), workers: workers.clone() });
         let left = if workers.is_empty() { 0 } else { self.random.below(self.scenario.asks + 1) };
         let fails = self.random.below(FAILS) == 0;
         let (asked, problem) = (BTreeMap::new(), None);
         let works = self.deeds.is_some();
         let processes = |ids: &[u32]| ids.iter().map(|id| self.registered[id]).collect();
-        self.tell(Deed::Started { job, servers: processes(&servers), workers: processes(&workers) });
+        self.tell(ClusterEvent::Started { job, servers: processes(&servers), workers: processes(&workers) });
         let (expected, heard, is_over) = (0, 0, false);
         let runner = Runner { workers, left, asked, expected, heard, fails, works, problem, is_over };
         if self.runners.insert(job, runner).is_some() {
@@ -105,19 +105,19 @@ impl World {
             Told::FromTask { worker, body } => {
                 runner.heard += 1;
                 let number = body.get("number").and_then(Value::as_u64).unwrap_or(u64::MAX);
-                What::Heard { id: worker, job, number }
+                ControlEvent::Heard { id: worker, job, number }
             }
-            Told::Gone { member, .. } => {
+            Told::MemberLost { member, .. } => {
                 runner.problem = Some("a member is gone");
-                What::ToldGone { job, id: member.id }
+                ControlEvent::ToldGone { job, id: member.id }
             }
-            Told::Back { member } => What::ToldBack { job, id: member.id },
+            Told::MemberReconnected { member } => ControlEvent::ToldBack { job, id: member.id },
             Told::Cancelled => {
                 runner.problem = Some("cancelled");
-                What::ToldCancelled { job }
+                ControlEvent::ToldCancelled { job }
             }
             Told::Session { .. } => return self.history.seen.push("a runner was asked for a session".into()),
-            Told::Nothing => return self.history.seen.push("a runner was told nothing".into()),
+            Told::Timeout => return self.history.seen.push("a runner was told nothing".into()),
         };
         self.note(what);
         let think = self.think();
@@ -159,12 +159,12 @@ impl World {
         *asked += 1;
         runner.expected += answers;
         if self.living.iter().any(|seen| seen.id == worker) {
-            self.note(What::Said { id: worker, word: Word::ToTask { job, number } });
+            self.note(ControlEvent::Said { id: worker, word: MemberMessage::ToTask { job, number } });
         }
         let body = json!({ "number": number, "answers": answers });
         let mut effects = Vec::new();
-        self.door.runner_says(job, RunnerWord::ToTask { worker, body }, &mut effects);
-        let progress = RunnerWord::Progress(json!({ "asked": number }));
+        self.door.runner_says(job, RunnerReport::ToTask { worker, body }, &mut effects);
+        let progress = RunnerReport::Progress(json!({ "asked": number }));
         self.door.runner_says(job, progress, &mut effects);
         self.master_did(effects, true);
         let think = self.think();
@@ -175,10 +175,10 @@ impl World {
         if let Some(runner) = self.runners.get_mut(&job) {
             runner.is_over = true;
         }
-        self.note(What::Ended { job, is_well: result.is_ok() });
-        self.tell(Deed::Ended { job });
+        self.note(ControlEvent::Ended { job, is_well: result.is_ok() });
+        self.tell(ClusterEvent::Ended { job });
         let mut effects = Vec::new();
-        self.door.runner_says(job, RunnerWord::Ended(result.map(Into::into)), &mut effects);
+        self.door.runner_says(job, RunnerReport::Ended(result.map(Into::into)), &mut effects);
         self.master_did(effects, false);
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use rpc::Message;
-use rpc::kept::{Arrival, Kept};
 use rpc::message::{Control, ControlBody, FaultKind, Hello, JobId, MemberKind, Role};
+use rpc::reliable_queue::{ReliableQueue, SequenceCheck};
 use serde_json::{Value, json};
 
-use super::history::{Process, What, Word};
+use super::history::{ControlEvent, MemberMessage, Process};
 use super::scenario::Seat;
-use super::world::{Deed, Event, Line, World};
+use super::world::{ClusterEvent, Event, MasterConnection, World};
 use crate::network::{Item, Pipe};
 
 /// First pause between two attempts to connect; doubled up to the longest.
@@ -45,7 +45,7 @@ pub(crate) struct Member {
     contact: Contact,
     /// 0: none yet.
     pub(crate) id: u32,
-    kept: Kept,
+    kept: ReliableQueue,
     heard_at: u64,
     beat_at: u64,
     retry_at: u64,
@@ -83,7 +83,7 @@ impl World {
             line: None,
             contact: Contact::None,
             id: 0,
-            kept: Kept::default(),
+            kept: ReliableQueue::default(),
             heard_at: self.now,
             beat_at: 0,
             retry_at: self.now,
@@ -125,10 +125,10 @@ impl World {
         } else if member.contact == Contact::Registered && now >= member.beat_at {
             member.beat_at = now + heartbeat;
             let body = ControlBody::Heartbeat { id: member.id, report: Value::Null };
-            let confirmation = member.kept.confirmation();
-            self.say(process, 0, body);
+            let confirmation = member.kept.take_acknowledgement();
+            self.send(process, 0, body);
             if let Some(body) = confirmation {
-                self.say(process, 0, body);
+                self.send(process, 0, body);
             }
         }
         let member = &self.processes[process];
@@ -144,7 +144,14 @@ impl World {
     fn connect(&mut self, process: Process) {
         let line = self.lines.len();
         let (up, down) = (Pipe::default(), Pipe::default());
-        self.lines.push(Line { process, up, down, is_served: false, id: None, unread: Vec::new() });
+        self.lines.push(MasterConnection {
+            process,
+            up,
+            down,
+            is_served: false,
+            id: None,
+            unread: Vec::new(),
+        });
         let member = &mut self.processes[process];
         (member.line, member.contact, member.heard_at) = (Some(line), Contact::Greets, self.now);
         let hello = Hello { request: 1, token: Vec::new(), role: Role::Member, lane: 0 };
@@ -170,7 +177,7 @@ impl World {
         self.call_at(process, retry_at);
     }
 
-    fn say(&mut self, process: Process, request: u64, body: ControlBody) {
+    fn send(&mut self, process: Process, request: u64, body: ControlBody) {
         let member = &self.processes[process];
         if let (Some(line), Contact::Registered) = (member.line, member.contact) {
             self.send_up(line, Message::Control(Control { request, body }));
@@ -190,12 +197,12 @@ impl World {
         member.heard_at = self.now;
         match item.message() {
             None => self.drop_line(process),
-            Some(message) => self.hear(process, at, message),
+            Some(message) => self.receive(process, at, message),
         }
         self.look_down(at);
     }
 
-    fn hear(&mut self, process: Process, line: usize, message: Message) {
+    fn receive(&mut self, process: Process, line: usize, message: Message) {
         let member = &mut self.processes[process];
         match message {
             Message::Welcome(_) => {
@@ -214,7 +221,7 @@ impl World {
             }
             Message::Control(Control { request, body }) => match body {
                 ControlBody::Registered { id, .. } => self.settle(process, id),
-                ControlBody::Heard { count } => member.kept.confirm(count),
+                ControlBody::Heard { count } => member.kept.acknowledge_up_to(count),
                 ControlBody::ToTask { .. } | ControlBody::Gone { .. } => self.take(process, request, body),
                 _ => {}
             },
@@ -241,56 +248,56 @@ impl World {
         member.contact = Contact::Registered;
         member.pause = FIRST_PAUSE;
         if member.id != id {
-            (member.id, member.kept) = (id, Kept::default());
+            (member.id, member.kept) = (id, ReliableQueue::default());
             member.spoke.clear();
         }
-        member.kept.forget_confirmation();
-        let again: Vec<Control> = member.kept.unconfirmed().cloned().collect();
-        let confirmation = member.kept.confirmation();
+        member.kept.reset_acknowledgement();
+        let again: Vec<Control> = member.kept.unacknowledged().cloned().collect();
+        let confirmation = member.kept.take_acknowledgement();
         member.beat_at = self.now;
         let leaves = member.leaves_since.is_some();
         for control in again {
-            self.say(process, control.request, control.body);
+            self.send(process, control.request, control.body);
         }
         if let Some(body) = confirmation {
-            self.say(process, 0, body);
+            self.send(process, 0, body);
         }
         if leaves {
-            self.say(process, 0, ControlBody::Leave);
+            self.send(process, 0, ControlBody::Leave);
         }
         self.call_at(process, self.now);
     }
 
     fn take(&mut self, process: Process, number: u64, body: ControlBody) {
         let member = &mut self.processes[process];
-        let arrival = member.kept.hear(number);
+        let arrival = member.kept.receive(number);
         let id = member.id;
-        if member.kept.owes_confirmation() {
-            let confirmation = member.kept.confirmation();
+        if member.kept.is_acknowledgement_due() {
+            let confirmation = member.kept.take_acknowledgement();
             if let Some(body) = confirmation {
-                self.say(process, 0, body);
+                self.send(process, 0, body);
             }
         }
         match (arrival, body) {
-            (Arrival::Repeat, _) => {}
-            (Arrival::Gap, body) => {
+            (SequenceCheck::Duplicate, _) => {}
+            (SequenceCheck::Gap, body) => {
                 self.history.seen.push(format!("member {id} was told {number} after a gap: {body:?}"));
                 self.drop_line(process);
             }
-            (Arrival::New, ControlBody::ToTask { job, body }) => {
+            (SequenceCheck::New, ControlBody::ToTask { job, body }) => {
                 let at = |name: &str| body.get(name).and_then(Value::as_u64).unwrap_or(0);
-                let word = Word::ToTask { job, number: at("number") };
-                self.note(What::Told { process, id, word });
+                let word = MemberMessage::ToTask { job, number: at("number") };
+                self.note(ControlEvent::Told { process, id, word });
                 for _ in 0..at("answers") {
                     let think = self.think();
                     self.schedule.put(self.now + think, Event::Answer { process, id, job });
                 }
             }
-            (Arrival::New, ControlBody::Gone { member, .. }) => {
-                let word = Word::Gone { id: member.id };
-                self.note(What::Told { process, id, word });
+            (SequenceCheck::New, ControlBody::Gone { member, .. }) => {
+                let word = MemberMessage::Gone { id: member.id };
+                self.note(ControlEvent::Told { process, id, word });
             }
-            (Arrival::New, body) => self.history.seen.push(format!("member {id} was told {body:?}")),
+            (SequenceCheck::New, body) => self.history.seen.push(format!("member {id} was told {body:?}")),
         }
     }
 
@@ -307,9 +314,9 @@ impl World {
         let number = *spoke;
         *spoke += 1;
         let body = ControlBody::FromTask { job, body: json!({ "number": number }) };
-        let control = member.kept.say(body);
-        self.note(What::Spoke { id, job, number });
-        self.say(process, control.request, control.body);
+        let control = member.kept.enqueue(body);
+        self.note(ControlEvent::Spoke { id, job, number });
+        self.send(process, control.request, control.body);
     }
 
     pub(crate) fn think(&mut self) -> u64 {
@@ -320,7 +327,7 @@ impl World {
         let Some(process) = self.seated[seat] else { return };
         let until = self.now + self.pause();
         self.processes[process].stands_until = until;
-        self.tell(Deed::Stands { process, until });
+        self.tell(ClusterEvent::Stands { process, until });
         self.schedule.put(until, Event::ResumeMember { process });
     }
 
@@ -345,8 +352,8 @@ impl World {
 
     pub(crate) fn crash(&mut self, seat: usize) {
         let Some(process) = self.seated[seat].take() else { return };
-        self.note(What::Crashed);
-        self.tell(Deed::Died { process });
+        self.note(ControlEvent::Crashed);
+        self.tell(ClusterEvent::Died { process });
         let member = &mut self.processes[process];
         member.is_alive = false;
         if let Some(line) = member.line.take() {
@@ -372,12 +379,12 @@ impl World {
         if member.contact == Contact::None {
             return self.end_process(process);
         }
-        self.say(process, 0, ControlBody::Leave);
+        self.send(process, 0, ControlBody::Leave);
         self.call_at(process, self.now + LEAVE_LIMIT);
     }
 
     fn end_process(&mut self, process: Process) {
-        self.tell(Deed::Died { process });
+        self.tell(ClusterEvent::Died { process });
         let member = &mut self.processes[process];
         member.is_alive = false;
         if let Some(line) = member.line.take() {

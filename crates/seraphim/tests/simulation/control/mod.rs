@@ -3,10 +3,10 @@
 //! what came out, and nothing of the state, judges the run.
 
 mod checker;
-mod desk;
-mod door;
+mod client_port;
 mod history;
 mod jobs;
+mod master_driver;
 mod member;
 mod scenario;
 pub(crate) mod world;
@@ -24,6 +24,6 @@ pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, 
 }
 
 /// All that happens under a seed, as text.
-pub(crate) fn told(scenario: &Scenario) -> String {
+pub(crate) fn history_text(scenario: &Scenario) -> String {
     format!("{:?}", world::World::new(scenario.clone(), None).run())
 }

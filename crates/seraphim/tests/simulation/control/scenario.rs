@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use master::Settings;
-use math::random::Stream;
+use math::random::RandomStream;
 
 use crate::scenario::{one, random};
 
@@ -54,7 +54,8 @@ impl Scenario {
         let mut seats = vec![Seat::Server; servers];
         seats.extend(vec![Seat::Worker; workers.max(usize::from(servers == 0))]);
         let calm = r.below(4) == 0;
-        let some = |r: &mut Stream, most: u64| if calm || r.below(2) == 0 { 0 } else { r.below(most + 1) };
+        let some =
+            |r: &mut RandomStream, most: u64| if calm || r.below(2) == 0 { 0 } else { r.below(most + 1) };
         Self {
             seed,
             settings,
@@ -98,7 +99,7 @@ impl Scenario {
     }
 }
 
-fn settings(random: &mut Stream) -> Settings {
+fn settings(random: &mut RandomStream) -> Settings {
     let heartbeat = one(random, &[100, 300, 500]);
     let lease = heartbeat * one(random, &[3, 6, 10]);
     Settings {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use control::JobState;
 use master::{Broken, Settings};
-use math::random::Stream;
+use math::random::RandomStream;
 use rpc::message::JobId;
 
-use super::door::Door;
-use super::history::{Entry, History, Process, Seen, What};
+use super::client_port::ClientPort;
+use super::history::{ControlEvent, Entry, History, MemberView, Process};
 use super::jobs::Runner;
 use super::member::Member;
 use super::scenario::Scenario;
@@ -91,8 +91,8 @@ pub(crate) enum Event {
 
 /// What those have to know who simulate the processes besides their talk with the master.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
-    /// A job begins on servers and workers, and ends when [`World::work_is_over`] says so, or before.
+pub(crate) enum ClusterEvent {
+    /// A job begins on servers and workers, and ends when [`TestMaster::work_is_over`] says so, or before.
     Started {
         job: JobId,
         servers: Vec<Process>,
@@ -114,7 +114,7 @@ pub(crate) enum Deed {
 
 /// A connection of a process to the master.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct MasterConnection {
     pub(crate) process: Process,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
@@ -131,14 +131,14 @@ pub(crate) struct World {
     pub(crate) scenario: Scenario,
     pub(crate) now: u64,
     pub(crate) schedule: Schedule<Event>,
-    pub(crate) random: Stream,
-    pub(crate) door: Door,
+    pub(crate) random: RandomStream,
+    pub(crate) door: ClientPort,
     pub(crate) master_stands_until: u64,
     pub(crate) master_timer: u64,
     pub(crate) processes: Vec<Member>,
     /// By seat: the process that fills it.
     pub(crate) seated: Vec<Option<Process>>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<MasterConnection>,
     /// By member: the line that the master has for it, and the process that registered.
     pub(crate) connected: BTreeMap<u32, usize>,
     pub(crate) registered: BTreeMap<u32, Process>,
@@ -146,10 +146,10 @@ pub(crate) struct World {
     pub(crate) submitted: Vec<JobId>,
     pub(crate) is_calm: bool,
     pub(crate) history: History,
-    pub(crate) living: Vec<Seen>,
+    pub(crate) living: Vec<MemberView>,
     pub(crate) states: BTreeMap<JobId, JobState>,
     /// None: nobody listens, and jobs have no more work than their runners.
-    pub(crate) deeds: Option<Vec<Deed>>,
+    pub(crate) deeds: Option<Vec<ClusterEvent>>,
     count: u64,
     is_over: bool,
 }
@@ -161,7 +161,7 @@ impl World {
             now: 0,
             schedule: Schedule::default(),
             random: random(scenario.seed, 3),
-            door: Door::new(settings),
+            door: ClientPort::new(settings),
             master_stands_until: 0,
             master_timer: u64::MAX,
             processes: Vec::new(),
@@ -241,7 +241,7 @@ impl World {
         !self.is_over
     }
 
-    pub(crate) fn tell(&mut self, deed: Deed) {
+    pub(crate) fn tell(&mut self, deed: ClusterEvent) {
         if let Some(deeds) = &mut self.deeds {
             deeds.push(deed);
         }
@@ -287,7 +287,7 @@ impl World {
                 let alive = self.processes.iter().enumerate();
                 let alive = alive.filter(|(_, member)| member.is_settled());
                 let members = alive.map(|(process, member)| (member.id, process)).collect();
-                self.note(What::Quiet { members });
+                self.note(ControlEvent::Quiet { members });
                 self.cancel_all();
                 self.schedule.put(self.now + LEAVE_AFTER, Event::LeaveAll);
             }
@@ -324,7 +324,7 @@ impl World {
         std::time::Duration::from_micros(self.now)
     }
 
-    pub(crate) fn note(&mut self, what: What) {
+    pub(crate) fn note(&mut self, what: ControlEvent) {
         self.history.entries.push(Entry { time: self.now, what });
     }
 

@@ -27,7 +27,7 @@ fn names() -> Vec<String> {
 }
 
 /// A few bytes of `bytes` other than they were: single bits, or numbers that are likely to hurt.
-fn mutate(bytes: &mut Vec<u8>, random: &mut math::random::Stream) {
+fn mutate(bytes: &mut Vec<u8>, random: &mut math::random::RandomStream) {
     for _ in 0..=random.below(3) {
         let length = bytes.len() as u64;
         let at = random.below(length) as usize;

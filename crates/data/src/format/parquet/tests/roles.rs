@@ -1,15 +1,15 @@
 //! Labels that are strings, and columns from folders.
 
 use super::{
-    Case, FormatContext, FormatOptions, Input, LabelRule, Plan, Raw, Schema, entries, open, write,
+    Case, FormatContext, FormatOptions, Input, LabelRule, OpenFormat, Raw, Schema, entries, open, write,
     write_table,
 };
-use crate::bad_lines::{BadLineTally, BadLines};
+use crate::bad_lines::{BadLinePolicy, BadLineTally};
 use crate::reader::Reader;
-use crate::schema::CarriedKind;
+use crate::schema::PassthroughKind;
 use crate::sink::Sink;
-use crate::split::{Part, Split};
-use crate::{Batch, ColumnKind, Purpose};
+use crate::split::{Split, SplitRange};
+use crate::{Batch, ColumnKind, InputPurpose};
 
 const WORDS: &str = "message m { required int32 x; required binary y (UTF8); }";
 
@@ -71,7 +71,7 @@ fn partitioned(folders: &[&str]) -> (tempfile::TempDir, Vec<Input>) {
     }
     let inputs = crate::resolve::resolve(
         &[root.path().to_str().unwrap().to_owned()],
-        &crate::stoppable::StopReading::default(),
+        &crate::interruptible::StopFlag::default(),
     )
     .unwrap();
     (root, inputs)
@@ -82,16 +82,17 @@ fn read_all(
     options: &FormatOptions,
     like: Option<&Schema>,
 ) -> Result<(Batch, Schema), crate::Error> {
-    let Plan::Blocks(plan) = open(&FormatContext { files: inputs, options, like })? else {
+    let OpenFormat::RowGroups(plan) = open(&FormatContext { files: inputs, options, trained_schema: like })?
+    else {
         panic!("Parquet has no lines")
     };
     let whole = |file: usize| {
-        let unit = plan.units(file)[0];
-        let part = Part::Records { unit: 0, records: 0..unit.record_count };
-        Split { file, part, size_bytes: unit.size_bytes }
+        let unit = plan.row_groups(file)[0];
+        let part = SplitRange::Records { row_group: 0, records: 0..unit.record_count };
+        Split { file, range: part, size_bytes: unit.size_bytes }
     };
     let splits: Vec<Split> = (0..inputs.len()).map(whole).collect();
-    let sink = Sink::new(options.label_rule, BadLineTally::new(BadLines::Fail));
+    let sink = Sink::new(options.label_rule, BadLineTally::new(BadLinePolicy::Fail));
     let mut batch = Batch::default();
     Reader::new(plan.reader(inputs, &splits)?, sink).next_batch(100, &mut batch)?;
     Ok((batch, plan.schema()))
@@ -130,18 +131,20 @@ fn columns_are_carried_along_with_their_types() {
     let inputs = [Input::file(case.path()).unwrap()];
     let names = ["string", "u64", "label", "f64"].map(str::to_owned).to_vec();
     let options = FormatOptions { keep_columns: names, ..case.options };
-    let Plan::Blocks(plan) = open(&FormatContext { files: &inputs, options: &options, like: None }).unwrap()
+    let OpenFormat::RowGroups(plan) =
+        open(&FormatContext { files: &inputs, options: &options, trained_schema: None }).unwrap()
     else {
         panic!("Parquet has no lines")
     };
-    let kinds: Vec<CarriedKind> = plan.carried().iter().map(|column| column.kind).collect();
-    let expected = [CarriedKind::Text, CarriedKind::Text, CarriedKind::Integer, CarriedKind::Real];
+    let kinds: Vec<PassthroughKind> = plan.passthrough_columns().iter().map(|column| column.kind).collect();
+    let expected =
+        [PassthroughKind::Text, PassthroughKind::Text, PassthroughKind::Integer, PassthroughKind::Real];
     assert_eq!(kinds, expected, "a column with a null, or above 2^63, is text");
     let (batch, _) = read_all(&inputs, &options, None).unwrap();
-    let carried: Vec<&[u8]> = (0..8).map(|at| batch.carried.get(at)).collect();
+    let carried: Vec<&[u8]> = (0..8).map(|at| batch.passthrough.get(at)).collect();
     let expected: [&[u8]; 8] = [b"word 1", b"101", b"1", b"1.5", b"word 0", b"102", b"0", b"2.5"];
     assert_eq!(carried, expected);
-    assert_eq!(batch.carried.get(13), b"", "a null");
+    assert_eq!(batch.passthrough.get(13), b"", "a null");
 }
 
 #[test]
@@ -150,18 +153,18 @@ fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
     write_table(&case.path(), 1);
     let inputs = [Input::file(case.path()).unwrap()];
     let training = FormatOptions { weight: Some("age".to_owned()), ..FormatOptions::default() };
-    let plan = open(&FormatContext { files: &inputs, options: &training, like: None });
-    let Ok(Plan::Blocks(plan)) = plan else { panic!("Parquet has no lines") };
+    let plan = open(&FormatContext { files: &inputs, options: &training, trained_schema: None });
+    let Ok(OpenFormat::RowGroups(plan)) = plan else { panic!("Parquet has no lines") };
     let (schema, mut absent) = (plan.schema(), plan.schema());
     absent.weight = Some("w".to_owned());
     let read = |purpose, schema: &Schema| {
         let options = FormatOptions { purpose, ..case.options.clone() };
         read_all(&inputs, &options, Some(schema)).map(|(batch, _)| batch.weights)
     };
-    let error = read(Purpose::Prediction, &absent).unwrap_err().to_string();
+    let error = read(InputPurpose::Prediction, &absent).unwrap_err().to_string();
     assert!(error.contains("'age' was not there"), "it is no weight then: {error}");
-    assert!(read(Purpose::Prediction, &schema).unwrap().is_empty());
-    assert!(read(Purpose::Evaluation, &schema).is_err(), "the second record has no weight");
+    assert!(read(InputPurpose::Prediction, &schema).unwrap().is_empty());
+    assert!(read(InputPurpose::Evaluation, &schema).is_err(), "the second record has no weight");
 }
 
 /// A table of numbers, `x`, `z` and `label`.
@@ -254,7 +257,9 @@ fn names_among_labels_are_told_with_the_file_that_has_them() {
     let (numbers, names) = (with_labels(["1", "2", "3"]), with_labels(["1", "x", "3"]));
     let files = [&numbers, &names].map(|case| Input::file(case.path()).unwrap());
     let options = FormatOptions { label_rule: LabelRule::Real, ..FormatOptions::default() };
-    let error =
-        open(&FormatContext { files: &files, options: &options, like: None }).err().unwrap().to_string();
+    let error = open(&FormatContext { files: &files, options: &options, trained_schema: None })
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains(&format!("of {} holds names", names.path().display())), "{error}");
 }

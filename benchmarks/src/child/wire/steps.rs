@@ -1,0 +1,76 @@
+//! What a step costs when all tasks of a worker wait for each other.
+
+use std::sync::Barrier;
+
+use anyhow::Result;
+use matrix::{Agent, Axis, Consistency, Keys, MatrixId, Selection, Storage, ValuesMut};
+use serde_json::json;
+use worker::{AheadAgent, Multiplexer, RemoteAgent, Upcoming};
+
+use super::{ChildServer, Figures, RawTransfer, Transport, close, median, open_job, spec, timed};
+
+const STEP_TASKS: u32 = 4;
+const STEPS: u32 = 500;
+
+/// The seconds of a task's steps, from when all tasks are connected.
+fn small_steps(agent: RemoteAgent, start: &Barrier) -> Result<f64> {
+    let upcoming = Upcoming::default();
+    let mut agent = AheadAgent::new(agent, upcoming.clone());
+    let mut step = || -> Result<()> {
+        // As a worker does it: the pull of the next step goes out with the tick of this one.
+        upcoming.set(&[0], &[0]);
+        agent.pull(MatrixId(0), Selection::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?;
+        Ok(agent.tick()?)
+    };
+    let connected = step();
+    start.wait();
+    connected?;
+    let seconds = timed(|| (0..STEPS).try_for_each(|_| step()))?;
+    agent.finish()?;
+    Ok(seconds)
+}
+
+/// BSP steps of four tasks that touch next to nothing.
+pub(super) fn steps(
+    servers: &[ChildServer],
+    raw: &mut RawTransfer<'_>,
+    (name, first_job, over): (&str, u32, Transport),
+    figures: &mut Figures,
+) -> Result<()> {
+    let one = &servers[..1];
+    let mut matrix = spec("sparse", Storage::Sparse, 1 << 63, 1, Axis::Row);
+    matrix.consistency = Consistency::Bsp;
+    let mut ratios = Vec::new();
+    let (mut step_times, mut pings) = (Vec::new(), Vec::new());
+    for round in 0..5u32 {
+        let job = first_job + round;
+        let mut layout = open_job(job, one, vec![matrix.clone()], STEP_TASKS)?;
+        over.set_addresses(&mut layout, one);
+        let (trunks, start) = (Multiplexer::default(), Barrier::new(STEP_TASKS as usize));
+        let seconds = std::thread::scope(|scope| {
+            let tasks: Vec<_> = (0..STEP_TASKS)
+                .map(|task| {
+                    let agent = RemoteAgent::new(layout.clone(), task, Vec::new());
+                    let (trunks, start) = (trunks.clone(), &start);
+                    scope.spawn(move || small_steps(agent?.with_multiplexer(trunks), start))
+                })
+                .collect();
+            let mut slowest = 0.0f64;
+            for task in tasks {
+                slowest = slowest.max(task.join().expect("a task does not panic")?);
+            }
+            anyhow::Ok(slowest)
+        })?;
+        let mut round_pings = Vec::new();
+        for _ in 0..STEPS {
+            round_pings.push(raw(8)?);
+        }
+        let (step, ping) = (seconds / f64::from(STEPS), median(round_pings));
+        ratios.push(step / ping);
+        step_times.push(step);
+        pings.push(ping);
+        close(job, one)?;
+    }
+    figures.insert(name.into(), json!([median(step_times), median(pings), median(ratios)]));
+    Ok(())
+}

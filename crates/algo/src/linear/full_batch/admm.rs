@@ -1,0 +1,300 @@
+//! Consensus ADMM: each task minimizes over its own records and is drawn to what all agree on.
+//!
+//! **What.** `min sum over tasks i of f_i(x_i) + l1 |d z|_1 + 0.5 l2 |d z|^2` where `x_i = z` in the columns that task i has; its
+//! solution is that of L-BFGS and OWL-QN. An iteration, with scaled duals `u_i` (eq. 7.6 to 7.8, general form):
+//!
+//! 1. `x_i = argmin f_i(x) + rho / 2 |x - z + u_i|^2`, nearly: a few steps of [`Proximal`] from z;
+//! 2. `z = argmin of the penalties + sum over tasks of rho / 2 |x_i + u_i - z|^2`, at the partitions, over the tasks that have
+//!    the column;
+//! 3. `u_i += x_i - z`.
+//!
+//! **Source.** Boyd, Parikh, Chu, Peleato, Eckstein, "Distributed optimization and statistical learning via the alternating direction
+//! method of multipliers", 2011: section 7.2, with the x of steps 2 and 3 over-relaxed (3.4.3), rho that follows the residuals
+//! (3.4.1), and the end by residuals (3.3.1).
+//!
+//! **Where we differ.** Columns are scaled as in [`crate::descent`], d being 1 over the root of the curvature at the start: a rho of 1
+//! then means the same on any data. The loss of all records is read at z, where metrics are told, and the steps of a task begin
+//! there, so that this reading is the first of them.
+//!
+//! **Cost.** Of an iteration: one reading of the records, and one or a little more for each local step; each column pulled once
+//! and pushed once; two barriers and a visit. A task holds about `2 history + 12` doubles for each column of its share.
+
+use matrix::FunctionCall;
+use matrix::function::consensus::ConsensusStep;
+use matrix::function::map::Set;
+use matrix::function::quasi_newton::Penalty;
+
+use super::super::Linear;
+use super::super::model::Model;
+use super::super::scan::scan;
+use super::super::train::Totals;
+use super::local_problem::{LocalProblem, PassResult};
+use super::residuals::Residuals;
+use super::survey::{survey, write_weights};
+use super::train::{any_task, report};
+use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use crate::descent::Consensus;
+use crate::descent::minimizer::Minimizer;
+use crate::descent::proximal::{Evaluation, Proximal};
+use crate::descent::vectors::{DIRECTION, POINT, SCALE, VectorLayout};
+use crate::error::Error;
+use crate::job::TrainTask;
+
+/// Row of the sums of `x + u`.
+const SUM_ROW: u32 = DIRECTION;
+/// `a` of `a x + (1 - a) z`: "over-relaxation with a in [1.5, 1.8] can improve convergence" (3.4.3).
+const RELAXATION: f64 = 1.6;
+
+/// Row of the number of tasks that have the column.
+fn count_row(vectors: VectorLayout) -> u32 {
+    vectors.step_row(0)
+}
+
+/// Trains one task to its end.
+pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+    let (model, settings) = (task.model, job.descent_settings());
+    let class_weights = scan(job, model, &mut task)?;
+    let vectors = super::vector_layout(model, settings);
+    let free_from = super::penalized_columns(model);
+    let driver = (task.agent.task() == 0).then(|| Minimizer::new(settings.clone(), vectors, free_from));
+    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let validates = any_task(&mut task, |task| task.validation.is_some())?;
+    let mut own = AdmmTask::new(job.consensus(), vectors, (settings.l1, settings.l2, free_from));
+    let mut reported = 0;
+    for meeting in 0.. {
+        let (passed, residuals) = own.evaluate_at_consensus(&mut task, &mut share)?;
+        let (residuals, flow) = sum_residuals(model, &mut task, &passed, &residuals, meeting)?;
+        let has_converged = meeting > 0 && residuals.are_below(settings.tolerance);
+        let is_last = has_converged || meeting >= settings.max_iterations || flow == StepDecision::Stop;
+        if meeting > 0 || is_last {
+            if validates {
+                write_weights(model, &mut task, &mut share, POINT)?;
+                task.agent.barrier()?;
+            }
+            let count = if is_last { reported + 1 } else { settings.max_iterations };
+            let numbers = (reported, count, std::mem::take(&mut own.records_read));
+            let is_cut =
+                is_last && !has_converged && flow == StepDecision::Continue && settings.tolerance > 0.0;
+            let notice =
+                (is_cut && task.agent.task() == 0).then(|| residuals.notice(settings.tolerance, own.rho));
+            let report = EpochReport { notice, ..report(model, &mut task, passed.parts, flow, numbers)? };
+            reported += 1;
+            if task.coordinator.report_epoch(report)? == EpochDecision::Stop || is_last {
+                break;
+            }
+        }
+        own.adapt_rho(&residuals);
+        let ended = own.solve(&mut task, &mut share)?;
+        own.push_and_average(&mut task, &share, ended)?;
+    }
+    if !validates {
+        write_weights(model, &mut task, &mut share, POINT)?;
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+/// Sums what the tasks have found at z: residuals, and whether one was told to stop.
+fn sum_residuals(
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+    passed: &PassResult,
+    residuals: &Residuals,
+    meeting: u64,
+) -> Result<(Residuals, StepDecision), Error> {
+    let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
+    let records = passed.parts.record_count() as f64;
+    let mut sums = vec![passed.loss_sum, stopped, records, passed.positive_count as f64];
+    sums.extend(residuals.0);
+    task.agent.all_reduce(&mut sums)?;
+    let [loss, stopped, records, positives] = [sums[0], sums[1], sums[2], sums[3]];
+    let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
+    if flow == StepDecision::Continue && meeting == 0 {
+        Totals { record_count: records as u64, positive_count: positives as u64 }.check(model)?;
+        if !loss.is_finite() {
+            return Err(Error::NonFiniteStart { loss });
+        }
+    }
+    Ok((Residuals(std::array::from_fn(|i| sums[4 + i])), flow))
+}
+
+/// What a task holds. "Local" is as in [`LocalProblem`], in scaled columns.
+struct AdmmTask {
+    settings: Consensus,
+    layout: VectorLayout,
+    penalty: Penalty,
+    rho: f64,
+    solver: Proximal,
+    /// f of this task at z, then at x. Local.
+    evaluation: Evaluation,
+    z: Vec<f64>,
+    u: Vec<f64>,
+    /// `a x + (1 - a) z`, once z may have been made of it; else empty.
+    relaxed: Vec<f64>,
+    /// A task without records holds nothing, and has no part in z.
+    has_records: bool,
+    /// It is in the counts of its columns.
+    is_counted: bool,
+    pass_count: u64,
+    /// Since the last report.
+    records_read: u64,
+}
+
+impl AdmmTask {
+    fn new(settings: &Consensus, vectors: VectorLayout, penalty: Penalty) -> Self {
+        Self {
+            settings: settings.clone(),
+            layout: vectors,
+            penalty,
+            rho: settings.rho,
+            solver: Proximal::new(settings.history),
+            evaluation: Evaluation { x: Vec::new(), value: 0.0, gradient: Vec::new() },
+            z: Vec::new(),
+            u: Vec::new(),
+            relaxed: Vec::new(),
+            has_records: false,
+            is_counted: false,
+            pass_count: 0,
+            records_read: 0,
+        }
+    }
+
+    /// Reads the share at z, once u has followed.
+    fn evaluate_at_consensus(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        share: &mut LocalProblem<'_>,
+    ) -> Result<(PassResult, Residuals), Error> {
+        let z = share.pull_point(task.agent, POINT)?;
+        let residuals = self.update_duals(&z);
+        share.set_weights(&z);
+        let passed = self.read(task, share)?;
+        if self.pass_count == 1 {
+            self.has_records = passed.parts.record_count() > 0;
+            self.u.resize(z.len(), 0.0);
+        }
+        let before = std::mem::replace(
+            &mut self.evaluation,
+            Evaluation { x: z.clone(), value: passed.loss_sum, gradient: share.gradient.clone() },
+        );
+        if self.pass_count > 1 && passed.flow == StepDecision::Continue {
+            self.solver.store_pair(&before, &self.evaluation);
+        }
+        self.z = z;
+        Ok((passed, residuals))
+    }
+
+    /// Step 3: `u += x - z`, with the relaxed x; what is left between x and z.
+    fn update_duals(&mut self, z: &[f64]) -> Residuals {
+        if !self.has_records || self.relaxed.is_empty() {
+            return Residuals::default();
+        }
+        for (u, (x, z)) in self.u.iter_mut().zip(self.relaxed.iter().zip(z)) {
+            *u += x - z;
+        }
+        self.relaxed.clear();
+        Residuals::new(&self.evaluation.x, z, &self.z, &self.u, self.rho)
+    }
+
+    /// Step size of the duals, from what all tasks have left.
+    fn adapt_rho(&mut self, residuals: &Residuals) {
+        if self.settings.adaptive {
+            let factor = residuals.factor();
+            self.rho *= factor;
+            // The duals themselves are rho u.
+            self.u.iter_mut().for_each(|u| *u /= factor);
+        }
+    }
+
+    /// One reading of the share at the weights that it holds.
+    fn read(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        share: &mut LocalProblem<'_>,
+    ) -> Result<PassResult, Error> {
+        let passed = share.read(task, self.pass_count)?;
+        self.pass_count += 1;
+        self.records_read += passed.parts.record_count();
+        Ok(passed)
+    }
+
+    /// Step 1: from z towards the minimum of this task's part. Whether it was not told to stop.
+    fn solve(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        share: &mut LocalProblem<'_>,
+    ) -> Result<bool, Error> {
+        if !self.has_records {
+            return Ok(true);
+        }
+        let center: Vec<f64> = self.z.iter().zip(&self.u).map(|(z, u)| z - u).collect();
+        let mut solver = std::mem::replace(&mut self.solver, Proximal::new(0));
+        let mut at = self.evaluation.clone();
+        let ended = solver.minimize(&mut at, (self.rho, &center), self.settings.local_iterations, |x| {
+            share.set_weights(x);
+            let passed = self.read(task, share)?;
+            let found = (passed.loss_sum, share.gradient.clone());
+            Ok::<_, Error>((passed.flow == StepDecision::Continue).then_some(found))
+        })?;
+        (self.solver, self.evaluation) = (solver, at);
+        Ok(ended)
+    }
+
+    /// Step 2: pushes `x + u` and has z made of the sums, unless a task was told to stop.
+    fn push_and_average(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        share: &LocalProblem<'_>,
+        ended: bool,
+    ) -> Result<(), Error> {
+        let mut stopped = [f64::from(u8::from(!ended))];
+        task.agent.all_reduce(&mut stopped)?;
+        if stopped[0] > 0.0 {
+            return Ok(());
+        }
+        if self.has_records {
+            let relax = |(x, z): (&f64, &f64)| RELAXATION * x + (1.0 - RELAXATION) * z;
+            self.relaxed = self.evaluation.x.iter().zip(&self.z).map(relax).collect();
+            if !std::mem::replace(&mut self.is_counted, true) {
+                share.push(task.agent, count_row(self.layout), &vec![1.0; self.z.len()])?;
+            }
+            let sums: Vec<f64> = self.relaxed.iter().zip(&self.u).map(|(x, u)| x + u).collect();
+            share.push(task.agent, SUM_ROW, &sums)?;
+        }
+        task.agent.barrier()?;
+        if task.agent.task() == 0 {
+            let from = [SUM_ROW, count_row(self.layout), SCALE];
+            let calls = [
+                FunctionCall::push(&ConsensusStep, &from, &[POINT], &(self.penalty, self.rho)),
+                FunctionCall::push(&Set, &[], &[SUM_ROW], &0.0),
+            ];
+            task.agent.push_function(self.layout.id, &calls)?;
+        }
+        Ok(task.agent.barrier()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix::MatrixId;
+
+    use super::*;
+
+    #[test]
+    fn duals_follow_a_meeting_and_one_that_was_broken_off_leaves_no_residuals() {
+        let consensus = Consensus { rho: 2.0, adaptive: false, local_iterations: 1, history: 1 };
+        let mut own = AdmmTask::new(&consensus, VectorLayout::new(MatrixId(0), 2, 1), (0.0, 0.0, 2));
+        own.has_records = true;
+        own.evaluation.x = vec![1.0, 5.0];
+        own.z = vec![-1.0, 2.0];
+        own.u = vec![0.5, -0.5];
+        let z = [1.0, 2.0];
+        assert_eq!(own.update_duals(&z), Residuals::default(), "z was not made of its x");
+        assert_eq!(own.u, [0.5, -0.5]);
+        own.relaxed = vec![2.0, 4.0];
+        assert_eq!(own.update_duals(&z), Residuals([9.0, 16.0, 26.0, 5.0, 18.0, 2.0]));
+        assert_eq!(own.u, [1.5, 1.5]);
+        assert_eq!(own.update_duals(&z), Residuals::default(), "once for each meeting");
+        assert_eq!(own.u, [1.5, 1.5]);
+    }
+}

@@ -1,0 +1,366 @@
+//! A task's share of the objective: loss and gradient at the point.
+//!
+//! The task holds, for each feature of its share, weight, gradient and scale. Once a pass it pulls the point and pushes the
+//! gradient, each feature once. In between, the columns of a batch are gathered, so that the inner loops work on arrays that
+//! stay in the cache.
+
+use std::ops::Range;
+
+use data::Batch;
+use matrix::{Agent, ElementType, Keys, Selection, Values, ValuesMut};
+
+use super::super::Linear;
+use super::super::csr::CsrRows;
+use super::super::loss::Loss;
+use super::super::model::{MOMENT_COLUMNS, Model};
+use super::super::score::{IDENTITY_SCALE, add_to_metrics, apply_scales, normalize, scale_of, scaled_keys};
+use super::super::train::weigh;
+use super::features::LocalFeatures;
+use crate::coordinator::StepDecision;
+use crate::descent::vectors::{GRADIENT, SCALE, VectorLayout};
+use crate::error::Error;
+use crate::job::TrainTask;
+use crate::metric::MetricAccumulator;
+
+/// What a pass has found.
+pub(super) struct PassResult {
+    pub(super) loss_sum: f64,
+    pub(super) positive_count: u64,
+    pub(super) parts: MetricAccumulator,
+    pub(super) flow: StepDecision,
+}
+
+/// The share of a task. "Local" is: features by place x width, then the intercept.
+pub(super) struct LocalProblem<'a> {
+    model: &'a Model,
+    class_weights: Vec<f64>,
+    pub(super) features: LocalFeatures,
+    layout: VectorLayout,
+    /// Of the vectors, local, ascending.
+    columns: Vec<u64>,
+    /// Local.
+    scales: Vec<f64>,
+    /// Local: scale x point.
+    pub(super) weights: Vec<f64>,
+    /// Local.
+    pub(super) gradient: Vec<f64>,
+    /// Shift and factor a feature, when columns are standardized.
+    moments: Vec<(f64, f64)>,
+    scratch: Scratch,
+}
+
+/// Of a batch.
+#[derive(Default)]
+struct Scratch {
+    indices: Vec<u32>,
+    weights: Vec<f64>,
+    sums: Vec<f64>,
+    scales: Vec<(f64, f64)>,
+    values: Vec<f32>,
+    scores: Vec<f64>,
+    slopes: Vec<f64>,
+    f32_values: Vec<f32>,
+}
+
+impl<'a> LocalProblem<'a> {
+    pub(super) fn new(
+        job: &'a Linear,
+        model: &'a Model,
+        class_weights: Vec<f64>,
+        features: LocalFeatures,
+    ) -> Self {
+        let width = model.width();
+        let intercept = model.intercept.then(|| super::penalized_columns(model));
+        let columns = features.columns(width, intercept);
+        Self {
+            model,
+            class_weights,
+            layout: super::vector_layout(model, job.descent_settings()),
+            scales: Vec::new(),
+            weights: Vec::new(),
+            gradient: Vec::new(),
+            moments: Vec::new(),
+            scratch: Scratch::default(),
+            features,
+            columns,
+        }
+    }
+
+    /// Shifts and factors of standardized columns.
+    pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
+        let (Some(mode), Some(id)) = (self.model.standardize, self.model.moments_id()) else { return Ok(()) };
+        let all = self.features.keys();
+        let keys = scaled_keys(mode, &all);
+        let mut moments = vec![0f64; keys.len() * MOMENT_COLUMNS as usize];
+        if !keys.is_empty() {
+            agent.pull(id, Selection::Rows(Keys::Sorted(keys)), ValuesMut::F64(&mut moments))?;
+        }
+        self.moments = vec![IDENTITY_SCALE; all.len()];
+        let rows = moments.as_chunks::<{ MOMENT_COLUMNS as usize }>().0;
+        for (rank, row) in rows.iter().enumerate() {
+            self.moments[self.features.local_index(rank)] = scale_of(mode, row);
+        }
+        Ok(())
+    }
+
+    /// The scales, once they have been made.
+    pub(super) fn read_scales(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
+        self.pull(agent, SCALE)?;
+        self.scales = self.weights.clone();
+        Ok(())
+    }
+
+    /// The local part of a row into `weights`.
+    fn pull(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
+        self.weights.resize(self.columns.len(), 0.0);
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let part = Selection::Columns { row, keys: Keys::Sorted(&self.columns) };
+        if self.layout.element() == ElementType::F64 {
+            agent.pull(self.layout.id, part, ValuesMut::F64(&mut self.weights))?;
+        } else {
+            let singles = &mut self.scratch.f32_values;
+            singles.resize(self.columns.len(), 0.0);
+            agent.pull(self.layout.id, part, ValuesMut::F32(singles))?;
+            self.weights.iter_mut().zip(singles).for_each(|(wide, single)| *wide = f64::from(*single));
+        }
+        Ok(())
+    }
+
+    /// The weights that the point in `row` stands for.
+    pub(super) fn pull_weights(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
+        self.pull(agent, row)?;
+        self.weights.iter_mut().zip(&self.scales).for_each(|(weight, scale)| *weight *= scale);
+        Ok(())
+    }
+
+    /// The local part of the point in `row`.
+    pub(super) fn pull_point(&mut self, agent: &mut dyn Agent, row: u32) -> Result<Vec<f64>, Error> {
+        self.pull(agent, row)?;
+        Ok(self.weights.clone())
+    }
+
+    /// Holds the weights that a local point stands for.
+    pub(super) fn set_weights(&mut self, point: &[f64]) {
+        self.weights.clear();
+        self.weights.extend(point.iter().zip(&self.scales).map(|(x, scale)| x * scale));
+    }
+
+    /// Adds local `values` to a row.
+    pub(super) fn push(&self, agent: &mut dyn Agent, row: u32, values: &[f64]) -> Result<(), Error> {
+        self.push_at(agent, row, 0..values.len(), values)
+    }
+
+    /// Adds the `values` of some local columns to a row.
+    pub(super) fn push_at(
+        &self,
+        agent: &mut dyn Agent,
+        row: u32,
+        range: Range<usize>,
+        values: &[f64],
+    ) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let part = Selection::Columns { row, keys: Keys::Sorted(&self.columns[range]) };
+        if self.layout.element() == ElementType::F64 {
+            return Ok(agent.push(self.layout.id, part, Values::F64(values))?);
+        }
+        let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+        Ok(agent.push(self.layout.id, part, Values::F32(&singles))?)
+    }
+
+    /// `sum of weight x curvature x value^2` over the records of the share, local. `curvatures`: one a class.
+    pub(super) fn curvature(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        curvatures: &[f64],
+    ) -> Result<Vec<f64>, Error> {
+        let width = self.model.width();
+        let mut squares = vec![0.0; self.features.len()];
+        let mut total = 0.0;
+        task.data.start_epoch(0)?;
+        while let Some(batch) = task.data.next()? {
+            self.transform(batch);
+            self.scratch.slopes.clear();
+            for (r, &label) in batch.labels.iter().enumerate() {
+                let class_weight = self.class_weight(label)?;
+                self.scratch.slopes.push(class_weight * f64::from(batch.weight(r)));
+            }
+            total += self.scratch.slopes.iter().sum::<f64>();
+            let scratch = &mut self.scratch;
+            scratch.sums.clear();
+            scratch.sums.resize(batch.columns.len(), 0.0);
+            let entries = CsrRows::new(&batch.offsets, &batch.indices, &scratch.values);
+            entries.backward_squares(&scratch.slopes, &mut scratch.sums);
+            for (place, sum) in scratch.indices.iter().zip(&scratch.sums) {
+                squares[*place as usize] += sum;
+            }
+        }
+        // Their vectors may be of f32.
+        if let Some(&sum) = squares.iter().find(|sum| **sum > f64::from(f32::MAX)) {
+            return Err(Error::LargeValues { sum });
+        }
+        if self.model.intercept {
+            squares.push(total);
+        }
+        Ok(squares
+            .into_iter()
+            .flat_map(|square| curvatures[..width].iter().map(move |c| c * square))
+            .collect())
+    }
+
+    fn class_weight(&self, label: f32) -> Result<f64, Error> {
+        if self.class_weights.is_empty() {
+            return Ok(1.0);
+        }
+        Ok(self.class_weights[self.model.class_of(label)?])
+    }
+
+    /// Places of the columns of a batch, and its values as the model sees them; none when all are 1.
+    fn transform(&mut self, batch: &Batch) {
+        let scratch = &mut self.scratch;
+        self.features.local_indices(batch, &mut scratch.indices);
+        scratch.values.clear();
+        scratch.values.extend_from_slice(&batch.values);
+        if self.model.standardize.is_none() && !self.model.normalize {
+            return;
+        }
+        scratch.values.resize(batch.entry_count(), 1.0);
+        if self.model.standardize.is_some() {
+            scratch.scales.clear();
+            scratch.scales.extend(scratch.indices.iter().map(|place| self.moments[*place as usize]));
+            apply_scales(&scratch.scales, &batch.indices, &mut scratch.values);
+        }
+        if self.model.normalize {
+            normalize(&batch.offsets, &mut scratch.values);
+        }
+    }
+
+    /// As [`Self::read`] at the point in `row`; pushes the gradient, if there is one.
+    pub(super) fn evaluate(
+        &mut self,
+        task: &mut TrainTask<'_, Model>,
+        row: u32,
+        pass: u64,
+    ) -> Result<PassResult, Error> {
+        self.pull_weights(task.agent, row)?;
+        let passed = self.read(task, pass)?;
+        if passed.flow == StepDecision::Continue && passed.loss_sum.is_finite() {
+            self.push(task.agent, GRADIENT, &self.gradient)?;
+        }
+        Ok(passed)
+    }
+
+    /// Reads the share at the weights that are held. Ends early when the coordinator says so; else `gradient` is that in the
+    /// point.
+    pub(super) fn read(&mut self, task: &mut TrainTask<'_, Model>, pass: u64) -> Result<PassResult, Error> {
+        self.gradient.clear();
+        self.gradient.resize(self.columns.len(), 0.0);
+        let parts = self.model.metric_accumulator();
+        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        task.data.start_epoch(pass)?;
+        while let Some(batch) = task.data.next()? {
+            let loss_sum = self.add(batch, &mut passed)?;
+            let number = task.agent.task();
+            if task.coordinator.report_progress(number, batch.record_count() as u64, loss_sum)
+                == StepDecision::Stop
+            {
+                passed.flow = StepDecision::Stop;
+                return Ok(passed);
+            }
+        }
+        // The point is z = w / d, so the gradient in it is d x that in w.
+        self.gradient.iter_mut().zip(&self.scales).for_each(|(gradient, scale)| *gradient *= scale);
+        Ok(passed)
+    }
+
+    /// `factor` x (gradient of a batch at `weights` - that at the weights `before`), local, in the point.
+    pub(super) fn difference(
+        &mut self,
+        batch: &Batch,
+        before: &[f64],
+        factor: f64,
+    ) -> Result<Vec<f64>, Error> {
+        let parts = self.model.metric_accumulator();
+        let mut passed = PassResult { loss_sum: 0.0, positive_count: 0, parts, flow: StepDecision::Continue };
+        let mut gradient = |share: &mut Self| {
+            share.gradient.clear();
+            share.gradient.resize(share.columns.len(), 0.0);
+            share.add(batch, &mut passed).map(|_| std::mem::take(&mut share.gradient))
+        };
+        let mut now = gradient(self)?;
+        self.weights.copy_from_slice(before);
+        let then = gradient(self)?;
+        for ((now, then), scale) in now.iter_mut().zip(&then).zip(&self.scales) {
+            *now = factor * scale * (*now - then);
+        }
+        Ok(now)
+    }
+
+    /// Adds loss and gradient of a batch. The answer: weight x loss.
+    fn add(&mut self, batch: &Batch, passed: &mut PassResult) -> Result<f64, Error> {
+        let width = self.model.width();
+        self.transform(batch);
+        let end = self.features.len() * width;
+        let Scratch { indices: places, weights, sums, values, scores, slopes, .. } = &mut self.scratch;
+        weights.clear();
+        if width == 1 {
+            weights.extend(places.iter().map(|place| self.weights[*place as usize]));
+        } else {
+            for place in places.iter() {
+                weights.extend_from_slice(&self.weights[*place as usize * width..][..width]);
+            }
+        }
+        let no_bias = [0.0];
+        let bias = if self.model.intercept { &self.weights[end..] } else { &no_bias[..0] };
+        let entries = CsrRows::new(&batch.offsets, &batch.indices, values);
+        if width == 1 {
+            entries.forward(weights, bias.first().copied().unwrap_or(0.0), scores);
+        } else {
+            let bias = if bias.is_empty() { vec![0.0; width] } else { bias.to_vec() };
+            entries.forward_classes(weights, &bias, scores);
+        }
+        let mut loss_sum = add_to_metrics(self.model, batch, scores, slopes, &mut passed.parts)?;
+        if !self.class_weights.is_empty() {
+            loss_sum = weighted_loss(self.model, batch, scores, &self.class_weights)?;
+        }
+        passed.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
+        weigh(self.model, batch, &self.class_weights, 1.0, slopes)?;
+        sums.clear();
+        sums.resize(places.len() * width, 0.0);
+        if width == 1 {
+            entries.backward(slopes, sums);
+            places.iter().zip(&*sums).for_each(|(place, sum)| self.gradient[*place as usize] += sum);
+        } else {
+            entries.backward_classes(slopes, width, sums);
+            for (place, sums) in places.iter().zip(sums.chunks_exact(width)) {
+                let own = &mut self.gradient[*place as usize * width..][..width];
+                own.iter_mut().zip(sums).for_each(|(own, sum)| *own += sum);
+            }
+        }
+        if self.model.intercept {
+            for slopes in slopes.chunks_exact(width) {
+                self.gradient[end..].iter_mut().zip(slopes).for_each(|(own, slope)| *own += slope);
+            }
+        }
+        passed.loss_sum += loss_sum;
+        Ok(loss_sum)
+    }
+}
+
+/// The sum of weight of record x weight of class x loss.
+fn weighted_loss(model: &Model, batch: &Batch, scores: &[f64], class_weights: &[f64]) -> Result<f64, Error> {
+    let mut sum = 0.0;
+    for (r, scores) in scores.chunks_exact(model.width()).enumerate() {
+        let label = batch.labels[r];
+        let class = model.class_of(label)?;
+        let loss = match model.loss {
+            Loss::Softmax => math::special::log_sum_exp(scores) - scores[class],
+            loss => loss.value_and_slope(scores[0], f64::from(label)).0,
+        };
+        sum += class_weights[class] * f64::from(batch.weight(r)) * loss;
+    }
+    Ok(sum)
+}

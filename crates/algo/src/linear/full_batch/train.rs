@@ -1,0 +1,130 @@
+//! The loop of a task: pass, sum of losses, word of task 0; at the end of an iteration validate and report.
+
+use super::super::Linear;
+use super::super::model::Model;
+use super::super::scan::scan;
+use super::super::score::LinearScorer;
+use super::super::train::Totals;
+use super::local_problem::PassResult;
+use super::survey::{survey, write_weights};
+use crate::coordinator::{EpochDecision, EpochReport, StepDecision};
+use crate::descent::minimizer::{DescentCommand, DescentFailure, Minimizer};
+use crate::descent::vectors::POINT;
+use crate::error::Error;
+use crate::job::{TrainTask, score_all};
+use crate::metric::MetricAccumulator;
+
+/// Trains one task to its end.
+pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
+    let model = task.model;
+    let settings = job.descent_settings();
+    let class_weights = scan(job, model, &mut task)?;
+    let vectors = super::vector_layout(model, settings);
+    let mut driver = (task.agent.task() == 0)
+        .then(|| Minimizer::new(settings.clone(), vectors, super::penalized_columns(model)));
+    let mut share = survey(job, model, &mut task, class_weights, driver.as_ref())?;
+    let validates = any_task(&mut task, |task| task.validation.is_some())?;
+    let (mut iteration, mut record_count) = (0, 0);
+    for pass in 0.. {
+        let passed = share.evaluate(&mut task, POINT, pass)?;
+        record_count += passed.parts.record_count();
+        let (order, flow) = sum_and_decide(model, &mut task, &passed, driver.as_mut(), pass)?;
+        if !order.iteration {
+            continue;
+        }
+        if validates {
+            write_weights(model, &mut task, &mut share, order.row)?;
+            task.agent.barrier()?;
+        }
+        let count = if order.last { iteration + 1 } else { settings.max_iterations };
+        let numbers = (iteration, count, std::mem::take(&mut record_count));
+        let notice = order.failure.and_then(|why| notice(why, iteration));
+        let report = EpochReport { notice, ..report(model, &mut task, passed.parts, flow, numbers)? };
+        iteration += 1;
+        if task.coordinator.report_epoch(report)? == EpochDecision::Stop || order.last {
+            if !validates {
+                write_weights(model, &mut task, &mut share, order.row)?;
+            }
+            break;
+        }
+    }
+    task.agent.finish()?;
+    Ok(())
+}
+
+/// The report of an iteration: its number, how many there will be, its records. Validates, unless the tasks were told to stop.
+pub(super) fn report(
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+    training: MetricAccumulator,
+    flow: StepDecision,
+    (epoch, epoch_count, record_count): (u64, u64, u64),
+) -> Result<EpochReport, Error> {
+    let validation = match (&mut task.validation, flow) {
+        (Some(stream), StepDecision::Continue) => {
+            let mut scorer = LinearScorer::new(model);
+            Some(score_all(&mut scorer, model.metric_accumulator(), task.agent, *stream)?)
+        }
+        _ => None,
+    };
+    let (task, clock) = (task.agent.task(), task.agent.clock());
+    Ok(EpochReport { task, epoch, epoch_count, clock, record_count, training, validation, notice: None })
+}
+
+/// What the user should know of how the minimization ended. Rounding is where every minimization may end.
+fn notice(why: DescentFailure, iteration: u64) -> Option<String> {
+    let count = iteration + 1;
+    match why {
+        DescentFailure::Rounding => None,
+        DescentFailure::IterationLimit => Some(format!(
+            "max_iterations={count} ended it while the loss still fell; a larger max_iterations comes nearer to the minimum, and \
+             a larger l2 reaches it sooner"
+        )),
+        DescentFailure::LineSearch(why) => Some(format!(
+            "iteration {count}: the line search found nothing better ({why}); the model is the best point before it"
+        )),
+    }
+}
+
+/// Whether any task says so: all hear the same.
+pub(super) fn any_task(
+    task: &mut TrainTask<'_, Model>,
+    own: impl Fn(&TrainTask<'_, Model>) -> bool,
+) -> Result<bool, Error> {
+    let mut sums = [f64::from(u8::from(own(task)))];
+    task.agent.all_reduce(&mut sums)?;
+    Ok(sums[0] > 0.0)
+}
+
+/// Sums the losses, has task 0 decide, and tells all.
+fn sum_and_decide(
+    model: &Model,
+    task: &mut TrainTask<'_, Model>,
+    passed: &PassResult,
+    driver: Option<&mut Minimizer>,
+    pass: u64,
+) -> Result<(DescentCommand, StepDecision), Error> {
+    let stopped = f64::from(u8::from(passed.flow == StepDecision::Stop));
+    let records = passed.parts.record_count() as f64;
+    let mut sums = [passed.loss_sum, stopped, records, passed.positive_count as f64];
+    task.agent.all_reduce(&mut sums)?;
+    let [loss, stopped, records, positives] = sums;
+    let flow = if stopped > 0.0 { StepDecision::Stop } else { StepDecision::Continue };
+    if flow == StepDecision::Continue && pass == 0 {
+        Totals { record_count: records as u64, positive_count: positives as u64 }.check(model)?;
+        if !loss.is_finite() {
+            return Err(Error::NonFiniteStart { loss });
+        }
+    }
+    let own = match driver {
+        Some(driver) if flow == StepDecision::Stop => Some(driver.stop()),
+        Some(driver) => Some(driver.observe(task.agent, loss)?),
+        None => None,
+    };
+    let mut word = own.map_or([0.0; 3], |order| {
+        [f64::from(u8::from(order.iteration)), f64::from(u8::from(order.last)), f64::from(order.row)]
+    });
+    task.agent.all_reduce(&mut word)?;
+    let failure = own.and_then(|order| order.failure);
+    Ok((DescentCommand { iteration: word[0] > 0.0, last: word[1] > 0.0, row: word[2] as u32, failure }, flow))
+}

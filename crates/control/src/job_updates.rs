@@ -1,0 +1,93 @@
+//! What one who watches a job reads: always the latest news that it has not read, until the job is over, the deadline has
+//! passed or the master has ended.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::watch;
+use tokio::time::{Sleep, sleep_until};
+use tokio_stream::Stream;
+use tokio_stream::wrappers::WatchStream;
+use tonic::Status;
+
+use crate::codes;
+use crate::convert;
+use crate::deadline::Deadline;
+use crate::master_handle::{CallResult, ClientCall, ClientId, MasterHandle, ResponseSender};
+use crate::pb;
+use crate::request::{ClientRequest, ClientResponse};
+
+/// Says that a client has left when it is dropped.
+#[derive(Debug)]
+pub(crate) struct UnwatchOnDrop {
+    pub(crate) master: Arc<dyn MasterHandle>,
+    pub(crate) client: ClientId,
+}
+
+impl Drop for UnwatchOnDrop {
+    fn drop(&mut self) {
+        let call = ClientCall {
+            client: self.client,
+            request: ClientRequest::Unwatch,
+            reply: ResponseSender::Discard,
+        };
+        // When too many calls wait, the next news finds out that nobody listens.
+        let _ = self.master.send(call);
+    }
+}
+
+/// The stream.
+pub(crate) struct JobUpdates {
+    latest: WatchStream<Option<CallResult>>,
+    deadline: Option<(Deadline, Pin<Box<Sleep>>)>,
+    is_over: bool,
+    _unwatch: UnwatchOnDrop,
+}
+
+impl JobUpdates {
+    pub(crate) fn new(
+        latest: watch::Receiver<Option<CallResult>>,
+        deadline: Option<Deadline>,
+        leaving: UnwatchOnDrop,
+    ) -> Self {
+        let deadline = deadline.map(|deadline| (deadline, Box::pin(sleep_until(deadline.at))));
+        Self { latest: WatchStream::new(latest), deadline, is_over: false, _unwatch: leaving }
+    }
+
+    fn item(&mut self, given: Option<CallResult>) -> Result<pb::JobStatus, Status> {
+        let item = match given {
+            Some(Ok(ClientResponse::Job(status))) => {
+                self.is_over = status.state.is_over();
+                return Ok(convert::from_job(status));
+            }
+            Some(Ok(other)) => Status::internal(format!("the master gave news that are none: {other:?}")),
+            Some(Err(fault)) => codes::status(fault),
+            None => codes::ended(),
+        };
+        self.is_over = true;
+        Err(item)
+    }
+}
+
+impl Stream for JobUpdates {
+    type Item = Result<pb::JobStatus, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(given) = Pin::new(&mut self.latest).poll_next(context) {
+            let item = self.item(given.flatten());
+            return Poll::Ready(Some(item));
+        }
+        if let Some((deadline, sleep)) = &mut self.deadline
+            && sleep.as_mut().poll(context).is_ready()
+        {
+            let status = deadline.exceeded();
+            self.is_over = true;
+            return Poll::Ready(Some(Err(status)));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,280 @@
+//! One record batch after another into a sink.
+
+use std::collections::BTreeMap;
+
+use arrow_array::ArrayRef;
+use math::hash::{NAMED_KEY_BIT, named_key};
+
+use super::column::{TextColumn, numbers};
+use super::layout::{Feature, Features, Layout};
+use super::sparse::Sparse;
+use super::{Fault, finite, loses_digits};
+use crate::batch::BatchBuilder;
+use crate::error::nearest;
+use crate::format::dictionary::{Dictionary, MISSING};
+use crate::interactions::{InteractionGenerator, push_products};
+use crate::number::parse_f64;
+use crate::schema::{ColumnKind, Schema};
+use crate::sink::Sink;
+
+/// The record batch that was loaded last, column by column.
+pub(crate) struct RecordColumns {
+    label: Option<(usize, Label)>,
+    weight: Option<(usize, Vec<f64>)>,
+    /// Its name and its values as text.
+    group: Option<(String, TextColumn)>,
+    features: FeatureColumns,
+    /// Columns that are carried along.
+    passthrough: Vec<TextColumn>,
+    label_names: Vec<String>,
+    keep_zeros: bool,
+    mark_missing: bool,
+    dictionary: Dictionary,
+    /// Made with the first batch.
+    multiplier: Option<InteractionGenerator>,
+    /// The first number of the present record that is kept with fewer digits, with its column.
+    rounded: Option<(usize, f64)>,
+}
+
+enum Label {
+    Number(Vec<f64>),
+    /// Numbers that are written as strings.
+    NumberText(TextColumn),
+    Name(TextColumn),
+}
+
+enum FeatureColumns {
+    Table(Vec<FeatureColumn>),
+    Sparse(Box<Sparse>),
+}
+
+/// A feature column of a table.
+struct FeatureColumn {
+    name: String,
+    column: usize,
+    /// Among the groups of the interactions.
+    interaction_group: Option<usize>,
+    values: Values,
+}
+
+/// Numbers with their key, or strings, each of which has a key of its own.
+enum Values {
+    Numbers(u64, Vec<f64>),
+    Texts(TextColumn),
+}
+
+impl RecordColumns {
+    /// Records are read as `schema` says.
+    pub(crate) fn new(schema: &Schema) -> Self {
+        Self {
+            label: None,
+            weight: None,
+            group: None,
+            features: FeatureColumns::Table(Vec::new()),
+            passthrough: Vec::new(),
+            label_names: schema.label_names.clone(),
+            keep_zeros: schema.keep_zeros,
+            mark_missing: schema.mark_missing,
+            dictionary: Dictionary::default(),
+            multiplier: None,
+            rounded: None,
+        }
+    }
+
+    /// Takes the columns of a batch: those of [`ScoreColumns::fields`], in that order.
+    pub(crate) fn load(&mut self, layout: &Layout, columns: &[ArrayRef]) {
+        let fields = layout.fields();
+        assert_eq!(fields.len(), columns.len(), "load: one column a field");
+        let column = |number: usize| {
+            let at = fields.binary_search(&number).expect("the layout names its fields");
+            &columns[at]
+        };
+        self.label = layout.label.map(|number| {
+            let array = column(number);
+            let label = match (layout.label_is_text, self.label_names.is_empty()) {
+                (true, true) => Label::NumberText(TextColumn::of(array)),
+                (_, false) => Label::Name(TextColumn::of(array)),
+                (false, true) => Label::Number(all_numbers(array)),
+            };
+            (number, label)
+        });
+        self.weight = layout.weight.map(|number| (number, all_numbers(column(number))));
+        self.group =
+            layout.group.as_ref().map(|(number, name)| (name.clone(), TextColumn::of(column(*number))));
+        self.passthrough = layout.passthrough.iter().map(|number| TextColumn::of(column(*number))).collect();
+        let feature_column = |feature: &Feature| FeatureColumn {
+            name: feature.name.clone(),
+            column: feature.column,
+            interaction_group: feature.interaction_group,
+            values: match feature.kind {
+                ColumnKind::Numeric => Values::Numbers(feature.key, all_numbers(column(feature.column))),
+                ColumnKind::Text => Values::Texts(TextColumn::of(column(feature.column))),
+            },
+        };
+        self.multiplier
+            .get_or_insert_with(|| InteractionGenerator::new(layout.interactions.clone(), self.keep_zeros));
+        self.features = match &layout.features {
+            Features::Table(table) => FeatureColumns::Table(table.iter().map(feature_column).collect()),
+            Features::Lists { indices, values } => FeatureColumns::Sparse(Box::new(Sparse::lists(
+                (*indices, column(*indices)),
+                values.map(|values| (values, column(values))),
+            ))),
+            Features::Column(number) => {
+                FeatureColumns::Sparse(Box::new(Sparse::column(*number, column(*number))))
+            }
+        };
+    }
+
+    /// Record `r` of the batch into the sink, or what is wrong with it.
+    #[inline]
+    pub(crate) fn push(&mut self, r: usize, sink: &mut Sink) -> Result<(), Fault> {
+        let label = self.label(r)?;
+        let weight = self.weight(r)?;
+        let group =
+            self.group.as_ref().map(|(name, texts)| group_key(name, texts.get(r).unwrap_or_default()));
+        let pushed = match &self.features {
+            FeatureColumns::Table(_) => self.push_table(r, sink.builder()),
+            FeatureColumns::Sparse(sparse) => {
+                if self.rounded.is_none() {
+                    self.rounded = sparse.rounded_in(r);
+                }
+                sparse.push(r, self.keep_zeros, sink.builder())
+            }
+        };
+        if let Err(fault) = pushed {
+            sink.discard_record();
+            return Err(fault);
+        }
+        for texts in &self.passthrough {
+            sink.builder().push_passthrough(texts.get(r).unwrap_or_default());
+        }
+        let column = self.label.as_ref().map_or(0, |(number, _)| *number);
+        sink.end_record(label, weight, group)
+            .map_err(|expected| (column, expected, label.unwrap_or_default().to_string()))
+    }
+
+    /// The first number of the last record that is kept with fewer digits, if one is; with its column.
+    pub(crate) fn take_rounded(&mut self) -> Option<(usize, f64)> {
+        self.rounded.take()
+    }
+
+    /// The label's column.
+    pub(crate) fn label_column(&self) -> Option<usize> {
+        self.label.as_ref().map(|(number, _)| *number)
+    }
+
+    /// Names of hashed keys met since the last call.
+    pub(crate) fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
+        self.dictionary.take()
+    }
+
+    /// What the user should know.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.dictionary.notices()
+    }
+
+    fn push_table(&mut self, r: usize, builder: &mut BatchBuilder) -> Result<(), Fault> {
+        let FeatureColumns::Table(table) = &self.features else { return Ok(()) };
+        let mut multiplier = self.multiplier.as_mut().filter(|multiplier| !multiplier.is_empty());
+        if let Some(multiplier) = &mut multiplier {
+            multiplier.clear();
+        }
+        for FeatureColumn { name, column, interaction_group: group, values } in table {
+            let (key, value, text) = match values {
+                Values::Numbers(key, values) => {
+                    let value = values[r];
+                    if value.is_nan() {
+                        if self.mark_missing {
+                            builder.push_one(text_key(name, MISSING, &mut self.dictionary));
+                        }
+                        continue;
+                    }
+                    if value == 0.0 && !self.keep_zeros {
+                        continue;
+                    }
+                    let single = finite(value as f32, value, *column)?;
+                    if loses_digits(value, single) && self.rounded.is_none() {
+                        self.rounded = Some((*column, value));
+                    }
+                    builder.push(*key, single);
+                    (*key, single, None)
+                }
+                Values::Texts(texts) => {
+                    let Some(text) = texts.get(r) else { continue };
+                    let key = text_key(name, text, &mut self.dictionary);
+                    builder.push_one(key);
+                    (key, 1.0, Some(text))
+                }
+            };
+            if let (Some(multiplier), Some(group)) = (&mut multiplier, group) {
+                multiplier.add(*group, key, value, || match text {
+                    Some(text) => format!("{name}={}", String::from_utf8_lossy(text)),
+                    None => name.clone(),
+                });
+            }
+        }
+        match multiplier {
+            Some(multiplier) => push_products(multiplier, &mut self.dictionary, builder)
+                .map_err(|error| (0, error.expected.into_owned(), error.found)),
+            None => Ok(()),
+        }
+    }
+
+    fn label(&self, r: usize) -> Result<Option<f64>, Fault> {
+        let Some((number, label)) = &self.label else { return Ok(None) };
+        let missing = || (*number, "a label".to_owned(), "null".to_owned());
+        match label {
+            Label::Number(values) if values[r].is_nan() => Err(missing()),
+            Label::Number(values) => Ok(Some(values[r])),
+            Label::NumberText(texts) => {
+                let text = texts.get(r).ok_or_else(missing)?;
+                let value = parse_f64(text).filter(|value| value.is_finite());
+                value.map(Some).ok_or_else(|| {
+                    (
+                        *number,
+                        "a finite number as the label".to_owned(),
+                        String::from_utf8_lossy(text).into_owned(),
+                    )
+                })
+            }
+            Label::Name(texts) => {
+                let name = String::from_utf8_lossy(texts.get(r).ok_or_else(missing)?);
+                let class = self.label_names.binary_search_by(|known| known.as_str().cmp(&name));
+                class.map(|class| Some(class as f64)).map_err(|_| {
+                    let hint = nearest(&name, self.label_names.iter().map(String::as_str))
+                        .map_or(String::new(), |name| format!(", did you mean '{name}'?"));
+                    let count = self.label_names.len();
+                    (*number, format!("one of the {count} label names of training{hint}"), name.into_owned())
+                })
+            }
+        }
+    }
+
+    fn weight(&self, r: usize) -> Result<f32, Fault> {
+        let Some((number, values)) = &self.weight else { return Ok(1.0) };
+        let value = values[r] as f32;
+        if value.is_finite() && value >= 0.0 {
+            return Ok(value);
+        }
+        Err((*number, "a finite weight, 0 or more".to_owned(), values[r].to_string()))
+    }
+}
+
+fn all_numbers(array: &ArrayRef) -> Vec<f64> {
+    let mut values = Vec::with_capacity(array.len());
+    numbers(array, &mut values);
+    values
+}
+
+/// A whole number is its own group; anything else is hashed, as in CSV.
+fn group_key(column: &str, text: &[u8]) -> u64 {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
+}
+
+/// The key of a value of a column.
+fn text_key(name: &str, value: &[u8], dictionary: &mut Dictionary) -> u64 {
+    let key = named_key(name.as_bytes(), value);
+    dictionary.add(key, name.as_bytes(), b'=', value);
+    key
+}

@@ -1,0 +1,166 @@
+//! Where a task keeps its parsed records between epochs: as blocks in memory, in one file, or in memory up to a limit
+//! and then in the file.
+
+mod disk;
+
+use std::path::PathBuf;
+
+use crate::batch::Batch;
+use crate::block;
+use crate::error::Error;
+use disk::BlockFile;
+
+/// Where blocks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheMode {
+    /// In memory; reaching the limit is an error.
+    Memory,
+    /// In a file.
+    Disk,
+    /// In memory up to the limit, the rest in a file.
+    Both,
+}
+
+/// Where and how much one task keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Where blocks are kept.
+    pub mode: CacheMode,
+    /// The most that blocks of this task may take in memory, in bytes.
+    pub memory_limit_bytes: u64,
+    /// Where the file is made, when one is needed.
+    pub folder: PathBuf,
+}
+
+/// How much is kept and where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CacheStats {
+    /// Number of blocks.
+    pub block_count: u64,
+    /// Bytes of the blocks in memory.
+    pub memory_bytes: u64,
+    /// Bytes of the blocks on disk.
+    pub disk_bytes: u64,
+}
+
+/// Where one block lies.
+#[derive(Debug)]
+enum BlockLocation {
+    Memory(Box<[u8]>),
+    Disk { offset: u64, size_bytes: usize },
+}
+
+/// The kept blocks of one task, in the order in which they were added.
+#[derive(Debug)]
+pub struct BlockCache {
+    config: CacheConfig,
+    task: u64,
+    locations: Vec<BlockLocation>,
+    disk: Option<BlockFile>,
+    memory_bytes: u64,
+    scratch: Vec<u8>,
+}
+
+impl BlockCache {
+    /// Nothing kept yet; no file is made before a block needs it.
+    pub fn new(config: CacheConfig, task: u64) -> Self {
+        Self { config, task, locations: Vec::new(), disk: None, memory_bytes: 0, scratch: Vec::new() }
+    }
+
+    /// Where and how much is kept.
+    pub fn config(&self) -> &CacheConfig {
+        &self.config
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        self.locations.len()
+    }
+
+    /// Whether there is no block.
+    pub fn is_empty(&self) -> bool {
+        self.locations.is_empty()
+    }
+
+    /// How much is kept and where.
+    pub fn stats(&self) -> CacheStats {
+        CacheStats {
+            block_count: self.locations.len() as u64,
+            memory_bytes: self.memory_bytes,
+            disk_bytes: self.disk.as_ref().map_or(0, BlockFile::size_bytes),
+        }
+    }
+
+    /// Keeps a copy of `batch` as the last block.
+    pub fn add(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.scratch.clear();
+        block::encode(batch, &mut self.scratch);
+        let wanted_bytes = self.scratch.len() as u64;
+        let fits = self.memory_bytes + wanted_bytes <= self.config.memory_limit_bytes;
+        let place = match self.config.mode {
+            CacheMode::Memory if !fits => {
+                return Err(Error::CacheLimit {
+                    limit_bytes: self.config.memory_limit_bytes,
+                    kept_bytes: self.memory_bytes,
+                    wanted_bytes,
+                });
+            }
+            // Once a block went to disk all later ones do, so that the order on disk is the order of the file.
+            CacheMode::Both if fits && self.disk.is_none() => self.store_in_memory(),
+            CacheMode::Memory => self.store_in_memory(),
+            CacheMode::Both | CacheMode::Disk => self.store_on_disk()?,
+        };
+        self.locations.push(place);
+        Ok(())
+    }
+
+    fn store_in_memory(&mut self) -> BlockLocation {
+        self.memory_bytes += self.scratch.len() as u64;
+        BlockLocation::Memory(self.scratch.as_slice().into())
+    }
+
+    fn store_on_disk(&mut self) -> Result<BlockLocation, Error> {
+        let disk = match &mut self.disk {
+            Some(disk) => disk,
+            empty => empty.insert(BlockFile::create(&self.config.folder, self.task)?),
+        };
+        let offset = disk.append(&self.scratch)?;
+        Ok(BlockLocation::Disk { offset, size_bytes: self.scratch.len() })
+    }
+
+    /// Ends the adding: from now on blocks are only read, and memory used for adding is given back.
+    pub fn seal(&mut self) {
+        self.scratch = Vec::new();
+        self.locations.shrink_to_fit();
+    }
+
+    /// Reads block `index` into `out`, whose memory is reused.
+    ///
+    /// # Panics
+    /// When there is no such block.
+    pub fn read(&mut self, index: usize, out: &mut Batch) -> Result<(), Error> {
+        let result = match &self.locations[index] {
+            BlockLocation::Memory(bytes) => block::decode(bytes, out),
+            BlockLocation::Disk { offset, size_bytes } => {
+                let disk = self.disk.as_mut().expect("a block lies on disk, so there is a file");
+                let result = block::decode(disk.block(*offset, *size_bytes)?, out);
+                disk.release(*offset, *size_bytes);
+                result
+            }
+        };
+        result.map_err(|fault| Error::DamagedBlock { index, place: self.location_name(index), fault })
+    }
+
+    fn location_name(&self, index: usize) -> String {
+        match (&self.locations[index], &self.disk) {
+            (BlockLocation::Disk { offset, .. }, Some(disk)) => {
+                format!("{} at byte {offset}", disk.path().display())
+            }
+            _ => "memory".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+
+use super::*;
+use crate::batch::BatchBuilder;
+
+fn batch(number: u64) -> Batch {
+    let mut builder = BatchBuilder::new();
+    for r in 0..10 {
+        builder.push(number * 100 + r, 0.5);
+        builder.push(number * 100 + r + 7, 1.0);
+        builder.end_record(r as f32, 1.0, None);
+    }
+    let mut batch = Batch::default();
+    builder.finish(&mut batch);
+    batch
+}
+
+fn block_bytes() -> u64 {
+    let mut bytes = Vec::new();
+    block::encode(&batch(0), &mut bytes);
+    bytes.len() as u64
+}
+
+fn config(mode: CacheMode, memory_limit_bytes: u64, folder: &std::path::Path) -> CacheConfig {
+    CacheConfig { mode, memory_limit_bytes, folder: folder.to_owned() }
+}
+
+fn check_all(kept: &mut BlockCache, count: u64) {
+    let mut out = Batch::default();
+    for number in (0..count).rev().chain(0..count) {
+        kept.read(number as usize, &mut out).expect("a block just kept");
+        assert_eq!(out, batch(number));
+    }
+}
+
+#[test]
+fn blocks_come_back_from_memory_from_disk_and_from_both() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (mode, in_memory) in [(CacheMode::Memory, 20), (CacheMode::Disk, 0), (CacheMode::Both, 3)] {
+        let limit = block_bytes() * if mode == CacheMode::Both { 3 } else { 100 } + 1;
+        let mut kept = BlockCache::new(config(mode, limit, folder.path()), 0);
+        for number in 0..20 {
+            kept.add(&batch(number)).expect("room enough");
+        }
+        kept.seal();
+        let stats = kept.stats();
+        assert_eq!(stats.block_count, 20);
+        assert_eq!(stats.memory_bytes, in_memory * block_bytes());
+        assert_eq!(stats.disk_bytes, (20 - in_memory) * block_bytes());
+        check_all(&mut kept, 20);
+    }
+}
+
+#[test]
+fn adding_after_reading_is_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    for number in 0..3 {
+        kept.add(&batch(number)).expect("room enough");
+        check_all(&mut kept, number + 1);
+    }
+}
+
+#[test]
+fn no_file_stays_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    kept.add(&batch(0)).expect("room enough");
+    if cfg!(unix) {
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "not even while it is used");
+    }
+    drop(kept);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn memory_beyond_the_limit_is_an_error_that_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut kept = BlockCache::new(config(CacheMode::Memory, block_bytes() * 2, folder.path()), 0);
+    kept.add(&batch(0)).expect("room enough");
+    kept.add(&batch(1)).expect("room enough");
+    let error = kept.add(&batch(2)).expect_err("no room");
+    assert!(matches!(error, Error::CacheLimit { kept_bytes, .. } if kept_bytes == block_bytes() * 2));
+    assert!(error.to_string().contains("on disk"), "{error}");
+}
+
+#[test]
+fn a_missing_folder_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().expect("a folder").path().join("gone");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, &folder), 0);
+    let error = kept.add(&batch(0)).expect_err("no folder");
+    assert!(error.to_string().contains("gone"), "{error}");
+}
+
+/// A disk with room for so many bytes.
+struct SmallDisk(usize);
+
+impl Write for SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let count = bytes.len().min(self.0);
+        self.0 -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_with_file_size_and_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small");
+    let file = fs::File::create(&path).expect("a file");
+    let room = block_bytes() as usize * 5 / 2;
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    kept.disk = Some(BlockFile::new(path.clone(), file, Box::new(SmallDisk(room))));
+    kept.add(&batch(0)).expect("room enough");
+    kept.add(&batch(1)).expect("room enough");
+    match kept.add(&batch(2)).expect_err("the disk is full") {
+        Error::CacheWrite { path: named, wanted_bytes, written_bytes, reason } => {
+            assert_eq!((named, wanted_bytes, written_bytes), (path, block_bytes(), 2 * block_bytes()));
+            assert!(reason.contains("no storage space"), "{reason}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_device_without_room_is_an_error_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let full = || OpenOptions::new().write(true).open("/dev/full").expect("every Linux has it");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    kept.disk = Some(BlockFile::new(folder.path().join("named"), full(), Box::new(full())));
+    let text = kept.add(&batch(0)).expect_err("the device is full").to_string();
+    assert!(text.contains("No space left on device") && text.contains("named"), "{text}");
+}
+
+#[test]
+fn a_block_damaged_on_disk_is_an_error_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("damaged");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
+    let mut writer = file.try_clone().expect("a handle");
+    let mut kept = BlockCache::new(config(CacheMode::Disk, 0, folder.path()), 0);
+    kept.disk = Some(BlockFile::new(path, file, Box::new(writer.try_clone().expect("a handle"))));
+    kept.add(&batch(0)).expect("room enough");
+    kept.add(&batch(1)).expect("room enough");
+    io::Seek::seek(&mut writer, io::SeekFrom::Start(block_bytes() + 60)).expect("inside");
+    writer.write_all(&[0xAA]).expect("a byte");
+    let mut out = Batch::default();
+    kept.read(0, &mut out).expect("the first is whole");
+    let error = kept.read(1, &mut out).expect_err("the second is damaged");
+    let text = error.to_string();
+    assert!(matches!(error, Error::DamagedBlock { index: 1, .. }));
+    assert!(
+        text.contains(&format!("damaged at byte {}", block_bytes())) && text.contains("checksum"),
+        "{text}"
+    );
+}

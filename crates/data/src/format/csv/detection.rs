@@ -1,0 +1,226 @@
+//! Looks at the first rows: header, kinds of columns, whether the label can be one; and at all rows for the names of
+//! text labels.
+
+use super::super::FormatContext;
+use super::super::columns::{DetectedColumns, FileColumns, LabelFallback, TypeCounts, is_number};
+use super::super::missing::is_missing;
+use super::super::positional_names::is_header_like;
+use super::super::roles::{is_label_name, refuse_guess};
+use super::fields::fields_of;
+use super::sample::Sample;
+use crate::label::CLASS_LIMIT;
+use crate::number::parse_f64;
+use crate::{BadLine, Error, LabelRule, LineError};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Names, kinds and header of the input.
+pub(super) fn detect_columns(
+    context: &FormatContext<'_>,
+    sample: &Sample,
+) -> Result<(DetectedColumns, Option<Vec<u8>>), Error> {
+    let fallback = LabelFallback::Last;
+    let Some(first_row) = sample.first() else {
+        let (names, kinds, dialect) = (Vec::new(), Vec::new(), sample.dialect);
+        return Ok((
+            DetectedColumns {
+                names,
+                type_counts: kinds,
+                named: false,
+                dialect,
+                fallback,
+                passthrough: Vec::new(),
+            },
+            None,
+        ));
+    };
+    let first =
+        fields_of(first_row, sample.dialect.quotes).map_err(|error| first_line_error(context, error))?;
+    let mut kinds = count_types(sample, first.len());
+    let named = match context.options.header {
+        Some(header) => header,
+        None if let Some(schema) = context.trained_schema => is_header_like(&first, &kinds, schema),
+        None => is_header(context, sample, &first, &kinds)?,
+    };
+    if named && sample.has_leading_blank {
+        let file = context.files[0].name().to_owned();
+        let reason = "blank lines before the header; delete them".to_owned();
+        return Err(Error::BadFile { file, record: None, reason });
+    }
+    if !named {
+        kinds.iter_mut().zip(&first).for_each(|(kinds, field)| kinds.add(field));
+    }
+    let names: Vec<String> = if named {
+        first.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
+    } else {
+        (0..first.len()).map(|at| at.to_string()).collect()
+    };
+    let header = named.then(|| first_row.to_vec());
+    let dialect = sample.dialect;
+    Ok((
+        DetectedColumns { names, type_counts: kinds, named, dialect, fallback, passthrough: Vec::new() },
+        header,
+    ))
+}
+
+/// The first row must be readable: it says how many columns there are.
+fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
+    let file = context.files.first().map_or_else(String::new, |file| file.name().to_owned());
+    let found = if error.found.is_empty() { "the first row without it".to_owned() } else { error.found };
+    let expected = error.expected.into_owned();
+    Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, found })
+}
+
+/// What stands in each column below the first row.
+fn count_types(sample: &Sample, count: usize) -> Vec<TypeCounts> {
+    let mut kinds = vec![TypeCounts::default(); count];
+    for row in sample.rows_from(1) {
+        kinds.iter_mut().zip(&row).for_each(|(kinds, field)| kinds.add(field));
+    }
+    kinds
+}
+
+/// Whether the first row names the columns. A header has words over numbers, and no numbers over numbers; over words, it
+/// names the label, and none of its fields stands in the rows below it.
+fn is_header(
+    context: &FormatContext<'_>,
+    sample: &Sample,
+    first: &[Cow<'_, [u8]>],
+    kinds: &[TypeCounts],
+) -> Result<bool, Error> {
+    let asked = context.options.label.as_deref().filter(|label| label.parse::<f64>().is_err());
+    if asked.is_some_and(|label| first.iter().any(|field| **field == *label.as_bytes())) {
+        return Ok(true);
+    }
+    let is_label = |field: &[u8]| std::str::from_utf8(field).is_ok_and(is_label_name);
+    let over_numbers = || first.iter().zip(kinds).filter(|(_, kinds)| kinds.has_mostly_numbers());
+    let number = over_numbers().find(|(field, _)| parse_f64(field).is_some() && !is_missing(field));
+    let word = over_numbers().find(|(field, _)| !is_number(field));
+    match (number, word) {
+        (_, Some(_)) if over_numbers().any(|(field, _)| is_label(field)) => Ok(true),
+        (Some((number, _)), Some((word, _))) => {
+            let reason = format!(
+                "the first row of {} may name the columns or be a record: '{}' and '{}' both stand over numbers; say which \
+                 with --header true or --header false",
+                context.files[0].name(),
+                String::from_utf8_lossy(number),
+                String::from_utf8_lossy(word)
+            );
+            Err(Error::BadOption { option: "header", reason })
+        }
+        (Some(_), None) => Ok(false),
+        (None, Some(_)) => Ok(true),
+        (None, None) if sample.len() == 1 => Ok(first.iter().all(|field| !is_number(field))),
+        (None, None) => {
+            let Some(label) = first.iter().find(|field| is_label(field)) else { return Ok(false) };
+            match repeated_fields(sample, first) {
+                RepeatedFields::Nothing => Ok(true),
+                RepeatedFields::Fields => Ok(false),
+                RepeatedFields::Label => {
+                    let reason = format!(
+                        "the first row of {} may name the columns or be a record: '{}' is the name of a label, and stands below \
+                         as a value too; say which with --header true or --header false",
+                        context.files[0].name(),
+                        String::from_utf8_lossy(label)
+                    );
+                    Err(Error::BadOption { option: "header", reason })
+                }
+            }
+        }
+    }
+}
+
+/// Which fields of a row of words stand again in it, or below it in their columns.
+enum RepeatedFields {
+    Nothing,
+    /// Those alone that are names of labels.
+    Label,
+    Fields,
+}
+
+/// What of the first row stands again, but for a header that comes again.
+fn repeated_fields(sample: &Sample, first: &[Cow<'_, [u8]>]) -> RepeatedFields {
+    let distinct: BTreeSet<&[u8]> = first.iter().map(AsRef::as_ref).collect();
+    if distinct.len() < first.len() {
+        return RepeatedFields::Fields;
+    }
+    let mut below = RepeatedFields::Nothing;
+    for row in sample.rows_from(1).filter(|row| row != first) {
+        for (field, _) in first.iter().zip(&row).filter(|(first, field)| first == field) {
+            if !std::str::from_utf8(field).is_ok_and(is_label_name) {
+                return RepeatedFields::Fields;
+            }
+            below = RepeatedFields::Label;
+        }
+    }
+    below
+}
+
+/// Whether the label column holds names, which become class numbers; an error when it cannot be the label.
+pub(super) fn has_text_labels(
+    context: &FormatContext<'_>,
+    sample: &Sample,
+    found: &DetectedColumns,
+    columns: &FileColumns,
+) -> Result<bool, Error> {
+    let (options, file) = (context.options, context.files[0].name());
+    let Some(label) = columns.label() else { return Ok(false) };
+    let name = &columns.names[label];
+    let text = options.text_columns.contains(name) || !found.type_counts[label].is_numeric();
+    if text && options.label_rule == LabelRule::Real {
+        let reason = format!(
+            "column '{name}' of {file} holds names, and numbers are needed; choose another label column, or an algorithm \
+             for classes"
+        );
+        return Err(Error::BadOption { option: "label", reason });
+    }
+    if options.label.is_none() && options.label_rule != LabelRule::Real {
+        let rows: Vec<_> = sample.rows_from(usize::from(found.named)).collect();
+        let fields = rows.iter().filter_map(|row| row.get(label)).filter(|field| !is_missing(field));
+        let values = fields.map(AsRef::as_ref).collect();
+        refuse_guess(file, name, found.named && is_label_name(name), &values, rows.len())?;
+    }
+    Ok(text)
+}
+
+/// The names in the label column of all files, sorted.
+pub(super) fn label_names(
+    context: &FormatContext<'_>,
+    columns: &FileColumns,
+    label: usize,
+    header: Option<&[u8]>,
+) -> Result<Vec<String>, Error> {
+    let mut names = BTreeSet::new();
+    let quotes = columns.dialect.quotes;
+    for file in context.files {
+        if !file.is_rereadable() {
+            let reason = format!(
+                "column '{}' holds names, which are numbered in a first pass, but {} can be read only once; write it to \
+                 a file first, or number the classes",
+                columns.names[label],
+                file.name()
+            );
+            return Err(Error::BadOption { option: "label", reason });
+        }
+        file.for_each_line(columns.dialect.multi_line.then_some(quotes), |line| {
+            if Some(line) == header || line.trim_ascii().is_empty() {
+                return Ok(());
+            }
+            // A row that is too short or badly quoted is found, with its place, when it is parsed.
+            let fields = fields_of(line, quotes).unwrap_or_default();
+            let Some(field) = fields.get(label).filter(|field| !is_missing(field)) else { return Ok(()) };
+            if !names.contains(field.as_ref()) {
+                names.insert(field.to_vec());
+            }
+            if names.len() > CLASS_LIMIT {
+                let reason = format!(
+                    "column '{}' has more than {CLASS_LIMIT} different names; is it the label?",
+                    columns.names[label]
+                );
+                return Err(Error::BadOption { option: "label", reason });
+            }
+            Ok(())
+        })?;
+    }
+    Ok(names.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
+}

@@ -1,0 +1,76 @@
+//! Keeps damaged files from becoming more than errors.
+//!
+//! The Parquet library trusts some numbers that it reads, and panics where they cannot be right. Those of the metadata are
+//! checked here before it sees them; what it still panics at while it decodes pages is caught and is an error like any
+//! other.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+
+use super::fault;
+
+thread_local! {
+    /// Whether this thread is in [`catch_panics`], where a panic is an error and is not to be printed.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work`, in which the library decodes bytes of a file. What `work` changes is not to be used after an error.
+pub(super) fn catch_panics<R>(work: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                usual(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    result.unwrap_or_else(|_| Err(fault("its pages make no sense")))
+}
+
+/// Whether counts and places in the metadata can be those of a file of this size.
+pub(super) fn check_metadata(metadata: &ParquetMetaData, size_bytes: u64) -> Result<(), ParquetError> {
+    let mut row_count = 0i64;
+    for group in metadata.row_groups() {
+        let rows = group.num_rows();
+        let sum = Some(rows).filter(|rows| *rows >= 0).and_then(|rows| row_count.checked_add(rows));
+        row_count = sum.ok_or_else(|| fault(format!("a row group of {rows} records")))?;
+        let columns = metadata.file_metadata().schema_descr().num_columns();
+        if group.num_columns() != columns {
+            return Err(fault(format!("a row group of {} columns, not {columns}", group.num_columns())));
+        }
+        group.columns().iter().try_for_each(|column| check_column(column, rows, size_bytes))?;
+    }
+    Ok(())
+}
+
+fn check_column(column: &ColumnChunkMetaData, rows: i64, size_bytes: u64) -> Result<(), ParquetError> {
+    let (name, values) = (column.column_path().string(), column.num_values());
+    let is_list = column.column_descr().max_rep_level() > 0;
+    let can_be = if is_list && rows > 0 { values >= rows } else { values == rows };
+    if !can_be {
+        return Err(fault(format!("column '{name}' of {values} values for {rows} records")));
+    }
+    let size = column.compressed_size();
+    match chunk_range(column).and_then(|(start, size)| start.checked_add(size)) {
+        Some(end) if end <= size_bytes => Ok(()),
+        _ => Err(fault(format!(
+            "column '{name}' of {size} bytes at {}, behind the end of the file",
+            column.data_page_offset()
+        ))),
+    }
+}
+
+/// Where a column chunk begins, and its bytes. Some writers give the dictionary a place of 0 when there is none.
+pub(super) fn chunk_range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
+    let data = column.data_page_offset();
+    let start = column.dictionary_page_offset().filter(|start| (1..data).contains(start)).unwrap_or(data);
+    Some((u64::try_from(start).ok()?, u64::try_from(column.compressed_size()).ok()?))
+}

@@ -1,0 +1,230 @@
+//! Columns of a file without names, or of one whose names training did not know: they are told by their places, in the
+//! order of the training data.
+//!
+//! A file that is only scored may lack columns that are no features: the label with `--no-label`, weights, groups,
+//! columns that are left out. Which of them are absent follows from the number of columns; where several sets of them
+//! fit, the file needs a header.
+
+use super::FormatContext;
+use super::columns::{DetectedColumns, TypeCounts, is_number};
+use super::missing::is_missing;
+use crate::options::InputPurpose;
+use crate::schema::Schema;
+use crate::{Error, FormatOptions};
+use std::borrow::Cow;
+
+/// Columns that may be absent, of which every set is tried: with more of them there would be very many.
+const ABSENT_LIMIT: usize = 12;
+
+/// Whether the first row of a file to be read like `schema` names its columns. Names of training say so, and so do
+/// words over columns of numbers, when there is one over each of them: a single one is a bad value.
+pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], schema: &Schema) -> bool {
+    let named = |name: &str| first.iter().any(|field| **field == *name.as_bytes());
+    let met = schema.columns.iter().filter(|column| named(&column.name)).count();
+    let mut numbers = first.iter().zip(kinds).filter(|(_, kinds)| kinds.has_mostly_numbers()).peekable();
+    let words = numbers.peek().is_some() && numbers.all(|(field, _)| !is_number(field) && !is_missing(field));
+    words || (schema.named && 2 * met >= schema.columns.len().max(1))
+}
+
+/// `found` with the names of training, where the file or the training data have none, and what to tell of that.
+pub(super) fn assign_names_by_position(
+    context: &FormatContext<'_>,
+    mut found: DetectedColumns,
+) -> Result<(DetectedColumns, Option<String>), Error> {
+    let Some(schema) = context.trained_schema.filter(|schema| !schema.columns.is_empty()) else {
+        return Ok((found, None));
+    };
+    if (found.named && schema.named) || found.names.is_empty() {
+        return Ok((found, None));
+    }
+    let (file, order) = (context.files[0].name(), order_of(schema));
+    let all: Vec<usize> = (0..found.names.len()).collect();
+    let others: Vec<usize> = all.iter().copied().filter(|at| !is_passthrough(&found, *at)).collect();
+    // Columns that are only carried into the predictions stand between those of training.
+    let fitting: Vec<_> = [all, others]
+        .into_iter()
+        .map(|places| (candidate_names(&order, schema, context.options, places.len()), places))
+        .filter(|(fits, _)| !fits.is_empty())
+        .collect();
+    let Some((names, places)) = fitting.iter().find(|(fits, _)| fits.len() == 1) else {
+        let difference = column_count_message(&found, schema, &order, !fitting.is_empty());
+        return Err(Error::SchemaDiffers { file: file.to_owned(), difference });
+    };
+    let names = &names[0];
+    let header = found.named;
+    found.names = (0..found.names.len()).map(|at| format!("column {at}")).collect();
+    places.iter().zip(names).for_each(|(&at, name)| found.names[at].clone_from(name));
+    found.named = schema.named;
+    let notice = (header || schema.named).then(|| {
+        let why = if header { "its header is not used, since training had none" } else { "it has no header" };
+        format!("{file}: {why}; its columns are taken in the order of training: {}", names.join(", "))
+    });
+    Ok((found, notice))
+}
+
+fn is_passthrough(found: &DetectedColumns, at: usize) -> bool {
+    found.passthrough.iter().any(|column| column.at == at)
+}
+
+/// All columns of training in the order of its file.
+fn order_of(schema: &Schema) -> Vec<String> {
+    if !schema.order.is_empty() {
+        return schema.order.clone();
+    }
+    // Written by an older version: without a header names are places, with one only features are known to be in order.
+    let mut order: Vec<String> = schema.columns.iter().map(|column| column.name.clone()).collect();
+    if !schema.named {
+        let others = [&schema.label, &schema.weight, &schema.group].into_iter().flatten();
+        order.extend(others.chain(&schema.skip_columns).cloned());
+        order.sort_by_key(|name| name.parse::<usize>().unwrap_or(usize::MAX));
+        order.dedup();
+    }
+    order
+}
+
+/// The lists of names that a file of `count` columns may have: `order` without some of the columns that may be absent.
+fn candidate_names(
+    order: &[String],
+    schema: &Schema,
+    options: &FormatOptions,
+    count: usize,
+) -> Vec<Vec<String>> {
+    let Some(missing) = order.len().checked_sub(count) else { return Vec::new() };
+    let absent: Vec<&String> = order.iter().filter(|name| may_be_absent(name, schema, options)).collect();
+    if missing == 0 {
+        return vec![order.to_vec()];
+    }
+    if missing == absent.len() {
+        return vec![order.iter().filter(|name| !absent.contains(name)).cloned().collect()];
+    }
+    if absent.len() > ABSENT_LIMIT {
+        return Vec::new();
+    }
+    let sets = (0u32..1 << absent.len()).filter(|set| set.count_ones() as usize == missing);
+    let without = |set: u32| {
+        let gone = |name: &String| (0..absent.len()).any(|i| set >> i & 1 == 1 && absent[i] == name);
+        order.iter().filter(|name| !gone(name)).cloned().collect()
+    };
+    sets.map(without).collect()
+}
+
+fn may_be_absent(name: &String, schema: &Schema, options: &FormatOptions) -> bool {
+    let is = |column: &Option<String>| column.as_ref() == Some(name);
+    let unneeded = |trained: &Option<String>, asked: &Option<String>| {
+        is(trained) && asked.is_none() && options.purpose != InputPurpose::Training
+    };
+    (is(&schema.label) && !options.has_label)
+        || unneeded(&schema.weight, &options.weight)
+        || unneeded(&schema.group, &options.group)
+        || schema.skip_columns.contains(name)
+}
+
+fn column_count_message(
+    found: &DetectedColumns,
+    schema: &Schema,
+    order: &[String],
+    ambiguous: bool,
+) -> String {
+    let (count, known) = (found.names.len(), order.join(", "));
+    let header = if schema.named { " and no header" } else { "" };
+    if ambiguous {
+        return format!(
+            "it has {count} columns{header}, so it cannot be told which of {known} are absent; write the names of the \
+             columns into its first line"
+        );
+    }
+    format!("it has {count} columns{header}, training had {}: {known}", order.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Source;
+    use crate::format::testing::{Row, options, rows_of};
+    use crate::input::Input;
+    use crate::options::{FormatOptions, InputPurpose};
+    use crate::{Batch, Error, FormatTable, Schema, SourceConfig};
+
+    fn open(text: &str, options: &FormatOptions, like: Option<&Schema>) -> Result<Source, Error> {
+        let config =
+            SourceConfig { format: Some("csv".into()), options: options.clone(), ..SourceConfig::default() };
+        Source::from_inputs(
+            vec![Input::memory("t.csv", text.as_bytes()).unwrap()],
+            &config,
+            like,
+            &FormatTable::builtin(),
+        )
+    }
+
+    fn read(source: &Source) -> (Vec<Row>, Vec<String>) {
+        let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
+        let mut batch = Batch::default();
+        reader.next_batch(100, &mut batch).unwrap();
+        let rows = rows_of(&batch);
+        (rows, source.notices().to_vec())
+    }
+
+    fn scoring(has_label: bool) -> FormatOptions {
+        FormatOptions { has_label, purpose: InputPurpose::Prediction, ..options() }
+    }
+
+    /// a, w (weight), label, b.
+    fn trained() -> Schema {
+        let asked = FormatOptions { weight: Some("w".into()), ..options() };
+        open("a,w,label,b\n2,9,1,3\n4,9,0,5\n", &asked, None).unwrap().schema().clone()
+    }
+
+    #[test]
+    fn a_file_without_header_is_read_in_the_order_of_training() {
+        let schema = trained();
+        for (text, has_label) in [
+            ("2,7,1,3\n4,7,0,5\n", true),
+            ("2,1,3\n4,0,5\n", true),
+            ("2,7,1,3\n4,7,0,5\n", false),
+            ("2,3\n4,5\n", false),
+        ] {
+            let (rows, notices) = read(&open(text, &scoring(has_label), Some(&schema)).unwrap());
+            let entries: Vec<_> = rows.iter().map(|row| row.entries.clone()).collect();
+            assert_eq!(entries, [[(0, 2.0), (1, 3.0)], [(0, 4.0), (1, 5.0)]], "{text}");
+            assert!(notices.iter().any(|notice| notice.contains("order of training")), "{notices:?}");
+            assert!(rows.iter().all(|row| row.weight == 1.0), "weights are not looked at");
+        }
+    }
+
+    #[test]
+    fn a_number_of_columns_that_fits_in_no_way_or_in_several_is_refused() {
+        let schema = trained();
+        for (text, has_label, words) in [
+            ("2\n4\n", false, "training had 4: a, w, label, b"),
+            ("2,1,3,4,5\n4,0,5,6,7\n", true, "it has 5 columns"),
+            ("2,1,3\n4,0,5\n", false, "cannot be told which"),
+        ] {
+            let error = open(text, &scoring(has_label), Some(&schema)).err().unwrap().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_training_did_not_have_is_passed_over_with_a_notice() {
+        let asked = FormatOptions { label: Some("0".into()), ..options() };
+        let schema = open("1,2,3\n0,4,5\n", &asked, None).unwrap().schema().clone();
+        let (rows, notices) = read(&open("y,a,b\n1,2,3\n", &scoring(true), Some(&schema)).unwrap());
+        assert_eq!(rows, [Row::new(Some(1.0), &[(0, 2.0), (1, 3.0)])]);
+        assert!(notices[0].contains("its header is not used"), "{notices:?}");
+        let (rows, _) = read(&open("a,b\n2,3\n", &scoring(false), Some(&schema)).unwrap());
+        assert_eq!(rows[0].entries, [(0, 2.0), (1, 3.0)]);
+    }
+
+    #[test]
+    fn weights_and_groups_of_training_may_be_absent_where_they_are_not_needed() {
+        let schema = trained();
+        let (rows, notices) = read(&open("b,label,a\n3,1,2\n", &scoring(true), Some(&schema)).unwrap());
+        assert_eq!((rows[0].weight, notices.len()), (1.0, 0));
+        let evaluation = FormatOptions { purpose: InputPurpose::Evaluation, ..options() };
+        let (rows, notices) = read(&open("b,label,a\n3,1,2\n", &evaluation, Some(&schema)).unwrap());
+        assert_eq!(rows[0].weight, 1.0);
+        assert!(notices[0].contains("'w'"), "{notices:?}");
+        let (rows, notices) = read(&open("b,label,a,w\n3,1,2,7\n", &evaluation, Some(&schema)).unwrap());
+        assert_eq!((rows[0].weight, notices.len()), (7.0, 0), "they count when they are there");
+        assert!(open("b,label,a\n3,1,2\n", &options(), Some(&schema)).is_err(), "validation needs them");
+    }
+}

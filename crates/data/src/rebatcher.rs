@@ -1,0 +1,106 @@
+//! Mixing the records of several blocks: a window of blocks is unpacked, its records are permuted together and cut into
+//! new batches.
+
+use math::random::RandomStream;
+
+use crate::batch::{Batch, BatchBuilder};
+
+/// Consecutive blocks (after their own permutation) whose records are mixed. The memory of a task grows with it, the
+/// order gets closer to that of a permutation of all records.
+pub(crate) const WINDOW_BLOCKS: usize = 16;
+
+/// A record of the window: its block and its place in it.
+type RecordPosition = (u32, u32);
+
+/// The window and the batch under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Rebatcher {
+    blocks: Vec<Batch>,
+    order: Vec<RecordPosition>,
+    next: usize,
+    builder: Option<BatchBuilder>,
+}
+
+impl Rebatcher {
+    /// Drops what is left of the epoch before.
+    pub(crate) fn reset(&mut self) {
+        self.order.clear();
+        self.next = 0;
+        self.builder = None;
+    }
+
+    /// Whether all records of the window are taken.
+    pub(crate) fn is_window_empty(&self) -> bool {
+        self.next == self.order.len()
+    }
+
+    /// A new window of `count` blocks, filled by `is_read_fully(position in the window, block)`, permuted by `random`.
+    pub(crate) fn fill_shuffled<E>(
+        &mut self,
+        count: usize,
+        random: &mut RandomStream,
+        mut read: impl FnMut(usize, &mut Batch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(self.is_window_empty(), "fill: records of the window before would be lost");
+        self.next = 0;
+        self.order.clear();
+        self.blocks.resize_with(count.max(self.blocks.len()), Batch::default);
+        for (block, number) in self.blocks[..count].iter_mut().zip(0..count) {
+            read(number, block)?;
+            self.order.extend((0..block.record_count() as u32).map(|record| (number as u32, record)));
+        }
+        random.shuffle(&mut self.order);
+        Ok(())
+    }
+
+    /// A new window of one block, in its order.
+    pub(crate) fn fill_in_order<E>(
+        &mut self,
+        read: impl FnOnce(&mut Batch) -> Result<(), E>,
+    ) -> Result<(), E> {
+        assert!(self.is_window_empty(), "follow: records of the window before would be lost");
+        self.blocks.resize_with(self.blocks.len().max(1), Batch::default);
+        read(&mut self.blocks[0])?;
+        self.next = 0;
+        self.order.clear();
+        self.order.extend((0..self.blocks[0].record_count() as u32).map(|record| (0, record)));
+        Ok(())
+    }
+
+    /// Moves records of the window into the open batch until it has `batch_size` of them or the window is empty; says
+    /// whether the batch is full.
+    pub(crate) fn collect_batch(&mut self, batch_size: usize) -> bool {
+        let builder = self.builder.get_or_insert_with(BatchBuilder::new);
+        let wanted = batch_size - builder.record_count().min(batch_size);
+        let end = self.order.len().min(self.next + wanted);
+        for &(block, record) in &self.order[self.next..end] {
+            copy_record(&self.blocks[block as usize], record as usize, builder);
+        }
+        self.next = end;
+        builder.record_count() >= batch_size
+    }
+
+    /// Moves the open batch into `out`; false when it has no record.
+    pub(crate) fn finish(&mut self, out: &mut Batch) -> bool {
+        match &mut self.builder {
+            Some(builder) if builder.record_count() > 0 => {
+                builder.finish(out);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Appends record `r` of `batch`, its entries in their order.
+fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
+    for entry in batch.entries(r) {
+        let key = batch.columns[batch.indices[entry] as usize];
+        let value = batch.values.get(entry).copied().unwrap_or(1.0);
+        match batch.fields.get(entry) {
+            Some(&field) => builder.push_with_field(field, key, value),
+            None => builder.push(key, value),
+        }
+    }
+    builder.end_record(batch.labels[r], batch.weight(r), batch.groups.get(r).copied());
+}

@@ -1,0 +1,111 @@
+//! What travels between members and the runners of their jobs.
+
+use control::{JobState, limits::ERROR_BYTES, text};
+use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
+use rpc::reliable_queue::SequenceCheck;
+use rpc::service::{ConnectionId, Effect};
+use rpc::trace::log_control;
+use serde_json::Value;
+
+use crate::broken::Broken;
+use crate::runner::{JobEvent, JobResult, RunnerCommand, RunnerReport};
+use crate::state::{MasterState, control_effect};
+
+impl MasterState {
+    pub(crate) fn on_acknowledged(&mut self, from: ConnectionId, count: u64) {
+        if self.settings.lacks(Broken::AcknowledgementsIgnored) {
+            return;
+        }
+        if let Some(living) = self.members.get_by_connection(from) {
+            living.queue.acknowledge_up_to(count);
+        }
+    }
+
+    /// Says something that is kept until it is confirmed. Nothing to do when the member is gone: whoever has to know was
+    /// told.
+    pub(crate) fn send_to_member(&mut self, id: u32, body: ControlBody, out: &mut Vec<Effect>) {
+        let limit = self.settings.unconfirmed_limit;
+        let Some(living) = self.members.alive.get_mut(&id) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        if living.is_unresponsive || living.queue.unacknowledged_count() >= limit {
+            // It has missed something, so that it hears nothing more, even if it confirms now. Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
+            living.is_unresponsive = true;
+            return;
+        }
+        let control = living.queue.enqueue(body);
+        log_control("said to a member", id, control.request, &control.body);
+        out.extend(living.connection.map(|to| control_effect(to, control.request, control.body)));
+    }
+
+    pub(crate) fn on_from_task(
+        &mut self,
+        from: ConnectionId,
+        request: RequestId,
+        job: JobId,
+        body: Value,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(living) = self.members.get_by_connection(from) else {
+            let text = format!("who speaks of a task of job {job} has to register first");
+            return self.refuse(from, request, FaultKind::Invalid, text, out);
+        };
+        let worker = living.member.id;
+        let arrival = living.queue.receive(request);
+        if living.queue.is_acknowledgement_due() {
+            out.extend(living.queue.take_acknowledgement().map(|body| control_effect(from, 0, body)));
+        }
+        if arrival == SequenceCheck::New {
+            tracing::debug!(member = worker, request, job, kind = "FromTask", "heard of a member");
+        }
+        match arrival {
+            SequenceCheck::Duplicate if self.settings.lacks(Broken::DuplicatesDelivered) => {
+                self.send_to_runner(job, JobEvent::FromTask { worker, body });
+            }
+            SequenceCheck::New if self.jobs.runs_with(job, worker) => {
+                self.send_to_runner(job, JobEvent::FromTask { worker, body });
+            }
+            SequenceCheck::New => self.counts.dropped += 1,
+            SequenceCheck::Duplicate => self.counts.repeated += 1,
+            SequenceCheck::Gap => {
+                let text = format!("message {request} came before one that is missing: connect again");
+                self.refuse(from, 0, FaultKind::BadFrame, text, out);
+                self.members.disconnect(from);
+                out.push(Effect::Close { connection: from });
+            }
+        }
+    }
+
+    pub(crate) fn send_to_runner(&mut self, job: JobId, event: JobEvent) {
+        self.commands.push(RunnerCommand::ToRunner { job, event });
+    }
+
+    /// What the runner of a job says. After its last word nothing is heard of it.
+    pub fn on_runner(&mut self, id: JobId, word: RunnerReport, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.all.get_mut(&id).filter(|job| job.status.state == JobState::Running) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        match word {
+            RunnerReport::ToTask { worker, body } if job.members.contains(&worker) => {
+                self.send_to_member(worker, ControlBody::ToTask { job: id, body }, out);
+            }
+            RunnerReport::ToTask { .. } => self.counts.dropped += 1,
+            RunnerReport::Progress(progress) => self.set_progress(id, progress),
+            RunnerReport::SessionReply { call, result } => self.on_session_answer(id, call, &result, out),
+            RunnerReport::Ended(Ok(JobResult { report, is_complete })) => {
+                let was_cut = job.cancelled && !is_complete;
+                let state = if was_cut { JobState::Cancelled } else { JobState::Done };
+                self.end(id, state, Some(report));
+                self.session_ended(id, out);
+            }
+            RunnerReport::Ended(Err(error)) => {
+                let state = if job.cancelled { JobState::Cancelled } else { JobState::Failed };
+                job.status.error = Some(text::plain_lines(&error, ERROR_BYTES));
+                self.end(id, state, None);
+                self.session_ended(id, out);
+            }
+        }
+    }
+}

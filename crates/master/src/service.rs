@@ -1,0 +1,307 @@
+//! The state machine with its runners, as one service: orders become threads and events, words of runners come in between.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Queue, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use control::{CallResult, ClientCall, ClientId, ClientRequest, ResponseSender};
+use rpc::Metrics;
+use rpc::message::{FaultKind, JobId, Message};
+use rpc::service::{ConnectionId, Effect, Service};
+use rpc::stop::Stop;
+
+use crate::input::{InputSender, MasterInput, Waker};
+use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport};
+use crate::state::MasterState;
+
+/// Most events that wait for one runner; above that the job has failed.
+const EVENT_LIMIT: usize = 1 << 16;
+
+/// The service of a master process.
+pub(crate) struct MasterService {
+    state: MasterState,
+    runner: Arc<dyn Runner>,
+    input_sender: InputSender,
+    inputs: Queue<MasterInput>,
+    waker: Arc<Waker>,
+    /// Of each runner: its events, and whether a member of its job is gone.
+    events: BTreeMap<JobId, (SyncSender<JobEvent>, Stop)>,
+    /// Clients that wait for an answer, or for news.
+    clients: BTreeMap<ClientId, ResponseSender>,
+    shutdown: Shutdown,
+}
+
+/// How a master ends: no job lives any more, then the sockets are closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Shutdown {
+    /// The process is to end: jobs are cancelled.
+    pub(crate) is_requested: Arc<AtomicBool>,
+    /// Raised when the last job has ended after that.
+    pub(crate) close_sockets: Stop,
+}
+
+impl MasterService {
+    pub(crate) fn new(
+        state: MasterState,
+        runner: Arc<dyn Runner>,
+        (port, words): (InputSender, Queue<MasterInput>),
+        bell: Arc<Waker>,
+        ending: Shutdown,
+    ) -> Self {
+        let (events, clients) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            state,
+            runner,
+            input_sender: port,
+            inputs: words,
+            waker: bell,
+            events,
+            clients,
+            shutdown: ending,
+        }
+    }
+
+    /// Carries out orders and takes words until there are none.
+    fn process_inputs(&mut self, out: &mut Vec<Effect>) {
+        self.waker.clear();
+        if self.shutdown.is_requested.load(Ordering::SeqCst) {
+            self.state.cancel_all();
+        }
+        loop {
+            for order in self.state.take_commands() {
+                match order {
+                    RunnerCommand::StartJob(start) => self.start(start, out),
+                    RunnerCommand::ToRunner { job, event } => self.send_event(job, event, out),
+                }
+            }
+            for (client, given) in self.state.take_responses() {
+                self.respond(client, given);
+            }
+            match self.inputs.try_recv() {
+                Ok(MasterInput::Client(call)) => self.on_call(call),
+                Ok(MasterInput::Runner(job, word)) => {
+                    if let RunnerReport::Ended(result) = &word {
+                        tracing::info!(job, error = result.as_ref().err(), "job ended");
+                        self.events.remove(&job);
+                    }
+                    self.state.on_runner(job, word, out);
+                }
+                Err(_) => break,
+            }
+        }
+        if self.shutdown.is_requested.load(Ordering::SeqCst) && self.state.running_count() == 0 {
+            self.shutdown.close_sockets.raise();
+        }
+    }
+
+    fn on_call(&mut self, call: ClientCall) {
+        let ClientCall { client, request: word, reply } = call;
+        match reply {
+            ResponseSender::Discard => drop(self.clients.remove(&client)),
+            ResponseSender::Once(_) | ResponseSender::Latest(_) => drop(self.clients.insert(client, reply)),
+        }
+        if let ClientRequest::Submit { submission: order, .. } = &word
+            && let Err(text) = self.runner.check(order)
+        {
+            return self.state.refuse_client(client, FaultKind::Invalid, text);
+        }
+        self.state.on_client(client, word);
+    }
+
+    fn respond(&mut self, client: ClientId, given: CallResult) {
+        let Some(reply) = self.clients.remove(&client) else { return };
+        let is_watcher = matches!(reply, ResponseSender::Latest(_));
+        match reply.send(given) {
+            Some(reply) => drop(self.clients.insert(client, reply)),
+            None if is_watcher => self.state.on_client(client, ClientRequest::Unwatch),
+            None => {}
+        }
+    }
+
+    fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
+        let JobStart { job, title, spec, servers, mut workers, is_session } = start;
+        // Which worker computes which tasks does not depend on the order in which they joined.
+        workers.sort_by(|a, b| a.name.cmp(&b.name));
+        tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
+        let (events, heard) = sync_channel(EVENT_LIMIT);
+        let port = self.input_sender.clone();
+        let member_is_gone = Stop::new();
+        let to_runner = (events, member_is_gone.clone());
+        let link = JobLink {
+            job,
+            title,
+            spec,
+            servers,
+            workers,
+            member_lost: member_is_gone,
+            is_session,
+            events: heard,
+            input_sender: port,
+        };
+        let (runner, port) = (Arc::clone(&self.runner), self.input_sender.clone());
+        let thread = std::thread::Builder::new().name(format!("job-{job}")).spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                if link.is_session { runner.serve_session(link) } else { runner.run(link) }
+            }));
+            let result = result.unwrap_or_else(|panic| Err(panic_text(panic.as_ref())));
+            port.report(job, RunnerReport::Ended(result));
+        });
+        match thread {
+            Ok(_) => drop(self.events.insert(job, to_runner)),
+            Err(error) => {
+                let text = format!("no thread can be started for the job: {error}");
+                self.state.on_runner(job, RunnerReport::Ended(Err(text)), out);
+            }
+        }
+    }
+
+    fn send_event(&mut self, job: JobId, event: JobEvent, out: &mut Vec<Effect>) {
+        let Some((events, member_is_gone)) = self.events.get(&job) else { return };
+        let is_gone = matches!(event, JobEvent::MemberLost { .. });
+        let sent = events.try_send(event);
+        if is_gone {
+            member_is_gone.raise();
+        }
+        match sent {
+            // Disconnected: the runner has ended, and its last word is on the way.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            Err(TrySendError::Full(_)) => {
+                self.events.remove(&job);
+                let text =
+                    format!("the runner of the job does not listen: {EVENT_LIMIT} messages wait for it");
+                self.state.on_runner(job, RunnerReport::Ended(Err(text)), out);
+            }
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the runner of the job panicked: {}", text.unwrap_or("it does not say why"))
+}
+
+impl Service for MasterService {
+    fn on_message(
+        &mut self,
+        now: Duration,
+        connection: ConnectionId,
+        message: Message,
+        out: &mut Vec<Effect>,
+    ) {
+        self.state.on_message(now, connection, message, out);
+        self.process_inputs(out);
+    }
+
+    fn on_closed(&mut self, now: Duration, connection: ConnectionId, out: &mut Vec<Effect>) {
+        self.state.on_closed(now, connection, out);
+        self.process_inputs(out);
+    }
+
+    fn on_time(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        if self.state.next_time().is_some_and(|due| due <= now) {
+            self.state.on_time(now, out);
+        }
+        self.process_inputs(out);
+    }
+
+    fn next_time(&self) -> Option<Duration> {
+        self.state.next_time()
+    }
+
+    fn metrics(&self, out: &mut Metrics) {
+        self.state.metrics(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use control::{ClientResponse, JobSubmission, MasterHandle, SubmissionId};
+    use rpc::message::control::{Member, MemberKind};
+    use serde_json::{Value, json};
+    use tokio::sync::{oneshot, watch};
+
+    use super::*;
+    use crate::Settings;
+    use crate::runner::JobResult;
+
+    /// Runs nothing.
+    struct Nobody;
+
+    impl Runner for Nobody {
+        fn run(&self, _link: JobLink) -> Result<JobResult, String> {
+            Err("nobody runs jobs here".into())
+        }
+    }
+
+    fn service_with(settings: Settings) -> MasterService {
+        service_of(settings, Arc::new(Nobody))
+    }
+
+    fn service_of(settings: Settings, runner: Arc<dyn Runner>) -> MasterService {
+        let bell = Arc::new(Waker::default());
+        let said = InputSender::new(Arc::clone(&bell));
+        let ending = Shutdown { is_requested: Arc::new(AtomicBool::new(false)), close_sockets: Stop::new() };
+        MasterService::new(MasterState::new(settings, 77), runner, said, bell, ending)
+    }
+
+    fn call(desk: &mut MasterService, client: ClientId, word: ClientRequest, reply: ResponseSender) {
+        desk.input_sender.send(ClientCall { client, request: word, reply }).unwrap();
+        desk.on_time(Duration::ZERO, &mut Vec::new());
+    }
+
+    /// The one answer to a call.
+    fn ask(desk: &mut MasterService, client: ClientId, word: ClientRequest) -> CallResult {
+        let (reply, mut answered) = oneshot::channel();
+        call(desk, client, word, ResponseSender::Once(reply));
+        answered.try_recv().unwrap()
+    }
+
+    #[test]
+    fn a_watcher_that_does_not_listen_any_more_gives_its_place_to_another_at_the_next_news() {
+        let mut desk = service_with(Settings { watcher_limit: 1, ..Settings::default() });
+        let order = JobSubmission { title: "a".into(), spec: Value::Null, servers: 0, workers: 1 };
+        let submitted =
+            ask(&mut desk, 1, ClientRequest::Submit { id: SubmissionId([1; 16]), submission: order });
+        let Ok(ClientResponse::Submitted { job }) = submitted else { panic!("{submitted:?}") };
+        let (reply, latest) = watch::channel(None);
+        call(&mut desk, 2, ClientRequest::Watch { job }, ResponseSender::Latest(reply));
+        assert!(matches!(&*latest.borrow(), Some(Ok(ClientResponse::Job(_)))));
+        let refused = ask(&mut desk, 3, ClientRequest::Watch { job }).unwrap_err();
+        assert_eq!(refused.kind, FaultKind::Busy);
+        // Its last word is lost when too many wait.
+        drop(latest);
+        desk.state.set_progress(job, json!("something new"));
+        desk.on_time(Duration::ZERO, &mut Vec::new());
+        let heard = ask(&mut desk, 3, ClientRequest::Watch { job });
+        assert!(matches!(heard, Ok(ClientResponse::Job(_))), "{heard:?}");
+    }
+
+    /// Tells the names of the workers that it gets.
+    struct Names(SyncSender<Vec<String>>);
+
+    impl Runner for Names {
+        fn run(&self, link: JobLink) -> Result<JobResult, String> {
+            self.0.send(link.workers.into_iter().map(|worker| worker.name).collect()).unwrap();
+            Err("only names are wanted".into())
+        }
+    }
+
+    #[test]
+    fn a_job_gets_its_workers_by_name_whoever_joined_first() {
+        let (names, told) = sync_channel(1);
+        let mut desk = service_of(Settings::default(), Arc::new(Names(names)));
+        let worker = |id, name: &str| {
+            let (name, host) = (name.into(), "here".into());
+            Member { id, name, incarnation: 1, kind: MemberKind::Worker { slots: 1 }, host }
+        };
+        let workers = vec![worker(1, "worker-1"), worker(2, "worker-2"), worker(3, "worker-0")];
+        let (title, spec, servers) = ("a".into(), Value::Null, Vec::new());
+        let start = JobStart { job: 1, title, spec, servers, workers, is_session: false };
+        desk.start(start, &mut Vec::new());
+        assert_eq!(told.recv().unwrap(), ["worker-0", "worker-1", "worker-2"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! One connection to the master, from the hello to `MemberLease`.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::MemberConfig;
+use crate::error::Error;
+use crate::message::{Control, ControlBody, Hello, Message, Role};
+use crate::transport::{Receiver, Sender, open};
+
+/// First pause between two attempts; doubled up to [`PAUSE_LIMIT`].
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause between two attempts.
+const PAUSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// A connection on which the member is registered.
+#[derive(Debug)]
+pub(super) struct RegisteredConnection {
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    pub(super) lease: MemberLease,
+}
+
+/// What the master has granted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemberLease {
+    pub(super) id: u32,
+    pub(super) lease: Duration,
+    pub(super) heartbeat: Duration,
+    pub(super) incarnation: u64,
+}
+
+/// Pauses that grow.
+#[derive(Debug)]
+pub(super) struct Backoff(Duration);
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(PAUSE_LIMIT);
+        pause
+    }
+}
+
+/// Tries until `connect_limit`, so that members may be started before their master.
+pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredConnection, Error> {
+    let start = Instant::now();
+    let deadline = start + config.connect_limit;
+    let (mut attempt_count, mut pauses) = (0, Backoff::new());
+    loop {
+        attempt_count += 1;
+        let rest = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let error = match try_register(config, rest, None) {
+            Err(error) if is_transient(&error) => error,
+            Err(error) => return Err(error),
+            Ok(AttemptResult::Registered(contact)) => return Ok(contact),
+            Ok(AttemptResult::MasterRestarted) => unreachable!("any master will do"),
+        };
+        let pause = pauses.next();
+        if Instant::now() + pause >= deadline {
+            let what = format!(
+                "no master answers at {}: {attempt_count} attempts in {:.1} s, the last: {error}. Start `seraphim master` \
+                 there, or name the address of one that runs with --master",
+                config.master,
+                start.elapsed().as_secs_f64()
+            );
+            return Err(Error::Io { what, source: source_of(error) });
+        }
+        std::thread::sleep(pause);
+    }
+}
+
+/// Whether another attempt may help.
+pub(super) fn is_transient(error: &Error) -> bool {
+    match error {
+        Error::Closed | Error::TimedOut { .. } | Error::Io { .. } => true,
+        Error::Refused(fault) => fault.kind.retry_may_help(),
+        _ => false,
+    }
+}
+
+fn source_of(error: Error) -> io::Error {
+    match error {
+        Error::Io { source, .. } => source,
+        Error::TimedOut { .. } => io::ErrorKind::TimedOut.into(),
+        _ => io::ErrorKind::ConnectionAborted.into(),
+    }
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(super) enum AttemptResult {
+    /// Registered.
+    Registered(RegisteredConnection),
+    /// Another master is there, which knows nothing of what the one before was told: not registered.
+    MasterRestarted,
+}
+
+/// Connects and registers, within `limit` for each of the two; with the master of the incarnation `known`, or any.
+pub(super) fn try_register(
+    config: &MemberConfig,
+    limit: Duration,
+    known: Option<u64>,
+) -> Result<AttemptResult, Error> {
+    let hello = Hello { request: 1, token: config.token.clone(), role: Role::Member, lane: 0 };
+    let (mut sender, mut receiver, welcome) = open(&config.master, limit, &hello)?;
+    if known.is_some_and(|known| known != welcome.incarnation) {
+        return Ok(AttemptResult::MasterRestarted);
+    }
+    let body = ControlBody::Register {
+        name: config.name.clone(),
+        incarnation: config.incarnation,
+        host: config.host.clone(),
+        member: config.kind.clone(),
+    };
+    sender.send(&Message::Control(Control { request: 2, body }))?;
+    receiver.set_timeout(Some(limit))?;
+    match receiver.receive()? {
+        Message::Control(Control {
+            body: ControlBody::Registered { id, lease_ms, heartbeat_ms, incarnation },
+            ..
+        }) => {
+            let (lease, heartbeat) = (Duration::from_millis(lease_ms), Duration::from_millis(heartbeat_ms));
+            let registered = MemberLease { id, lease, heartbeat, incarnation };
+            Ok(AttemptResult::Registered(RegisteredConnection { sender, receiver, lease: registered }))
+        }
+        Message::Fault(fault) => Err(Error::Refused(fault)),
+        other => Err(Error::Unexpected { expected: "Registered", actual: other.kind_name() }),
+    }
+}

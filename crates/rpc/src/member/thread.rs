@@ -1,0 +1,256 @@
+//! The thread of a member: hears the master, says that it lives, and connects again.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender as Events;
+use std::time::{Duration, Instant};
+
+use super::registration::{
+    AttemptResult, Backoff, MemberLease, RegisteredConnection, is_transient, try_register,
+};
+use super::{LEAVE_LIMIT, MemberConfig, MemberEvent, Shared};
+use crate::error::Error;
+use crate::message::{Control, ControlBody, Fault, FaultKind, Message};
+use crate::reliable_queue::{ReliableQueue, SequenceCheck};
+use crate::trace::log_control;
+use crate::transport::Receiver;
+
+/// Shortest limit of an attempt to connect.
+const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
+
+/// Why the thread does not go on.
+enum End {
+    /// Who held the member has let it go, or it leaves.
+    Left,
+    /// The master is gone for good.
+    MasterLost(String),
+    /// Another master is in its place.
+    MasterRestarted,
+}
+
+pub(super) struct MemberThread {
+    config: MemberConfig,
+    shared: Arc<Shared>,
+    events: Events<MemberEvent>,
+    id: u32,
+    master_incarnation: u64,
+    lease: Duration,
+    heartbeat: Duration,
+    /// When something was heard of the master.
+    received_at: Instant,
+}
+
+impl MemberThread {
+    pub(super) fn new(
+        config: MemberConfig,
+        shared: Arc<Shared>,
+        events: Events<MemberEvent>,
+        registered: &MemberLease,
+    ) -> Self {
+        let MemberLease { id, lease, heartbeat, incarnation } = *registered;
+        let heard_at = Instant::now();
+        Self {
+            config,
+            shared,
+            events,
+            id,
+            master_incarnation: incarnation,
+            lease,
+            heartbeat,
+            received_at: heard_at,
+        }
+    }
+
+    pub(super) fn run(mut self, mut receiver: Receiver) {
+        let end = loop {
+            let problem = match self.run_connection(&mut receiver) {
+                Ok(end) => break end,
+                Err(problem) => problem,
+            };
+            self.disconnect();
+            tracing::warn!(master = %self.config.master, %problem, "lost the master");
+            match self.reconnect(&problem) {
+                Ok(again) => receiver = again,
+                Err(end) => break end,
+            }
+        };
+        self.disconnect();
+        // Nobody may listen any more.
+        let _ = match end {
+            End::Left => Ok(()),
+            End::MasterLost(reason) => self.events.send(MemberEvent::MasterLost { reason }),
+            End::MasterRestarted => self.events.send(MemberEvent::MasterRestarted),
+        };
+        self.shared.lock().is_closed = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn disconnect(&self) {
+        if let Some(sender) = self.shared.lock().sender.take() {
+            sender.shutdown();
+        }
+    }
+
+    /// Whether somebody still holds the member and does not leave.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1 && !self.shared.leave_requested.is_raised()
+    }
+
+    /// Says again what the master may not have heard, and gives the connection to whoever speaks.
+    fn adopt_connection(&mut self, contact: RegisteredConnection, before: Instant) -> Receiver {
+        let RegisteredConnection { mut sender, receiver, lease: registered } = contact;
+        self.received_at = Instant::now();
+        (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
+        let mut link = self.shared.lock();
+        if registered.id != self.id {
+            // Nobody may listen any more.
+            let _ = self.events.send(MemberEvent::LeaseExpired { before });
+            self.id = registered.id;
+            link.id = registered.id;
+            link.queue = ReliableQueue::default();
+        }
+        link.queue.reset_acknowledgement();
+        let mut messages: Vec<Message> = link.queue.unacknowledged().cloned().map(Message::Control).collect();
+        let confirmation = link.queue.take_acknowledgement();
+        messages.extend(confirmation.map(|body| Message::Control(Control { request: 0, body })));
+        if !messages.is_empty() && sender.send_all(&messages).is_err() {
+            // The receiver sees it, and the next connection says them again.
+            sender.shutdown();
+        }
+        link.sender = Some(sender);
+        receiver
+    }
+
+    /// Hears the master until the connection is lost (an error) or the thread is to end.
+    fn run_connection(&mut self, receiver: &mut Receiver) -> Result<End, Error> {
+        // One at once: the report of a member that has just come is seen.
+        let mut beat_at = Instant::now();
+        let mut leaving_since = None;
+        loop {
+            let now = Instant::now();
+            if Arc::strong_count(&self.shared) == 1 && !self.shared.leave_requested.is_raised() {
+                return Ok(End::Left);
+            }
+            if self.shared.leave_requested.is_raised() {
+                let since = *leaving_since.get_or_insert_with(|| {
+                    // Again, for the connection may be newer than the wish. The master closes it.
+                    self.shared.lock().send(Control { request: 0, body: ControlBody::Leave });
+                    now
+                });
+                if now.duration_since(since) >= LEAVE_LIMIT {
+                    return Ok(End::Left);
+                }
+            }
+            if now.duration_since(self.received_at) >= self.lease.min(self.config.lost_limit) {
+                return Err(Error::TimedOut { during: "waiting for a sign of life of the master" });
+            }
+            if now >= beat_at {
+                self.send_heartbeat();
+                beat_at = now + self.heartbeat;
+            }
+            receiver.set_timeout(Some(beat_at.saturating_duration_since(Instant::now())))?;
+            match receiver.receive() {
+                Ok(message) => {
+                    self.received_at = Instant::now();
+                    self.on_message(message)?;
+                }
+                Err(Error::TimedOut { .. }) => {}
+                Err(_) if self.shared.leave_requested.is_raised() => return Ok(End::Left),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn send_heartbeat(&self) {
+        let mut link = self.shared.lock();
+        let body = ControlBody::Heartbeat { id: self.id, report: link.report.clone() };
+        link.send(Control { request: 0, body });
+        if let Some(body) = link.queue.take_acknowledgement() {
+            link.send(Control { request: 0, body });
+        }
+    }
+
+    fn on_message(&self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Control(Control { request, body }) => match body {
+                ControlBody::Heard { count } => {
+                    self.shared.lock().queue.acknowledge_up_to(count);
+                    self.shared.changed.notify_all();
+                }
+                ControlBody::ToTask { .. } | ControlBody::Gone { .. } => self.on_numbered(request, body)?,
+                // Its coming is all that it says.
+                _ => {}
+            },
+            // The master does not know this connection any more: register again.
+            Message::Fault(fault) if fault.kind == FaultKind::NotFound => return Err(Error::Refused(fault)),
+            Message::Fault(Fault { kind, text, .. }) => {
+                tracing::warn!(?kind, text, "the master refused what this member said");
+            }
+            other => {
+                return Err(Error::Unexpected { expected: "Control", actual: other.kind_name() });
+            }
+        }
+        Ok(())
+    }
+
+    fn on_numbered(&self, number: u64, body: ControlBody) -> Result<(), Error> {
+        let mut link = self.shared.lock();
+        let arrival = link.queue.receive(number);
+        if link.queue.is_acknowledgement_due()
+            && let Some(body) = link.queue.take_acknowledgement()
+        {
+            link.send(Control { request: 0, body });
+        }
+        drop(link);
+        match arrival {
+            SequenceCheck::New => {
+                log_control("heard of the master", self.id, number, &body);
+                // Nobody may listen any more.
+                let _ = self.events.send(MemberEvent::Message(body));
+                Ok(())
+            }
+            SequenceCheck::Duplicate => Ok(()),
+            SequenceCheck::Gap => {
+                Err(Error::Unexpected { expected: "the next message", actual: "a later one" })
+            }
+        }
+    }
+
+    /// With growing pauses until the master has been silent for the limit; at least once, for this process may have stood
+    /// still itself.
+    fn reconnect(&mut self, problem: &Error) -> Result<Receiver, End> {
+        let deadline = self.received_at + self.config.lost_limit;
+        let (mut last, mut attempt_count, mut pauses) = (problem.to_string(), 0, Backoff::new());
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() && attempt_count > 0 {
+                return Err(End::MasterLost(format!(
+                    "no master answers at {} for {:.1} s, the limit: {attempt_count} attempts, the last: {last}",
+                    self.config.master,
+                    self.config.lost_limit.as_secs_f64()
+                )));
+            }
+            attempt_count += 1;
+            let before = Instant::now();
+            match try_register(
+                &self.config,
+                rest.max(MIN_ATTEMPT_TIME).min(self.lease),
+                Some(self.master_incarnation),
+            ) {
+                Ok(AttemptResult::MasterRestarted) => return Err(End::MasterRestarted),
+                Ok(AttemptResult::Registered(contact)) => {
+                    let receiver = self.adopt_connection(contact, before);
+                    // Nobody may listen any more.
+                    let _ = self.events.send(MemberEvent::Reconnected);
+                    return Ok(receiver);
+                }
+                Err(error) if is_transient(&error) => last = error.to_string(),
+                Err(error) => return Err(End::MasterLost(error.to_string())),
+            }
+            let pause = pauses.next().min(deadline.saturating_duration_since(Instant::now()));
+            self.shared.leave_requested.wait(pause);
+            if !self.is_in_use() {
+                return Err(End::Left);
+            }
+        }
+    }
+}

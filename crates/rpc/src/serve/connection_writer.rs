@@ -1,0 +1,224 @@
+//! The writing side of a connection: a bounded queue of frames, written as far as the socket takes them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::socket::WriteHalf;
+use crate::codec::{Body, put_stream_head};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::message::Message;
+
+/// Bodies up to this length are copied, so that small frames leave together.
+const COPIED_BYTES: usize = 4 << 10;
+/// Copied frames are gathered up to this length.
+const GATHERED_BYTES: usize = 64 << 10;
+/// Most slices of one write.
+const SLICES: usize = 16;
+
+/// A connection as its lane sees it, whatever its branches.
+pub(super) struct ConnectionWriter {
+    /// The number of its first branch, for the logs.
+    pub(super) log_id: u64,
+    write: WriteHalf,
+    outbox: RefCell<Outbox>,
+    /// There is something to write.
+    write_wake: Notify,
+    /// Something changed that the reading side wants to know.
+    pub(super) read_wake: Notify,
+    /// A branch was closed by the service, or goes on.
+    pub(super) has_changes: Cell<bool>,
+    /// How many branches it has: each may have as much under way as a connection of its own.
+    pub(super) stream_count: Cell<usize>,
+    /// No more messages are taken; what is queued is still written.
+    pub(super) is_closing: Cell<bool>,
+    /// Whether it stands in the list of links to flush.
+    pub(super) is_dirty: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Outbox {
+    items: VecDeque<OutboxItem>,
+    /// Bytes of all items that are not written yet.
+    bytes: usize,
+    /// Bytes of the first item that are written.
+    written: usize,
+}
+
+/// Bytes that were gathered, and perhaps a message whose body follows.
+struct OutboxItem {
+    head: Vec<u8>,
+    body: Option<Message>,
+}
+
+impl OutboxItem {
+    fn slices(&self) -> [&[u8]; 4] {
+        let [keys, values, padding] = self.body.as_ref().map_or([&[][..]; 3], |body| Body::of(body).slices());
+        [&self.head, keys, values, padding]
+    }
+
+    fn len(&self) -> usize {
+        self.slices().iter().map(|slice| slice.len()).sum()
+    }
+}
+
+impl Outbox {
+    fn push(&mut self, branch: u16, message: Message, checksum: bool, limits: &Limits) -> Result<(), Error> {
+        let gathers = |item: &&mut OutboxItem| item.body.is_none() && item.head.len() < GATHERED_BYTES;
+        let body_len = Body::of(&message).len();
+        let copied = body_len <= COPIED_BYTES;
+        if let Some(last) = self.items.back_mut().filter(gathers) {
+            let before = last.head.len();
+            put_stream_head(branch, &message, checksum, &limits.frame, &mut last.head)?;
+            self.bytes += last.head.len() - before + body_len;
+            if copied {
+                append_body(&message, &mut last.head);
+            } else {
+                last.body = Some(message);
+            }
+            return Ok(());
+        }
+        let mut head = Vec::new();
+        put_stream_head(branch, &message, checksum, &limits.frame, &mut head)?;
+        if copied {
+            append_body(&message, &mut head);
+        }
+        let item = OutboxItem { head, body: (!copied).then_some(message) };
+        self.bytes += item.len();
+        self.items.push_back(item);
+        Ok(())
+    }
+
+    /// What is next to be written.
+    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+        let mut count = 0;
+        let mut skip = self.written;
+        for slice in self.items.iter().flat_map(OutboxItem::slices) {
+            let skipped = skip.min(slice.len());
+            skip -= skipped;
+            if skipped == slice.len() {
+                continue;
+            }
+            slices[count] = IoSlice::new(&slice[skipped..]);
+            count += 1;
+            if count == SLICES {
+                break;
+            }
+        }
+        count
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes -= count;
+        self.written += count;
+        while let Some(len) = self.items.front().map(OutboxItem::len)
+            && self.written >= len
+        {
+            self.written -= len;
+            self.items.pop_front();
+        }
+    }
+}
+
+fn append_body(message: &Message, bytes: &mut Vec<u8>) {
+    for slice in Body::of(message).slices() {
+        bytes.extend_from_slice(slice);
+    }
+}
+
+impl ConnectionWriter {
+    pub(super) fn new(name: u64, write: WriteHalf) -> Self {
+        Self {
+            log_id: name,
+            write,
+            outbox: RefCell::default(),
+            write_wake: Notify::new(),
+            read_wake: Notify::new(),
+            has_changes: Cell::new(false),
+            stream_count: Cell::new(1),
+            is_closing: Cell::new(false),
+            is_dirty: Cell::new(false),
+        }
+    }
+
+    /// Queues a message of a branch; how many bytes wait now.
+    pub(super) fn push(
+        &self,
+        branch: u16,
+        message: Message,
+        checksum: bool,
+        limits: &Limits,
+    ) -> Result<usize, Error> {
+        let mut outbox = self.outbox.borrow_mut();
+        outbox.push(branch, message, checksum, limits)?;
+        Ok(outbox.bytes)
+    }
+
+    /// A limit of one branch, for all of them.
+    pub(super) fn scale_limit(&self, limit: usize) -> usize {
+        limit.saturating_mul(self.stream_count.get().max(1))
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.outbox.borrow().bytes
+    }
+
+    /// Forgets what waits: nobody will read it.
+    pub(super) fn clear(&self) {
+        *self.outbox.borrow_mut() = Outbox::default();
+    }
+
+    /// No more of it; wakes both sides.
+    pub(super) fn close(&self) {
+        self.is_closing.set(true);
+        self.read_wake.notify_one();
+        self.write_wake.notify_one();
+    }
+
+    /// Writes what goes at once. The rest is left to [`Self::write_all`], which is woken. The number of bytes.
+    pub(super) fn flush(&self) -> io::Result<usize> {
+        let mut outbox = self.outbox.borrow_mut();
+        let mut total = 0;
+        while outbox.bytes > 0 {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = outbox.slices(&mut slices);
+            match self.write.try_write_vectored(&slices[..count]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    outbox.advance(written);
+                    total += written;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.write_wake.notify_one();
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(total)
+    }
+
+    /// Writes all that waits; an error when none of it was taken for `stall`. Calls `advance` with what was.
+    pub(super) async fn write_all(&self, stall: Duration, wrote: impl Fn(usize)) -> io::Result<()> {
+        while self.waiting_bytes() > 0 {
+            let Ok(writable) = timeout(stall, self.write.writable()).await else {
+                return Err(io::ErrorKind::TimedOut.into());
+            };
+            writable?;
+            wrote(self.flush()?);
+        }
+        Ok(())
+    }
+
+    /// Until there may be something to write.
+    pub(super) async fn wait_for_output(&self) {
+        self.write_wake.notified().await;
+    }
+}

@@ -1,0 +1,173 @@
+//! The first bytes of a connection: a hello, which is checked, an HTTP request for metrics or health, or a guest.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use subtle::ConstantTimeEq;
+use tokio::time::timeout;
+
+use super::ServeConfig;
+use super::accept::{Acceptor, AuthenticatedConnection, fault_bytes, fault_of};
+use super::counters::{ConnectionSlot, count};
+use super::http;
+use super::protocol_handler::{HandlerConnection, ProtocolHandler};
+use super::socket::Socket;
+use crate::error::Error;
+use crate::limits::FrameLimits;
+use crate::message::{Fault, FaultKind, Hello, Message};
+use crate::reader::FrameReader;
+
+/// Buffer of one who has not said hello: small, for there may be many.
+const HANDSHAKE_BUFFER_BYTES: usize = 1 << 10;
+/// Most bytes that are read and thrown away from one who was refused, so that the refusal is not lost with a reset.
+const DISCARDED_BYTES: usize = 64 << 10;
+
+enum DetectedProtocol {
+    Hello { hello: Hello, stream: u16, checksum: bool },
+    Http,
+    Other(Arc<dyn ProtocolHandler>),
+}
+
+/// Until the connection is handed on or closed.
+pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place: ConnectionSlot) {
+    let limits = &acceptor.shared.config.limits;
+    let mut reader = FrameReader::new(FrameLimits::unauthenticated(), HANDSHAKE_BUFFER_BYTES);
+    let Ok(first) = timeout(limits.hello_time, detect_protocol(&acceptor, &mut socket, &mut reader)).await
+    else {
+        let text = format!("no hello came in {:.1} s", limits.hello_time.as_secs_f64());
+        let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
+        return refuse(&acceptor, socket, fault).await;
+    };
+    match first {
+        Ok(DetectedProtocol::Http) => {
+            let begun = reader.unparsed().to_vec();
+            let answered = http::answer(&acceptor, &mut socket, begun);
+            let _ = timeout(limits.hello_time, answered).await;
+            close_gracefully(socket, limits.close_time).await;
+        }
+        Ok(DetectedProtocol::Other(guests)) => {
+            let begun = reader.unparsed().to_vec();
+            let (line, house) = HandlerConnection::new(socket, begun, acceptor.shared.clone(), place);
+            acceptor.run_handler(guests.serve(line, house)).await;
+        }
+        Ok(DetectedProtocol::Hello { hello, stream: branch, checksum }) => {
+            match check_hello(&acceptor, &hello) {
+                Ok(()) => hand_to_lane(&acceptor, socket, reader, hello, (branch, checksum), place),
+                Err(fault) => refuse(&acceptor, socket, fault).await,
+            }
+        }
+        Err((_, Error::Closed | Error::Io { .. })) => {}
+        Err((request, error)) => refuse(&acceptor, socket, fault_of(request, &error)).await,
+    }
+}
+
+/// The first frame, or that it is none but HTTP or a guest. Errors come with the number of the request, if it is known.
+async fn detect_protocol(
+    acceptor: &Acceptor,
+    socket: &mut Socket,
+    reader: &mut FrameReader,
+) -> Result<DetectedProtocol, (u64, Error)> {
+    let guests = acceptor.shared.handler.as_ref();
+    let of_guests = guests.map(|guests| guests.preface());
+    loop {
+        let waiting = reader.unparsed();
+        if waiting.starts_with(http::GET) {
+            return Ok(DetectedProtocol::Http);
+        }
+        if let (Some(guests), Some(beginning)) = (guests, of_guests)
+            && waiting.starts_with(beginning)
+        {
+            return Ok(DetectedProtocol::Other(Arc::clone(guests)));
+        }
+        let may_begin = |beginning: &[u8]| !waiting.is_empty() && beginning.starts_with(waiting);
+        let may_be_other = may_begin(http::GET) || of_guests.is_some_and(may_begin);
+        if !may_be_other && let Some(frame) = reader.frame().map_err(|error| (0, error))? {
+            let request = frame.header.request;
+            let (branch, checksum) = (frame.header.stream, frame.header.checksum);
+            return match Message::from_frame(frame).map_err(|error| (request, error))? {
+                Message::Hello(hello) => Ok(DetectedProtocol::Hello { hello, stream: branch, checksum }),
+                other => {
+                    let error = Error::Unexpected { expected: "Hello", actual: other.kind_name() };
+                    Err((request, error))
+                }
+            };
+        }
+        match socket.read(reader.space()).await {
+            Ok(0) => return Err((0, Error::Closed)),
+            Ok(count) => reader.advance(count),
+            Err(error) => return Err((0, Error::io("receive a hello", error))),
+        }
+    }
+}
+
+fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
+    let fault = |kind, text| Err(Fault { request: hello.request, kind, text, retry_after_ms: 0 });
+    check_token(&acceptor.shared.config, hello)?;
+    let lanes = acceptor.lanes.count();
+    if usize::from(hello.lane) >= lanes {
+        let text = format!("lane {} is wanted, this process has {lanes}, counted from 0", hello.lane);
+        return fault(FaultKind::NotFound, text);
+    }
+    Ok(())
+}
+
+/// Whether a hello comes from one of this cluster.
+pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
+    if hello.token.ct_eq(&config.token).into() {
+        return Ok(());
+    }
+    let text = if hello.token.is_empty() {
+        "a token is needed here: give --token-file FILE, the file that the master was started with"
+    } else {
+        "the token is not the one of this cluster: take the file that the master was started with"
+    };
+    let text = text.to_owned();
+    Err(Fault { request: hello.request, kind: FaultKind::BadToken, text, retry_after_ms: 0 })
+}
+
+fn hand_to_lane(
+    acceptor: &Acceptor,
+    socket: Socket,
+    reader: FrameReader,
+    hello: Hello,
+    (branch, checksum): (u16, bool),
+    place: ConnectionSlot,
+) {
+    let lane = hello.lane;
+    match socket.detach() {
+        Ok(socket) => {
+            let hello = Message::Hello(hello);
+            let greeted =
+                AuthenticatedConnection { socket, reader, hello, stream: branch, checksum, slot: place };
+            acceptor.lanes.hand_to_lane(lane, greeted);
+        }
+        Err(error) => tracing::warn!(%error, "cannot hand a connection to its lane"),
+    }
+}
+
+async fn refuse(acceptor: &Acceptor, mut socket: Socket, fault: Fault) {
+    count(&acceptor.shared.counters.refused_hello);
+    tracing::debug!(kind = ?fault.kind, text = fault.text, "refused a connection");
+    let close_time = acceptor.shared.config.limits.close_time;
+    let bytes = fault_bytes(fault);
+    if let Ok(Ok(())) = timeout(close_time, socket.write_all(&bytes)).await {
+        close_gracefully(socket, close_time).await;
+    }
+}
+
+/// Reads on for a while: closing with unread bytes would be a reset, which may overtake what was written.
+async fn close_gracefully(mut socket: Socket, limit: Duration) {
+    let discard = async {
+        socket.shutdown_write().await?;
+        let (mut buffer, mut total) = ([0; 1024], 0);
+        while total < DISCARDED_BYTES {
+            match socket.read(&mut buffer).await? {
+                0 => break,
+                count => total += count,
+            }
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    let _ = timeout(limit, discard).await;
+}

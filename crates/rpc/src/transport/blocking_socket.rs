@@ -1,0 +1,124 @@
+//! A blocking stream of bytes of any transport, used by both its ends at once.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use super::address::Address;
+use super::memory::Memory;
+use crate::error::Error;
+
+#[derive(Debug)]
+pub(super) enum BlockingSocket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Memory(Memory),
+}
+
+impl BlockingSocket {
+    pub(super) fn connect(address: &Address, timeout: Duration) -> Result<Self, Error> {
+        match address {
+            Address::Tcp(place) => connect_tcp(place, timeout).map(BlockingSocket::Tcp),
+            Address::Unix(path) => UnixStream::connect(path)
+                .map(BlockingSocket::Unix)
+                .map_err(|source| Error::Io { what: format!("connect to {address}"), source }),
+        }
+    }
+
+    pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            BlockingSocket::Tcp(stream) => Read::read(&mut &*stream, into),
+            BlockingSocket::Unix(stream) => Read::read(&mut &*stream, into),
+            BlockingSocket::Memory(stream) => stream.read(into),
+        }
+    }
+
+    /// Reads what is here. `limit` is that of the other reads, which stays.
+    pub(super) fn read_now(&self, into: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        match self {
+            BlockingSocket::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                let result = Read::read(&mut &*stream, into);
+                stream.set_nonblocking(false)?;
+                result
+            }
+            BlockingSocket::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                let result = Read::read(&mut &*stream, into);
+                stream.set_nonblocking(false)?;
+                result
+            }
+            BlockingSocket::Memory(stream) => {
+                stream.set_read_limit(Some(Duration::ZERO));
+                let result = stream.read(into);
+                stream.set_read_limit(limit);
+                result
+            }
+        }
+    }
+
+    pub(super) fn write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            BlockingSocket::Tcp(stream) => Write::write_vectored(&mut &*stream, slices),
+            BlockingSocket::Unix(stream) => Write::write_vectored(&mut &*stream, slices),
+            BlockingSocket::Memory(stream) => stream.write_vectored(slices),
+        }
+    }
+
+    /// The longest wait of a read. 0 is the shortest that there is.
+    pub(super) fn set_read_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
+        match self {
+            BlockingSocket::Tcp(stream) => stream.set_read_timeout(limit),
+            BlockingSocket::Unix(stream) => stream.set_read_timeout(limit),
+            BlockingSocket::Memory(stream) => {
+                stream.set_read_limit(limit);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn set_write_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
+        match self {
+            BlockingSocket::Tcp(stream) => stream.set_write_timeout(limit),
+            BlockingSocket::Unix(stream) => stream.set_write_timeout(limit),
+            BlockingSocket::Memory(stream) => {
+                stream.set_write_limit(limit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Both directions end, and whoever waits in them is told. What was closed before stays so.
+    pub(super) fn shutdown(&self) {
+        let _ = match self {
+            BlockingSocket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            BlockingSocket::Unix(stream) => stream.shutdown(Shutdown::Both),
+            BlockingSocket::Memory(stream) => {
+                stream.shutdown();
+                Ok(())
+            }
+        };
+    }
+}
+
+/// Tries each address of the name, all within the limit.
+fn connect_tcp(place: &str, timeout: Duration) -> Result<TcpStream, Error> {
+    let what = || format!("connect to tcp:{place}");
+    let deadline = Instant::now() + timeout;
+    let addresses = place.to_socket_addrs().map_err(|source| Error::Io { what: what(), source })?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        let rest = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(&address, rest) {
+            Ok(stream) => {
+                stream.set_nodelay(true).map_err(|source| Error::Io { what: what(), source })?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(Error::Io { what: what(), source: last })
+}

@@ -1,0 +1,139 @@
+//! Addresses, tokens and logs: what the commands of a cluster have in common.
+
+use std::io::IsTerminal;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches};
+use rpc::transport::Address;
+use tracing_subscriber::EnvFilter;
+
+use crate::error::Error;
+
+/// Where a master is, unless said otherwise.
+pub(super) const DEFAULT_MASTER: &str = "127.0.0.1:7070";
+/// Bytes of a token file that are read at most.
+const TOKEN_LIMIT: usize = 4096;
+
+pub(super) fn master_arg() -> Arg {
+    Arg::new("master")
+        .long("master")
+        .value_name("ADDRESS")
+        .default_value(DEFAULT_MASTER)
+        .help("Where the master is: HOST:PORT, or unix:PATH")
+}
+
+pub(super) fn listen_arg(default: &'static str) -> Arg {
+    Arg::new("listen")
+        .long("listen")
+        .value_name("ADDRESS")
+        .default_value(default)
+        .help("Where connections are taken: HOST:PORT (port 0: any free one), or unix:PATH; may be repeated")
+        .action(clap::ArgAction::Append)
+}
+
+pub(super) fn token_arg() -> Arg {
+    Arg::new("token-file")
+        .long("token-file")
+        .value_name("FILE")
+        .help("File with the secret that all members and clients share; needed on other addresses than this machine's")
+}
+
+pub(super) fn log_args() -> [Arg; 2] {
+    [
+        Arg::new("log")
+            .long("log")
+            .value_name("LEVEL")
+            .default_value("info")
+            .help("What is logged to standard error: error, warn, info, debug, trace, or module=level,..."),
+        Arg::new("log-format")
+            .long("log-format")
+            .value_name("text|json")
+            .default_value("text")
+            .value_parser(["text", "json"])
+            .help("Lines for people, or for machines"),
+    ]
+}
+
+/// Begins to log.
+pub(super) fn start_log(matches: &ArgMatches) -> Result<(), Error> {
+    let text = matches.get_one::<String>("log").map_or("info", String::as_str);
+    let filter = EnvFilter::try_new(text).map_err(|error| Error::BadValue {
+        place: "--log".into(),
+        actual: text.to_owned(),
+        expected: format!("a level or module=level ({error})"),
+    })?;
+    // Colours are for eyes: a file holds none.
+    let is_terminal = std::io::stderr().is_terminal();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
+    // A second command in one process keeps the log of the first.
+    let _ = if matches.get_one::<String>("log-format").is_some_and(|format| format == "json") {
+        log.json().try_init()
+    } else {
+        log.try_init()
+    };
+    Ok(())
+}
+
+pub(super) fn address(flag: &str, text: &str) -> Result<Address, Error> {
+    text.parse().map_err(|_| Error::BadValue {
+        place: format!("--{flag}"),
+        actual: text.to_owned(),
+        expected: "an address: HOST:PORT, or unix:PATH".into(),
+    })
+}
+
+pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
+    address("master", matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str))
+}
+
+/// The token; none is an empty one.
+pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
+    let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else {
+        return Ok(Vec::new());
+    };
+    let text = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    let token = text.trim_ascii().to_vec();
+    if token.is_empty() || token.len() > TOKEN_LIMIT {
+        return Err(Error::InvalidRequest {
+            what: format!("{} holds {} bytes", path.display(), token.len()),
+            advice: format!("a token has 1 to {TOKEN_LIMIT} bytes; `openssl rand -hex 32` makes a good one"),
+        });
+    }
+    Ok(token)
+}
+
+/// The addresses to listen on: without a token, of this machine alone.
+pub(super) fn listen(matches: &ArgMatches, token: &[u8]) -> Result<Vec<Address>, Error> {
+    let texts = matches.get_many::<String>("listen").into_iter().flatten();
+    let addresses = texts.map(|text| address("listen", text)).collect::<Result<Vec<_>, _>>()?;
+    for address in &addresses {
+        if let Address::Tcp(place) = address
+            && token.is_empty()
+            && !is_loopback(place)
+        {
+            return Err(Error::InvalidRequest {
+                what: format!("{place} can be reached from other machines, and there is no token"),
+                advice: "give --token-file FILE here and to all members and clients, or listen on 127.0.0.1"
+                    .into(),
+            });
+        }
+    }
+    Ok(addresses)
+}
+
+fn is_loopback(place: &str) -> bool {
+    place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
+}
+
+/// Host and process, for people.
+pub(super) fn host() -> String {
+    format!("{}:{}", crate::machine::host(), std::process::id())
+}
+
+/// Another number at each start of a process.
+pub(super) fn incarnation() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    math::hash::mix64(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+}

@@ -1,0 +1,138 @@
+//! Where a job under way stands, in lines: its matrices, its tasks, who waits for whom.
+
+use control::text::plain;
+use serde_json::Value;
+
+use crate::progress::{bytes, count};
+
+/// Most bytes of a path that are shown.
+const PATH_BYTES: usize = 1 << 10;
+
+/// The lines of a job's progress, indented; none when nothing is known.
+pub(super) fn lines(progress: &Value) -> String {
+    let mut out = String::new();
+    for matrix in list(progress, "matrices") {
+        let number = |key: &str| matrix[key].as_u64().unwrap_or(0);
+        out += &format!(
+            "        matrix {}: {}, {} in {}\n",
+            matrix["name"].as_str().unwrap_or("?"),
+            counted(number("rows"), "row"),
+            bytes(number("bytes")),
+            counted(number("partitions"), "partition")
+        );
+    }
+    let tasks = list(progress, "tasks");
+    for task in tasks {
+        out += &format!("        {}\n", line(task, tasks));
+    }
+    let hidden = progress["task_count"].as_u64().unwrap_or(0).saturating_sub(tasks.len() as u64);
+    if hidden > 0 {
+        out += &format!("        and {} with higher clocks\n", counted(hidden, "task"));
+    }
+    out
+}
+
+/// How far a job has come: the epoch, records, the mean loss of the epoch; nothing when that is not known.
+pub(in crate::cli) fn progress_text(progress: &Value) -> String {
+    let (Some(records), Some(epochs)) = (progress["records"].as_u64(), progress["epochs"].as_u64()) else {
+        return String::new();
+    };
+    let count =
+        |text: &str| progress["epoch_count"].as_u64().map_or_else(String::new, |n| format!("{text}{n}"));
+    let mut out = if progress["ended_by"].is_string() {
+        format!("  {}{}", counted(epochs, "whole epoch"), count(" of "))
+    } else {
+        let epoch = progress["epoch_count"].as_u64().map_or(epochs + 1, |n| n.min(epochs + 1));
+        format!("  epoch {epoch}{}", count(" of "))
+    };
+    out += &format!(", {}", counted(records, "record"));
+    if let Some(loss) = progress["loss"].as_f64() {
+        out += &format!(", loss {loss:.5}");
+    }
+    if progress["ended_by"] == "interrupted"
+        && let Some(model) = progress["model"].as_str()
+    {
+        out += &format!("; the model so far is in {}", plain(model, PATH_BYTES));
+    }
+    out
+}
+
+/// A number with its noun.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as f64))
+}
+
+fn list<'a>(progress: &'a Value, key: &str) -> &'a [Value] {
+    progress[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn line(task: &Value, tasks: &[Value]) -> String {
+    let worker = task["worker"].as_str().unwrap_or("?");
+    let doing = match (task["state"].as_str(), &task["wait"]) {
+        (Some("left"), _) => "has ended".to_owned(),
+        _ if task["connected"] == false => "is not connected".to_owned(),
+        (_, Value::Null) => "computes".to_owned(),
+        (_, wait) => wait_text(wait, tasks),
+    };
+    format!("task {} on {worker}: clock {}, {doing}", task["task"], task["clock"])
+}
+
+fn wait_text(wait: &Value, tasks: &[Value]) -> String {
+    let seconds = wait["waited_ms"].as_f64().unwrap_or(0.0) / 1000.0;
+    let call = match wait["call"].as_str() {
+        Some("barrier") => "at a barrier",
+        Some("push") => "to push",
+        _ => "to pull",
+    };
+    let whom = match &wait["waits_for"] {
+        Value::Null => "for what is on its way".to_owned(),
+        other => {
+            let on = tasks.iter().find(|task| task["task"] == *other);
+            let on = on.and_then(|task| task["worker"].as_str());
+            let on = on.map_or_else(String::new, |worker| format!(" on {worker}"));
+            format!("for task {other}{on}")
+        }
+    };
+    format!("waits {seconds:.1} s {call} {whom}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_epoch_the_total_and_the_loss_are_told() {
+        let mut progress = json!({"records": 12_000, "epochs": 2, "epoch_count": 60, "loss": 0.4321});
+        assert_eq!(progress_text(&progress), "  epoch 3 of 60, 12.0k records, loss 0.43210");
+        progress["epoch_count"] = Value::Null;
+        assert_eq!(progress_text(&progress), "  epoch 3, 12.0k records, loss 0.43210");
+        let ended = json!({"records": 1, "epochs": 1, "epoch_count": 9, "loss": 0.5, "ended_by": "interrupted",
+            "model": "/m"});
+        let text = "  1 whole epoch of 9, 1 record, loss 0.50000; the model so far is in /m";
+        assert_eq!(progress_text(&ended), text);
+        assert_eq!(progress_text(&json!({"exit": 5})), "");
+    }
+
+    #[test]
+    fn who_waits_is_told_for_whom_and_how_long() {
+        let progress = json!({
+            "task_count": 3,
+            "matrices": [{"name": "weights", "rows": 50, "bytes": 2048, "partitions": 8}],
+            "tasks": [
+                {"task": 0, "worker": "a", "clock": 8, "state": "live", "connected": true,
+                    "wait": {"call": "pull", "waited_ms": 1500, "waits_for": 1}},
+                {"task": 1, "worker": "b", "clock": 7, "state": "live", "connected": true, "wait": null},
+            ],
+        });
+        assert_eq!(
+            lines(&progress),
+            "        matrix weights: 50 rows, 2.0 KiB in 8 partitions\n        \
+             task 0 on a: clock 8, waits 1.5 s to pull for task 1 on b\n        \
+             task 1 on b: clock 7, computes\n        and 1 task with higher clocks\n"
+        );
+        assert_eq!(lines(&Value::Null), "");
+    }
+}

@@ -1,0 +1,89 @@
+//! The open settings of a job on a cluster: chosen by the driver, from what the workers have seen of the data.
+
+use std::collections::BTreeMap;
+
+use algo::ResolvedSettings;
+
+use super::super::messages::{FromWorker, ToWorker};
+use super::{DataInspection, JobRun, WorkerTasks};
+use crate::error::Error;
+use crate::run::settings_chooser::SettingsChooser;
+use crate::run::totals::TaskSummary;
+
+impl JobRun<'_> {
+    /// Has the shares opened, and the open settings of the job chosen: before that when it can be, else by a survey.
+    pub(super) fn choose_settings(
+        &mut self,
+        crews: &[WorkerTasks],
+        looked: &DataInspection,
+    ) -> Result<(bool, Vec<TaskSummary>), Error> {
+        if let Some(settled) = self.chooser(looked).choose()? {
+            self.apply_settings(settled)?;
+            return self.prepare(crews, looked, false);
+        }
+        let (_, seen) = self.prepare(crews, looked, true)?;
+        let settled = self.chooser(looked).choose_after_survey(&seen)?;
+        self.apply_settings(settled)?;
+        let needs = self.algorithm.data_needs();
+        let holds_out = needs.validation_share > 0.0 && self.job.validate.is_empty();
+        Ok((needs.scan || holds_out, seen))
+    }
+
+    fn chooser<'b>(&'b self, looked: &'b DataInspection) -> SettingsChooser<'b> {
+        SettingsChooser {
+            job: &self.job,
+            algorithm: self.algorithm.as_ref(),
+            schema: &looked.schema,
+            size_bytes: looked.size_bytes,
+            previous: looked.previous.as_ref(),
+        }
+    }
+
+    fn apply_settings(&mut self, settled: ResolvedSettings) -> Result<(), Error> {
+        let ResolvedSettings { settings: set, reasons } = settled;
+        for reason in &reasons {
+            self.progress.print_line(reason);
+        }
+        self.raw = std::mem::take(&mut self.raw).with_settings(&set);
+        self.algorithm = (algo::algorithm(&self.job.algorithm)?.configure)(&set)?;
+        (self.job.set, self.reasons) = (set, reasons);
+        Ok(())
+    }
+
+    /// Has the workers open their shares, and read them through when that must be.
+    fn prepare(
+        &mut self,
+        crews: &[WorkerTasks],
+        looked: &DataInspection,
+        survey: bool,
+    ) -> Result<(bool, Vec<TaskSummary>), Error> {
+        for crew in crews {
+            self.send(
+                crew.worker,
+                &ToWorker::Prepare {
+                    job: self.raw.clone(),
+                    schema: looked.schema.clone(),
+                    task_count: looked.task_count,
+                    first: crew.tasks.start,
+                    count: crew.tasks.len() as u32,
+                    start: looked.start,
+                    survey,
+                },
+            );
+        }
+        let mut answers: BTreeMap<u32, Vec<TaskSummary>> = BTreeMap::new();
+        self.wait("the data were read before the first step", |course, worker, heard| match heard {
+            FromWorker::Prepared { scanned, summaries } => {
+                let first = crews.iter().find(|crew| crew.worker == worker).map(|crew| crew.tasks.start);
+                answers.insert(first.unwrap_or_default(), summaries.0);
+                let all = answers.len() == crews.len();
+                Ok(all.then(|| (scanned, std::mem::take(&mut answers).into_values().flatten().collect())))
+            }
+            FromWorker::Progress { bytes, .. } => {
+                course.progress.add_scanned_bytes(bytes);
+                Ok(None)
+            }
+            _ => Ok(None),
+        })
+    }
+}

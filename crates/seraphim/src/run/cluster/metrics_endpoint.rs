@@ -1,0 +1,121 @@
+//! What a worker shows of itself: counts of its tasks and of their agents, at `/metrics` on a port of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rpc::message::{Fault, FaultKind, JobId, Message};
+use rpc::metrics::{Label, Metrics};
+use rpc::service::{ConnectionId, Effect, Service};
+use worker::stats::{AgentStats, REQUEST_KINDS, SharedStats};
+
+/// The tasks that run here, by job and number; shared by those who run them and those who look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkerMetrics(Arc<Mutex<BTreeMap<(JobId, u32), TaskMetrics>>>);
+
+#[derive(Clone, Debug, Default)]
+struct TaskMetrics {
+    meter: SharedStats,
+    /// Connections that are needed; more were made after resets.
+    lane_count: u64,
+    steps: u64,
+    records: u64,
+}
+
+impl WorkerMetrics {
+    /// A task begins.
+    pub(super) fn add_task(&self, job: JobId, task: u32, meter: SharedStats, lane_count: usize) {
+        let gauge = TaskMetrics { meter, lane_count: lane_count as u64, ..TaskMetrics::default() };
+        self.lock().insert((job, task), gauge);
+    }
+
+    /// A task has made a step.
+    pub(super) fn record_step(&self, job: JobId, task: u32, records: u64) {
+        if let Some(gauge) = self.lock().get_mut(&(job, task)) {
+            gauge.steps += 1;
+            gauge.records += records;
+        }
+    }
+
+    /// A job is over here.
+    pub(super) fn remove_job(&self, job: JobId) {
+        self.lock().retain(|(of, _), _| *of != job);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(JobId, u32), TaskMetrics>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_metrics(&self, out: &mut Metrics) {
+        let gauges = self.lock().clone();
+        let mut jobs: Vec<JobId> = gauges.keys().map(|(job, _)| *job).collect();
+        jobs.dedup();
+        out.gauge("seraphim_worker_jobs", "Jobs whose tasks run here", &[], jobs.len() as u64);
+        for ((job, task), gauge) in &gauges {
+            write_task_metrics(out, [("job", &job.to_string()), ("task", &task.to_string())], gauge);
+        }
+    }
+}
+
+fn write_task_metrics(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskMetrics) {
+    let stats: AgentStats = gauge.meter.get();
+    let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+    let [job, task] = labels;
+    for (kind, count) in REQUEST_KINDS.iter().zip(stats.requests) {
+        out.counter("seraphim_worker_requests_total", "Messages sent", &[job, task, ("kind", kind)], count);
+    }
+    let help = "How long the task stood still for answers";
+    for (whom, ns) in
+        [("network", stats.wait_ns.saturating_sub(stats.deferred_ns)), ("tasks", stats.deferred_ns)]
+    {
+        out.counter("seraphim_worker_wait_seconds_total", help, &[job, task, ("for", whom)], seconds(ns));
+    }
+    let help = "How long the task stood still for sending";
+    out.counter("seraphim_worker_send_seconds_total", help, &labels, seconds(stats.send_ns));
+    let reconnects = stats.connection_count.saturating_sub(gauge.lane_count);
+    for (name, help, value) in [
+        ("sent_bytes", "Bytes of messages sent, about", stats.sent_bytes),
+        ("received_bytes", "Bytes of answers, about", stats.received_bytes),
+        ("reconnects", "Connections made again", reconnects),
+        ("resends", "Messages sent again", stats.resend_count),
+        ("steps", "Steps made", gauge.steps),
+        ("records", "Training records of the steps", gauge.records),
+    ] {
+        out.counter(&format!("seraphim_worker_{name}_total"), help, &labels, value);
+    }
+    for (name, help, value) in [
+        ("requests_in_flight", "Requests that are made and not answered", stats.in_flight_count),
+        ("unconfirmed_bytes", "Bytes of pushes that no server has confirmed", stats.unacknowledged_bytes),
+        ("task_clock", "Clock of the task", stats.clock),
+    ] {
+        out.gauge(&format!("seraphim_worker_{name}"), help, &labels, value);
+    }
+    let help = "How many clocks the slowest task was behind, as the answers of pulls say";
+    let name = "seraphim_worker_pull_staleness";
+    out.histogram(name, help, &labels, &stats.staleness, stats.staleness_sum);
+}
+
+/// Answers nobody but those who ask for metrics.
+pub(super) struct MetricsService(pub(super) WorkerMetrics);
+
+impl Service for MetricsService {
+    fn on_message(&mut self, _: Duration, connection: ConnectionId, _: Message, out: &mut Vec<Effect>) {
+        let text =
+            "here is a worker, which answers /metrics and /health alone: call the master or a server".into();
+        let fault = Fault { request: 0, kind: FaultKind::BadFrame, text, retry_after_ms: 0 };
+        out.push(Effect::Send { connection, message: Message::Fault(fault) });
+        out.push(Effect::Close { connection });
+    }
+
+    fn on_closed(&mut self, _: Duration, _: ConnectionId, _: &mut Vec<Effect>) {}
+
+    fn on_time(&mut self, _: Duration, _: &mut Vec<Effect>) {}
+
+    fn next_time(&self) -> Option<Duration> {
+        None
+    }
+
+    fn metrics(&self, out: &mut Metrics) {
+        self.0.write_metrics(out);
+    }
+}

@@ -1,0 +1,123 @@
+//! The parameter service: a master in this process and servers as processes of this machine, for foreign hosts. It runs
+//! until it is told to stop.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use control::Client;
+use rpc::stop::Stop;
+use rpc::transport::Address;
+
+use super::driver::Driver;
+use super::launch::{ChildProcesses, start_master};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+
+/// Longest wait for all servers to join.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often the processes and the flag of Ctrl-C are looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A server that has lost its master ends after so long: nobody else will tell it.
+const MASTER_LOST_LIMIT_S: &str = "5";
+
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct ParameterServiceConfig {
+    /// Where the master takes connections; servers take theirs on the same host.
+    pub listen: String,
+    /// The shared secret, and the file that it is in.
+    pub token: Vec<u8>,
+    /// The same as a file, for the servers.
+    pub token_file: Option<String>,
+    /// Number of server processes.
+    pub servers: u32,
+    /// Threads of each server.
+    pub lanes: u16,
+    /// Most memory of each server.
+    pub memory_limit_bytes: u64,
+    /// Most sessions at once; `None`: the default of a master.
+    pub session_limit: Option<usize>,
+}
+
+/// Starts all, tells `ready` where, and serves until Ctrl-C or a process ends.
+pub fn serve(
+    service: &ParameterServiceConfig,
+    interrupt: &Interrupt,
+    ready: impl FnOnce(&Address) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let driver = Arc::new(Driver::new(true, service.token.clone(), interrupt.clone()));
+    let stop = Stop::new();
+    let mut config = master::MasterConfig {
+        listen: vec![Address::Tcp(service.listen.clone())],
+        token: service.token.clone(),
+        ..master::MasterConfig::default()
+    };
+    if let Some(limit) = service.session_limit {
+        config.settings.session_limit = limit;
+    }
+    let (master, thread) = start_master(config, driver, stop.clone())?;
+    let mut processes = ChildProcesses { children: Vec::new() };
+    let served = start_servers(service, &master, &mut processes)
+        .and_then(|()| wait_for_servers(service, &master, &mut processes, interrupt))
+        .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })
+        .and_then(|()| wait_for_end(&mut processes, interrupt));
+    // Sessions are closed while there are servers that can be told.
+    stop.raise();
+    let ended = thread.join();
+    drop(processes);
+    served?;
+    ended.map_err(|_| Error::Cluster { text: "the master panicked".into(), exit: Exit::Internal })
+}
+
+fn start_servers(
+    service: &ParameterServiceConfig,
+    master: &Address,
+    processes: &mut ChildProcesses,
+) -> Result<(), Error> {
+    let host = service.listen.rsplit_once(':').map_or("127.0.0.1", |(host, _)| host);
+    let (listen, lanes) = (format!("{host}:0"), service.lanes.to_string());
+    let memory = service.memory_limit_bytes.to_string();
+    let mut flags = vec!["--listen", &listen, "--lanes", &lanes, "--memory-limit", &memory];
+    flags.extend(["--lost-limit", MASTER_LOST_LIMIT_S]);
+    if let Some(file) = &service.token_file {
+        flags.extend(["--token-file", file]);
+    }
+    (0..service.servers).try_for_each(|i| processes.start("server", i, master, &flags))
+}
+
+/// Whether all servers have joined; not when it was told to stop before.
+fn wait_for_servers(
+    service: &ParameterServiceConfig,
+    master: &Address,
+    processes: &mut ChildProcesses,
+    interrupt: &Interrupt,
+) -> Result<bool, Error> {
+    let deadline = Instant::now() + START_LIMIT;
+    let client = Client::new(master.clone(), &service.token);
+    while !interrupt.is_raised() {
+        let count = client.status(START_LIMIT).map_err(Error::master(master))?.members.len();
+        if count >= service.servers as usize {
+            return Ok(true);
+        }
+        processes.check_alive()?;
+        if Instant::now() >= deadline {
+            let text = format!(
+                "{count} of {} servers have joined in {} s: is the machine very busy?",
+                service.servers,
+                START_LIMIT.as_secs()
+            );
+            return Err(Error::Cluster { text, exit: Exit::Internal });
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(false)
+}
+
+fn wait_for_end(processes: &mut ChildProcesses, interrupt: &Interrupt) -> Result<(), Error> {
+    while !interrupt.is_raised() {
+        processes.check_alive()?;
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! `--threads`: at most so many tasks compute at once. A task gives its permit back while it may have to wait for
+//! others, so a limit below the number of tasks cannot block them for ever.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use matrix::{Agent, Clock, FunctionCall, MatrixId, Selection, Values, ValuesMut};
+
+use crate::error::Error;
+
+/// A counting semaphore.
+#[derive(Debug)]
+pub struct Semaphore {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Semaphore {
+    /// With `count` permits.
+    pub fn new(count: usize) -> Arc<Self> {
+        Arc::new(Self { free: Mutex::new(count.max(1)), freed: Condvar::new() })
+    }
+
+    /// Waits for a permit.
+    pub fn acquire(&self) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+    }
+
+    /// Gives one back.
+    pub fn release(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+    }
+
+    /// Waits for a permit, which is given back when the answer is dropped, also by a panic.
+    pub fn acquire_permit(&self) -> Permit<'_> {
+        self.acquire();
+        Permit(self)
+    }
+
+    /// Runs `outputs`, which may wait for other tasks, without a permit.
+    pub fn release_while<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.release();
+        let _back = ReacquireOnDrop(self);
+        work()
+    }
+}
+
+/// A permit in somebody's hand.
+#[derive(Debug)]
+pub struct Permit<'a>(&'a Semaphore);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// Runs `outputs` with a permit, when there are permits.
+pub(super) fn with_permit<T, E: Into<Error>>(
+    permits: Option<&Semaphore>,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Error> {
+    let _held = permits.map(Semaphore::acquire_permit);
+    work().map_err(Into::into)
+}
+
+struct ReacquireOnDrop<'a>(&'a Semaphore);
+
+impl Drop for ReacquireOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.acquire();
+    }
+}
+
+/// An agent that holds no permit while it may wait.
+#[derive(Debug)]
+pub struct PermittedAgent<A> {
+    agent: A,
+    permits: Arc<Semaphore>,
+}
+
+impl<A: Agent> PermittedAgent<A> {
+    /// Its task must hold a permit.
+    pub fn new(agent: A, permits: Arc<Semaphore>) -> Self {
+        Self { agent, permits }
+    }
+}
+
+impl<A: Agent> Agent for PermittedAgent<A> {
+    fn task(&self) -> u32 {
+        self.agent.task()
+    }
+
+    fn task_count(&self) -> u32 {
+        self.agent.task_count()
+    }
+
+    fn clock(&self) -> Clock {
+        self.agent.clock()
+    }
+
+    fn pull(
+        &mut self,
+        matrix: MatrixId,
+        part: Selection<'_>,
+        out: ValuesMut<'_>,
+    ) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.pull(matrix, part, out))
+    }
+
+    fn pull_ahead(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), matrix::Error> {
+        self.agent.pull_ahead(matrix, part)
+    }
+
+    fn push(
+        &mut self,
+        matrix: MatrixId,
+        part: Selection<'_>,
+        values: Values<'_>,
+    ) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.push(matrix, part, values))
+    }
+
+    fn pull_function(&mut self, matrix: MatrixId, call: &FunctionCall) -> Result<Vec<u8>, matrix::Error> {
+        self.permits.release_while(|| self.agent.pull_function(matrix, call))
+    }
+
+    fn push_function(&mut self, matrix: MatrixId, steps: &[FunctionCall]) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.push_function(matrix, steps))
+    }
+
+    fn tick(&mut self) -> Result<(), matrix::Error> {
+        self.agent.tick()
+    }
+
+    fn barrier(&mut self) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.barrier())
+    }
+
+    fn all_reduce(&mut self, values: &mut [f64]) -> Result<(), matrix::Error> {
+        self.permits.release_while(|| self.agent.all_reduce(values))
+    }
+
+    fn finish(&mut self) -> Result<(), matrix::Error> {
+        self.agent.finish()
+    }
+}

@@ -1,0 +1,60 @@
+//! Settings that the user leaves to the program: what is known of the data for choosing them, alike in one process and on
+//! servers.
+
+use algo::{DataProfile, Job, Resolution, ResolvedSettings};
+use data::{ColumnKind, Schema, Survey};
+use matrix::Consistency;
+
+use super::run_info::all_held_out_error;
+use super::totals::{TaskSummary, Totals};
+use crate::error::Error;
+use crate::job::TrainJob;
+
+/// What a job's open settings are chosen from, before the data are surveyed.
+#[derive(Clone, Copy)]
+pub(super) struct SettingsChooser<'a> {
+    pub(super) job: &'a TrainJob,
+    pub(super) algorithm: &'a dyn Job,
+    pub(super) schema: &'a Schema,
+    pub(super) size_bytes: Option<u64>,
+    pub(super) previous: Option<&'a algo::Model>,
+}
+
+impl SettingsChooser<'_> {
+    /// The settings, or none when the data must be surveyed first.
+    pub(super) fn choose(self) -> Result<Option<ResolvedSettings>, Error> {
+        match self.resolve(None, 0)? {
+            Resolution::Resolved(settled) => Ok(Some(settled)),
+            Resolution::NeedsSurvey => Ok(None),
+        }
+    }
+
+    /// The settings after a survey by all tasks, whose parts are merged in the order of tasks.
+    pub(super) fn choose_after_survey(self, tasks: &[TaskSummary]) -> Result<ResolvedSettings, Error> {
+        let mut survey = Survey::default();
+        tasks.iter().filter_map(|task| task.training.survey.as_ref()).for_each(|part| survey.merge(part));
+        let totals = Totals::of(tasks);
+        let class_count = totals.labels.classes().map_or(0, |classes| classes.len() as u64);
+        if survey.record_count == 0 {
+            return Err(match totals.records {
+                0 => Error::NoRecords { inputs: self.job.input.data.clone() },
+                _ => all_held_out_error(self.algorithm.data_needs().validation_share),
+            });
+        }
+        match self.resolve(Some(&survey), class_count)? {
+            Resolution::Resolved(settled) => Ok(settled),
+            Resolution::NeedsSurvey => unreachable!("a survey is asked for once"),
+        }
+    }
+
+    fn resolve(self, survey: Option<&Survey>, class_count: u64) -> Result<Resolution, Error> {
+        let known = DataProfile {
+            is_table: self.schema.columns.iter().any(|column| column.kind == ColumnKind::Numeric),
+            size_bytes: self.size_bytes,
+            is_bsp: self.job.consistency == Consistency::Bsp,
+            survey,
+            class_count,
+        };
+        Ok(self.algorithm.resolve_settings(&known, self.previous)?)
+    }
+}

@@ -1,0 +1,166 @@
+//! One task's share of the training data, watched: the bytes it has read go to the progress display, and its time.
+
+use std::time::{Duration, Instant};
+
+use data::{Batch, BatchStream, MemoryStream, ReadSummary, TaskData};
+
+use super::failure::ReadTracker;
+use crate::progress::Progress;
+
+/// Training data of one task.
+pub struct MeteredStream<'a> {
+    /// The data.
+    pub data: TaskData,
+    progress: &'a Progress,
+    reported_bytes: u64,
+    at_end: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl<'a> MeteredStream<'a> {
+    /// Tells `progress` what is read.
+    pub fn new(data: TaskData, progress: &'a Progress) -> Self {
+        let told_bytes = data.reader().summary().bytes_read;
+        Self { data, progress, reported_bytes: told_bytes, at_end: None }
+    }
+
+    /// `then` is called when an epoch has come to its end: standard input ends also when somebody asked to stop.
+    pub(super) fn on_epoch_end(mut self, then: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        self.at_end = Some(then);
+        self
+    }
+
+    fn ended(at_end: Option<&(dyn Fn() -> bool + Sync)>, is_end: bool) {
+        if let (Some(at_end), true) = (at_end, is_end) {
+            at_end();
+        }
+    }
+
+    fn report_bytes(&mut self) {
+        let bytes = self.data.reader().summary().bytes_read;
+        self.progress.add_bytes(bytes.saturating_sub(self.reported_bytes));
+        self.reported_bytes = bytes;
+    }
+}
+
+impl BatchStream for MeteredStream<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.data.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        self.report_bytes();
+        let batch = self.data.next()?;
+        Self::ended(self.at_end, batch.is_none());
+        Ok(batch)
+    }
+
+    fn next_into(&mut self, batch: &mut Batch) -> Result<bool, data::Error> {
+        self.report_bytes();
+        let more = self.data.next_into(batch)?;
+        Self::ended(self.at_end, !more);
+        Ok(more)
+    }
+
+    fn release_cache(&mut self) {
+        self.data.release_cache();
+    }
+}
+
+/// Where validation data come from.
+pub enum ValidationSource {
+    /// A share of the validation files.
+    File(Box<TaskData>),
+    /// Records held out of the training data.
+    Share(MemoryStream),
+}
+
+impl ValidationSource {
+    fn stream(&mut self) -> &mut dyn BatchStream {
+        match self {
+            Self::File(data) => &mut **data,
+            Self::Share(batches) => batches,
+        }
+    }
+}
+
+/// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
+/// They end early when somebody asked to stop.
+pub struct TimedValidation<'a> {
+    stream: ValidationSource,
+    is_stop_requested: &'a (dyn Fn() -> bool + Sync),
+    started: Option<Instant>,
+    elapsed: Duration,
+}
+
+impl<'a> TimedValidation<'a> {
+    /// Around a stream; `is_told_to_stop` is asked before every batch, and counts its answer.
+    pub fn new(stream: ValidationSource, is_told_to_stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { stream, is_stop_requested: is_told_to_stop, started: None, elapsed: Duration::ZERO }
+    }
+
+    /// What was read of a validation file.
+    pub fn summary(&self) -> Option<&ReadSummary> {
+        match &self.stream {
+            ValidationSource::File(data) => Some(data.reader().summary()),
+            ValidationSource::Share(_) => None,
+        }
+    }
+
+    /// The time so far.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+}
+
+impl BatchStream for TimedValidation<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.started = Some(Instant::now());
+        self.stream.stream().start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        let batch = if (self.is_stop_requested)() { None } else { self.stream.stream().next()? };
+        if batch.is_none() {
+            // Standard input ends when nobody wants to wait for it any more.
+            (self.is_stop_requested)();
+            self.elapsed += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
+        }
+        Ok(batch)
+    }
+
+    fn release_cache(&mut self) {
+        self.stream.stream().release_cache();
+    }
+}
+
+/// A stream whose batches are counted, and which ends where the failure of another task lies.
+pub(super) struct CountedStream<'a> {
+    stream: &'a mut dyn BatchStream,
+    reading: &'a ReadTracker<'a>,
+}
+
+impl<'a> CountedStream<'a> {
+    /// As the algorithm sees it: nothing may read ahead of it.
+    pub(super) fn new(stream: &'a mut dyn BatchStream, reading: &'a ReadTracker<'a>) -> Self {
+        Self { stream, reading }
+    }
+}
+
+impl BatchStream for CountedStream<'_> {
+    fn start_epoch(&mut self, epoch: u64) -> Result<(), data::Error> {
+        self.reading.start_pass();
+        self.stream.start_epoch(epoch)
+    }
+
+    fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
+        let batch = if self.reading.may_read() { self.stream.next()? } else { None };
+        if batch.is_none() {
+            self.reading.end_pass();
+        }
+        Ok(batch)
+    }
+
+    fn release_cache(&mut self) {
+        self.stream.release_cache();
+    }
+}

@@ -1,0 +1,148 @@
+//! Opening and closing jobs. Both may be repeated.
+
+use std::sync::Arc;
+
+use matrix::{FunctionTable, LaneMatrix, MatrixSpec};
+use rpc::ROW_BYTES;
+use rpc::message::{Base64Bytes, CloseJob, FaultKind, OpenJob};
+use rpc::service::{ConnectionId, Effect};
+
+use crate::job::Job;
+use crate::refusal::Refusal;
+use crate::state::LaneState;
+
+/// Most tasks of a job.
+const TASK_LIMIT: u32 = 1 << 16;
+/// Reasons of closed jobs that are remembered, so that late requests learn why.
+const CLOSED_COUNT_LIMIT: usize = 64;
+
+/// Bytes of the modules that a job brings.
+pub(crate) fn modules_bytes(open: &OpenJob) -> u64 {
+    open.modules.iter().map(|module| module.0.len() as u64).sum()
+}
+
+impl LaneState {
+    pub(crate) fn open_job(&mut self, at: ConnectionId, mut open: OpenJob, out: &mut Vec<Effect>) {
+        let request = std::mem::take(&mut open.request);
+        let job = open.job;
+        let result = match self.jobs.get(&job) {
+            Some(known) if known.open_request == open => Ok(()),
+            Some(_) => {
+                let text = format!("job {job} is open here with other contents: use another number");
+                Err(Refusal::new(FaultKind::Invalid, text))
+            }
+            None => self.create_job(open),
+        };
+        match result {
+            Ok(()) => self.reply_done(at, request, job, out),
+            Err(refusal) => self.refuse(at, request, refusal.with_context(format_args!("job {job}")), out),
+        }
+    }
+
+    fn create_job(&mut self, open: OpenJob) -> Result<(), Refusal> {
+        let job = open.job;
+        if open.task_count > TASK_LIMIT {
+            let text = format!("{} tasks, the limit is {TASK_LIMIT}", open.task_count);
+            return Err(Refusal::new(FaultKind::TooLarge, text));
+        }
+        if open.held.len() != open.matrices.len() {
+            let (lists, matrices) = (open.held.len(), open.matrices.len());
+            let text = format!("{lists} lists of partitions for {matrices} matrices: one each is expected");
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        }
+        for (i, spec) in open.matrices.iter().enumerate() {
+            spec.check()?;
+            if open.matrices[..i].iter().any(|other| other.name == spec.name) {
+                return Err(matrix::Error::DuplicateName { matrix: spec.name.clone() }.into());
+            }
+            let bytes = spec.row_bytes();
+            if bytes > ROW_BYTES as u64 {
+                let text = format!(
+                    "a row of matrix {:?} has {bytes} bytes with its slots, the limit is {ROW_BYTES}: make it narrower, \
+                     or partition it by column",
+                    spec.name
+                );
+                return Err(Refusal::new(FaultKind::TooLarge, text));
+            }
+        }
+        let (specs, held): (Vec<_>, Vec<_>) =
+            open.matrices.iter().zip(open.held.iter().map(Vec::as_slice)).unzip();
+        self.check_matrix_memory(&specs, &held, modules_bytes(&open))?;
+        let matrices = open.matrices.iter().zip(&open.held);
+        let matrices = matrices.map(|(spec, held)| LaneMatrix::new(spec.clone(), held));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        let functions = self.load_functions(&open.modules)?;
+        self.close_reasons.remove(&job);
+        self.jobs.insert(job, Job::new(open, matrices, functions));
+        self.open_jobs.add(job);
+        self.count_memory();
+        Ok(())
+    }
+
+    /// The functions of a job that brings modules; none: those of the server.
+    fn load_functions(&self, modules: &[Base64Bytes]) -> Result<Option<Arc<FunctionTable>>, Refusal> {
+        if modules.is_empty() {
+            return Ok(None);
+        }
+        let Some(made) = &self.module_cache else {
+            let text = "this server was built without WebAssembly modules, and the job brings some: start one that was \
+                        built with them (feature `wasm`)";
+            return Err(Refusal::new(FaultKind::Invalid, text));
+        };
+        let table = made.table(&self.functions, modules);
+        table.map(Some).map_err(|text| Refusal::new(FaultKind::Invalid, text))
+    }
+
+    /// Refuses matrices whose dense partitions do not fit beside what is here, with so many bytes of modules; the text has
+    /// the sum.
+    pub(crate) fn check_matrix_memory(
+        &mut self,
+        specs: &[&MatrixSpec],
+        held: &[&[u32]],
+        modules: u64,
+    ) -> Result<(), Refusal> {
+        self.count_memory();
+        let first: Vec<u64> =
+            specs.iter().zip(held).map(|(spec, held)| spec.initial_size_bytes(held)).collect();
+        let sum = first.iter().fold(modules, |sum, bytes| sum.saturating_add(*bytes));
+        let used = self.memory_bytes.saturating_add(self.staged_bytes());
+        let limit = self.config.memory_limit_bytes;
+        if used.saturating_add(sum) <= limit {
+            return Ok(());
+        }
+        let part = |(spec, bytes): (&&MatrixSpec, &u64)| format!("{} {bytes}", spec.name);
+        let modules = (modules > 0).then(|| format!("modules {modules}"));
+        let parts: Vec<String> = specs.iter().zip(&first).map(part).chain(modules).collect();
+        let text = format!(
+            "its matrices take {} = {sum} bytes on lane {}, where {used} bytes are used; the limit is {limit}. \
+             Use more servers, a larger memory limit, or sparse storage",
+            parts.join(" + "),
+            self.config.lane
+        );
+        Err(Refusal::new(FaultKind::TooLarge, text))
+    }
+
+    pub(crate) fn close_job(&mut self, at: ConnectionId, close: CloseJob, out: &mut Vec<Effect>) {
+        let CloseJob { request, job, reason } = close;
+        if let Some(mut closed) = self.jobs.remove(&job) {
+            let held = std::mem::take(&mut closed.deferred_requests);
+            for held in held.into_values() {
+                self.deferred_bytes -= held.bytes;
+                self.unblock_connection(&held);
+                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
+                self.refuse(held.connection, held.request, refusal, out);
+            }
+            for (connection, request) in closed.barrier.take_waiters() {
+                let refusal = Refusal::new(FaultKind::Stopped, reason.clone());
+                self.refuse(connection, request, refusal, out);
+            }
+            self.close_reasons.insert(job, reason);
+            self.open_jobs.remove(job);
+            while self.close_reasons.len() > CLOSED_COUNT_LIMIT {
+                self.close_reasons.pop_first();
+            }
+            self.count_memory();
+        }
+        self.reply_done(at, request, job, out);
+    }
+}

@@ -1,0 +1,150 @@
+//! The exports of the interface. Addresses and lengths are `i32`, numbers of columns `i64`, one argument is a pointer to doubles
+//! and their number. What has no `:` in its name is the module's own business.
+//!
+//! | export | type |
+//! |---|---|
+//! | `memory` | memory |
+//! | `change:NAME:TYPE` | `(from, from_count, into, into_count, length, start i64, argument, argument_count) -> status` |
+//! | `terms:NAME:TYPE` | `(from, from_count, terms, length, start i64, argument, argument_count) -> status` |
+//! | `read:NAME:TYPE` | `(from, from_count, length, start i64, argument, argument_count) -> partial i64` |
+//! | `merge:NAME` | `(left, left_bytes, right, right_bytes, argument, argument_count) -> partial i64` |
+//! | `answer:NAME` | `(partial, part_bytes, argument, argument_count) -> decode_numbers i64` |
+//! | `reads:NAME`, `writes:NAME`, `arguments:NAME` | `() -> count` |
+//! | `version:NAME`, `tries_first:NAME`, `overwrites:NAME` | `() -> i32` |
+
+use matrix::ElementType;
+
+use crate::Error;
+
+/// The memory of the module.
+pub const MEMORY: &str = "memory";
+
+/// Arguments of a `change`.
+pub type ChangeArguments = (u32, u32, u32, u32, u32, u64, u32, u32);
+/// Arguments of a `terms`.
+pub type TermsArguments = (u32, u32, u32, u32, u64, u32, u32);
+/// Arguments of a `read`.
+pub type ReadArguments = (u32, u32, u32, u64, u32, u32);
+/// Arguments of a `merge`.
+pub type MergeArguments = (u32, u32, u32, u32, u32, u32);
+/// Arguments of an `answer`.
+pub type AnswerArguments = (u32, u32, u32, u32);
+
+/// The element types of which there may be code, in the order of [`place`].
+pub const TYPES: [(ElementType, &str); 3] =
+    [(ElementType::F32, "f32"), (ElementType::F64, "f64"), (ElementType::I64, "i64")];
+
+/// The place of an element type in [`TYPES`].
+pub fn type_index(element: ElementType) -> usize {
+    match element {
+        ElementType::F32 => 0,
+        ElementType::F64 => 1,
+        ElementType::I64 => 2,
+    }
+}
+
+/// Bytes of an element.
+pub fn size_of(element: ElementType) -> usize {
+    if element == ElementType::F32 { 4 } else { 8 }
+}
+
+/// What a function does, by its export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportKind {
+    /// Changes rows.
+    Change,
+    /// A sum over columns: writes the terms.
+    Terms,
+    /// Reads rows into a part of its own.
+    Read,
+}
+
+impl ExportKind {
+    /// The word before the name.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            ExportKind::Change => "change",
+            ExportKind::Terms => "terms",
+            ExportKind::Read => "read",
+        }
+    }
+}
+
+/// Exports with a name behind the word and no type.
+const PROPERTY_PREFIXES: [&str; 8] =
+    ["merge", "answer", "reads", "writes", "arguments", "version", "tries_first", "overwrites"];
+
+/// Longest name of a function, in bytes.
+const NAME_LIMIT_BYTES: usize = 64;
+
+/// What the name of an export says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParsedExport<'a> {
+    /// Code of a function for an element type.
+    Code(ExportKind, &'a str, ElementType),
+    /// Something else about the function.
+    Property(&'a str),
+    /// Nothing of ours.
+    Other,
+}
+
+/// Reads the name of an export.
+pub fn parse_export(export: &str) -> Result<ParsedExport<'_>, Error> {
+    let Some((word, rest)) = export.split_once(':') else { return Ok(ParsedExport::Other) };
+    let kind = [ExportKind::Change, ExportKind::Terms, ExportKind::Read]
+        .into_iter()
+        .find(|kind| kind.prefix() == word);
+    let Some(kind) = kind else {
+        if !PROPERTY_PREFIXES.contains(&word) {
+            let expected =
+                format!("change, terms, read, {} before the first colon", PROPERTY_PREFIXES.join(", "));
+            return Err(Error::export(export, format!("named {word:?} there"), expected));
+        }
+        return checked_name(export, rest).map(ParsedExport::Property);
+    };
+    let typed = rest.rsplit_once(':').and_then(|(name, element)| {
+        TYPES.iter().find(|(_, text)| *text == element).map(|(element, _)| (name, *element))
+    });
+    let Some((name, element)) = typed else {
+        let expected = format!("{word}:NAME:TYPE, TYPE f32, f64 or i64");
+        return Err(Error::export(export, "without an element type at its end", expected));
+    };
+    Ok(ParsedExport::Code(kind, checked_name(export, name)?, element))
+}
+
+fn checked_name<'a>(export: &str, name: &'a str) -> Result<&'a str, Error> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if !name.is_empty() && name.len() <= NAME_LIMIT_BYTES && name.bytes().all(good) {
+        return Ok(name);
+    }
+    let expected = format!("a name of 1 to {NAME_LIMIT_BYTES} letters, digits, '_', '-' or '.'");
+    Err(Error::export(export, format!("of a function named {name:?}"), expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_an_export_is() {
+        let code = ParsedExport::Code(ExportKind::Change, "axpy", ElementType::F32);
+        assert_eq!(parse_export("change:axpy:f32"), Ok(code));
+        assert_eq!(parse_export("reads:axpy"), Ok(ParsedExport::Property("axpy")));
+        assert_eq!(parse_export("__heap_base"), Ok(ParsedExport::Other));
+    }
+
+    #[test]
+    fn names_that_are_nearly_right_are_refused() {
+        for (export, part) in [
+            ("chnage:axpy:f32", "chnage"),
+            ("change:axpy", "element type"),
+            ("change:axpy:f16", "element type"),
+            ("reads:", "letters"),
+            ("reads:a b", "letters"),
+            ("read::f32", "letters"),
+        ] {
+            let text = parse_export(export).expect_err(export).to_string();
+            assert!(text.contains(export) && text.contains(part), "{text}");
+        }
+    }
+}

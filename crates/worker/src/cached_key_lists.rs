@@ -1,0 +1,132 @@
+//! The key lists that a lane was sent over the connection that stands, so that they need not be sent again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rpc::Message;
+use rpc::message::{KeyList, Pull, Push};
+
+/// A list shorter than this is always sent: its digest saves little.
+pub(crate) const SHORTEST_LIST: usize = 16;
+/// Most lists that are kept.
+const LIST_LIMIT: usize = 64;
+/// Most bytes of requests that are kept for their lists.
+const BYTES_LIMIT: u64 = 16 << 20;
+
+/// Lists by digest, the one used last at the end. Each is kept as the message that listed it, for it may have to be
+/// sent again in full.
+#[derive(Debug, Default)]
+pub(crate) struct CachedKeyLists {
+    lists: VecDeque<(u128, u64, Arc<Message>)>,
+    bytes: u64,
+}
+
+impl CachedKeyLists {
+    /// The message that listed what has this digest.
+    pub(crate) fn find(&mut self, digest: u128) -> Option<Arc<Message>> {
+        let at = self.lists.iter().rposition(|list| list.0 == digest)?;
+        if at + 1 < self.lists.len() {
+            let list = self.lists.remove(at)?;
+            self.lists.push_back(list);
+        }
+        self.lists.back().map(|list| Arc::clone(&list.2))
+    }
+
+    pub(crate) fn insert(&mut self, digest: u128, bytes: u64, message: &Arc<Message>) {
+        if bytes > BYTES_LIMIT || self.find(digest).is_some() {
+            return;
+        }
+        self.bytes += bytes;
+        self.lists.push_back((digest, bytes, Arc::clone(message)));
+        while self.lists.len() > LIST_LIMIT || self.bytes > BYTES_LIMIT {
+            let Some((_, bytes, _)) = self.lists.pop_front() else { break };
+            self.bytes -= bytes;
+        }
+    }
+
+    fn remove(&mut self, digest: u128) {
+        if let Some(at) = self.lists.iter().position(|list| list.0 == digest)
+            && let Some((_, bytes, _)) = self.lists.remove(at)
+        {
+            self.bytes -= bytes;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// A message on its way to a lane, with what is needed to send it again on another connection.
+#[derive(Clone, Debug)]
+pub(crate) struct OutgoingRequest {
+    pub(crate) message: Arc<Message>,
+    /// Of its keys, when they may be named by it.
+    digest: Option<u128>,
+    /// The message that listed the keys, when this one does not.
+    key_source: Option<Arc<Message>>,
+    pub(crate) bytes: u64,
+}
+
+impl OutgoingRequest {
+    pub(crate) fn new(message: Message, digest: Option<u128>, source: Option<Arc<Message>>) -> Self {
+        let bytes = message.frame_bytes();
+        Self { message: Arc::new(message), digest, key_source: source, bytes }
+    }
+
+    /// What is sent now, over a connection on which the lists `known` were sent.
+    pub(crate) fn send(&mut self, known: &mut CachedKeyLists) -> Arc<Message> {
+        if let Some(digest) = self.digest {
+            match (known.find(digest), &self.key_source) {
+                (Some(source), None) => self.replace_keys_by_digest(digest, source),
+                (Some(_), Some(_)) => {}
+                (None, Some(_)) => {
+                    self.restore_keys();
+                    known.insert(digest, self.bytes, &self.message);
+                }
+                (None, None) => known.insert(digest, self.bytes, &self.message),
+            }
+        }
+        Arc::clone(&self.message)
+    }
+
+    /// Drops the list: `key_source` has brought it over this connection.
+    fn replace_keys_by_digest(&mut self, digest: u128, source: Arc<Message>) {
+        let message = Arc::make_mut(&mut self.message);
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = KeyList::Cached { digest, count: keys.len() as u32 };
+        self.key_source = Some(source);
+        self.bytes = message.frame_bytes();
+    }
+
+    /// Says for how long the task still waits, when this is sent again.
+    pub(crate) fn set_wait(&mut self, rest: Duration) {
+        let ms = u32::try_from(rest.as_millis()).unwrap_or(u32::MAX).max(1);
+        match Arc::make_mut(&mut self.message) {
+            Message::Pull(pull) => pull.wait_ms = ms,
+            Message::PullFunction(pull) => pull.wait_ms = ms,
+            Message::TryFunction(ask) => ask.wait_ms = ms,
+            Message::Barrier(barrier) => barrier.wait_ms = ms,
+            _ => {}
+        }
+    }
+
+    /// The lane does not know the keys any more: they are listed when this is sent again.
+    pub(crate) fn on_unknown_keys(&mut self, known: &mut CachedKeyLists) {
+        if let Some(digest) = self.digest {
+            known.remove(digest);
+        }
+    }
+
+    fn restore_keys(&mut self) {
+        let listed = match self.key_source.take().as_deref() {
+            Some(Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) => keys.clone(),
+            _ => return,
+        };
+        let message = Arc::make_mut(&mut self.message);
+        let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
+        *keys = listed;
+        self.bytes = message.frame_bytes();
+    }
+}

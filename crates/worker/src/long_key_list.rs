@@ -1,0 +1,159 @@
+//! Long lists of keys: pulled and pushed in parts one behind the other, so that servers work on the first while the next is
+//! put in runs and sent. Each part is a pull asked ahead, or a push, of its own.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use matrix::{Error, Keys, MatrixId, Placement, Selection, Values, ValuesMut};
+
+use crate::agent::RemoteAgent;
+use crate::pending_pull::PrefetchKind;
+use crate::push::check_finite;
+use crate::state::AgentState;
+
+/// Most keys of a part: with two servers still half a piece for each.
+pub(crate) const PART_KEYS: usize = 1 << 17;
+/// Parts that are asked for before the first is read: lanes have work while the task reads one and puts another in runs.
+pub(crate) const PREFETCHED_PARTS: usize = 8;
+
+/// A list that goes in parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongKeyList {
+    key_count: usize,
+    /// Values of a key.
+    columns: usize,
+}
+
+impl LongKeyList {
+    /// Where its parts stand.
+    fn part_ranges(self) -> impl Iterator<Item = Range<usize>> {
+        let end = self.key_count;
+        (0..end).step_by(PART_KEYS).map(move |start| start..end.min(start + PART_KEYS))
+    }
+}
+
+/// Some keys of a part that lists them.
+fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
+    let some = |keys: Keys<'a>| match keys {
+        Keys::Sorted(keys) => Keys::Sorted(&keys[places.clone()]),
+        Keys::Range(start, _) => Keys::Range(start + places.start as u64, start + places.end as u64),
+    };
+    match part {
+        Selection::Rows(keys) => Selection::Rows(some(keys)),
+        Selection::Columns { row, keys } => Selection::Columns { row, keys: some(keys) },
+    }
+}
+
+impl AgentState {
+    /// The list of a call that goes in parts: it is long, and each part of it has keys of all lanes. `None`: it goes as
+    /// one.
+    pub(crate) fn long_key_list(&self, matrix: MatrixId, part: Selection<'_>) -> Option<LongKeyList> {
+        let (Selection::Rows(Keys::Sorted(keys)) | Selection::Columns { keys: Keys::Sorted(keys), .. }) =
+            part
+        else {
+            return None;
+        };
+        let state = self.matrices.get(matrix.0 as usize)?;
+        let is_spread = matches!(state.placement, Placement::Hash { partition_count } if partition_count > 1);
+        let columns = self.layout.matrices[matrix.0 as usize].columns_of_table();
+        let list = LongKeyList { key_count: keys.len(), columns };
+        (is_spread && keys.len() > PART_KEYS).then_some(list)
+    }
+
+    /// Asks for the part of a pull that stands at `places`.
+    fn prefetch_part(
+        &mut self,
+        now: Duration,
+        id: MatrixId,
+        part: Selection<'_>,
+        places: Range<usize>,
+    ) -> Result<(), Error> {
+        if places.start > 0 {
+            // A part is checked by itself; this is where it meets the one before.
+            let seam = subset(part, places.start - 1..places.start + 1);
+            matrix::check_selection(&self.layout.matrices[self.matrix_index(id)?], seam)?;
+        }
+        let ahead = PrefetchKind::LongPull(places.start);
+        self.ask_ahead(now, id, subset(part, places), self.clock, ahead).map(drop)
+    }
+
+    /// Begins the pull of a part that was asked for.
+    fn pull_part(&mut self, now: Duration, id: MatrixId, part: Selection<'_>, places: Range<usize>) {
+        if !self.begin(now, "pull") {
+            return;
+        }
+        let ahead = Some(PrefetchKind::LongPull(places.start));
+        let at = self.prefetches.iter().position(|ask| ask.prefetch == ahead);
+        let taken = at.and_then(|at| self.take_ahead_at(at));
+        self.open_pull(now, id, subset(part, places), taken);
+    }
+
+    /// The long pull is over: throws parts away that no pull came for, and the memory that only parts use.
+    fn end_parts(&mut self, id: MatrixId) {
+        self.matrices[id.0 as usize].spare_routes = Vec::new();
+        while let Some(at) =
+            self.prefetches.iter().position(|ask| matches!(ask.prefetch, Some(PrefetchKind::LongPull(_))))
+        {
+            self.drop_ahead(at);
+        }
+    }
+
+    /// Whether exactly this pull was asked ahead.
+    pub(crate) fn is_prefetched(&self, id: MatrixId, part: Selection<'_>) -> bool {
+        self.prefetches.iter().any(|ask| ask.matrix == id.0 as usize && ask.full_route().matches(part))
+    }
+
+    /// Refuses what one of the parts of a push would be refused for, before the first is sent.
+    fn check_long_push(&self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
+        let spec = &self.layout.matrices[self.matrix_index(id)?];
+        let Keys::Sorted(keys) = matrix::check_selection(spec, part)? else { return Ok(()) };
+        check_finite(spec, values, |i| keys[i])
+    }
+}
+
+impl RemoteAgent {
+    /// Some parts are asked for before the first is waited for, and another for each that was read.
+    pub(crate) fn pull_in_parts(
+        &mut self,
+        matrix: MatrixId,
+        part: Selection<'_>,
+        list: LongKeyList,
+        mut out: ValuesMut<'_>,
+    ) -> Result<(), Error> {
+        let mut to_ask = list.part_ranges();
+        let mut ask = |agent: &mut Self, count: usize| {
+            to_ask.by_ref().take(count).try_for_each(|places| {
+                agent.state.prefetch_part(agent.now(), matrix, part, places)?;
+                agent.run_effects();
+                Ok(())
+            })
+        };
+        let pulled = ask(self, PREFETCHED_PARTS).and_then(|()| {
+            list.part_ranges().try_for_each(|places| {
+                let values = places.start * list.columns..places.end * list.columns;
+                self.state.pull_part(self.now(), matrix, part, places);
+                self.run()?;
+                self.state.read_pulled(out.slice_mut(values))?;
+                ask(self, 1)
+            })
+        });
+        self.state.end_parts(matrix);
+        pulled
+    }
+
+    pub(crate) fn push_in_parts(
+        &mut self,
+        matrix: MatrixId,
+        part: Selection<'_>,
+        list: LongKeyList,
+        values: Values<'_>,
+    ) -> Result<(), Error> {
+        self.state.check_long_push(matrix, part, values)?;
+        let push = |places: Range<usize>| {
+            let values = values.slice(places.start * list.columns..places.end * list.columns);
+            self.state.push_values(self.now(), matrix, subset(part, places), values, true);
+            self.run().map(drop)
+        };
+        list.part_ranges().try_for_each(push)
+    }
+}

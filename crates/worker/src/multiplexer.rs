@@ -1,0 +1,53 @@
+//! The connections that the tasks of a process share: one to each lane.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rpc::message::{Hello, Welcome};
+use rpc::transport::MultiplexedConnection;
+use rpc::{ConnectOptions, Error, Receiver, Sender};
+
+use crate::lane_connection::connect_first;
+use crate::layout::LaneAddress;
+
+/// Lets the agents of several tasks of one process reach each lane over one connection: what they say at the same time goes
+/// out together, and so do the answers. Clones share the same. A process with one task is better off without.
+#[derive(Clone, Debug, Default)]
+pub struct Multiplexer(Arc<Mutex<BTreeMap<String, Slot>>>);
+
+/// The connection to a lane. Locked while it is made, so that tasks that come together make one.
+type Slot = Arc<Mutex<Option<MultiplexedConnection>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Multiplexer {
+    /// Says hello to a lane over the connection that is there, or over a new one.
+    pub(crate) fn open(
+        &self,
+        place: &LaneAddress,
+        limit: Duration,
+        hello: &Hello,
+    ) -> Result<(Sender, Receiver, Welcome), Error> {
+        let start = Instant::now();
+        let key = format!("{} {}", place.lane, place.addresses.join(" "));
+        let slot = Arc::clone(lock(&self.0).entry(key).or_default());
+        let mut slot = lock(&slot);
+        if let Some(trunk) = slot.as_ref().filter(|trunk| !trunk.is_over()).cloned() {
+            // The answer may take a while: the next need not wait for it.
+            drop(slot);
+            return trunk.open(limit, hello);
+        }
+        if start.elapsed() >= limit {
+            // Who came first has found out that the lane cannot be reached.
+            return Err(Error::TimedOut { during: "connecting" });
+        }
+        let connect =
+            |address: &_| MultiplexedConnection::connect(address, limit, hello, ConnectOptions::default());
+        let (trunk, opened) = connect_first(place, connect)?;
+        *slot = Some(trunk);
+        Ok(opened)
+    }
+}

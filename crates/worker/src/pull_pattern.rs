@@ -1,0 +1,164 @@
+//! What a task pulls in every step, learnt from the step before: an algorithm does not say it, but does the same again.
+
+use matrix::{Keys, MatrixId, Selection};
+
+use crate::prefetch::AHEAD_LIMIT;
+
+/// Keys of a pull, said so that they can be told for the next batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Those of the batch.
+    Batch,
+    /// The same in every step.
+    Range(u64, u64),
+}
+
+/// A pull of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PatternPull {
+    matrix: MatrixId,
+    /// By column: the row.
+    row: Option<u32>,
+    shape: Shape,
+}
+
+/// The pulls of the step before, each with whether it was asked for the next step already, and those of this one so far.
+#[derive(Debug, Default)]
+pub(crate) struct PullPattern {
+    learnt: Vec<(PatternPull, bool)>,
+    seen: Vec<PatternPull>,
+}
+
+impl PullPattern {
+    /// A pull of this step has ended. `columns` are those of its batch.
+    pub(crate) fn pulled(&mut self, matrix: MatrixId, part: Selection<'_>, columns: &[u64]) {
+        let (row, keys) = match part {
+            Selection::Rows(keys) => (None, keys),
+            Selection::Columns { row, keys } => (Some(row), keys),
+        };
+        let shape = match keys {
+            Keys::Range(start, end) => Shape::Range(start, end),
+            Keys::Sorted(keys) if keys == columns => Shape::Batch,
+            // Keys of the algorithm's own making: nobody knows the next ones.
+            Keys::Sorted(_) => return,
+        };
+        let pull = PatternPull { matrix, row, shape };
+        if self.seen.len() < AHEAD_LIMIT && !self.seen.contains(&pull) {
+            self.seen.push(pull);
+        }
+    }
+
+    /// Whether this step has pulled what the one before had.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.learnt.is_empty() && self.learnt.iter().all(|(pull, _)| self.seen.contains(pull))
+    }
+
+    /// The step is over.
+    pub(crate) fn ticked(&mut self) {
+        // What was asked during the step is asked.
+        let asked = |pull: &PatternPull| self.learnt.contains(&(*pull, true));
+        let learnt = self.seen.iter().map(|pull| (*pull, asked(pull))).collect();
+        self.learnt = learnt;
+        self.seen.clear();
+    }
+
+    /// The next step is of another course: nothing is asked for it yet.
+    pub(crate) fn begins(&mut self) {
+        self.learnt.iter_mut().for_each(|(_, asked)| *asked = false);
+    }
+
+    /// Calls `ask` for the pulls of the next step that were not asked yet, whose batch has these columns. It says whether
+    /// it has asked.
+    pub(crate) fn ask(&mut self, columns: &[u64], mut ask: impl FnMut(MatrixId, Selection<'_>) -> bool) {
+        for (pull, asked) in self.learnt.iter_mut().filter(|(_, asked)| !asked) {
+            let keys = match pull.shape {
+                Shape::Batch => Keys::Sorted(columns),
+                Shape::Range(start, end) => Keys::Range(start, end),
+            };
+            let part = match pull.row {
+                None => Selection::Rows(keys),
+                Some(row) => Selection::Columns { row, keys },
+            };
+            *asked = ask(pull.matrix, part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const W: MatrixId = MatrixId(0);
+    const B: MatrixId = MatrixId(1);
+
+    fn asked(habit: &mut PullPattern, columns: &[u64], agrees: bool) -> Vec<(MatrixId, String)> {
+        let mut asks = Vec::new();
+        habit.ask(columns, |matrix, part| {
+            asks.push((matrix, format!("{part:?}")));
+            agrees
+        });
+        asks
+    }
+
+    fn rows(keys: &[u64]) -> Selection<'_> {
+        Selection::Rows(Keys::Sorted(keys))
+    }
+
+    #[test]
+    fn the_next_batch_is_asked_as_the_last_was_pulled() {
+        let mut habit = PullPattern::default();
+        assert!(!habit.is_complete() && asked(&mut habit, &[1], true).is_empty(), "nothing is known yet");
+        habit.pulled(W, rows(&[3, 5]), &[3, 5]);
+        habit.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3, 5]);
+        habit.pulled(B, Selection::Columns { row: 2, keys: Keys::Sorted(&[3, 5]) }, &[3, 5]);
+        // Keys that are not of the batch, and the same once more.
+        habit.pulled(W, rows(&[4]), &[3, 5]);
+        habit.pulled(W, rows(&[3, 5]), &[3, 5]);
+        habit.ticked();
+        let next = [7, 9];
+        let wanted = [
+            (W, format!("{:?}", rows(&next))),
+            (B, format!("{:?}", Selection::Rows(Keys::Range(0, 1)))),
+            (B, format!("{:?}", Selection::Columns { row: 2, keys: Keys::Sorted(&next) })),
+        ];
+        assert_eq!(asked(&mut habit, &next, true), wanted);
+        assert!(asked(&mut habit, &next, true).is_empty(), "asked once");
+    }
+
+    #[test]
+    fn what_was_not_asked_during_a_step_is_asked_behind_it() {
+        let mut habit = PullPattern::default();
+        let step = |habit: &mut PullPattern| {
+            habit.pulled(W, rows(&[3]), &[3]);
+            habit.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3]);
+        };
+        step(&mut habit);
+        habit.ticked();
+        habit.begins();
+        assert!(!habit.is_complete());
+        step(&mut habit);
+        assert!(habit.is_complete());
+        let mut only_b = 0;
+        habit.ask(&[4], |matrix, _| {
+            only_b += 1;
+            matrix == B
+        });
+        habit.ticked();
+        let asks = asked(&mut habit, &[4], true);
+        assert_eq!((only_b, asks.len(), asks[0].0), (2, 1, W));
+        habit.begins();
+        assert_eq!(asked(&mut habit, &[6], true).len(), 2, "for the step behind it both");
+    }
+
+    #[test]
+    fn a_habit_is_left_when_the_task_does_something_else() {
+        let mut habit = PullPattern::default();
+        habit.pulled(W, rows(&[3]), &[3]);
+        habit.ticked();
+        habit.pulled(B, rows(&[3]), &[3]);
+        assert!(!habit.is_complete(), "it has not pulled the first matrix");
+        habit.ticked();
+        let asks = asked(&mut habit, &[4], true);
+        assert_eq!((asks.len(), asks[0].0), (1, B));
+    }
+}

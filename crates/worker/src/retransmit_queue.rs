@@ -1,0 +1,184 @@
+//! What a lane has been told and has not confirmed: pushes and push functions, and the ticks between them, in order. After a
+//! reset the rest of it is sent again.
+//!
+//! A push is confirmed by any answer that says how far the pushes have come. A push function that asks for an answer is
+//! confirmed by that alone: the lane may have failed to carry it out, and its task must hear of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rpc::Message;
+use rpc::message::{PushPosition, RequestId, Tick};
+
+use crate::cached_key_lists::{CachedKeyLists, OutgoingRequest};
+
+/// Invariants: names of pushes ascend; no two ticks stand beside each other; the first `sent` entries went over the
+/// connection that stands.
+#[derive(Debug, Default)]
+pub(crate) struct RetransmitQueue {
+    entries: VecDeque<OutgoingRequest>,
+    sent_len: usize,
+    /// Of all entries.
+    bytes: u64,
+    /// Of the sent ones.
+    sent_bytes: u64,
+    /// All pushes below it are confirmed.
+    applied: PushPosition,
+    /// The last push of this connection that asks for an answer.
+    ack_request: Option<PushPosition>,
+}
+
+impl RetransmitQueue {
+    /// Bytes of what is not confirmed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a push is not confirmed.
+    pub(crate) fn has_pushes(&self) -> bool {
+        self.entries.iter().any(|entry| push_id(&entry.message).is_some())
+    }
+
+    pub(crate) fn is_all_sent(&self) -> bool {
+        self.sent_len == self.entries.len()
+    }
+
+    /// Entries that went over the connection that stands.
+    pub(crate) fn sent_count(&self) -> usize {
+        self.sent_len
+    }
+
+    pub(crate) fn push(&mut self, parcel: OutgoingRequest) {
+        if push_id(&parcel.message).is_some_and(|name| name < self.applied) {
+            return; // An earlier attempt of this task has made the push.
+        }
+        self.bytes += parcel.bytes;
+        self.entries.push_back(parcel);
+    }
+
+    /// The last of several ticks says it all.
+    pub(crate) fn tick(&mut self, tick: Tick) {
+        if self.entries.back().is_some_and(|last| matches!(*last.message, Message::Tick(_))) {
+            self.pop_back();
+        }
+        // It takes no room: it cannot ask for an answer, and so must not fill the window.
+        let mut parcel = OutgoingRequest::new(Message::Tick(tick), None, None);
+        parcel.bytes = 0;
+        self.push(parcel);
+    }
+
+    /// The lane says that all pushes below `applied` are applied.
+    pub(crate) fn acknowledge(&mut self, applied: PushPosition) {
+        self.applied = self.applied.max(applied);
+        let mut count = 0;
+        for (i, entry) in self.entries.iter().enumerate() {
+            match push_id(&entry.message) {
+                Some(_) if awaits_answer(&entry.message) => break,
+                Some(name) if name < self.applied => count = i + 1,
+                Some(_) => break,
+                None => {}
+            }
+        }
+        for parcel in self.entries.drain(..count) {
+            self.bytes -= parcel.bytes;
+            if self.sent_len > 0 {
+                self.sent_len -= 1;
+                self.sent_bytes -= parcel.bytes;
+            }
+        }
+    }
+
+    /// Whether a push function has no answer yet.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.entries.iter().any(|entry| awaits_answer(&entry.message))
+    }
+
+    /// The lane has answered a push function. False when it is none that was sent and not answered.
+    pub(crate) fn acknowledge_function(&mut self, request: RequestId) -> bool {
+        let is_it = |entry: &OutgoingRequest| matches!(&*entry.message, Message::PushFunction(push) if push.request == request);
+        let Some(at) = self.entries.iter().take(self.sent_len).position(is_it) else { return false };
+        if let Some(parcel) = self.entries.remove(at) {
+            self.bytes -= parcel.bytes;
+            self.sent_bytes -= parcel.bytes;
+            self.sent_len -= 1;
+        }
+        // Pushes behind it may have been confirmed before.
+        self.acknowledge(self.applied);
+        true
+    }
+
+    /// The connection is gone: nothing of this is sent.
+    pub(crate) fn rewind(&mut self) {
+        (self.sent_len, self.sent_bytes, self.ack_request) = (0, 0, None);
+    }
+
+    /// The next to send, if the window allows it. A push asks for an answer when the window is half full, so that the
+    /// answer comes before it is full, and always when it fills it, so that an answer comes at all.
+    pub(crate) fn next(
+        &mut self,
+        window: u64,
+        known: &mut CachedKeyLists,
+        ids: &mut RequestId,
+    ) -> Option<Arc<Message>> {
+        let entry = self.entries.get_mut(self.sent_len)?;
+        if self.sent_bytes > window {
+            return None;
+        }
+        // Sending may write the keys in full, which changes the bytes.
+        self.bytes -= entry.bytes;
+        if let Some(name) = push_id(&entry.message) {
+            let filled = self.sent_bytes + entry.bytes;
+            let is_asked = self.ack_request.is_some_and(|asked| asked >= self.applied);
+            if awaits_answer(&entry.message) {
+                self.ack_request = Some(name);
+            } else if filled > window || (filled > window / 2 && !is_asked) {
+                self.ack_request = Some(name);
+                *ids += 1;
+                match Arc::make_mut(&mut entry.message) {
+                    Message::Push(push) => push.request = *ids,
+                    Message::PushFunction(push) => push.request = *ids,
+                    _ => {}
+                }
+            }
+        }
+        let message = entry.send(known);
+        self.bytes += entry.bytes;
+        self.sent_bytes += entry.bytes;
+        self.sent_len += 1;
+        Some(message)
+    }
+
+    /// Whether a push that is not confirmed asked for an answer by this request.
+    pub(crate) fn has_ack_request(&self, request: RequestId) -> bool {
+        let sent = self.entries.iter().take(self.sent_len);
+        sent.filter_map(|entry| match &*entry.message {
+            Message::Push(push) => Some(push.request),
+            Message::PushFunction(push) => Some(push.request),
+            _ => None,
+        })
+        .any(|asked| asked == request)
+    }
+
+    fn pop_back(&mut self) {
+        let Some(parcel) = self.entries.pop_back() else { return };
+        self.bytes -= parcel.bytes;
+        if self.sent_len > self.entries.len() {
+            self.sent_len -= 1;
+            self.sent_bytes -= parcel.bytes;
+        }
+    }
+}
+
+/// The name of a push.
+fn push_id(message: &Message) -> Option<PushPosition> {
+    match message {
+        Message::Push(push) => Some(PushPosition { clock: push.clock, index: push.index }),
+        Message::PushFunction(push) => Some(PushPosition { clock: push.clock, index: push.index }),
+        _ => None,
+    }
+}
+
+/// Whether only its own answer confirms it.
+fn awaits_answer(message: &Message) -> bool {
+    matches!(message, Message::PushFunction(push) if push.request != 0)
+}

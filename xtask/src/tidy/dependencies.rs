@@ -1,0 +1,79 @@
+//! Crate arrows point only down. The table is the architecture: a new arrow is a decision, made here.
+
+use super::Finding;
+use crate::metadata::Package;
+
+/// Each of our packages and what it may depend on, also for its tests. Rows for crates that do not stand yet are kept,
+/// so that they begin with the right arrows.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("math", &[]),
+    ("data", &["math"]),
+    ("matrix", &["math"]),
+    // Alone knows wasmtime, so that everything else builds without it.
+    ("wasm", &["matrix"]),
+    ("rpc", &["math", "matrix"]),
+    ("control", &["math", "matrix", "rpc"]),
+    ("algo", &["math", "data", "matrix"]),
+    ("server", &["math", "matrix", "rpc", "control"]),
+    ("master", &["math", "matrix", "rpc", "control"]),
+    ("worker", &["math", "data", "matrix", "algo", "rpc", "control"]),
+    ("seraphim", &["math", "data", "matrix", "wasm", "algo", "rpc", "control", "server", "master", "worker"]),
+    ("python", &["data", "matrix", "algo", "seraphim"]),
+    ("benchmarks", &["math", "data", "matrix", "wasm", "algo", "rpc", "server", "worker", "seraphim"]),
+    ("xtask", &[]),
+];
+
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages.iter().filter(|package| package.source.is_none()) {
+        let Some((_, allowed)) = ALLOWED_DEPENDENCIES.iter().find(|(name, _)| *name == package.name) else {
+            let text = "not in the table of crate arrows (xtask/src/tidy/arrows.rs): a new crate needs a written reason";
+            findings.push(Finding::new(&package.name, text));
+            continue;
+        };
+        for target in &package.own_dependencies {
+            if !allowed.contains(&target.as_str()) {
+                let text = format!("depends on {target}, allowed are {allowed:?}: arrows point only down");
+                findings.push(Finding::new(&package.name, text));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, own: &[&str]) -> Package {
+        let own_dependencies = own.iter().map(|&name| name.to_owned()).collect();
+        Package { name: name.to_owned(), own_dependencies, ..Package::default() }
+    }
+
+    #[test]
+    fn an_arrow_that_points_down_is_fine() {
+        assert!(check(&[package("algo", &["matrix", "math"])]).is_empty());
+    }
+
+    #[test]
+    fn an_arrow_that_points_up_or_sideways_is_found() {
+        let findings = check(&[package("data", &["matrix"]), package("math", &["algo"])]);
+        assert_eq!(findings.len(), 2);
+        assert!(findings[0].text.contains("depends on matrix"));
+    }
+
+    #[test]
+    fn a_crate_that_is_not_in_the_table_is_found() {
+        assert_eq!(check(&[package("utils", &[])]).len(), 1);
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        for (at, (_, targets)) in ALLOWED_DEPENDENCIES.iter().enumerate() {
+            for target in *targets {
+                let below = ALLOWED_DEPENDENCIES[..at].iter().any(|(name, _)| name == target);
+                assert!(below, "{target} must stand above its users in the table");
+            }
+        }
+    }
+}
