@@ -1,5 +1,5 @@
-//! The ordinary commands with PS functions of your own: the last five lines. Workers and servers that `train --servers 2` or
-//! `apply --servers 2` starts are this very program, and know them too.
+//! The ordinary commands with your own PS functions, which the last five lines add. The workers and servers that `train
+//! --servers 2` or `apply --servers 2` starts run this program too, so they have the functions.
 //!
 //! ```text
 //! cargo run --example own_commands -- functions
@@ -45,7 +45,7 @@ impl PullFunction for LogSum {
     }
 }
 
-/// Bends large values of a row: x becomes a tanh(x / a).
+/// Compresses large values of a row: x becomes a tanh(x / a), where a is the argument.
 struct Squash;
 
 impl PushFunction for Squash {

@@ -1,4 +1,4 @@
-//! A format of your own: one trait, one row, then the ordinary commands.
+//! Your own format: one trait and one row of the format table, then the ordinary commands.
 //!
 //! `weather` lines look like `rain: wind=12.5 cloud=0.9`, or `dry: ...`. Try it:
 //! ```text
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use data::format::{FormatContext, FormatRow, LineFormat, LineParser, OpenFormat, ParsedLine};
 use data::{BatchBuilder, FormatTable, LineError, Schema};
 
-/// The parser: what one line means. Lines, splits, compression and line numbers are not its business.
+/// The parser of one line. Splits, compression and line numbers are handled elsewhere.
 struct Weather;
 
 impl LineParser for Weather {
@@ -50,7 +50,7 @@ impl LineFormat for Weather {
     }
 }
 
-/// The row of the table.
+/// The row of the format table.
 const ROW: FormatRow = FormatRow {
     name: "weather",
     title: "rain: or dry:, then name=number ...",

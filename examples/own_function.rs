@@ -1,4 +1,4 @@
-//! A PS function of your own: two small traits, two lines in the table, then calls by an ordinary agent.
+//! Your own PS functions: two small traits, two lines in the table, then calls by an ordinary agent.
 //!
 //! ```text
 //! cargo run -p matrix --example own_function
@@ -19,7 +19,7 @@ use matrix::{
     LocalStore, PullFunction, PushFunction, Values, VectorPool,
 };
 
-/// The Huber loss of a row of residuals. The argument is where it turns from square to straight.
+/// The Huber loss of a row of residuals. The argument is the residual at which the loss turns from quadratic to linear.
 struct Huber;
 
 impl PullFunction for Huber {
@@ -42,7 +42,7 @@ impl PullFunction for Huber {
         Err(FunctionFault::argument("delta", delta.to_string(), "a number > 0"))
     }
 
-    /// At the partition: the terms, added so that the sum does not hang on the number of servers.
+    /// Runs at the partition. The terms are added so that the sum does not depend on the number of servers.
     fn read(&self, delta: &f64, columns: &Columns<'_>) -> Result<RangeSum, FunctionFault> {
         let residuals = columns.typed::<f32>(0)?;
         Ok(RangeSum::of(columns.range().start, columns.len(), |range, terms| {
@@ -53,13 +53,13 @@ impl PullFunction for Huber {
         }))
     }
 
-    /// At the agent.
+    /// Runs at the agent.
     fn merge(&self, _delta: &f64, _shape: &Shape, parts: Vec<RangeSum>) -> Result<f64, FunctionFault> {
         RangeSum::total(&parts)
     }
 }
 
-/// Rounds a row to whole multiples of the argument.
+/// Rounds a row to integer multiples of the argument.
 struct Quantize;
 
 impl PushFunction for Quantize {
@@ -83,7 +83,7 @@ impl PushFunction for Quantize {
     }
 }
 
-/// The same on a plain vector, to compare.
+/// The same loss on a plain vector, to compare.
 fn plain_huber(residuals: &[f32], delta: f64) -> f64 {
     let term = |r: f64| if r <= delta { 0.5 * r * r } else { delta * (r - 0.5 * delta) };
     residuals.iter().map(|r| term(f64::from(*r).abs())).sum()

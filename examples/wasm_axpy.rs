@@ -1,5 +1,5 @@
-//! A PS function as a WebAssembly module written in Rust: axpy, `into[0] = a x + y`, as `axpy.wat`. No package, no
-//! dependency:
+//! A PS function as a WebAssembly module written in Rust: axpy, `into[0] = a x + y`, like `axpy.wat`. It needs no
+//! package and no dependency:
 //!
 //! ```text
 //! rustup target add wasm32-unknown-unknown
@@ -8,45 +8,45 @@
 //! cargo run -p wasm --example wasm_function -- target/wasm_axpy.wasm
 //! ```
 //!
-//! `docs/wasm-functions.md` says what each export is for.
+//! `docs/wasm-functions.md` explains each export.
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-/// Rows to read.
+/// Number of rows to read.
 #[unsafe(export_name = "reads:rust_axpy")]
 pub extern "C" fn reads() -> i32 {
     2
 }
 
-/// Rows to write.
+/// Number of rows to write.
 #[unsafe(export_name = "writes:rust_axpy")]
 pub extern "C" fn writes() -> i32 {
     1
 }
 
-/// Numbers in the argument.
+/// Number of values in the argument.
 #[unsafe(export_name = "arguments:rust_axpy")]
 pub extern "C" fn arguments() -> i32 {
     1
 }
 
-/// Whether all that is written is written without looking at what was there.
+/// Whether every written value is written without reading its old value.
 #[unsafe(export_name = "overwrites:rust_axpy")]
 pub extern "C" fn overwrites() -> i32 {
     1
 }
 
-/// It cannot fail but by a result that is too large: it need not be tried on all partitions before it changes the first.
+/// Whether a call is first tried on all partitions. It need not be: axpy fails only when a result is too large.
 #[unsafe(export_name = "tries_first:rust_axpy")]
 pub extern "C" fn tries_first() -> i32 {
     0
 }
 
-/// A block of columns. 0: it went well.
+/// Changes a block of columns. Returns 0 for success.
 ///
 /// # Safety
-/// The server calls it with slices that do not overlap: `from_count` rows of `length` behind each other at `from`, `into_count`
-/// at `into`, the numbers of the argument at `argument`.
+/// The server calls it with slices that do not overlap: `from_count` rows of `length` values one after another at
+/// `from`, `into_count` such rows at `into`, and the values of the argument at `argument`.
 #[unsafe(export_name = "change:rust_axpy:f32")]
 pub unsafe extern "C" fn change(
     from: *const f32,
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn change(
     argument: *const f64,
     argument_count: usize,
 ) -> i32 {
-    // SAFETY: see above.
+    // SAFETY: the server guarantees these slices (see `# Safety` above).
     let (from, into, argument) = unsafe {
         let from = from_raw_parts(from, from_count * length);
         let into = from_raw_parts_mut(into, into_count * length);

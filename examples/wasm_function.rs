@@ -1,11 +1,11 @@
-//! A PS function as a WebAssembly module: loaded from a file, put into the table, called by an ordinary agent beside the
-//! built-in of the same formula.
+//! A PS function as a WebAssembly module: loaded from a file, added to the table, and called by an ordinary agent. The
+//! example compares it with the built-in function of the same formula.
 //!
 //! ```text
 //! cargo run -p wasm --example wasm_function [-- FILE]
 //! ```
 //!
-//! Without a file it takes `axpy.wat`; with one, a module that brings `wat_axpy` or `rust_axpy` (`wasm_axpy.rs`), as text or
+//! Without a file it uses `axpy.wat`. A file is a module with `wat_axpy` or `rust_axpy` (`wasm_axpy.rs`), as text or
 //! binary.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example")]
@@ -31,7 +31,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/axpy.wat")),
         PathBuf::from,
     );
-    // Text becomes binary; seraphim itself takes binary modules alone.
+    // Converts text to binary; seraphim itself accepts only binary modules.
     let module = wasm::load(&wat::parse_file(&file)?, &wasm::Limits::default())?;
     let mut functions = FunctionTable::builtin();
     module.register(&mut functions)?;
@@ -76,7 +76,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The first column in which two rows differ.
+/// Returns the first column in which two rows differ.
 fn agent_difference(
     agent: &mut matrix::LocalAgent,
     matrix: matrix::MatrixId,

@@ -1,5 +1,5 @@
-//! Measurements inside one process. The benchmarks start themselves with `inner NAME ARGUMENTS`; each prints one line
-//! of JSON.
+//! Measurements inside one process. The benchmarks start their own program with `inner NAME ARGUMENTS`; each
+//! measurement prints one line of JSON.
 
 mod functions;
 mod functions_served;
@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use data::{FormatOptions, LabelRule, SourceConfig};
 
-/// Runs the measurement that the words name.
+/// Runs the measurement that the arguments name.
 pub(crate) fn run(words: &[String]) -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -40,10 +40,10 @@ pub(crate) fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Records of a step, as in training.
+/// Number of records of a step, as in training.
 const BATCH_SIZE: usize = data::BatchSize::LARGEST;
 
-/// A reader of a whole libsvm file of clicks.
+/// Opens a whole libsvm file of clicks.
 fn reader(file: &Path) -> Result<data::Reader> {
     let source = source(file)?;
     let splits = source.splits(1).pop().context("one task has one share")?;

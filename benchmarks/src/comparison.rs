@@ -1,11 +1,10 @@
-//! Ours and the peer in turns.
+//! Runs of ours and of the peer in turns.
 
 use anyhow::Result;
 
 use crate::process::Usage;
 use crate::target::Figure;
 
-/// One run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) seconds: f64,
@@ -14,7 +13,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A peer's own measurement of its time; what else it used is not known.
+    /// A time that the peer measured itself; its other usage is not known.
     pub(crate) fn time(seconds: f64) -> Self {
         Self { seconds, cpu_s: f64::NAN, peak_mb: f64::NAN }
     }
@@ -26,7 +25,7 @@ impl From<Usage> for Sample {
     }
 }
 
-/// All runs of both.
+/// All runs of ours and of the peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comparison {
     ours: Vec<Sample>,
@@ -34,7 +33,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Runs `ours` and `peer` in turns. A round where the peer gives nothing counts for ours alone.
+    /// Runs `ours` and `peer` in turns. A round without a result of the peer counts for ours alone.
     pub(crate) fn run(
         rounds: usize,
         mut ours: impl FnMut() -> Result<Sample>,
@@ -48,12 +47,12 @@ impl Comparison {
         Ok(race)
     }
 
-    /// Medians of the times, and the median of the ratios of neighbours.
+    /// Medians of the times, and the median of the ratios of the rounds.
     pub(crate) fn time(&self) -> Figure {
         self.figure(|sample| sample.seconds)
     }
 
-    /// Medians of the peaks, and the median of the ratios of neighbours.
+    /// Medians of the peaks, and the median of the ratios of the rounds.
     pub(crate) fn peaks(&self) -> Figure {
         self.figure(|sample| sample.peak_mb)
     }
@@ -76,7 +75,7 @@ impl Comparison {
     }
 }
 
-/// The middle value; the mean of the two middle ones of an even count.
+/// The median; for an even count the mean of the two middle values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What works need: our binary, the data, the peers.
+//! What benchmarks need: our binary, the data, the peers.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::peer::Peers;
 use crate::process::{self, Cores, Usage, arguments};
 
-/// Rows and dimensions of synthetic clicks in `--quick`.
+/// Rows of synthetic clicks in `--quick`, and the divisor of their dimensions.
 const QUICK_ROWS: u64 = 100_000;
 const QUICK_SHRINK: u64 = 10;
 const ROWS: u64 = 1_000_000;
@@ -22,7 +22,7 @@ const ROWS: u64 = 1_000_000;
 /// Largest value of a pixel.
 const PIXEL_MAX: f32 = 255.0;
 
-/// All that works share.
+/// What all benchmarks share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
@@ -45,7 +45,7 @@ impl Context {
         Ok(Self { options, seraphim, peers: OnceCell::new() })
     }
 
-    /// The peers; `None`, said once, when they cannot run here.
+    /// The peers. If they cannot run here, prints the reason once and returns `None`.
     pub(crate) fn peers(&self) -> Option<&Peers> {
         let find = || Peers::find(&self.options).map_err(|error| eprintln!("{error:#}")).ok();
         self.peers.get_or_init(find).as_ref()
@@ -56,12 +56,11 @@ impl Context {
         process::measure(cores, &self.seraphim, words)
     }
 
-    /// Runs `seraphim`, which starts workers; the peak of each in MB.
+    /// Runs `seraphim` with workers; returns the peak of each worker in MB.
     pub(crate) fn workers_peaks(&self, cores: Cores, words: &[OsString]) -> Result<Vec<f64>> {
         process::children_peaks(cores, &self.seraphim, words, "worker")
     }
 
-    /// Version of our binary.
     pub(crate) fn version(&self) -> Result<String> {
         Ok(process::output(Cores::Two, &self.seraphim, &arguments(["--version"]))?.trim().to_owned())
     }
@@ -78,17 +77,17 @@ impl Context {
         Ok(value["metrics"].clone())
     }
 
-    /// What a command prints.
+    /// Returns the standard output of a command.
     pub(crate) fn seraphim_output(&self, words: &[OsString]) -> Result<String> {
         process::output(Cores::Two, &self.seraphim, words)
     }
 
-    /// A folder for a work's models.
+    /// A path for models of a benchmark.
     pub(crate) fn scratch_path(&self, name: &str) -> PathBuf {
         self.options.scratch.join(name)
     }
 
-    /// A real data set's folder.
+    /// The folder of a real data set; an error if it is missing.
     pub(crate) fn data_set(&self, name: &str) -> Result<PathBuf> {
         let folder = self.options.data.join(name);
         if !folder.is_dir() {
@@ -97,7 +96,7 @@ impl Context {
         Ok(folder)
     }
 
-    /// Synthetic clicks with train and test as libsvm and Parquet; made when they are not there.
+    /// Synthetic clicks with train and test files as libsvm and Parquet; generated if they are missing.
     pub(crate) fn clicks(&self, million_dimensions: u64) -> Result<PathBuf> {
         let shrink = if self.options.quick { QUICK_SHRINK } else { 1 };
         let rows = if self.options.quick { QUICK_ROWS } else { ROWS };
@@ -129,7 +128,7 @@ impl Context {
         Ok(folder)
     }
 
-    /// A gzip file unpacked into the scratch folder, so that a peer without gzip and we read the same text.
+    /// Decompresses a gzip file into the scratch folder, so that we read the same text as a peer without gzip.
     pub(crate) fn unpacked(&self, set: &str, file: &str) -> Result<PathBuf> {
         let from = self.data_set(set)?.join(format!("{file}.gz"));
         let to = self.options.scratch.join(set).join(file);
@@ -142,7 +141,7 @@ impl Context {
         Ok(to)
     }
 
-    /// Fashion-MNIST as libsvm with pixels in 0..1.
+    /// Fashion-MNIST as libsvm with pixels from 0 to 1.
     pub(crate) fn images(&self, part: &str) -> Result<PathBuf> {
         let images = std::fs::read(self.unpacked("fashion_mnist", &format!("{part}-images-idx3-ubyte"))?)?;
         let labels = std::fs::read(self.unpacked("fashion_mnist", &format!("{part}-labels-idx1-ubyte"))?)?;

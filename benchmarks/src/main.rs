@@ -1,8 +1,8 @@
-//! Every bar of the project in one command: `cargo run --release -p benchmarks -- [--quick] [--only NAME]`.
+//! Every target of the project in one command: `cargo run --release -p benchmarks -- [--quick] [--only NAME]`.
 //!
-//! A work is run with its peer in turns (A B A B ...), as whole processes on the same cores; times are medians, ratios
-//! are medians of the ratios of neighbours, so that a noisy minute hits both. `docs/benchmarks.md` says how to read the
-//! table.
+//! A benchmark and its peer run in turns (A B A B ...), as whole processes on the same cores. Times are medians, and
+//! ratios are medians of the ratios of the rounds, so that a disturbance affects both. `docs/benchmarks.md` explains
+//! the table.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
 
 mod child;

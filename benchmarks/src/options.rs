@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// How the benchmarks are called.
+/// The usage text.
 pub(crate) const USAGE: &str = "\
 usage: cargo run --release -p benchmarks -- [OPTIONS]
 
@@ -19,18 +19,18 @@ usage: cargo run --release -p benchmarks -- [OPTIONS]
   --python PATH    a Python with the peers (default: one made in SCRATCH/venv)
 ";
 
-/// What the command line asks for.
+/// What the command line requests.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// The works, with these settings.
+    /// Run the benchmarks with these settings.
     Run(Options),
-    /// The names of the works.
+    /// List the names of the benchmarks.
     List,
-    /// How the benchmarks are called.
+    /// Print [`USAGE`].
     Help,
 }
 
-/// How the works are run, and which.
+/// Which benchmarks run, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) quick: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the words of the command line. `--only` is compared with the works by [`crate::suite::select`].
+    /// Parses the command line. [`crate::suite::select`] compares `--only` with the names of the benchmarks.
     pub(crate) fn parse(words: &[String]) -> Result<Action> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let root = root.canonicalize().context("the folder of the workspace")?;
@@ -85,7 +85,7 @@ impl Options {
         Ok(Action::Run(options))
     }
 
-    /// Whether a work is asked for.
+    /// Whether `--only` selects a benchmark.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| name.starts_with(only.as_str()))
     }

@@ -1,4 +1,4 @@
-//! The peers: their own programs, run by the scripts of `--peers`, each case in its own process.
+//! The peers: other programs, run by the scripts of `--peers`, each case in its own process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::options::Options;
 use crate::process::{Cores, arguments, pinned_command};
 
-/// What the scripts for linear models import.
+/// Packages that the scripts for linear models import.
 const PACKAGES: &[&str] =
     &["numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "vowpalwabbit", "psutil", "setuptools<81"];
 
-/// Where the peers are, if they are.
+/// The scripts of the peers and a Python that can run them.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     python: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Finds the scripts and a Python with the packages, and makes one in the scratch folder when none is named.
+    /// Finds the scripts and a Python with the packages. If no Python is named, creates one in the scratch folder.
     pub(crate) fn find(options: &Options) -> Result<Self> {
         let scripts = options.peers.clone();
         if !scripts.join("linear.py").is_file() {
@@ -71,7 +71,7 @@ impl Peers {
         serde_json::from_str(line).with_context(|| format!("peer {case} printed {line:?}"))
     }
 
-    /// Writes a Parquet file anew, as pyarrow does when it is told nothing.
+    /// Rewrites a Parquet file with the defaults of pyarrow.
     pub(crate) fn rewrite_parquet(&self, from: &Path, to: &Path) -> Result<()> {
         let code =
             "import sys, pyarrow.parquet as pq; pq.write_table(pq.read_table(sys.argv[1]), sys.argv[2])";

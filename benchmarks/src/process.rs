@@ -1,4 +1,4 @@
-//! A process on chosen cores, with its time and its peak memory as the kernel counts them.
+//! Runs a process on chosen cores, and reads its time and its peak memory from the kernel.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,21 +9,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Between two looks at processes that are watched: peaks last, so only the end must not be missed.
+/// Interval between two polls of child processes. A peak stays readable, so only the end of a process can be missed.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a process used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// From start to end.
+    /// Seconds from start to end.
     pub(crate) wall_s: f64,
-    /// User and system time of all its threads.
+    /// User and system seconds of all its threads.
     pub(crate) cpu_s: f64,
-    /// Most resident memory. (The kernel counts from the fork on, so it is never below our own few megabytes.)
+    /// Peak resident memory. The kernel counts from the fork on, so it is never below a few megabytes of this process.
     pub(crate) peak_mb: f64,
 }
 
-/// Which cores a process may use.
+/// Cores that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cores {
     One,
@@ -31,7 +30,7 @@ pub(crate) enum Cores {
 }
 
 impl Cores {
-    /// As `taskset -c` takes them.
+    /// The cores as `taskset -c` takes them.
     fn list(self) -> &'static str {
         match self {
             Self::One => "0",
@@ -39,7 +38,6 @@ impl Cores {
         }
     }
 
-    /// Number of them.
     pub(crate) fn count(self) -> usize {
         match self {
             Self::One => 1,
@@ -55,7 +53,7 @@ pub(crate) fn pinned_command(cores: Cores, program: &Path, arguments: &[OsString
     command
 }
 
-/// Runs a program to its end; its output is thrown away, its messages are shown when it fails.
+/// Runs a program to its end. Its standard output is dropped; its standard error is shown.
 pub(crate) fn measure(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<Usage> {
     let mut command = pinned_command(cores, program, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
@@ -69,8 +67,8 @@ pub(crate) fn measure(cores: Cores, program: &Path, arguments: &[OsString]) -> R
     Ok(usage)
 }
 
-/// Runs a program to its end, and watches the processes that it starts with `word` as their first argument: the peak of each
-/// in MB.
+/// Runs a program to its end and polls the processes that it starts with `word` as their first argument. Returns the
+/// peak of each in MB.
 pub(crate) fn children_peaks(
     cores: Cores,
     program: &Path,
@@ -83,7 +81,7 @@ pub(crate) fn children_peaks(
     loop {
         let status = child.try_wait().context("wait")?;
         for folder in std::fs::read_dir("/proc").context("/proc")?.flatten().map(|entry| entry.path()) {
-            // A process may end between two looks at it.
+            // A process may end between two polls.
             if let Some(peak) = peak_of_child(&folder, child.id(), word) {
                 peaks.insert(folder, peak);
             }
@@ -96,7 +94,7 @@ pub(crate) fn children_peaks(
     }
 }
 
-/// Most resident memory of a process so far in MB, if it is one of the children that are watched.
+/// Peak resident memory of a process so far in MB, if it is such a child of `parent`.
 fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
     let read = |name| std::fs::read_to_string(folder.join(name)).ok();
     let status = read("status")?;
@@ -108,7 +106,7 @@ fn peak_of_child(folder: &Path, parent: u32, word: &str) -> Option<f64> {
     is_child.then_some(peak * 1024.0 / 1e6)
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its standard output.
 pub(crate) fn output(cores: Cores, program: &Path, arguments: &[OsString]) -> Result<String> {
     let output = pinned_command(cores, program, arguments).stderr(Stdio::inherit()).output();
     let output = output.context("cannot start taskset (util-linux)")?;
@@ -136,7 +134,7 @@ fn wait(child: &Child) -> Result<(ExitStatus, Usage)> {
     Ok((ExitStatus::from_raw(status), Usage { wall_s: 0.0, cpu_s, peak_mb }))
 }
 
-/// Starts this program anew for an inner measurement and returns its JSON.
+/// Starts this program again for an inner measurement and returns its JSON.
 pub(crate) fn run_child(cores: Cores, words: &[OsString]) -> Result<serde_json::Value> {
     let own = std::env::current_exe().context("where am I")?;
     let mut all = arguments(["inner"]);
@@ -144,7 +142,7 @@ pub(crate) fn run_child(cores: Cores, words: &[OsString]) -> Result<serde_json::
     serde_json::from_str(&output(cores, &own, &all)?).context("an inner measurement printed no JSON")
 }
 
-/// Words as arguments.
+/// Converts words to arguments.
 pub(crate) fn arguments<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
     words.into_iter().map(Into::into).collect()
 }

@@ -1,4 +1,4 @@
-//! The works and their bars: the table that `docs/benchmarks.md` explains.
+//! The benchmarks and their targets: the table that `docs/benchmarks.md` explains.
 
 mod clicks;
 mod cluster;
@@ -15,19 +15,18 @@ use crate::context::Context;
 use crate::options::Options;
 use crate::target::{Figures, Target};
 
-/// Something to do, with what it must reach.
+/// An entry of the suite.
 pub(crate) struct Benchmark {
-    /// Name, for `--only`.
+    /// Name for `--only`.
     pub(crate) name: &'static str,
-    /// One line for people.
+    /// Description in one line.
     pub(crate) title: &'static str,
-    /// What its figures must reach.
     pub(crate) targets: &'static [Target],
     /// Measures the figures.
     pub(crate) run: fn(&Context) -> Result<Figures>,
 }
 
-/// All works, in the order of the table.
+/// All benchmarks, in the order of the table.
 pub(crate) const BENCHMARKS: &[Benchmark] = &[
     Benchmark {
         name: "clicks_two_cores",
@@ -398,7 +397,7 @@ pub(crate) const BENCHMARKS: &[Benchmark] = &[
     },
 ];
 
-/// The works that are asked for, in the order of the table; an error for a name that no work begins with.
+/// Returns the selected benchmarks in the order of the table. A name with which no benchmark begins is an error.
 pub(crate) fn select(options: &Options) -> Result<Vec<&'static Benchmark>> {
     for name in &options.only {
         if !BENCHMARKS.iter().any(|work| work.name.starts_with(name.as_str())) {

@@ -1,4 +1,4 @@
-//! The table, for people and as JSON.
+//! The table, printed and as JSON.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Row {
 
 const HEAD: [&str; 9] = ["work", "figure", "ours", "unit", "must", "aim", "peer", "ratio", "verdict"];
 
-/// The lines of a work: one a bar, then figures without a bar.
+/// The lines of a benchmark: one per target, then figures without a target.
 pub(crate) fn rows(work: &Benchmark, figures: &Figures, quick: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for bar in work.targets {
@@ -48,7 +48,7 @@ pub(crate) fn rows(work: &Benchmark, figures: &Figures, quick: bool) -> Vec<Row>
     rows
 }
 
-/// The line of a work that could not be run.
+/// The line of a benchmark that failed or was skipped.
 pub(crate) fn failed(work: &Benchmark, error: &anyhow::Error) -> Row {
     let text = format!("{error:#}");
     eprintln!("{}: {text}", work.name);
@@ -60,7 +60,7 @@ fn row(cells: [&str; 9], value: Value) -> Row {
     Row { cells: cells.map(str::to_owned), value }
 }
 
-/// Empty where there is no limit.
+/// The limit as text; empty if it is infinite.
 fn limit_text(bar: &Target, limit: f64) -> String {
     if limit.is_infinite() {
         return String::new();
@@ -70,7 +70,7 @@ fn limit_text(bar: &Target, limit: f64) -> String {
     format!("{sign}{limit}{unit}")
 }
 
-/// Five digits below ten, fewer above; empty for none.
+/// Five decimals below ten, one above; empty for `None`.
 fn number(value: Option<f64>) -> String {
     match value {
         None => String::new(),
@@ -79,7 +79,6 @@ fn number(value: Option<f64>) -> String {
     }
 }
 
-/// Prints the table.
 pub(crate) fn print(rows: &[Row]) {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row.cells[column].len());
@@ -96,7 +95,7 @@ pub(crate) fn print(rows: &[Row]) {
     }
 }
 
-/// Writes the rows with what is needed to judge them later.
+/// Writes the rows with version, processor and options to `benchmarks/results`.
 pub(crate) fn save(rows: &[Row], context: &Context) -> Result<PathBuf> {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
     let folder = context.options.root.join("benchmarks/results");

@@ -1,8 +1,8 @@
-//! What a figure must reach, and what we are after.
+//! What a figure must reach (`required`), and what we aim at (`goal`).
 
 use std::collections::BTreeMap;
 
-/// Which side of the limit is good.
+/// Whether a figure must be above or below its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitKind {
     /// The figure must be at least the limit.
@@ -11,44 +11,40 @@ pub(crate) enum LimitKind {
     AtMost,
 }
 
-/// Whether the limit speaks of our figure or of its ratio to the peer's.
+/// Whether the limit applies to our figure or to its ratio to that of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// Our figure.
     Ours,
-    /// Ours divided by the peer's.
+    /// Our figure divided by that of the peer.
     Ratio,
 }
 
-/// A bar: one line of the table.
+/// A target: one line of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     /// Name of the figure.
     pub(crate) figure: &'static str,
-    /// Its unit.
     pub(crate) unit: &'static str,
-    /// What the limits speak of.
     pub(crate) basis: Basis,
-    /// Which side is good.
     pub(crate) limit_kind: LimitKind,
-    /// What it must reach.
+    /// The limit that the figure must reach.
     pub(crate) required: f64,
-    /// What we are after.
+    /// The limit that we aim at.
     pub(crate) goal: f64,
 }
 
 impl Target {
-    /// A figure that must be at least `required`.
+    /// A figure that must be at least `must`.
     pub(crate) const fn at_least(figure: &'static str, unit: &'static str, must: f64, aim: f64) -> Self {
         Self { figure, unit, basis: Basis::Ours, limit_kind: LimitKind::AtLeast, required: must, goal: aim }
     }
 
-    /// A figure that must be at most `required`.
+    /// A figure that must be at most `must`.
     pub(crate) const fn at_most(figure: &'static str, unit: &'static str, must: f64, aim: f64) -> Self {
         Self { figure, unit, basis: Basis::Ours, limit_kind: LimitKind::AtMost, required: must, goal: aim }
     }
 
-    /// A time whose ratio to the peer's must be at most `required`.
+    /// A time whose ratio to that of the peer must be at most `must`.
     pub(crate) const fn time_ratio(must: f64, aim: f64) -> Self {
         Self {
             figure: "time",
@@ -60,7 +56,7 @@ impl Target {
         }
     }
 
-    /// A figure whose ratio to the peer's must be at most `required`.
+    /// A figure whose ratio to that of the peer must be at most `must`.
     pub(crate) const fn ratio(figure: &'static str, must: f64, aim: f64) -> Self {
         Self {
             figure,
@@ -72,7 +68,7 @@ impl Target {
         }
     }
 
-    /// What a measurement is worth.
+    /// Which limit the figure reaches: `aim`, `must` or `SHORT`; `no peer` without a ratio.
     pub(crate) fn verdict(&self, figure: &Figure) -> &'static str {
         let judged = match self.basis {
             Basis::Ours => Some(figure.ours),
@@ -91,7 +87,7 @@ impl Target {
     }
 }
 
-/// A measured figure, ours beside the peer's.
+/// A measured figure, ours and that of the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) ours: f64,
@@ -100,18 +96,18 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// Ours alone.
+    /// Our figure without a peer.
     pub(crate) fn ours(ours: f64) -> Self {
         Self { ours, peer: None, ratio: None }
     }
 
-    /// Ours beside the peer's, when that was measured.
+    /// Our figure and, if it was measured, that of the peer.
     pub(crate) fn with_peer(ours: f64, peer: Option<f64>) -> Self {
         Self { ours, peer, ratio: peer.filter(|&peer| peer != 0.0).map(|peer| ours / peer) }
     }
 }
 
-/// Figures of a work by name.
+/// Figures of a benchmark by name.
 pub(crate) type Figures = BTreeMap<&'static str, Figure>;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! What a step of sparse training sends over 1 to 16 servers, counted on a network that is only counted: one agent and the
-//! lanes in this thread, every message measured as the frame that it is. Numbers, not times: they are the same everywhere.
+//! What a step of sparse training sends with 1 to 16 servers. One agent and the lanes run in this thread, and every
+//! message is counted with the length of its frame. The results are counts, not times, so they are the same on every
+//! machine.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use rpc::{Effect, FrameLimits, Message, Service as _};
 use server::{LaneState, ServerConfig};
 use worker::{AgentEffect, AgentState, JobLayout, LaneAddress, Prefetch, assign_partitions};
 
-/// Numbers of servers, of one lane each.
+/// Numbers of servers, with one lane each.
 pub(crate) const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];
 const STEPS: u64 = 20;
-/// Distinct columns of a batch of 4,096 synthetic clicks, about.
+/// About the number of distinct columns in a batch of 4,096 synthetic clicks.
 const KEYS: usize = 40_000;
 const KEY_BOUND: u64 = 10_000_000;
-/// As in training.
+/// The value of training.
 const PARTITIONS_A_LANE: u32 = 4;
 const TASK: u64 = 1;
 const TOOL: u64 = 2;
@@ -28,14 +29,14 @@ const JOB: u32 = 1;
 const WEIGHTS: MatrixId = MatrixId(0);
 const INTERCEPT: MatrixId = MatrixId(1);
 
-/// What a step sends, at the mean.
+/// What a step sends, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Traffic {
-    /// Bytes both ways for a key that is pulled and pushed, headers and all else included.
+    /// Bytes in both directions per key that is pulled and pushed, including headers and all other messages.
     pub(crate) bytes_a_key: f64,
-    /// Messages of the agent.
+    /// Messages from the agent per step.
     pub(crate) requests: f64,
-    /// Messages to the agent.
+    /// Messages to the agent per step.
     pub(crate) answers: f64,
 }
 
@@ -78,7 +79,7 @@ impl LocalCluster {
         Ok(net)
     }
 
-    /// What a lane answers.
+    /// Delivers a message to a lane and returns its answers.
     fn deliver(&mut self, lane: u16, connection: u64, message: Message) -> Result<Vec<Message>> {
         let mut effects = Vec::new();
         self.lanes[usize::from(lane)].on_message(Duration::ZERO, connection, message, &mut effects);
@@ -96,7 +97,7 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Carries everything until the open call has ended.
+    /// Delivers all messages until the open call has ended.
     fn run(&mut self) -> Result<()> {
         let mut effects: VecDeque<AgentEffect> = self.agent.take_effects().into();
         while let Some(effect) = effects.pop_front() {
@@ -121,7 +122,7 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Pull, push, tick, as a linear model does.
+    /// Pulls, pushes and ticks like a linear model.
     fn step(&mut self, keys: &[u64]) -> Result<()> {
         let (now, ones) = (Duration::ZERO, vec![1.0f32; keys.len()]);
         let mut out = vec![0.0f32; keys.len()];
@@ -189,13 +190,13 @@ fn layout(servers: u16) -> JobLayout {
     }
 }
 
-/// Counts steps over so many servers, each of other keys.
+/// Counts steps with this number of servers, each with different keys.
 pub(crate) fn count(servers: u16) -> Result<Traffic> {
     let mut net = LocalCluster::new(servers)?;
     let mut random = math::random::stream(1, math::random::Purpose::Test, 0, 0);
     let mut keys = Vec::new();
     let mut key_count = 0;
-    // Connections are made in the first step, which is not counted.
+    // The first step opens the connections and is not counted.
     for step in 0..=STEPS {
         keys.clear();
         keys.extend((0..KEYS).map(|_| random.below(KEY_BOUND)));
@@ -213,7 +214,7 @@ pub(crate) fn count(servers: u16) -> Result<Traffic> {
     Ok(Traffic { bytes_a_key: net.bytes as f64 / key_count as f64, requests, answers })
 }
 
-/// All numbers of servers as JSON.
+/// The counts for all numbers of servers as JSON.
 pub(crate) fn all() -> Result<serde_json::Value> {
     let row = |servers: u16| {
         let Traffic { bytes_a_key, requests, answers } = count(servers)?;
@@ -228,9 +229,9 @@ pub(crate) fn all() -> Result<serde_json::Value> {
 mod tests {
     use super::*;
 
-    /// A key is pulled (8 bytes there, 4 back) and pushed (4 bytes, its name known by then).
+    /// A key is pulled (8 bytes sent, 4 received) and pushed (4 bytes, because the lane has the list of keys by then).
     const BARE_BYTES: f64 = 16.0;
-    /// Headers, runs, ticks and the intercept: at most so much of a key's bytes at 16 servers.
+    /// Limit for headers, runs, ticks and the intercept, as a share of the bytes of a key, with 16 servers.
     const OVERHEAD: f64 = 0.02;
 
     #[test]
@@ -239,7 +240,7 @@ mod tests {
             let traffic = count(servers).unwrap();
             let bare = BARE_BYTES..BARE_BYTES * (1.0 + OVERHEAD);
             assert!(bare.contains(&traffic.bytes_a_key), "{servers} servers: {traffic:?}");
-            // A pull, a push and a tick for each, and the two of the intercept.
+            // A pull, a push and a tick per server, and two requests for the intercept.
             assert_eq!(traffic.requests, 3.0 * f64::from(servers) + 2.0, "{servers} servers");
             assert_eq!(traffic.answers, f64::from(servers) + 1.0, "{servers} servers");
         }

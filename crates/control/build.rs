@@ -1,5 +1,5 @@
-//! Makes the types and services of `proto/`, and keeps the descriptions for those who ask for them at the port. The compiler
-//! of the descriptions is a Rust crate: no `protoc` is needed.
+//! Generates the types and services of `proto/`, and writes the compiled definitions for the reflection service. The
+//! compiler of the definitions is a Rust crate: no `protoc` is needed.
 
 use std::path::PathBuf;
 

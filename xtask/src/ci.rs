@@ -1,6 +1,6 @@
-//! `cargo xtask ci`: every check, cheap ones first; stops at the first that fails.
+//! `cargo xtask ci`: runs every check, cheap ones first, and stops at the first failure.
 //!
-//! Nothing is built twice under different flags: clippy makes check artifacts, everything that runs shares the dev
+//! Nothing is built twice with different flags: clippy makes check artifacts, and everything that runs shares the dev
 //! profile with all features.
 
 use std::path::Path;
@@ -12,17 +12,16 @@ use crate::command::Cmd;
 use crate::skipped::{self, SkippedTests};
 use crate::{docs, fuzz, metadata, mutants, tidy};
 
-/// How much to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CiOptions {
-    /// Longer fuzzing, the benchmarks in their quick form, and faults in what was changed as well.
+    /// Also run longer fuzzing, the benchmarks in their quick form, and mutants of the changed code.
     slow: bool,
-    /// A test that was skipped is a failure.
+    /// Treat a skipped test as a failure.
     no_skips: bool,
 }
 
 impl CiOptions {
-    /// From the words after `ci`.
+    /// Parses the words after `ci`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self::default();
         for word in words {
@@ -39,8 +38,7 @@ impl CiOptions {
 const FUZZ_SECONDS: u64 = 5;
 const FUZZ_SECONDS_SLOW: u64 = 60;
 
-/// Examples and the words to run them with. `None`: it measures speed, which nobody waits for here, so it is only
-/// compiled.
+/// Examples and the arguments to run them with. `None`: the example measures speed, so it is only compiled.
 const EXAMPLES: &[(&str, Option<&str>)] = &[
     ("own_format", Some("train lr --data examples/days.weather --model target/own_format --overwrite")),
     (
@@ -138,13 +136,13 @@ fn tests(root: &Path) -> Result<()> {
     Cmd::cargo(root, "test --workspace --all-features").env(skipped::VARIABLE, skipped).run()
 }
 
-/// The only optional feature: all must stand without it, as the fuzz targets use it.
+/// Checks the build without the default feature, `parquet`, as the fuzz targets use it.
 fn without_parquet(root: &Path) -> Result<()> {
     Cmd::cargo(root, "clippy -p data -p seraphim --no-default-features -- -D warnings").run()
 }
 
-/// With the examples, because these bring in what only tests need: without them cargo would build packages that both
-/// use a second time, with fewer features.
+/// Builds the examples too, because they use dev-dependencies. Without them cargo would build packages that both use a
+/// second time, with fewer features.
 pub(crate) fn build(root: &Path) -> Result<()> {
     Cmd::cargo(root, "build --workspace --all-features --bins --examples").run()
 }
@@ -153,7 +151,7 @@ fn api_docs(root: &Path) -> Result<()> {
     Cmd::cargo(root, "doc --workspace --no-deps --all-features").env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
-/// Every example of the workspace stands in the table, so none is forgotten.
+/// Runs the examples. Every example of the workspace must be in the table, so that none is forgotten.
 fn examples(root: &Path) -> Result<()> {
     let folder = metadata::target_folder(root)?.join("debug/examples");
     for package in metadata::packages(root)?.iter().filter(|package| package.source.is_none()) {

@@ -1,4 +1,4 @@
-//! Running commands: shown before they run, an error when they fail.
+//! Runs commands: each is printed before it runs, and a failure is an error.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -7,32 +7,31 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A command in the making.
+/// A command that is being built.
 #[derive(Debug)]
 pub(crate) struct Cmd {
     inner: Command,
 }
 
 impl Cmd {
-    /// A program, run in `folder`, without standard input.
+    /// A program that runs in `folder`, without standard input.
     pub(crate) fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut inner = Command::new(program);
         inner.current_dir(folder).stdin(Stdio::null());
         Self { inner }
     }
 
-    /// The cargo that runs us, with words split at spaces.
+    /// The cargo that runs this program, with arguments split at spaces.
     pub(crate) fn cargo(folder: &Path, words: &str) -> Self {
         Self::new(cargo_path(), folder).args(words.split_whitespace())
     }
 
-    /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.inner.args(arguments);
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.inner.env(name, value);
         self
@@ -54,7 +53,7 @@ impl Cmd {
         text
     }
 
-    /// Runs it with our output streams; an error names the command and its exit status.
+    /// Runs it with the output streams of this process. An error names the command and its exit status.
     pub(crate) fn run(mut self) -> Result<()> {
         let text = self.text();
         println!("$ {text}");
@@ -65,7 +64,7 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs it with our output streams, without showing it first.
+    /// Runs it with the output streams of this process, without printing the command.
     pub(crate) fn run_quietly(mut self) -> Result<()> {
         let status = self.inner.status().with_context(|| format!("cannot start: {}", self.text()))?;
         if !status.success() {
@@ -74,7 +73,7 @@ impl Cmd {
         Ok(())
     }
 
-    /// Runs it with our output streams and returns its exit status; -1 when a signal ended it.
+    /// Runs it with the output streams of this process and returns its exit status; -1 if a signal ended it.
     pub(crate) fn run_for_code(mut self) -> Result<i32> {
         let text = self.text();
         println!("$ {text}");
@@ -82,7 +81,7 @@ impl Cmd {
         Ok(status.code().unwrap_or(-1))
     }
 
-    /// Runs it quietly and returns what it wrote to standard output.
+    /// Runs it without printing the command and returns its standard output.
     pub(crate) fn output(mut self) -> Result<String> {
         let text = self.text();
         let output = self.inner.output().with_context(|| format!("cannot start: {text}"))?;
@@ -93,7 +92,7 @@ impl Cmd {
     }
 }
 
-/// Whether a program is there: it starts and says that all is well.
+/// Whether a program starts and exits with status 0.
 pub(crate) fn is_available(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
@@ -104,7 +103,7 @@ pub(crate) fn is_available(program: &str, arguments: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The cargo that runs us, or the one on the path.
+/// The cargo that runs this program, or the one in `PATH`.
 pub(crate) fn cargo_path() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -1,10 +1,9 @@
 //! `cargo xtask docs`: runs the code blocks of README.md, `docs/` and `examples/` that are marked `run`.
 //!
-//! A block that begins with ```` ```sh run ```` or ```` ```python run ```` is executed, the blocks of one document in order
-//! and in one folder: a fresh copy of the project's files, so that what a block writes hurts nobody. `seraphim` is the one of
-//! the dev profile; `cargo run --release -- ...` is answered by the same binary, so nothing is built for it. A Python block
-//! is skipped, and says so, when a module that it imports is not there (`PYTHON` names the interpreter, default
-//! `python3`).
+//! It executes blocks that begin with ```` ```sh run ```` or ```` ```python run ````. The blocks of one document run in
+//! order and in one folder: a fresh copy of the files of the project, which blocks may change. `seraphim` is the binary
+//! of the dev profile. `cargo run --release -- ...` runs the same binary, so nothing is built for it. A Python block is
+//! skipped with a message if a module that it imports is missing (`PYTHON` names the interpreter, default `python3`).
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +12,16 @@ use anyhow::{Context as _, Result, bail};
 use crate::command::{Cmd, is_available};
 use crate::{ci, metadata, tree};
 
-/// What to do with pages that are made from the code.
+/// What to do with pages that are generated from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageMode {
-    /// They must be what the program prints.
+    /// Check that they are what the program prints.
     Check,
-    /// Write them anew.
+    /// Write them again.
     Bless,
 }
 
-/// A page that is made from the code: a heading, then what `seraphim ARGUMENTS` prints.
+/// A page that is generated from the code: a heading, then the output of `seraphim ARGUMENTS`.
 struct GeneratedPage {
     page: &'static str,
     heading: &'static str,
@@ -35,7 +34,7 @@ const GENERATED: &[GeneratedPage] = &[GeneratedPage {
     arguments: &["algorithms", "--markdown"],
 }];
 
-/// Stands on the path before the real cargo: answers `cargo run --release -- ...` with the binary that is built.
+/// Precedes the real cargo in `PATH` and runs the built binary for `cargo run --release -- ...`.
 const CARGO_SHIM: &str = r#"#!/bin/sh
 if [ "$1 $2 $3" = "run --release --" ]; then shift 3; exec seraphim "$@"; fi
 echo "only 'cargo run --release -- ...' is run from the docs, not: cargo $*" >&2
@@ -55,7 +54,7 @@ struct Block {
     code: String,
 }
 
-/// Runs all blocks of all documents, and checks the pages that are made from the code.
+/// Runs all blocks of all documents, and checks or writes the generated pages.
 pub(crate) fn run(root: &Path, pages: PageMode) -> Result<()> {
     ci::build(root)?;
     let target = metadata::target_folder(root)?;
@@ -107,7 +106,7 @@ fn check_page(root: &Path, bin: &Path, row: &GeneratedPage, pages: PageMode) -> 
     Ok(())
 }
 
-/// `PATH` with the shim and the built binary in front.
+/// `PATH` with the shim and the built binary first.
 fn search_path(bin: PathBuf, scratch: &Path) -> Result<std::ffi::OsString> {
     let front = scratch.join("bin");
     std::fs::create_dir_all(&front)?;
@@ -133,7 +132,7 @@ fn copy_project(root: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether it ran; `false` when it was skipped.
+/// Runs a block. Returns false if it was skipped.
 fn run_block(block: &Block, folder: &Path, path: &std::ffi::OsStr) -> Result<bool> {
     for line in block.code.lines() {
         println!("   {line}");
@@ -156,7 +155,7 @@ fn run_block(block: &Block, folder: &Path, path: &std::ffi::OsStr) -> Result<boo
     Ok(true)
 }
 
-/// Modules that Python code imports, by the first word after `import` or `from`.
+/// Modules that Python code imports: the first word after `import` or `from`.
 fn modules(code: &str) -> impl Iterator<Item = &str> {
     code.lines()
         .filter_map(|line| line.strip_prefix("import ").or_else(|| line.strip_prefix("from ")))
@@ -164,7 +163,7 @@ fn modules(code: &str) -> impl Iterator<Item = &str> {
         .filter_map(|part| part.split_whitespace().next())
 }
 
-/// The blocks that are to be run.
+/// The blocks of a document that are marked `run`.
 fn blocks(text: &str) -> Result<Vec<Block>> {
     let mut found = Vec::new();
     let mut open: Option<Option<Block>> = None;

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: builds the targets of `fuzz/` with coverage counters and runs each from its kept corpus.
+//! `cargo xtask fuzz`: builds the targets of `fuzz/` with coverage counters and runs each on its stored corpus.
 //!
-//! The flags are those of cargo-fuzz without the address sanitizer, which needs a nightly compiler; the code under test
-//! is safe Rust, so a panic is what there is to find. Inputs that reach new code go to `fuzz/target/corpus/TARGET`; one
-//! that fails is written to `fuzz/artifacts/TARGET` and stays a test once it is copied to `fuzz/corpus/TARGET`.
+//! The flags are those of cargo-fuzz without the address sanitizer, which needs a nightly compiler. The code under test
+//! is safe Rust, so the findings are panics. Inputs that reach new code go to `fuzz/target/corpus/TARGET`. An input
+//! that fails is written to `fuzz/artifacts/TARGET`; copied to `fuzz/corpus/TARGET`, it becomes a permanent test.
 
 use std::path::Path;
 
@@ -16,16 +16,16 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 
 const DEFAULT_SECONDS: u64 = 5;
 
-/// Memory of one target: more is a finding (a length read from the input and believed).
+/// Memory limit of a target. More memory is a finding, such as a length from the input that is not checked.
 const MEMORY_LIMIT_MB: u32 = 1024;
 
-/// Time of one input: more is a finding.
+/// Time limit of an input. More time is a finding.
 const INPUT_LIMIT_SECONDS: u32 = 10;
 
-/// Longest input that is tried, in bytes.
+/// Longest input in bytes.
 const INPUT_LIMIT_BYTES: u32 = 4096;
 
-/// What to fuzz and for how long.
+/// Which targets to fuzz, and for how long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FuzzOptions {
     seconds: u64,
@@ -33,12 +33,12 @@ pub(crate) struct FuzzOptions {
 }
 
 impl FuzzOptions {
-    /// Every target.
+    /// Every target for this time.
     pub(crate) fn all(seconds: u64) -> Self {
         Self { seconds, targets: Vec::new() }
     }
 
-    /// From the words after `fuzz`.
+    /// Parses the words after `fuzz`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self::all(DEFAULT_SECONDS);
         let mut words = words.iter();
@@ -57,7 +57,7 @@ impl FuzzOptions {
     }
 }
 
-/// Builds all targets and runs those asked for.
+/// Builds all targets and runs the selected ones.
 pub(crate) fn run(root: &Path, request: &FuzzOptions) -> Result<()> {
     let folder = root.join("fuzz");
     let known = targets(&folder)?;

@@ -1,6 +1,6 @@
 //! Project automation: `cargo xtask ci`, `tidy`, `docs`, `fuzz`, `simulate`, `mutants`.
 //!
-//! What the project wants kept is a step here; what no step checks does not hold for long.
+//! Rules of the project are steps here; a rule that no step checks does not hold for long.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks on its streams")]
 
 mod ci;

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about the packages.
+//! Reads what `cargo metadata` reports about the packages.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,20 @@ use serde_json::Value;
 
 use crate::command::Cmd;
 
-/// The platform whose packages are judged, the same on every machine.
+/// The platform whose packages are checked, the same on every machine.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// A package, ours or another's.
+/// A package of this workspace or of a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Package {
-    /// Its name.
     pub(crate) name: String,
-    /// Its version.
     pub(crate) version: String,
-    /// Its licence, an SPDX expression.
+    /// Licence as an SPDX expression.
     pub(crate) license: Option<String>,
-    /// Where it comes from; `None` for our own.
+    /// Where it comes from; `None` for packages of this workspace.
     pub(crate) source: Option<String>,
-    /// Names of our own packages that it depends on, in any way.
+    /// Names of packages of this workspace that it depends on, including dev and build dependencies.
     pub(crate) own_dependencies: Vec<String>,
-    /// Names of its examples.
     pub(crate) examples: Vec<String>,
 }
 
@@ -35,7 +32,7 @@ pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
     parse(&text)
 }
 
-/// The folder that cargo builds in: `target`, unless the machine says otherwise.
+/// The build folder of cargo: `target`, unless the machine has another setting.
 pub(crate) fn target_folder(root: &Path) -> Result<PathBuf> {
     let text = Cmd::cargo(root, "metadata --format-version 1 --no-deps").output()?;
     let value: Value = serde_json::from_str(&text).context("cargo metadata is not JSON")?;

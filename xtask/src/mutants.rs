@@ -1,8 +1,9 @@
-//! `cargo xtask mutants`: faults are put into the code one at a time, and the tests of the crate must notice.
+//! `cargo xtask mutants`: inserts faults into the code one at a time; the tests of the crate must detect them.
 //!
-//! `cargo-mutants` makes the faults, in a copy of the tree, or in the tree itself with `--in-location`, which saves a build
-//! and allows nobody to edit it meanwhile. It is installed below the target folder when it is not there.
-//! A whole crate takes hours, so a sample is drawn: the same seed draws the same faults as long as the code stays.
+//! `cargo-mutants` inserts the faults in a copy of the tree. With `--in-place` it changes the tree itself, which saves
+//! a build, but the tree must not be edited meanwhile. If the program is missing, it is installed below the target
+//! folder. A whole crate takes hours, so a sample of the faults is drawn: the same seed draws the same faults as long
+//! as the code does not change.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +13,17 @@ use serde_json::Value;
 use crate::command::{Cmd, is_available};
 use crate::metadata;
 
-/// The version that is installed, so that the same faults are made everywhere.
+/// The version to install, fixed so that every machine makes the same faults.
 const VERSION: &str = "27.1.0";
-/// Crates of which a sample is drawn when none is named.
+/// Crates that are sampled if none is named.
 const CRATES: [&str; 7] = ["matrix", "algo", "data", "server", "worker", "master", "seraphim"];
-/// Faults of a crate, when the request says nothing.
+/// Default number of faults per crate.
 const SAMPLE: usize = 20;
-/// Share of the faults that compile and must be noticed, in percent.
+/// Minimum share of the compiling faults that tests must detect, in percent.
 const MIN_CAUGHT_PERCENT: usize = 90;
-/// What `cargo mutants` answers besides 0 when it has done its work: some were missed, some ran out of time.
+/// Exit codes of a finished run of `cargo mutants`: all detected, some missed, some timed out.
 const DONE_CODES: [i32; 3] = [0, 2, 3];
 
-/// Which faults.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MutantsOptions {
     crates: Vec<String>,
@@ -33,7 +33,7 @@ pub(crate) struct MutantsOptions {
 }
 
 impl MutantsOptions {
-    /// From the words after `mutants`.
+    /// Parses the words after `mutants`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self { crates: Vec::new(), sample: SAMPLE, seed: 0, in_place: false };
         let mut words = words.iter();
@@ -57,7 +57,7 @@ impl MutantsOptions {
     }
 }
 
-/// What became of the faults that compile, by their names.
+/// Names of the faults that compile: detected and missed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct MutantCounts {
     caught: Vec<String>,
@@ -70,7 +70,7 @@ impl MutantCounts {
         self.missed.extend(other.missed);
     }
 
-    /// Those that were chosen: `cargo mutants` puts in faults that leave out a field whatever it is asked for.
+    /// Keeps only the chosen faults: `cargo mutants` also inserts faults that omit a field, whatever the patterns are.
     fn filter(mut self, chosen: &[&str]) -> Self {
         for names in [&mut self.caught, &mut self.missed] {
             names.retain(|name| chosen.contains(&name.as_str()));
@@ -86,7 +86,7 @@ impl MutantCounts {
         format!("{} of {} faults were noticed", self.caught.len(), self.count())
     }
 
-    /// An error when too many were missed.
+    /// Returns an error if too many faults were missed.
     fn check(&self) -> Result<()> {
         for name in &self.missed {
             println!("missed: {name}");
@@ -102,7 +102,7 @@ impl MutantCounts {
     }
 }
 
-/// Puts the faults of a request in.
+/// Inserts a sample of faults in each crate and counts the detected ones.
 pub(crate) fn run(root: &Path, request: &MutantsOptions) -> Result<()> {
     let tool = tool(root)?;
     let named = request.crates.iter().map(String::as_str);
@@ -123,7 +123,7 @@ pub(crate) fn run(root: &Path, request: &MutantsOptions) -> Result<()> {
     all.check()
 }
 
-/// Puts faults into what was changed against `main`.
+/// Inserts faults into the code that differs from `main`.
 pub(crate) fn run_changed(root: &Path) -> Result<()> {
     let main = ["main", "origin/main"];
     let Some(main) =
@@ -143,14 +143,14 @@ pub(crate) fn run_changed(root: &Path) -> Result<()> {
     tool.run(root, vec![format!("--in-diff={}", path.display())])?.check()
 }
 
-/// The program that makes faults.
+/// The `cargo mutants` program.
 struct Tool {
     program: PathBuf,
-    /// Where it writes what it has done.
+    /// Folder of its results.
     output: PathBuf,
 }
 
-/// The program, installed when it is not there.
+/// Finds the program, or installs it.
 fn tool(root: &Path) -> Result<Tool> {
     let target = metadata::target_folder(root)?;
     let (folder, output) = (target.join("tools"), target.join("mutants"));
@@ -184,7 +184,7 @@ impl Tool {
     }
 }
 
-/// Reads `outcomes.json`. A fault that makes a test run for ever is noticed as well.
+/// Parses `outcomes.json`. A fault that makes a test run for ever counts as detected.
 fn parse_counts(text: &str) -> Result<MutantCounts> {
     let value: Value = serde_json::from_str(text).context("outcomes.json is not JSON")?;
     let list = value["outcomes"].as_array().context("outcomes.json has no outcomes")?;
@@ -200,7 +200,7 @@ fn parse_counts(text: &str) -> Result<MutantCounts> {
     Ok(outcome)
 }
 
-/// So many of the faults, those with the smallest hashes: a fault that is gone or new changes one place of the sample.
+/// Draws the faults with the smallest hashes. A fault that is added or removed changes one element of the sample.
 fn sample<'a>(faults: impl Iterator<Item = &'a str>, count: usize, seed: u64) -> Vec<&'a str> {
     let mut faults: Vec<(u64, &str)> = faults.map(|fault| (hash(seed, fault), fault)).collect();
     faults.sort_unstable();
@@ -208,7 +208,7 @@ fn sample<'a>(faults: impl Iterator<Item = &'a str>, count: usize, seed: u64) ->
     faults.into_iter().map(|(_, fault)| fault).collect()
 }
 
-/// FNV-1a of the seed and the text, its bits mixed by the finalizer of `SplitMix64`.
+/// FNV-1a of the seed and the text, with its bits mixed by the finalizer of `SplitMix64`.
 fn hash(seed: u64, text: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(text.bytes());
     let sum =
@@ -218,7 +218,7 @@ fn hash(seed: u64, text: &str) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A regular expression for this text alone.
+/// Escapes the text, so that the regular expression matches only the text.
 fn literal(text: &str) -> String {
     let escape = |c: char| {
         if c.is_alphanumeric() || " _'\"/:,;<>=!&%@#~".contains(c) { vec![c] } else { vec!['\\', c] }

@@ -1,6 +1,6 @@
-//! `cargo xtask simulate`: all members in one thread, from seeds; see `crates/seraphim/tests/simulation.rs`.
+//! `cargo xtask simulate`: runs all members in one thread from seeds; see `crates/seraphim/tests/simulation.rs`.
 //!
-//! It runs as ci builds it: the optimized build takes longer to make than the seeds take to run.
+//! It uses the dev profile of ci: building the optimized test takes longer than running the seeds.
 
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use crate::command::Cmd;
 /// The variable that the test reads.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
 
-/// Which seeds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SimulateOptions {
     seeds: u64,
@@ -19,7 +18,7 @@ pub(crate) struct SimulateOptions {
 }
 
 impl SimulateOptions {
-    /// From the words after `simulate`.
+    /// Parses the words after `simulate`.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Self { seeds: 1_000, start: 0 };
         let mut words = words.iter();
@@ -37,7 +36,7 @@ impl SimulateOptions {
     }
 }
 
-/// Runs the seeds; a failing one is printed with the command that replays it.
+/// Runs the seeds. For a failing seed the test prints the command that replays it.
 pub(crate) fn run(root: &Path, request: &SimulateOptions) -> Result<()> {
     let SimulateOptions { seeds, start } = request;
     let words =

@@ -1,4 +1,5 @@
-//! What was not tried because something is missing on this machine: tests say so in a file, ci names them in its last line.
+//! Tests that were skipped because something is missing on this machine. Each test writes itself to a file, and ci
+//! names all of them in its last line.
 
 use std::path::{Path, PathBuf};
 
@@ -6,32 +7,31 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::metadata;
 
-/// The variable that names the file to tests; see `crates/seraphim/tests/common/skip.rs`.
+/// The variable that contains the path of the file; see `crates/seraphim/tests/common/skip.rs`.
 pub(crate) const VARIABLE: &str = "SERAPHIM_SKIPPED";
 
-/// The file: a line for each thing that was skipped, its name, a tab, the reason.
+/// Path of the file. It has one line per skipped test: its name, a tab and the reason.
 pub(crate) fn file(root: &Path) -> Result<PathBuf> {
     Ok(metadata::target_folder(root)?.join("skipped.txt"))
 }
 
-/// Forgets what was skipped earlier.
+/// Clears the file.
 pub(crate) fn clear(root: &Path) -> Result<()> {
     let path = file(root)?;
     std::fs::create_dir_all(path.parent().unwrap_or(root))?;
     std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// What was skipped.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SkippedTests {
-    /// Names of tests, ascending, each once.
+    /// Names of tests, sorted, each once.
     tests: Vec<String>,
-    /// Why, each once.
+    /// Reasons, sorted, each once.
     reasons: Vec<String>,
 }
 
 impl SkippedTests {
-    /// Since the file was cleared.
+    /// Reads the tests that were skipped since the file was cleared.
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let path = file(root)?;
         let text =
@@ -52,7 +52,7 @@ impl SkippedTests {
         skipped
     }
 
-    /// For the last line of ci; nothing when all was tried.
+    /// Text for the last line of ci; empty if no test was skipped.
     pub(crate) fn text(&self) -> String {
         match self.tests.len() {
             0 => String::new(),
@@ -61,7 +61,7 @@ impl SkippedTests {
         }
     }
 
-    /// An error when something was skipped.
+    /// Returns an error if a test was skipped.
     pub(crate) fn fail_if_any(&self) -> Result<()> {
         let (tests, reasons) = (self.tests.join(", "), self.reasons.join("; "));
         ensure!(self.tests.is_empty(), "tests were skipped: {tests}. The reason: {reasons}");

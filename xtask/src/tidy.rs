@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: the rules that no compiler checks. Each rule is one file and one function from what is there to
-//! findings; all findings are printed, sorted, before it fails.
+//! `cargo xtask tidy`: the rules that no compiler checks. Each rule is one file and one function that returns findings.
+//! All findings are printed, sorted, before the command fails.
 
 mod dependencies;
 mod functions;
@@ -58,8 +58,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The fuzz targets are a workspace of their own: its packages are judged too, with one more licence (libFuzzer's,
-/// which is never part of what we ship).
+/// Checks the fuzz targets, which are a workspace of their own. One more licence is allowed there (that of libFuzzer,
+/// which is not in any release).
 fn fuzz_packages(root: &Path) -> Result<Vec<Finding>> {
     let folder = root.join("fuzz");
     if !folder.join("Cargo.toml").is_file() {

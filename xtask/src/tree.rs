@@ -1,4 +1,4 @@
-//! The files of the project: what git tracks, and what it would track.
+//! The text files of the project: what git tracks, and what it would track.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,18 @@ use anyhow::{Context as _, Result};
 
 use crate::command::Cmd;
 
-/// A text file of the project.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     /// Path from the root, with forward slashes.
     pub(crate) path: String,
-    /// What it holds.
     pub(crate) text: String,
 }
 
 impl TextFile {
-    /// Whether it is Rust.
     pub(crate) fn is_rust(&self) -> bool {
         self.extension() == Some("rs")
     }
 
-    /// Whether it is prose.
     pub(crate) fn is_markdown(&self) -> bool {
         self.extension() == Some("md")
     }
@@ -31,7 +27,7 @@ impl TextFile {
     }
 }
 
-/// The folder that holds the workspace.
+/// The root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("the folder of this crate lies in the workspace").to_path_buf()

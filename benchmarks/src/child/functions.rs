@@ -1,5 +1,5 @@
-//! What PS functions cost in one process, on one thread: dot and axpy beside the speed at which the machine reads memory, a
-//! program beside its functions one by one, and a WebAssembly axpy beside the built-in one.
+//! What PS functions cost in one process on one thread. `dot` and `axpy` are compared with the speed at which the
+//! machine reads memory, a program with its functions one by one, and a WebAssembly `axpy` with the built-in one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 use crate::comparison::median;
 
-/// Columns of the long rows.
+/// Number of columns of the long rows.
 const COLUMNS: u64 = 10_000_000;
 const PARTITIONS: u32 = 8;
 const ROUNDS: usize = 15;
 const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
-/// Two vectors and who reaches them.
+/// Two vectors and the agent that reaches them.
 struct Vectors {
     agent: LocalAgent,
     matrix: MatrixId,
@@ -48,7 +48,7 @@ impl Vectors {
     }
 }
 
-/// Seconds of each run.
+/// Returns the seconds that `run` takes.
 fn seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     run()?;
@@ -66,8 +66,8 @@ fn read(data: &[u64]) {
     std::hint::black_box(sums);
 }
 
-/// `dot` and `axpy`: bytes of the rows named (axpy: two read, one written) a second, as a share of those that reading alone
-/// reaches. `fused`: seconds of one visit and of five.
+/// `dot` and `axpy`: bytes of their rows per second (`axpy` reads two and writes one), as a share of the speed of
+/// reading alone. `fused`: seconds of one program of five functions and of five calls.
 pub(super) fn run() -> Result<Value> {
     let mut v = Vectors::new(FunctionTable::builtin(), COLUMNS, PARTITIONS)?;
     let data = vec![1u64; COLUMNS as usize];
@@ -99,15 +99,15 @@ pub(super) fn run() -> Result<Value> {
     }))
 }
 
-/// Medians of ours and the peer's, and of their ratios.
+/// Medians of our times and those of the peer, and of their ratios.
 fn pair(ours: &[f64], peer: &[f64]) -> Result<[f64; 3]> {
     let ratios: Vec<f64> = ours.iter().zip(peer).map(|(ours, peer)| ours / peer).collect();
     let of = |values: &[f64]| median(values).context("there are rounds");
     Ok([of(ours)?, of(peer)?, of(&ratios)?])
 }
 
-/// Seconds of WebAssembly axpys (`examples/axpy.wat`) and of the built-in, on short rows: the twin of the same bytes, and the
-/// one that computes in singles.
+/// Seconds of the WebAssembly axpys (`examples/axpy.wat`) and of the built-in one on short rows. One axpy gives the
+/// same bytes as the built-in one; the other computes in f32.
 #[cfg(feature = "wasm")]
 pub(super) fn module() -> Result<Value> {
     const SHORT: u64 = 100_000;

@@ -1,5 +1,6 @@
-//! Functions on one server process beside the memory of the machine: `dot` and `axpy` of rows of ten million `f32`, against a
-//! loop in this process that only reads. One thread each; the rounds alternate, and a busy machine costs both.
+//! Functions on one server process compared with the memory of the machine: `dot` and `axpy` of rows of ten million
+//! `f32`, against a loop in this process that only reads. Each has one thread. The rounds alternate, so a busy machine
+//! slows both.
 
 use anyhow::Result;
 use matrix::{Consistency, ElementType, MatrixId, Values, VectorPool};
@@ -14,7 +15,8 @@ const PARTITIONS: u32 = 8;
 /// Bytes of a row.
 const ROW_BYTES: u64 = COLUMNS * 4;
 
-/// Gigabytes a second: of the rows that a `dot` reads, of those that an `axpy` reads and writes, and of a loop that reads.
+/// Gigabytes per second: of the rows that `dot` reads, of the rows that `axpy` reads and writes, and of a loop that
+/// reads.
 pub(super) fn run() -> Result<Value> {
     let server = [ChildServer::start("wire-server")?];
     let spec = VectorPool::spec("v", ElementType::F32, 2, COLUMNS, PARTITIONS, Consistency::Asp);
@@ -53,7 +55,7 @@ pub(super) fn run() -> Result<Value> {
     }))
 }
 
-/// Reads all of it.
+/// Reads all values.
 fn sum(data: &[u64]) -> u64 {
     let (chunks, _) = data.as_chunks::<32>();
     let mut sums = [0u64; 32];

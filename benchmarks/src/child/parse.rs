@@ -1,4 +1,4 @@
-//! How fast text becomes batches: reading, parsing, checking, distinct columns; nothing is done with them.
+//! How fast text becomes batches: reading, parsing, checking, distinct columns. The batches are not used.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{BATCH_SIZE, reader};
 
-/// Reads the file once so that it lies in memory, then measures a second pass.
+/// Reads the file once so that it is in the page cache, then measures a second pass.
 pub(super) fn run(file: &Path) -> Result<Value> {
     let bytes = std::io::copy(&mut std::fs::File::open(file)?, &mut std::io::sink())?;
     let mut reader = reader(file)?;

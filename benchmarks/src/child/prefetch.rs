@@ -1,5 +1,5 @@
-//! What asking ahead is worth when the servers are far away: an epoch of logistic regression over clicks by two tasks of
-//! this process, on two servers behind relays that delay every byte each way.
+//! What prefetching gains when the servers are far away. Two tasks of this process train an epoch of logistic
+//! regression over clicks on two servers, behind relays that delay every byte in each direction.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const TASKS: u32 = 2;
 const JOB: u32 = 1;
 const PARTITIONS: u32 = 8;
 
-/// Goes on to the end.
+/// A coordinator that lets the epoch run to its end.
 struct NullCoordinator;
 
 impl Coordinator for NullCoordinator {
@@ -31,7 +31,7 @@ impl Coordinator for NullCoordinator {
     }
 }
 
-/// What a task did.
+/// What one task measured.
 struct TaskTimes {
     seconds: f64,
     wait_s: f64,
@@ -39,8 +39,8 @@ struct TaskTimes {
     ahead: AheadCounts,
 }
 
-/// Seconds of an epoch, the share of it that tasks waited, and what became of what was asked ahead. `delay_ms` is added each
-/// way: a round trip takes twice as long.
+/// Seconds of an epoch, the share of it that tasks waited, and the counts of prefetched pulls. `delay_ms` is added in
+/// each direction, so a round trip takes twice as long.
 pub(super) fn run(consistency: &str, prefetch: &str, delay_ms: &str, file: &Path) -> Result<Value> {
     let delay = Duration::from_millis(delay_ms.parse().context("milliseconds of delay")?);
     let consistency = match consistency {

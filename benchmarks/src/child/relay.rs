@@ -1,5 +1,5 @@
-//! A network that is far away: what goes through a relay arrives so much later, each way. Bytes under way do not wait for
-//! each other, so that only latency is added.
+//! A simulated distance: bytes through a relay arrive later by a fixed delay in each direction. Bytes in flight do not
+//! wait for each other, so the relay adds only latency.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// Largest piece that travels together.
+/// Largest piece that the relay forwards at once.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Listens on a free port and passes every connection on to `target`, `delay` later each way; the address. Its threads end
-/// with the connections, the listening one with the process.
+/// Listens on a free port and forwards every connection to `target`, with `delay` in each direction. Returns the
+/// address. Its threads end with the connections, the listening one with the process.
 pub(super) fn start(target: String, delay: Duration) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();

@@ -1,6 +1,6 @@
-//! What the parameter machinery costs: one epoch of FTRL-Proximal logistic regression over batches in memory, where
-//! only the place of the parameters differs. `plain` keeps them in one `Vec` indexed by feature; `sparse` and `dense`
-//! go through `LocalAgent`.
+//! What the storage of parameters costs: one epoch of FTRL-Proximal logistic regression over batches in memory, with
+//! the parameters in different stores. `plain` stores them in one `Vec` indexed by feature; `sparse` and `dense` use
+//! `LocalAgent`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use super::{BATCH_SIZE, reader};
 
 const ALPHA: f32 = 0.1;
 const BETA: f32 = 1.0;
-/// What `train` takes for one task.
+/// The value that `train` uses for one task.
 const PARTITION_COUNT: u32 = 1;
 const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
-/// Where parameters lie.
+/// A store of parameters.
 trait Parameters {
-    /// The weights of these features.
+    /// Reads the weights of these features.
     fn weights(&mut self, columns: &[u64], out: &mut [f32]) -> Result<()>;
-    /// A step with these gradients.
+    /// Makes a step with these gradients.
     fn update(&mut self, columns: &[u64], gradients: &[f32]) -> Result<()>;
 }
 
@@ -97,7 +97,7 @@ impl Parameters for StoreParameters {
     }
 }
 
-/// Measures one epoch with the parameters in this kind of place.
+/// Measures one epoch with this kind of store.
 pub(super) fn run(kind: &str, file: &Path) -> Result<Value> {
     let mut reader = reader(file)?;
     let mut batches = Vec::new();

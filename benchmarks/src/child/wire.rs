@@ -1,5 +1,5 @@
-//! What a pull and a push cost across processes: two servers of one lane each, this process as the task, against a raw
-//! stream of the same bytes and a raw round trip, in turns.
+//! What a pull and a push cost between processes: two servers of one lane each and this process as the task. The peers
+//! are a raw stream of the same bytes and a raw round trip, in turns.
 
 mod steps;
 
@@ -24,16 +24,16 @@ const SPARSE_ROWS: u64 = 10_000_000;
 const SPARSE_KEYS: usize = 1_000_000;
 const PARTITIONS: u32 = 8;
 const ROUNDS: usize = 15;
-/// Enough for a clock that counts hundredths of seconds.
+/// Enough rounds for a clock with a resolution of a hundredth of a second.
 const CPU_ROUNDS: usize = 150;
 const PINGS: usize = 2000;
 const SMALL_PUSHES: u32 = 100_000;
 const SMALL_KEYS: u64 = 100;
-/// Bytes of a write of the raw stream.
+/// Bytes per write of the raw stream.
 const RAW_WRITE: usize = 1 << 20;
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// A server process: says its address on the first line, serves until its input ends.
+/// Runs a server process: it prints its address on the first line and serves until its input ends.
 pub(super) fn serve() -> Result<()> {
     let socket = std::env::temp_dir().join(format!("seraphim-benchmarks-{}.socket", std::process::id()));
     let config = server::ServerConfig {
@@ -50,14 +50,14 @@ pub(super) fn serve() -> Result<()> {
     });
     let say = |addresses: &[Address]| {
         println!("{} {}", addresses[0], addresses[1]);
-        // Whoever started this process reads the line, or has ended.
+        // The parent process reads the line, or it has ended.
         let _ = std::io::stdout().flush();
         Ok::<(), server::Error>(())
     };
     Ok(server::run(config, stop, say)?)
 }
 
-/// The raw peer: for each request of 8 bytes, sends so many bytes in writes of 1 MiB.
+/// Runs the raw peer: a request of 8 bytes names a number of bytes, which the peer sends in writes of 1 MiB.
 pub(super) fn raw() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?);
@@ -77,7 +77,7 @@ pub(super) fn raw() -> Result<()> {
     Ok(())
 }
 
-/// A child of this program, ended with the value.
+/// A child process of this program, which ends with the value.
 pub(super) struct ChildServer {
     child: Child,
     pub(super) address: String,
@@ -146,7 +146,7 @@ fn spec(name: &str, storage: Storage, rows: u64, columns: u64, axis: Axis) -> Ma
     }
 }
 
-/// A job of this benchmark on the first `servers` of the processes.
+/// Opens a job of this benchmark on these servers.
 pub(super) fn open_job(
     job: u32,
     servers: &[ChildServer],
@@ -217,7 +217,7 @@ pub(super) fn timed(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// All figures of the wire as JSON; seconds unless said otherwise.
+/// All figures of the wire as JSON, in seconds unless the name has another unit.
 pub(super) fn run() -> Result<Value> {
     let servers = [ChildServer::start("wire-server")?, ChildServer::start("wire-server")?];
     let peer = ChildServer::start("wire-raw")?;
@@ -251,16 +251,15 @@ pub(super) fn run() -> Result<Value> {
     Ok(Value::Object(figures))
 }
 
-/// How the servers are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Tcp,
-    /// Their Unix sockets, as agents of the same machine do by themselves.
+    /// The Unix sockets of the servers, which agents of the same machine choose by themselves.
     Socket,
 }
 
 impl Transport {
-    /// The agent of the one task of a job.
+    /// Opens a job with one task and returns its agent.
     fn agent(self, job: u32, servers: &[ChildServer], matrices: Vec<MatrixSpec>) -> Result<RemoteAgent> {
         let mut layout = open_job(job, servers, matrices, 1)?;
         self.set_addresses(&mut layout, servers);
@@ -279,7 +278,7 @@ impl Transport {
 type Figures = serde_json::Map<String, Value>;
 type RawTransfer<'a> = dyn FnMut(usize) -> Result<f64> + 'a;
 
-/// What travels while processor time is measured.
+/// Gigabytes that are sent while processor time is measured.
 fn dense_gigabytes() -> f64 {
     (2 * CPU_ROUNDS) as f64 * DENSE_LEN as f64 * 4.0 / 1e9
 }
@@ -306,7 +305,7 @@ fn dense(
         let pull = timed(|| Ok(agent.pull(DENSE, part, ValuesMut::F32(&mut out))?))?;
         let push = timed(|| {
             agent.push(DENSE, part, Values::F32(&ones))?;
-            // The answer to the next pull says that the push has come.
+            // The answer to the next pull proves that the push has arrived.
             Ok(agent.pull(DENSE, first, ValuesMut::F32(&mut [0.0]))?)
         })?;
         agent.tick()?;
@@ -371,7 +370,7 @@ fn sparse(
     }
     let mut local = std::sync::Arc::new(store).agent(0);
     let lists = sparse_keys();
-    // All rows are there, as after an epoch.
+    // Creates all rows, as after an epoch.
     let all: Vec<u64> = (0..SPARSE_ROWS).collect();
     for keys in all.chunks(1 << 20) {
         let ones = vec![1.0f32; keys.len()];
@@ -389,7 +388,7 @@ fn sparse(
         pulls.push(timed(|| Ok(agent.pull(SPARSE, part, ValuesMut::F32(&mut out[..keys.len()]))?))?);
         bounds.push(bytes + in_process);
     }
-    // Other keys than those pulled before, so that all of them travel.
+    // No list of keys is the one of the last pull, so every push sends all of its keys.
     for keys in &lists[1..] {
         let part = Selection::Rows(Keys::Sorted(keys));
         pushes.push(timed(|| {
@@ -420,7 +419,7 @@ fn sparse(
     close(2, servers)
 }
 
-/// One key at a time, and many small pushes.
+/// Measures pulls of one key at a time, and many small pushes.
 fn small(servers: &[ChildServer], raw: &mut RawTransfer<'_>, figures: &mut Figures) -> Result<()> {
     let one = &servers[..1];
     let matrices = vec![

@@ -1,4 +1,4 @@
-//! Works on synthetic clicks: speed, memory and quality at millions of dimensions.
+//! Benchmarks on synthetic clicks: speed, memory and quality at millions of dimensions.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::target::{Figure, Figures};
 const ONE_PASS: &[&str] = &["epochs=1"];
 const THREE_PASSES: &[&str] = &["epochs=3", "learning_rate=0.07", "l2=20"];
 
-/// The peer's cases: one pass of VW, with the number of weight bits that fits.
+/// Cases of the peer: one pass of VW with a suitable number of weight bits.
 const VW_10M: &str = "vw_big";
 const VW_50M: &str = "vw_50m";
 
@@ -30,7 +30,7 @@ pub(super) fn fifty_million(context: &Context) -> Result<Figures> {
     against_vw(context, 50, Cores::Two, VW_50M)
 }
 
-/// One pass from text to saved model, ours and VW's in turns, then the quality of the last model.
+/// Runs one pass from text to saved model, ours and that of VW in turns, then evaluates the last model.
 fn against_vw(context: &Context, millions: u64, cores: Cores, case: &str) -> Result<Figures> {
     let folder = context.clicks(millions)?;
     let model = context.scratch_path("model_clicks");
@@ -94,7 +94,7 @@ fn against_text(context: &Context, folder: &Path, parquet: &Path) -> Result<Figu
     Ok(Figures::from([("time", race.time()), ("peak", race.peak())]))
 }
 
-/// Seconds of the second epoch beside those of the first, from the run's own report.
+/// Seconds of the second epoch compared with the first, from the report of the run.
 pub(super) fn later_epochs(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let (model, report) = (context.scratch_path("model_epochs"), context.scratch_path("report.json"));
@@ -116,7 +116,7 @@ pub(super) fn later_epochs(context: &Context) -> Result<Figures> {
     Ok(Figures::from([("time", time)]))
 }
 
-/// Times of the three modes in turns, and how far their models lie apart.
+/// Times of the three consistency modes in turns, and the distance of their models.
 pub(super) fn consistency(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let modes = ["bsp", "asp", "ssp:4"].map(|mode| {

@@ -1,4 +1,4 @@
-//! Works across processes: what the wire costs, and a whole job on servers and workers.
+//! Benchmarks across processes: what the wire costs, and a whole job on servers and workers.
 
 use anyhow::{Context as _, Result};
 
@@ -41,11 +41,11 @@ pub(super) fn wire(_context: &Context) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Added each way between the tasks and the servers.
+/// Milliseconds that are added in each direction between the tasks and the servers.
 const DELAY_MS: &str = "5";
 
-/// An epoch on servers that are far away, with what is asked ahead and without, in turns. Under BSP exactly; under SSP(4)
-/// ahead of the own pushes.
+/// An epoch on servers that are far away, with and without prefetching, in turns. BSP prefetches exactly; SSP(4) also
+/// prefetches ahead of its own pushes.
 pub(super) fn ahead(context: &Context) -> Result<Figures> {
     let file = context.clicks(10)?.join("train.libsvm");
     let run = |consistency: &str, prefetch: &str| {
@@ -76,7 +76,7 @@ pub(super) fn ahead(context: &Context) -> Result<Figures> {
     Ok(figures)
 }
 
-/// What a step sends over numbers of servers.
+/// What a step sends with different numbers of servers.
 pub(super) fn traffic(_context: &Context) -> Result<Figures> {
     const NAMES: [(&str, &str, &str); 5] = [
         ("bytes_a_key_1", "requests_1", "answers_1"),
@@ -95,7 +95,7 @@ pub(super) fn traffic(_context: &Context) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Clicks with two servers and two workers as processes; peer: the same job in one process.
+/// Clicks with two servers and two workers as processes; the peer is the same job in one process.
 pub(super) fn whole_job(context: &Context) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let (spread, alone) = (context.scratch_path("model_spread"), context.scratch_path("model_alone"));

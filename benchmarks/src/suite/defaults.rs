@@ -1,4 +1,4 @@
-//! No setting but the label: what the defaults reach, beside scikit-learn with its own.
+//! What the defaults reach with no setting but the label, compared with scikit-learn and its defaults.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use crate::context::Context;
 use crate::process::{Cores, arguments};
 use crate::target::{Figure, Figures, Target};
 
-/// How far the defaults may be behind scikit-learn's, and how much longer they may take, reading included.
+/// How far the defaults may be behind those of scikit-learn, and how much longer they may take, including reading.
 pub(super) const BARS: &[Target] = &[Target::at_most("behind", "", 0.003, 0.0), Target::time_ratio(2.0, 1.0)];
 
-/// Rows of the labelled file of Criteo that are for training; the others are for the test.
+/// Number of training rows in the labelled file of Criteo; the others are for the test.
 const CRITEO_TRAINING_ROWS: usize = 1600;
 
-/// A data set and what is asked of it.
+/// A data set and its metric.
 pub(super) struct Set {
     name: &'static str,
     algorithm: &'static str,
     metric: &'static str,
-    /// How the files end.
+    /// Extension of the files.
     ending: &'static str,
-    /// Which column is what, where the first lines do not say it.
+    /// Flags for the roles of columns that the first lines do not show.
     flags: &'static [&'static str],
 }
 
@@ -49,7 +49,7 @@ pub(super) const NEWS20: Set = set("news20", "softmax", "accuracy", "libsvm", &[
 pub(super) const MULTI5: Set = set("multi5", "softmax", "accuracy", "tsv", &["--label", "0"]);
 pub(super) const FASHION: Set = set("fashion_mnist", "softmax", "accuracy", "libsvm", &[]);
 
-/// Trains as a newcomer would, in turns with the peer.
+/// Trains without settings, in turns with the peer.
 pub(super) fn run(context: &Context, set: &Set) -> Result<Figures> {
     let [data, test] = files(context, set)?;
     let model = context.scratch_path(&format!("model_defaults_{}", set.name));
@@ -79,7 +79,7 @@ pub(super) fn run(context: &Context, set: &Set) -> Result<Figures> {
     ]))
 }
 
-/// Plain training and test files.
+/// Training and test files without compression.
 fn files(context: &Context, set: &Set) -> Result<[PathBuf; 2]> {
     match set.name {
         "fashion_mnist" => {
@@ -94,7 +94,7 @@ fn files(context: &Context, set: &Set) -> Result<[PathBuf; 2]> {
     }
 }
 
-/// The labels of the test file are placeholders, so the labelled file is cut in two.
+/// The labels of the test file are placeholders, so the labelled file is split in two.
 fn split_criteo(context: &Context) -> Result<[PathBuf; 2]> {
     let whole = context.unpacked("criteo_tiny", "train.csv")?;
     let text = std::fs::read_to_string(&whole)?;

@@ -1,4 +1,4 @@
-//! What a worker takes when keys lie five times as far apart: the same records, features and values.
+//! Memory of a worker when keys are five times as far apart, with the same records, features and values.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::process::Cores;
 use crate::target::Figures;
 
-/// Each key is multiplied by it.
+/// Factor on each key.
 const REPEATS: u64 = 5;
-/// The peak is that of the survey or of any evaluation.
+/// The peak occurs in the survey of the data or in any evaluation, so few iterations suffice.
 const SETTINGS: &[&str] = &["optimizer=lbfgs", "l2=10", "tolerance=0", "max_iterations=5"];
 
-/// Peaks of the larger worker on two servers with 10M and with 50M dimensions, in turns.
+/// Peaks of the larger of two workers on two servers with 10M and with 50M dimensions, in turns.
 pub(super) fn worker(context: &Context) -> Result<Figures> {
     let near = context.clicks(10)?.join("train.libsvm");
     let far = context.scratch_path("stretched.libsvm");
@@ -34,7 +34,7 @@ pub(super) fn worker(context: &Context) -> Result<Figures> {
     Ok(Figures::from([("peak", race.peaks())]))
 }
 
-/// Writes the records with all keys multiplied, each the same bytes apart from that.
+/// Writes the records with all keys multiplied and all other bytes unchanged.
 fn repeat_data(from: &Path, to: &Path) -> Result<()> {
     let name = || from.display().to_string();
     let input = BufReader::new(File::open(from).with_context(name)?);

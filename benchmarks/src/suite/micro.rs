@@ -1,4 +1,4 @@
-//! Works inside one process, each started anew on one core.
+//! Benchmarks inside one process, each in a new process on one core.
 
 use anyhow::{Context as _, Result};
 
@@ -19,7 +19,7 @@ pub(super) fn parse(context: &Context) -> Result<Figures> {
     Ok(Figures::from([("speed", Figure::ours(median(&speeds).unwrap_or(f64::NAN)))]))
 }
 
-/// Sparse storage is what training uses when the number of features is not told; dense is shown beside it.
+/// Training uses sparse storage when the number of features is not given; dense storage is shown beside it.
 pub(super) fn machinery(context: &Context) -> Result<Figures> {
     let file = context.clicks(10)?.join("train.libsvm");
     let run = |kind: &str| {
@@ -45,7 +45,7 @@ pub(super) fn machinery(context: &Context) -> Result<Figures> {
     ]))
 }
 
-/// Functions at the partitions, of one process.
+/// Functions at the partitions of one process.
 pub(super) fn functions(_context: &Context) -> Result<Figures> {
     let value = process::run_child(Cores::One, &arguments(["functions"]))?;
     let number = |name: &str| value[name].as_f64().with_context(|| format!("functions gave no {name}"));
@@ -66,14 +66,14 @@ pub(super) fn functions_served(_context: &Context) -> Result<Figures> {
     ]))
 }
 
-/// A function in WebAssembly beside its built-in twin.
+/// A function in WebAssembly compared with the built-in function of the same bytes.
 #[cfg(feature = "wasm")]
 pub(super) fn module(_context: &Context) -> Result<Figures> {
     let value = process::run_child(Cores::One, &arguments(["module"]))?;
     Ok(Figures::from([("twin", beside(&value["twin"])?), ("singles", beside(&value["singles"])?)]))
 }
 
-/// Ours, the peer's and the median of their ratios.
+/// Our value, that of the peer, and the median of their ratios.
 fn beside(value: &serde_json::Value) -> Result<Figure> {
     let part = |i: usize| value[i].as_f64().context("a figure lacks a number");
     Ok(Figure { ours: part(0)?, peer: Some(part(1)?), ratio: Some(part(2)?) })

@@ -1,4 +1,4 @@
-//! Works that go to the minimum of an objective over all records: how long, how near, in how much memory.
+//! Benchmarks that train to the minimum of an objective over all records: time, distance from the minimum, memory.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::process::{Cores, arguments};
 use crate::target::{Figure, Figures};
 
-/// Settings with which each bar is to be reached.
+/// Settings of each benchmark.
 mod settings {
     pub(super) const LBFGS: &[&str] = &["optimizer=lbfgs", "l2=1", "history=40", "tolerance=3e-6"];
     pub(super) const OWLQN: &[&str] = &["optimizer=owlqn", "l1=1", "tolerance=1e-8", "max_iterations=500"];
@@ -26,7 +26,7 @@ mod settings {
     ];
     pub(super) const NEWS20: &[&str] = &["optimizer=lbfgs", "l2=1", "max_iterations=30"];
     pub(super) const CLICKS: &[&str] = &["optimizer=lbfgs", "l2=10", "tolerance=0", "max_iterations=20"];
-    /// Penalties stand beside the sum over 16,512 records.
+    /// The penalties are added to the sum over 16,512 records.
     pub(super) const CALIFORNIA: [(&str, &[&str]); 5] = [
         ("ols", &["optimizer=lbfgs", "tolerance=1e-9"]),
         ("ridge", &["optimizer=lbfgs", "tolerance=1e-9", "l2=1"]),
@@ -46,14 +46,14 @@ pub(super) fn a9a_owlqn(context: &Context) -> Result<Figures> {
     a9a(context, (settings::OWLQN, 1), "liblinear_l1")
 }
 
-/// By four tasks, so that there is something to agree on.
+/// With four tasks, so that ADMM has a consensus to reach.
 pub(super) fn a9a_admm(context: &Context) -> Result<Figures> {
     let mut figures = a9a(context, (settings::ADMM, 4), "liblinear_l2")?;
     figures.remove("non_zeros");
     Ok(figures)
 }
 
-/// Logistic regression on a9a on one core by so many tasks, ours and a peer's case in turns.
+/// Logistic regression on a9a on one core with this number of tasks, ours and a case of the peer in turns.
 fn a9a(context: &Context, (settings, tasks): (&[&str], usize), case: &str) -> Result<Figures> {
     let folder = context.data_set("a9a")?;
     let data = context.unpacked("a9a", "train.libsvm")?;
@@ -136,7 +136,7 @@ pub(super) fn clicks_on_servers(context: &Context) -> Result<Figures> {
     clicks(context, &["--servers", "2", "--workers", "2"])
 }
 
-/// Twenty iterations from text to model. Peaks of processes are those of the largest.
+/// Twenty iterations from text to model. With several processes, the peak is that of the largest.
 fn clicks(context: &Context, more: &[&str]) -> Result<Figures> {
     let folder = context.clicks(10)?;
     let (data, model) = (folder.join("train.libsvm"), context.scratch_path("model_clicks_minimum"));
@@ -165,7 +165,7 @@ fn non_zeros(context: &Context, model: &Path) -> Result<f64> {
     weights_norm(context, model, "count_non_zero")
 }
 
-/// Records of a text file: its lines.
+/// Number of records of a text file: its lines.
 fn records(data: &Path) -> Result<f64> {
     use std::io::BufRead as _;
     let file = std::fs::File::open(data).with_context(|| data.display().to_string())?;

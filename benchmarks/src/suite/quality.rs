@@ -1,4 +1,4 @@
-//! Works on real data: what the models reach. One row each: data, algorithm, settings.
+//! Benchmarks on real data: the quality of the models. One row each: data, algorithm, settings.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::process::Cores;
 use crate::target::{Figure, Figures};
 
-/// Settings with which each bar is to be reached. They were chosen by looking at the test sets, as the peers' were.
+/// Settings of each benchmark. They were chosen by looking at the test sets, as those of the peers were.
 mod settings {
     pub(super) const A9A_LR: &[&str] = &["epochs=2"];
     pub(super) const A9A_SVM: &[&str] = &["loss=squared_hinge"];
@@ -18,7 +18,7 @@ mod settings {
     pub(super) const NEWS20: &[&str] = &[];
     pub(super) const FASHION: &[&str] = &[];
     pub(super) const CALIFORNIA: &[&str] = &["batch_size=512"];
-    // The file comes scaled to [-1, 1].
+    // The file is scaled to [-1, 1] already.
     pub(super) const ABALONE: &[&str] = &["standardize=false"];
 }
 
@@ -67,7 +67,7 @@ pub(super) fn abalone(context: &Context) -> Result<Figures> {
     packed(context, "abalone", "linear", settings::ABALONE, &["rmse", "r2"])
 }
 
-/// A set that is read as it lies there, gzip and all.
+/// Trains on a data set in its original files, with their compression.
 fn packed(
     context: &Context,
     set: &str,

@@ -1,11 +1,11 @@
-//! The command that most works run.
+//! The command that most benchmarks run.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use crate::process::arguments;
 
-/// Words of a `train` command: algorithm, data, model, number of tasks, then parameters for `--set`, then more.
+/// Arguments of a `train` command: algorithm, data, model, number of tasks, parameters for `--set`, further flags.
 pub(super) fn train(
     algorithm: &str,
     data: &Path,

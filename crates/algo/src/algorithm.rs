@@ -1,5 +1,5 @@
-//! The table of algorithms, and what one job of any of them offers. The only file that knows all families; they do not
-//! know it.
+//! The table of algorithms, and the interface of a job of any of them. This is the only file that knows all families;
+//! the families do not depend on it.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +26,14 @@ pub type Configure = fn(&BTreeMap<String, String>) -> Result<Box<dyn Job>, Error
 /// A row of the table.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// As typed on the command line.
+    /// The name as typed on the command line.
     pub name: &'static str,
-    /// One line.
     pub title: &'static str,
-    /// All parameters.
     pub parameters: &'static [ParamSpec],
     /// Checks the parameters; unknown names and values out of range are errors.
     pub configure: Configure,
 }
 
-/// The table.
 pub fn algorithms() -> &'static [Algorithm] {
     ALGORITHMS
 }
@@ -74,7 +71,7 @@ const ALGORITHMS: &[Algorithm] = &[
     },
 ];
 
-/// The row of `name`, or an error that names the nearest.
+/// The row of `name`, or an error that suggests the nearest name.
 pub fn algorithm(name: &str) -> Result<&'static Algorithm, Error> {
     let names = || algorithms().iter().map(|row| row.name);
     algorithms().iter().find(|row| row.name == name).ok_or_else(|| Error::UnknownAlgorithm {
@@ -84,7 +81,7 @@ pub fn algorithm(name: &str) -> Result<&'static Algorithm, Error> {
     })
 }
 
-/// What scoring needs besides the matrices; saved with them.
+/// What scoring needs besides the matrices. It is saved with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "snake_case")]
 pub enum Model {
@@ -93,20 +90,21 @@ pub enum Model {
 }
 
 impl Model {
-    /// The matrices for prediction: in the order of `Job::matrices`, same names and shapes, without optimizer slots,
-    /// ASP.
+    /// The matrices for prediction: in the order of [`Job::matrices`], with the same names and shapes, without
+    /// optimizer slots, and with ASP consistency.
     pub fn matrices(&self, partition_count: u32) -> Vec<MatrixSpec> {
         match self {
             Self::Linear(model) => model.matrices_to_predict(partition_count),
         }
     }
 
-    /// The number of matrices of the model. A job may have more behind them, which are its optimizer's and are not saved.
+    /// The number of matrices of the model. A job may create more after them; those belong to its optimizer and are not
+    /// saved.
     pub fn matrix_count(&self) -> usize {
         self.matrices(1).len()
     }
 
-    /// What a prediction holds.
+    /// What the numbers of a prediction mean.
     pub fn output(&self) -> Output {
         match self {
             Self::Linear(model) => model.output(),
@@ -120,28 +118,28 @@ impl Model {
         }
     }
 
-    /// Zeros of dense formats must be kept as entries.
+    /// Whether zeros of dense formats must be kept as entries.
     pub fn keep_zeros(&self) -> bool {
         match self {
             Self::Linear(model) => model.standardize == Some(linear::Standardize::Center),
         }
     }
 
-    /// Feature numbers must be below it; none: any number.
+    /// Feature numbers must be below this limit; `None` allows any number.
     pub fn key_limit(&self) -> Option<u64> {
         match self {
             Self::Linear(model) => model.dimensions,
         }
     }
 
-    /// A scorer with its own scratch memory; one a thread.
+    /// A scorer with its own scratch memory; each thread needs one.
     pub fn scorer(&self) -> Box<dyn Scorer> {
         match self {
             Self::Linear(model) => Box::new(linear::LinearScorer::new(model)),
         }
     }
 
-    /// Empty metric parts of this kind of model.
+    /// An empty metric accumulator for this kind of model.
     pub fn metric_accumulator(&self) -> MetricAccumulator {
         match self {
             Self::Linear(model) => model.metric_accumulator(),
@@ -149,7 +147,7 @@ impl Model {
     }
 }
 
-/// Metrics of all batches of a stream (its epoch 0).
+/// Computes the metrics over all batches of a stream (its epoch 0).
 pub fn evaluate(
     model: &Model,
     agent: &mut dyn Agent,
@@ -158,31 +156,30 @@ pub fn evaluate(
     score_all(model.scorer().as_mut(), model.metric_accumulator(), agent, stream)
 }
 
-/// Checked parameters of one algorithm. In order: `resolve_settings` and a job of what is settled, `data_needs`, open the data,
-/// `label_rule`, `model`, `matrices`, create them in that order as `MatrixId(0)`, `MatrixId(1)`..., `train` on each task's thread,
-/// save the model with the matrices.
+/// Checked parameters of one algorithm. The caller goes through these steps in order: `resolve_settings`, and a new job
+/// from the resolved settings; `data_needs`; open the data; `label_rule`; `model`; `matrices`; create them in that
+/// order as `MatrixId(0)`, `MatrixId(1)`, ...; `train` on the thread of each task; save the model with the matrices.
 pub trait Job: Send + Sync {
-    /// Name of the algorithm.
     fn algorithm(&self) -> &'static str;
 
     /// Every parameter with its value in force.
     fn settings(&self) -> BTreeMap<&'static str, String>;
 
-    /// Chooses what the settings leave open; with `previous`, training goes on from that model. Data that are surveyed for it
-    /// are opened by the needs of this job as it is.
+    /// Chooses values for the settings that are left open. With `previous`, training continues from that model. If the
+    /// data must be surveyed first, they are opened with the `data_needs` of this unresolved job.
     fn resolve_settings(
         &self,
         known: &DataProfile<'_>,
         previous: Option<&Model>,
     ) -> Result<Resolution, Error>;
 
-    /// What is asked of the data.
+    /// What the job requires of the data.
     fn data_needs(&self) -> DataNeeds;
 
-    /// How labels become numbers, once the names in the label column are known; empty: labels are numbers.
+    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
     fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error>;
 
-    /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
+    /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
     fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error>;
 
     /// The matrices, in order of creation.
@@ -194,10 +191,10 @@ pub trait Job: Send + Sync {
         seed: u64,
     ) -> Result<Vec<MatrixSpec>, Error>;
 
-    /// One task's loop, on its own thread. Leaves through `agent.finish()`.
+    /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
     fn train(&self, task: TrainTask<'_>) -> Result<(), Error>;
 
-    /// When to stop early; none when that is off.
+    /// The rule for early stopping; `None` if it is off.
     fn stopping(&self) -> Option<EarlyStopping>;
 }
 

@@ -1,5 +1,5 @@
-//! What passes between a job of any family of algorithms and the one who runs it, in words that name no family. The
-//! families stand on this file, and the table of algorithms stands on the families.
+//! The interface between a job of any family of algorithms and the caller that runs it. It names no family: the
+//! families depend on this file, and the table of algorithms depends on the families.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::metric::MetricAccumulator;
 /// How often the training data are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epochs {
-    /// So often.
+    /// Exactly this many times.
     Fixed(u64),
-    /// Until `record_visits` records have gone by, `limit` times at most: decided by the tasks at the end of epoch 0.
-    /// Data must be kept as if there were several epochs; a task that has seen `record_visits` records itself calls
-    /// `BatchStream::forget`.
+    /// Until `record_visits` records have been read in total, and at most `limit` times. The tasks decide this at the
+    /// end of epoch 0. Data must be cached as for several epochs; a task that has itself read `record_visits` records
+    /// calls [`BatchStream::release_cache`].
     Auto {
-        /// Records to see in all.
+        /// Records to read in all epochs.
         record_visits: u64,
-        /// Most epochs.
+        /// Largest number of epochs.
         limit: u64,
     },
 }
@@ -38,81 +38,81 @@ impl Epochs {
     }
 }
 
-/// What a job asks of the one who opens the data.
+/// What a job requires of the caller that opens the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataNeeds {
-    /// How labels become numbers, before their names are known: `Job::label_rule` says it for the names.
+    /// How labels become numbers before their names are known. [`Job::label_rule`](crate::Job::label_rule) decides it
+    /// once they are.
     pub label_rule: LabelRule,
-    /// All training data must be seen before epoch 0 (`TaskData::scan`): classes, moments or class counts are wanted.
+    /// The training data must be scanned before epoch 0 (`TaskData::scan`), for classes, moments or class counts.
     pub scan: bool,
-    /// The distinct features of each task's training data are counted in that scan.
+    /// That scan also counts the distinct features of each task's training data.
     pub count_features: bool,
-    /// How often the data are read.
     pub epochs: Epochs,
-    /// Records a batch.
+    /// Records per batch.
     pub batch_size: BatchSize,
-    /// Order of the epochs.
+    /// The order of records in each epoch.
     pub shuffle: Shuffle,
     /// Zeros of dense formats must be kept as entries.
     pub keep_zeros: bool,
-    /// Feature numbers must be below it; none: any number.
+    /// Feature numbers must be below this limit; `None` allows any number.
     pub key_limit: Option<u64>,
-    /// Share of the records held out for validation when there is no validation file, in `[0, 1)`.
+    /// Share of the records reserved for validation if there is no validation file, in `[0, 1)`.
     pub validation_share: f64,
-    /// Validation data must be there, from a file or a share: early stopping watches them.
+    /// Validation data, from a file or a share, are required because early stopping uses them.
     pub validation_required: bool,
 }
 
-/// What is known of a job's data when that is chosen which its settings leave open. Nothing of it hangs on a machine, nor on
-/// how many threads, workers or servers there are.
+/// What is known of a job's data when its open settings are resolved. It does not depend on the machine, nor on the
+/// number of threads, workers or servers.
 #[derive(Clone, Copy, Debug)]
 pub struct DataProfile<'a> {
-    /// The input is a table that has columns of numbers.
+    /// The input is a table with columns of numbers.
     pub is_table: bool,
-    /// Bytes of the input as it lies on disk; none for a stream.
+    /// Size of the input on disk in bytes; `None` for a stream.
     pub size_bytes: Option<u64>,
-    /// Reads see every push before them (`--consistency bsp`).
+    /// Reads see every earlier push (`--consistency bsp`).
     pub is_bsp: bool,
-    /// What the records look like, once they have been scanned for it.
+    /// Statistics of the records, once they have been scanned.
     pub survey: Option<&'a Survey>,
-    /// Distinct labels, once they have been scanned; 0 when they are not classes.
+    /// Number of distinct labels, once they have been scanned; 0 if labels are not classes.
     pub class_count: u64,
 }
 
-/// What follows from [`DataProfile`].
+/// The result of resolving the settings for a [`DataProfile`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resolution {
     /// The data must be surveyed first.
     NeedsSurvey,
-    /// All is chosen.
+    /// All settings are chosen.
     Resolved(ResolvedSettings),
 }
 
-/// Settings of which none is open any more.
+/// Settings without `auto`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResolvedSettings {
-    /// Those that were given, and those that were chosen. A job of these settings trains the same model.
+    /// The settings that were given and those that were chosen. A job with these settings trains the same model.
     pub settings: BTreeMap<String, String>,
-    /// What was chosen and why, a sentence each.
+    /// What was chosen and why, one sentence each.
     pub reasons: Vec<String>,
 }
 
-/// What is known of the data when the model is laid out.
+/// What is known of the data when the model is created.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DataFacts {
-    /// Training records of all tasks; 0 when they have not been scanned.
+    /// Training records of all tasks; 0 if they have not been scanned.
     pub record_count: u64,
-    /// Distinct training labels as they stand in the data, ascending; empty when not scanned or not classes.
+    /// Distinct training labels as they are in the data, ascending; empty if not scanned or not classes.
     pub classes: Vec<f32>,
-    /// Names in the label column, a class each; empty when labels are numbers.
+    /// Names in the label column, one per class; empty if labels are numbers.
     pub label_names: Vec<String>,
     /// Columns are dense and numbered, as in CSV: the format writes every value.
     pub dense: bool,
-    /// Distinct features of the training data, those of each task added up; 0 when they have not been counted.
+    /// Sum over tasks of the distinct features of their training data; 0 if they have not been counted.
     pub feature_count: u64,
-    /// Mean and deviation of the training labels; zeros when they have not been scanned.
+    /// Mean of the training labels; 0 if they have not been scanned.
     pub label_mean: f64,
-    /// As `label_mean`.
+    /// Standard deviation of the training labels; 0 if they have not been scanned.
     pub label_deviation: f64,
 }
 
@@ -123,14 +123,14 @@ pub enum Output {
     Probability,
     /// One number: the signed distance, positive for label 1.
     Margin,
-    /// One number: the value.
+    /// One number: the predicted value.
     Value,
-    /// One probability a class, in this order.
+    /// One probability per class, in this order.
     Classes(Vec<f32>),
 }
 
 impl Output {
-    /// Numbers a record.
+    /// Numbers per record.
     pub fn width(&self) -> usize {
         match self {
             Self::Probability | Self::Margin | Self::Value => 1,
@@ -139,9 +139,10 @@ impl Output {
     }
 }
 
-/// Scores batches; the one code path of validation, evaluate and predict, so that scores are equal to the bit.
+/// Scores batches. Validation, evaluation and prediction share this code path, so that their scores are equal to the
+/// bit.
 pub trait Scorer: Send {
-    /// `out` becomes `records x Output::width` numbers. Labels of the batch are not looked at.
+    /// Sets `out` to `records x Output::width` numbers. It does not read the labels of the batch.
     fn predict(&mut self, agent: &mut dyn Agent, batch: &Batch, out: &mut Vec<f64>) -> Result<(), Error>;
 
     /// Scores the batch and adds its records to `parts`.
@@ -169,22 +170,22 @@ pub(crate) fn score_all(
 
 /// One task of a job.
 pub struct TrainTask<'a, M> {
-    /// The task's way to the parameters.
+    /// Access to the parameters.
     pub agent: &'a mut dyn Agent,
-    /// Its share of the training data.
+    /// The task's share of the training data.
     pub data: &'a mut dyn BatchStream,
-    /// Its share of the validation data.
+    /// The task's share of the validation data.
     pub validation: Option<&'a mut dyn BatchStream>,
-    /// Hears of progress, decides after epochs.
+    /// Receives the progress, and decides after each epoch.
     pub coordinator: &'a dyn Coordinator,
     /// What scoring needs besides the matrices.
     pub model: &'a M,
-    /// The matrices hold an earlier model.
+    /// Whether the matrices already contain an earlier model.
     pub resumed: bool,
 }
 
 impl<'a, M> TrainTask<'a, M> {
-    /// The same task, with the model as its family knows it.
+    /// The same task, with the model type of its family.
     pub(crate) fn with_model<F>(self, model: &'a F) -> TrainTask<'a, F> {
         let Self { agent, data, validation, coordinator, model: _, resumed } = self;
         TrainTask { agent, data, validation, coordinator, model, resumed }

@@ -1,15 +1,15 @@
-//! Algorithms: one folder each, the same file names in each.
+//! Learning algorithms: each family has its own folder, with the same file names in each.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`mod@algorithm`] | the table of algorithms, [`Job`] and [`Model`]: all families as one |
-//! | [`job`] | what a job of any family needs of its data, and what a task is given |
-//! | [`coordinator`] | what the tasks of a job say to the one who runs them |
+//! | [`mod@algorithm`] | the table of algorithms; [`Job`] and [`Model`], which cover all families |
+//! | [`job`] | what a job of any family needs of its data, and what a task receives |
+//! | [`coordinator`] | what the tasks of a job report to the coordinator that runs them |
 //! | [`param`] | parameters: type, range, default, unit, meaning; checked once |
 //! | [`descent`] | L-BFGS, OWL-QN and gradient descent on vectors at the partitions |
 //! | [`linear`] | logistic regression, SVM, softmax, least squares, Huber: one trainer |
 //! | [`metric`] | exact metrics that merge over tasks |
-//! | [`stopping`] | when a validation metric says that it is enough |
+//! | [`stopping`] | early stopping on a validation metric |
 
 pub mod algorithm;
 pub mod coordinator;

@@ -1,52 +1,52 @@
-//! Parameters of algorithms: one table says type, range, default, unit and meaning, and the same table checks.
+//! Parameters of algorithms. One table gives type, range, default, unit and meaning; the same table checks the values.
 
 use std::collections::BTreeMap;
 
 use crate::error::Error;
 
-/// The value that leaves the choice to the program.
+/// The value that lets the program choose.
 pub const AUTO: &str = "auto";
 
-/// What a value may be.
+/// The values that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// A finite number in `low..=high`, or `low..high` when `first_bracket`.
+    /// A finite number between `low` and `high`.
     Real {
-        /// Smallest.
+        /// Lower end.
         low: f64,
-        /// Largest, or the bound.
+        /// Upper end; infinite if there is none.
         high: f64,
-        /// The bounds themselves are not allowed: `low` too when it is `above`.
+        /// Which ends belong to the range.
         open: Bounds,
     },
     /// `auto`, or a number as [`Self::Real`].
     AutoReal {
-        /// Smallest.
+        /// Lower end.
         low: f64,
-        /// Largest, or the bound.
+        /// Upper end; infinite if there is none.
         high: f64,
-        /// Which bounds do not belong to the range.
+        /// Which ends belong to the range.
         open: Bounds,
     },
     /// A whole number in `low..=high`.
     Integer {
-        /// Smallest.
+        /// Smallest value.
         low: u64,
-        /// Largest.
+        /// Largest value.
         high: u64,
     },
     /// `auto`, or a whole number in `low..=high`.
     AutoInteger {
-        /// Smallest.
+        /// Smallest value.
         low: u64,
-        /// Largest.
+        /// Largest value.
         high: u64,
     },
     /// `true` or `false`.
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Free text; the meaning says its form. Empty is none.
+    /// Free text in the form that the meaning describes. Empty text means no value.
     Text,
 }
 
@@ -64,28 +64,28 @@ pub enum Bounds {
 /// A row of a parameter table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// As typed: `--set name=value`.
+    /// The name as typed in `--set name=value`.
     pub name: &'static str,
     /// Type and range.
     pub kind: ParamKind,
-    /// Default, written as a user would.
+    /// Default, as a user would write it.
     pub default: &'static str,
-    /// Unit, empty when it has none.
+    /// Unit; empty if the parameter has none.
     pub unit: &'static str,
-    /// One line.
+    /// One line of help.
     pub meaning: &'static str,
-    /// Another parameter, and the values of it with which this one is read at all; `None`: it always is.
+    /// Another parameter, and its values with which this one is used; `None` if it is always used.
     pub read_when: Option<(&'static str, &'static [&'static str])>,
 }
 
 impl ParamSpec {
-    /// The same, read only when the parameter `name` has one of `values`.
+    /// The same row, used only when the parameter `name` has one of `values`.
     #[must_use]
     pub const fn read_when(self, name: &'static str, values: &'static [&'static str]) -> Self {
         Self { read_when: Some((name, values)), ..self }
     }
 
-    /// What it means, and when.
+    /// The meaning, preceded by the values of the other parameter with which this one is used.
     pub fn help_text(&self) -> String {
         match self.read_when {
             Some((_, values)) => format!("{}: {}", values.join(", "), self.meaning),
@@ -94,9 +94,9 @@ impl ParamSpec {
     }
 }
 
-/// The nearest of `known` to `name`, when one is near enough to be a slip.
+/// The name in `known` that is nearest to `name`, if it is similar enough to be a typo.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// Below this similarity a suggestion only confuses.
+    /// A suggestion below this similarity would only confuse.
     const NEAR: f64 = 0.6;
     known
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
@@ -105,7 +105,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<S
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Values of all parameters of an algorithm, each known to be in its range.
+/// Values of all parameters of an algorithm, each checked to be in its range.
 #[derive(Clone, Debug)]
 pub struct CheckedParams {
     algorithm: &'static str,
@@ -167,7 +167,7 @@ impl ParamKind {
 }
 
 impl CheckedParams {
-    /// Checks what was given against the table and fills in the defaults.
+    /// Checks the given values against the table and fills in the defaults.
     pub fn new(
         algorithm: &'static str,
         table: &'static [ParamSpec],
@@ -196,7 +196,8 @@ impl CheckedParams {
         Ok(checked)
     }
 
-    /// A value that nobody would read is a slip, unless it is the default, or its reader is yet to be chosen.
+    /// Refuses a value that the job would not use: it is a mistake, unless it is the default or the other parameter is
+    /// still `auto`.
     fn check_unused(&self) -> Result<(), Error> {
         for spec in self.table {
             let (Some((other, words)), actual) = (spec.read_when, self.text(spec.name)) else { continue };
@@ -213,7 +214,6 @@ impl CheckedParams {
         Ok(())
     }
 
-    /// The algorithm's name.
     pub fn algorithm(&self) -> &'static str {
         self.algorithm
     }
@@ -223,30 +223,28 @@ impl CheckedParams {
         &self.values
     }
 
-    /// Whether the table has `name` at all: some losses have parameters of their own.
+    /// Whether the table has the parameter `name`: some losses have parameters of their own.
     pub fn has(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// The text of `name`.
+    /// The value of `name` as text.
     ///
     /// # Panics
-    /// When the table has no such row: a slip in this crate.
+    /// If the table has no such row, which is a bug in this crate.
     pub fn text(&self, name: &str) -> &str {
         self.values.get(name).unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
     }
 
-    /// The number `name`.
     pub fn real(&self, name: &str) -> f64 {
         self.text(name).parse().expect("checked by ParamKind::Real")
     }
 
-    /// The whole number `name`.
     pub fn integer(&self, name: &str) -> u64 {
         self.text(name).parse().expect("checked by ParamKind::Integer")
     }
 
-    /// The whole number `name`, none for `auto`.
+    /// The whole number `name`; `None` for `auto`.
     pub fn auto_integer(&self, name: &str) -> Option<u64> {
         match self.text(name) {
             AUTO => None,
@@ -254,7 +252,7 @@ impl CheckedParams {
         }
     }
 
-    /// The number `name`, none for `auto`.
+    /// The number `name`; `None` for `auto`.
     pub fn auto_real(&self, name: &str) -> Option<f64> {
         match self.text(name) {
             AUTO => None,
@@ -265,18 +263,17 @@ impl CheckedParams {
     /// The row of `name`.
     ///
     /// # Panics
-    /// When the table has no such row: a slip in this crate.
+    /// If the table has no such row, which is a bug in this crate.
     pub fn spec(&self, name: &str) -> &'static ParamSpec {
         let row = self.table.iter().find(|spec| spec.name == name);
         row.unwrap_or_else(|| panic!("the table of {} has no row {name}", self.algorithm))
     }
 
-    /// The flag `name`.
     pub fn flag(&self, name: &str) -> bool {
         self.text(name) == "true"
     }
 
-    /// An error about the value of `name`, for checks that the table cannot say.
+    /// An error about the value of `name`, for checks that the table cannot express.
     pub fn invalid_value(&self, name: &str, expected: impl Into<String>) -> Error {
         let spec = self.spec(name);
         Error::Parameter {

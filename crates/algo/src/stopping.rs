@@ -1,13 +1,13 @@
-//! Early stopping, as a pure rule over a validation metric of epochs.
+//! Early stopping: a pure rule on a validation metric after each epoch.
 
 use crate::metric::StoppingMetric;
 
-/// What the metric of an epoch means.
+/// What follows from the metric of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppingDecision {
-    /// The best so far: keep these weights.
+    /// The best epoch so far: keep these weights.
     pub improved: bool,
-    /// Enough epochs without one better: put the best weights back.
+    /// `patience` epochs have passed without an improvement: restore the best weights.
     pub stop: bool,
 }
 
@@ -20,17 +20,17 @@ pub struct EarlyStopping {
 }
 
 impl EarlyStopping {
-    /// With a patience of at least 1 epoch.
+    /// A patience of 0 counts as 1 epoch.
     pub fn new(patience: u64, metric: StoppingMetric) -> Self {
         Self { patience: patience.max(1), metric, best: None }
     }
 
-    /// The metric that is watched.
     pub fn metric(&self) -> StoppingMetric {
         self.metric
     }
 
-    /// Judges the validation metric of `report_epoch`. One that is no number is no improvement, nor is one that is equal.
+    /// Judges the validation metric of an epoch. A value that is not finite, or equal to the best, is not an
+    /// improvement.
     pub fn observe(&mut self, epoch: u64, value: f64) -> StoppingDecision {
         let better = |best: f64| if self.metric.higher_is_better { value > best } else { value < best };
         let improved = value.is_finite() && self.best.is_none_or(|(_, best)| better(best));
@@ -41,7 +41,7 @@ impl EarlyStopping {
         StoppingDecision { improved, stop: !improved && waited >= self.patience }
     }
 
-    /// Epoch and value of the best.
+    /// Epoch and value of the best metric.
     pub fn best(&self) -> Option<(u64, f64)> {
         self.best
     }

@@ -1,5 +1,5 @@
-//! The end that calls: blocking, one connection a call. Every wait has a limit, which the other end is told as the deadline
-//! of the call.
+//! The client of the control plane: blocking, with one connection a call. Every wait has a limit, which is sent as the
+//! deadline of the call.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ use crate::request::{JobStatus, JobSubmission, Status, SubmissionId};
 
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
-/// A submission that is not answered for so long is sent again on another connection.
+/// A submission without an answer for this time is sent again on another connection.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(3);
 /// Time between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// A master that has no news for so long is asked whether it is well.
+/// When a watched job has no update for this time, the client checks the health of the master.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Calls a master.
@@ -38,13 +38,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// `token`: the shared secret; empty: none.
+    /// `token` is the shared secret; empty when there is none.
     pub fn new(address: Address, token: &[u8]) -> Self {
         Self { address, token: token.to_vec() }
     }
 
-    /// Submits a job, again and again until it is answered or `limit` has passed; the id sees to it that it runs once. When
-    /// nobody takes the first connection, that is said at once.
+    /// Submits a job. Retries until it is answered or `limit` has passed; the master runs it once, because every
+    /// attempt has the same id. If the first connection fails, the error is returned at once.
     pub fn submit(&self, id: SubmissionId, order: &JobSubmission, limit: Duration) -> Result<JobId, Error> {
         let request = convert::submit_request(id, order);
         let deadline = Instant::now() + limit;
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// Who is there, and which jobs.
+    /// The members and the jobs.
     pub fn status(&self, limit: Duration) -> Result<Status, Error> {
         let call = self.call(limit, async |mut jobs, limit| {
             jobs.status(with_deadline(pb::StatusRequest {}, limit)).await
@@ -76,7 +76,7 @@ impl Client {
         convert::status(runtime()?.block_on(call)?).map_err(|problem| Error::Response { problem })
     }
 
-    /// Ends a job at its next step; whether it was still under way.
+    /// Ends a job at its next step; returns whether it had not ended yet.
     pub fn cancel(&self, job: JobId, limit: Duration) -> Result<bool, Error> {
         let call = self.call(limit, async |mut jobs, limit| {
             jobs.cancel(with_deadline(pb::CancelRequest { job }, limit)).await
@@ -84,7 +84,7 @@ impl Client {
         Ok(runtime()?.block_on(call)?.was_live)
     }
 
-    /// Whether the process is well, a master or a server.
+    /// Whether the process is healthy. It may be a master or a server.
     pub fn is_well(&self, limit: Duration) -> Result<bool, Error> {
         runtime()?.block_on(async {
             let line = self.open(limit).await?;
@@ -92,7 +92,7 @@ impl Client {
         })
     }
 
-    /// The job as it is now, with its report when it has ended and that is still remembered.
+    /// The present status of the job, with its report when the job has ended and the master still stores it.
     pub fn job(&self, job: JobId) -> Result<JobStatus, Error> {
         let mut seen = None;
         self.watch(job, |status| {
@@ -102,8 +102,8 @@ impl Client {
         seen.ok_or_else(|| Error::Lost { problem: "the master said nothing of the job".into() })
     }
 
-    /// Calls `see` with the job as it is, and after changes, until it has ended or `see` says `false`. A master that is
-    /// quiet is asked now and then whether it is well.
+    /// Calls `see` with the status of the job now and after each change, until the job has ended or `see` returns
+    /// `false`. When no update arrives for a while, it checks the health of the master.
     pub fn watch(&self, job: JobId, mut see: impl FnMut(&JobStatus) -> bool) -> Result<(), Error> {
         runtime()?.block_on(async {
             let line = self.open(CONNECT_LIMIT).await?;
@@ -127,7 +127,7 @@ impl Client {
         })
     }
 
-    /// Connects and calls, all of it within the limit.
+    /// Connects and calls, both within the limit.
     async fn call<T>(
         &self,
         limit: Duration,
@@ -153,7 +153,7 @@ fn runtime() -> Result<Runtime, Error> {
     runtime.map_err(|source| Error::System { what: "cannot start a runtime", source })
 }
 
-/// The place has no name: the connection is there already.
+/// The origin of requests. The host name is not used, because the connection exists already.
 fn origin() -> http::Uri {
     http::Uri::from_static("http://seraphim")
 }
@@ -188,10 +188,10 @@ async fn within<T>(
     }
 }
 
-/// A status without a cause was said by the other end.
+/// Converts a status to an error. A status without a cause was sent by the other end.
 fn error_of(line: &GrpcConnection, status: &tonic::Status) -> Error {
     match line.other() {
-        // Frames are spoken there, and nothing else.
+        // The other end accepts frames only.
         Some(Other::Fault(fault)) if fault.kind == FaultKind::BadFrame => return Error::NotGrpc,
         Some(Other::Fault(fault)) => {
             return Error::Refused { code: codes::code(fault.kind), text: fault.text.clone() };

@@ -1,11 +1,10 @@
-//! Faults as codes of gRPC, and how deadlines are written.
+//! Fault kinds as gRPC codes, and the format of deadlines.
 
 use std::time::Duration;
 
 use rpc::message::{Fault, FaultKind};
 use tonic::{Code, Status};
 
-/// The code of each kind of fault.
 pub(crate) fn code(kind: FaultKind) -> Code {
     match kind {
         FaultKind::BadToken => Code::Unauthenticated,
@@ -26,13 +25,13 @@ pub(crate) fn status(fault: Fault) -> Status {
     Status::new(code(fault.kind), fault.text)
 }
 
-/// What is said to a call whose way back was dropped.
+/// The status for a call whose [`crate::master_handle::ResponseSender`] was dropped.
 pub(crate) fn ended() -> Status {
     Status::unavailable("the master has ended")
 }
 
-/// A `grpc-timeout`: at most 8 digits and a unit. `None` for anything else, which the caller takes for no deadline, as the
-/// text of the protocol leaves it open.
+/// Parses a `grpc-timeout`: at most 8 digits and a unit. `None` for anything else, which the caller treats as no
+/// deadline; the gRPC specification leaves this case open.
 pub(crate) fn timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
     if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {

@@ -1,4 +1,4 @@
-//! Between messages of `proto/` and words. What cannot be is refused with the name of its field.
+//! Converts between messages of `proto/` and plain values. An invalid message is refused with the name of its field.
 
 use rpc::message::control::{Member, MemberKind};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) fn status_reply(status: Status) -> pb::StatusReply {
     }
 }
 
-/// The error says what is wrong with the reply.
+/// The error describes the invalid field of the reply.
 pub(crate) fn status(reply: pb::StatusReply) -> Result<Status, String> {
     Ok(Status {
         members: reply.members.into_iter().map(member).collect::<Result<_, _>>()?,

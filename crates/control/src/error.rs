@@ -1,4 +1,4 @@
-//! What can go wrong for one who calls.
+//! Errors of clients.
 
 use std::io;
 use std::time::Duration;
@@ -9,50 +9,50 @@ use tonic::Code;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum Error {
-    /// Nobody takes the connection.
+    /// The connection cannot be opened.
     #[error("cannot connect: {source}; look whether the master runs and listens there")]
     Connect { source: io::Error },
 
-    /// Something else listens there.
+    /// The other end uses another protocol.
     #[error(
         "what answers there does not speak gRPC: look at the address, and use the same release at both ends"
     )]
     NotGrpc,
 
-    /// The connection ended in the middle.
+    /// The connection ended during the call.
     #[error("the connection broke before the answer came: {problem}")]
     Lost { problem: String },
 
-    /// No answer within the limit.
+    /// No answer arrived within the limit.
     #[error("no answer came within {:.1} s {during}", limit.as_secs_f64())]
     TimedOut { during: &'static str, limit: Duration },
 
-    /// The other end says no.
+    /// The other end refused the call.
     #[error("refused ({code:?}): {text}")]
     Refused { code: Code, text: String },
 
-    /// An answer that cannot be understood.
+    /// The answer cannot be parsed.
     #[error("the answer cannot be understood: {problem}; use the same release at both ends")]
     Response { problem: String },
 
-    /// A token that does not fit into the head of a call.
+    /// The token has bytes that a header of a call cannot carry.
     #[error(
         "the token has bytes that a call cannot carry: take one of letters and digits, as `openssl rand -hex 32` makes it"
     )]
     Token,
 
-    /// The system said no.
+    /// The operating system returned an error.
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
 
 impl Error {
-    /// The code and the text, when the other end says no.
+    /// The code and the text of a refusal by the other end.
     pub fn refusal(&self) -> Option<(Code, &str)> {
         if let Error::Refused { code, text } = self { Some((*code, text)) } else { None }
     }
 
-    /// Whether it is not known if the request arrived, so that one that may be repeated should be.
+    /// Whether the request may or may not have arrived, so that a repeatable request should be sent again.
     pub(crate) fn is_unanswered(&self) -> bool {
         match self {
             Error::Connect { .. } | Error::Lost { .. } | Error::TimedOut { .. } => true,

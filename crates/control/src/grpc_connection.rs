@@ -1,4 +1,4 @@
-//! A connection of one who calls: a socket, HTTP/2 on it, and the token in the head of every call.
+//! A connection of a client: a socket, HTTP/2 on it, and the token in the headers of every call.
 
 use std::io;
 use std::pin::Pin;
@@ -18,23 +18,22 @@ use tonic::body::Body;
 
 use crate::error::Error;
 
-/// Every HTTP/2 connection is answered with a frame of this type (SETTINGS), whose number is the fourth byte.
+/// The other end begins every HTTP/2 connection with a SETTINGS frame. Its type is the fourth byte: (position, type).
 const SETTINGS: (usize, u8) = (3, 4);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// What the other end said that was not HTTP/2.
+/// An answer of the other end that is not HTTP/2.
 #[derive(Clone, Debug)]
 pub(crate) enum Other {
-    /// A fault in a frame: the port takes no connection now.
+    /// A fault in a frame: the port accepts no connection now.
     Fault(Fault),
-    /// Anything else.
     Unknown,
 }
 
-/// A stream whose first bytes are looked at: whether the other end speaks HTTP/2 at all.
+/// A stream that inspects the first bytes it reads, to detect whether the other end uses HTTP/2.
 struct Looked {
     stream: Box<dyn Stream>,
     is_first: bool,
@@ -50,7 +49,7 @@ pub(crate) struct GrpcConnection {
 }
 
 impl GrpcConnection {
-    /// Connects; says nothing of the token yet.
+    /// Connects. Does not send the token yet.
     pub(crate) async fn open(address: &Address, token: &[u8]) -> Result<Self, Error> {
         let token = match token {
             [] => None,
@@ -67,19 +66,19 @@ impl GrpcConnection {
         let opened = http2::handshake(TokioExecutor::new(), TokioIo::new(looked)).await;
         let (sender, connection) = opened.map_err(|error| Error::Lost { problem: error.to_string() })?;
         tokio::spawn(async move {
-            // The calls on it say what went wrong.
+            // The calls on the connection report the error.
             let _ = connection.await;
         });
         Ok(Self { sender, token, other })
     }
 
-    /// What the other end has answered in another language.
+    /// The answer of the other end, if it was not HTTP/2.
     pub(crate) fn other(&self) -> Option<&Other> {
         self.other.get()
     }
 }
 
-/// The fault in the first frame, if these bytes are one.
+/// The fault in the first frame, if the bytes are one.
 fn fault_in(bytes: &[u8]) -> Option<Fault> {
     let mut reader = FrameReader::new(FrameLimits::unauthenticated(), bytes.len());
     let space = reader.space();
@@ -134,7 +133,7 @@ impl AsyncRead for Looked {
             let (at, kind) = SETTINGS;
             if read.get(at).is_some_and(|byte| *byte != kind) {
                 let other = fault_in(read).map_or(Other::Unknown, Other::Fault);
-                // Nothing was said before the first bytes.
+                // The cell is empty, because these are the first bytes.
                 let _ = self.other.set(other);
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "this is not HTTP/2")));
             }

@@ -1,5 +1,6 @@
-//! The end that is called: HTTP/2 connections, which the port tells apart by their first bytes, and the calls on them.
-//! Each connection must show the token, or ask for health, within the time in which a frame connection must say hello.
+//! The server of the control plane: HTTP/2 connections, which the port recognizes by their first bytes, and the calls
+//! on them. Each connection must show the token, or call the health service, within the time in which a frame
+//! connection must send `Hello`.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -31,14 +32,13 @@ use crate::pb::jobs_server::{JobsServer, SERVICE_NAME as JOBS};
 use crate::reflection::{self, V1, V1ALPHA};
 use crate::unread::Unread;
 
-/// How HTTP/2 begins.
+/// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 type Request = http::Request<Incoming>;
 type Response = http::Response<Body>;
 
-/// Takes calls at the port of a process: for health always, for jobs if there is a clerk, and for what
-/// may be called here.
+/// Serves calls at the port of a process: always health and reflection, and jobs if there is a master handle.
 #[derive(Clone, Debug)]
 pub struct GrpcServer(Arc<Inner>);
 
@@ -50,12 +50,12 @@ struct Inner {
 }
 
 impl GrpcServer {
-    /// Of a process that answers for health only.
+    /// The server of a process that is not a master: health and reflection only.
     pub fn of_member() -> Self {
         Self(Arc::new(Inner { master: None, lanes: OnceLock::new(), last_client: AtomicU64::new(0) }))
     }
 
-    /// Of a master.
+    /// The server of a master.
     pub fn of_master(clerk: Arc<dyn MasterHandle>) -> Self {
         let clerk = Some(clerk);
         Self(Arc::new(Inner { master: clerk, lanes: OnceLock::new(), last_client: AtomicU64::new(0) }))
@@ -82,7 +82,7 @@ impl ProtocolHandler for GrpcServer {
         if let Some(clerk) = &self.0.master {
             clerk.start(lanes.clone());
         }
-        // A door serves one process; a second call would bring the same lanes.
+        // A server belongs to one process; a second call would pass the same lanes.
         let _ = self.0.lanes.set(lanes);
     }
 
@@ -131,17 +131,17 @@ impl ProtocolHandler for GrpcServer {
     }
 }
 
-/// What one who called has shown.
+/// The authentication of a connection.
 #[derive(Debug, Default)]
 struct Standing {
-    /// The token.
+    /// Whether a call has shown the token.
     is_known: AtomicBool,
-    /// That it can make a call which needs none.
+    /// Whether the connection has made a call that needs no token.
     has_called: AtomicBool,
 }
 
 impl Standing {
-    /// Ends when the connection has been there longer than what it has shown allows.
+    /// Ends when the connection has existed longer than its authentication allows.
     async fn unwelcome(&self, first: Duration) {
         sleep(first).await;
         if self.has_called.load(Ordering::Relaxed) && !self.is_known.load(Ordering::Relaxed) {
@@ -153,7 +153,7 @@ impl Standing {
     }
 }
 
-/// One connection.
+/// Serves the calls of one connection.
 #[derive(Clone, Debug)]
 struct Caller {
     server: GrpcServer,
@@ -165,7 +165,7 @@ impl Caller {
     async fn answer(&self, mut request: Request) -> Response {
         let asked = request.headers().get("grpc-timeout").and_then(|value| codes::timeout(value.as_bytes()));
         if let Some(limit) = asked
-            // A deadline beyond all time is none.
+            // A deadline that overflows the clock is treated as none.
             && let Some(at) = Instant::now().checked_add(limit)
         {
             request.extensions_mut().insert(Deadline { at, limit });

@@ -1,4 +1,4 @@
-//! The service `grpc.health.v1.Health`: the question that every tool knows, answered like `GET /health`.
+//! The service `grpc.health.v1.Health`, the standard health check. It answers like `GET /health`.
 
 use rpc::serve::Lanes;
 use tonic::{Request, Response, Status};
@@ -7,12 +7,12 @@ use crate::pb::health::health_check_response::ServingStatus;
 use crate::pb::health::health_server::Health;
 use crate::pb::health::{HealthCheckRequest, HealthCheckResponse};
 
-/// Asks all lanes.
+/// Checks all lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthService {
     /// `None` before the process serves.
     pub(crate) lanes: Option<Lanes>,
-    /// Names of the services that are here.
+    /// Names of the services of this process.
     pub(crate) services: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-//! What one who watches a job reads: always the latest news that it has not read, until the job is over, the deadline has
-//! passed or the master has ended.
+//! The stream of updates to a client that watches a job. It returns the latest update that the client has not read,
+//! until the job is over, the deadline has passed or the master has ended.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::master_handle::{CallResult, ClientCall, ClientId, MasterHandle, Respo
 use crate::pb;
 use crate::request::{ClientRequest, ClientResponse};
 
-/// Says that a client has left when it is dropped.
+/// Sends `Unwatch` when it is dropped, because the client has left.
 #[derive(Debug)]
 pub(crate) struct UnwatchOnDrop {
     pub(crate) master: Arc<dyn MasterHandle>,
@@ -32,12 +32,12 @@ impl Drop for UnwatchOnDrop {
             request: ClientRequest::Unwatch,
             reply: ResponseSender::Discard,
         };
-        // When too many calls wait, the next news finds out that nobody listens.
+        // When the queue is full, the master notices at the next update that the client has left.
         let _ = self.master.send(call);
     }
 }
 
-/// The stream.
+/// The stream of updates.
 pub(crate) struct JobUpdates {
     latest: WatchStream<Option<CallResult>>,
     deadline: Option<(Deadline, Pin<Box<Sleep>>)>,

@@ -1,4 +1,4 @@
-//! The service `seraphim.v1.JobsService`: each call is one word to the clerk.
+//! The service `seraphim.v1.Jobs`: each call becomes one request to the master handle.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,11 +15,10 @@ use crate::master_handle::{CallResult, ClientCall, ClientId, MasterHandle, Respo
 use crate::pb;
 use crate::request::{ClientRequest, ClientResponse};
 
-/// One call of a client.
+/// Serves one call of a client.
 #[derive(Debug)]
 pub(crate) struct JobsService {
     pub(crate) master: Arc<dyn MasterHandle>,
-    /// Of this call.
     pub(crate) client: ClientId,
 }
 
@@ -75,7 +74,7 @@ impl pb::jobs_server::Jobs for JobsService {
         let (reply, mut latest) = watch::channel(None);
         self.send(ClientRequest::Watch { job: request.into_inner().job }, ResponseSender::Latest(reply))?;
         let leaving = UnwatchOnDrop { master: Arc::clone(&self.master), client: self.client };
-        // A refusal is the answer to the call, not one of the news.
+        // A refusal is the answer to the call, not an update.
         latest.changed().await.map_err(|_| codes::ended())?;
         if let Some(Err(fault)) = &*latest.borrow() {
             return Err(codes::status(fault.clone()));

@@ -1,15 +1,15 @@
-//! The control plane: what clients say to the master, over gRPC, and the question whether a process is well.
+//! The control plane: requests of clients to the master over gRPC, and the health check of a process.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`request`] | what is said, as plain values: the master's state machine knows nothing else |
-//! | [`master_handle`] | how a call reaches the thread of the state machine, and its answer comes back |
-//! | [`grpc_server`] | the end that is called: HTTP/2 connections on the port of the process |
-//! | [`client`] | the end that calls: blocking |
+//! | [`request`] | requests and responses as plain values, the only ones that the state machine of the master uses |
+//! | [`master_handle`] | how a call reaches the thread of the state machine, and how its answer returns |
+//! | [`grpc_server`] | the server: HTTP/2 connections on the port of the process |
+//! | [`client`] | the client: blocking |
 //! | [`limits`] | every limit by name |
-//! | [`text`] | text of others, made fit to be stored and printed |
+//! | [`text`] | untrusted text, made safe to store and print |
 //!
-//! The descriptions are in `proto/`; `docs/protocol.md` says what else is spoken on the same port.
+//! The gRPC definitions are in `proto/`; `docs/protocol.md` describes the other protocols on the same port.
 
 pub mod client;
 mod codes;
@@ -28,7 +28,7 @@ pub mod request;
 pub mod text;
 mod unread;
 
-/// What is made from `proto/`.
+/// The code generated from `proto/`.
 #[allow(
     clippy::pedantic,
     missing_docs,

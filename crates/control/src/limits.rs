@@ -1,5 +1,5 @@
-//! Every limit of the control plane by name. How many connections there may be, and how long the first bytes may take, are
-//! limits of the port ([`rpc::Limits`]), which calls share with frames.
+//! Every limit of the control plane by name. The number of connections and the time for the first bytes are limits of
+//! the port ([`rpc::Limits`]), which calls share with frames.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use std::time::Duration;
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Longest answer: the status of thousands of members.
 pub const RESPONSE_BYTES: usize = 64 << 20;
-/// Longest title of a job that is kept.
+/// Longest title of a job that is stored.
 pub const TITLE_BYTES: usize = 300;
-/// Longest text of an error that is kept: it may quote a line of the data.
+/// Longest text of an error that is stored: it may quote a line of the data.
 pub const ERROR_BYTES: usize = 4 << 10;
-/// Longest progress of a job: its matrices, and where 64 of its tasks stand.
+/// Longest progress of a job: its matrices, and the state of 64 of its tasks.
 pub const PROGRESS_BYTES: usize = 64 << 10;
-/// Longest report of a job that is given to those who watch it, and kept for those who ask later: about 70,000 epochs.
+/// Longest report of a job that is sent to its watchers and stored for later requests: about 70,000 epochs.
 pub const REPORT_BYTES: usize = 32 << 20;
-/// Longest report of a member of itself.
+/// Longest report of a member about itself.
 pub const MEMBER_REPORT_BYTES: usize = 16 << 10;
-/// Of an answer, what lies with the connection before its reader has room for it.
+/// Most bytes of an answer that a connection buffers until its reader has room for them.
 pub const BODY_CHUNK_BYTES: usize = 16 << 10;
-/// Calls that are under way on one connection; further ones wait at their sender.
+/// Most concurrent calls on one connection; further calls wait at the client.
 pub const STREAM_LIMIT: u32 = 64;
-/// Names and values in the head of a call.
+/// Names and values in the headers of a call.
 pub const HEADER_BYTES: u32 = 16 << 10;
-/// Longest time of a call, whatever deadline it carries. What is watched is not bound by it.
+/// Longest time of a call, whatever its deadline. It does not limit watches.
 pub const CALL_TIME: Duration = Duration::from_mins(1);
-/// A connection that has only asked for health, which needs no token, is closed after so long.
+/// A connection that has only called the health service, which needs no token, is closed after this time.
 pub const UNAUTHENTICATED_TIME: Duration = Duration::from_mins(1);
-/// One that says nothing is asked for a sign of life so often,
+/// A connection without traffic is pinged at this interval.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// and closed when none comes for so long.
+/// A connection that does not answer a ping is closed after this time.
 pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! How a call reaches the thread of the master's state machine, and how its answers come back. Calls are heard on the thread
-//! that accepts connections, so nothing here waits.
+//! How a call reaches the thread of the master's state machine, and how its answers return. Calls arrive on the thread
+//! that accepts connections, so nothing here may block.
 
 use std::fmt::Debug;
 
@@ -9,48 +9,44 @@ use tokio::sync::{oneshot, watch};
 
 use crate::request::{ClientRequest, ClientResponse};
 
-/// One call of a client, unique in the process.
+/// A call of a client, unique in the process.
 pub type ClientId = u64;
-/// An answer, or a refusal.
 pub type CallResult = Result<ClientResponse, Fault>;
 
-/// Takes calls to where they are answered.
+/// Passes calls to the master.
 pub trait MasterHandle: Send + Sync + Debug {
-    /// Called once, before the first call: how the thread of the state machine is woken.
+    /// Called once, before the first call, with the lanes through which the thread of the state machine is woken.
     fn start(&self, lanes: Lanes);
-    /// Hands a call over without waiting; refuses when too many wait.
+    /// Enqueues a call without waiting; refuses it when the queue is full.
     fn send(&self, call: ClientCall) -> Result<(), Fault>;
 }
 
-/// A word with the way back.
+/// A request with its response channel.
 #[derive(Debug)]
 pub struct ClientCall {
-    /// Who says it.
     pub client: ClientId,
-    /// What.
     pub request: ClientRequest,
-    /// Where the answers go.
     pub reply: ResponseSender,
 }
 
-/// The way back to a client. Dropping it without an answer tells the client that the master has ended.
+/// The response channel of a call. Dropping it without an answer reports to the client that the master has ended.
 #[derive(Debug)]
 pub enum ResponseSender {
     /// No answer is wanted.
     Discard,
     /// One answer.
     Once(oneshot::Sender<CallResult>),
-    /// Whatever is the latest, until the job is over.
+    /// The latest answer replaces earlier ones, until the job is over.
     Latest(watch::Sender<Option<CallResult>>),
 }
 
 impl ResponseSender {
-    /// Gives an answer; the reply again if more may follow and somebody still listens.
+    /// Sends an answer. Returns the channel if more answers may follow and the client still waits for them.
     pub fn send(self, given: CallResult) -> Option<Self> {
         match self {
             ResponseSender::Discard => None,
             ResponseSender::Once(sender) => {
-                // Who asked may be gone.
+                // The client may be gone.
                 let _ = sender.send(given);
                 None
             }

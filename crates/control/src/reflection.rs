@@ -1,5 +1,5 @@
-//! The services `grpc.reflection.v1` and its forerunner `v1alpha`: what may be called here, for tools that have no description
-//! of it at hand.
+//! The services `grpc.reflection.v1` and its predecessor `v1alpha`: tools without the gRPC definitions can read them
+//! from the port.
 
 use tonic_reflection::pb;
 use tonic_reflection::server::Builder;
@@ -8,17 +8,17 @@ use tonic_reflection::server::{v1, v1alpha};
 pub(crate) use pb::v1::server_reflection_server::SERVICE_NAME as V1;
 pub(crate) use pb::v1alpha::server_reflection_server::SERVICE_NAME as V1ALPHA;
 
-/// All of `proto/` with its comments, as `build.rs` read it.
+/// The compiled definitions of `proto/` with their comments, written by `build.rs`.
 const DESCRIPTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.bin"));
-/// Why describing does not fail.
+/// Why building the service does not fail.
 const MADE: &str = "the descriptions were made by a compiler of them";
 
-/// Describes these services.
+/// The reflection service for these services.
 pub(crate) fn of_v1(services: &[&str]) -> v1::ServerReflectionServer<impl v1::ServerReflection> {
     describe(services).build_v1().expect(MADE)
 }
 
-/// The same, as tools of an earlier day ask for it.
+/// The same service for tools that use the older protocol.
 pub(crate) fn of_v1alpha(
     services: &[&str],
 ) -> v1alpha::ServerReflectionServer<impl v1alpha::ServerReflection> {

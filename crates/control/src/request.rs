@@ -1,4 +1,4 @@
-//! What clients and the master say to each other, as plain values. Each request stands beside its answer.
+//! Requests of clients and responses of the master, as plain values. Each request is beside its response.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::SystemTime;
@@ -7,13 +7,13 @@ use rpc::message::{JobId, Member};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// 16 random bytes that a client makes once for each job: by them a repeat is told from another job.
+/// 16 random bytes that a client creates once for each job. They distinguish a repeat from another job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubmissionId(pub [u8; 16]);
 
 impl SubmissionId {
-    /// Another one each time, here and on every other machine: hash maps get their keys from the randomness of the system,
-    /// and so does this. It names, it decides nothing: a model does not depend on it.
+    /// A new random id, different on every call and every machine. It takes the randomness of the system through the
+    /// keys of hash maps. It is only a name: no model depends on it.
     pub fn random() -> Self {
         let half = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
         let mut bytes = [0; 16];
@@ -23,37 +23,33 @@ impl SubmissionId {
     }
 }
 
-/// A job as a client asks for it.
+/// A job as a client submits it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSubmission {
-    /// In one line, for people.
+    /// One line, for people.
     pub title: String,
-    /// The job, as its runner knows it.
+    /// The job, in the format of its runner.
     pub spec: Value,
-    /// Servers that must be there before it starts.
+    /// Servers that the job needs to start.
     pub servers: u32,
-    /// Workers that must be there before it starts.
+    /// Workers that the job needs to start.
     pub workers: u32,
 }
 
-/// State of a job, as people see it.
+/// The state of a job, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
     /// Waits for members, or for another job to end.
     Queued,
-    /// Is being worked on.
     Running,
-    /// Ended well.
     Done,
-    /// Ended with an error.
     Failed,
-    /// Was cancelled.
     Cancelled,
 }
 
 impl JobState {
-    /// Whether nothing more will happen to the job.
+    /// Whether the job has ended in any way.
     pub fn is_over(self) -> bool {
         match self {
             JobState::Queued | JobState::Running => false,
@@ -62,72 +58,60 @@ impl JobState {
     }
 }
 
-/// A job, as people see it.
+/// A job, as clients see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobStatus {
-    /// Its number.
     pub id: JobId,
-    /// What is asked for, in one line.
+    /// One line, for people.
     pub title: String,
-    /// Where it stands.
     pub state: JobState,
-    /// What its runner last said: progress, metrics.
+    /// The last progress of its runner, with metrics.
     pub progress: Value,
-    /// The error, when it failed.
+    /// The error, when the job failed.
     pub error: Option<String>,
 }
 
-/// What a client says. A word that was lost with its connection may be said again: `Submit` with the same id gives the same
-/// job, the others change nothing the second time.
+/// A request of a client. It may be repeated when it was lost with its connection: `Submit` with the same id returns
+/// the same job, and repeating the others changes nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientRequest {
     /// Runs a job. Answered by `Submitted`.
     Submit {
         /// The same for each repeat.
         id: SubmissionId,
-        /// What is to run.
         submission: JobSubmission,
     },
     /// Answered by `Status`.
     Status,
     /// Ends a job at its next step. Answered by `Cancelled`.
-    Cancel {
-        /// The job.
-        job: JobId,
-    },
-    /// Wants to hear of a job until it ends. Answered by `News` now and at every change.
-    Watch {
-        /// The job.
-        job: JobId,
-    },
-    /// Does not want to hear more. Not answered.
+    Cancel { job: JobId },
+    /// Watches a job until it ends. Answered by `Job` now and at every change.
+    Watch { job: JobId },
+    /// Stops watching. Not answered.
     Unwatch,
 }
 
-/// What the master answers, unless it refuses with a fault.
+/// The response of the master, unless it refuses the request with a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientResponse {
-    /// The job will run.
-    Submitted {
-        /// Its number.
-        job: JobId,
-    },
-    /// All that is known.
+    /// The job is queued or runs.
+    Submitted { job: JobId },
+    /// All members and jobs.
     Status(Status),
-    /// The job was told to end.
+    /// The job will end.
     Cancelled {
-        /// Whether it was still under way.
+        /// Whether the job had not ended yet.
         was_live: bool,
     },
-    /// The job as it is now.
+    /// The present status of the job.
     Job(JobStatus),
 }
 
 /// Members and jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
-    /// The living, each with what it last said of itself.
+    /// The alive members, each with its last report.
     pub members: Vec<(Member, Value)>,
-    /// Jobs, the latest last.
+    /// Jobs, the newest last.
     pub jobs: Vec<JobStatus>,
 }

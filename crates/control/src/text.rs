@@ -1,10 +1,10 @@
-//! Text that somebody else wrote, made fit to be stored and printed.
+//! Untrusted text, made safe to store and print.
 
-/// What stands for a character that cannot be printed.
+/// Replaces a character that cannot be printed.
 const REPLACEMENT: char = '\u{fffd}';
 
-/// At most `limit` bytes of a text, in one line: without control characters, and without those that turn the direction of
-/// writing, by which a text can pretend to be another. What is cut ends with `…`.
+/// At most `limit` bytes of a text, in one line, without control characters and without characters that change the
+/// direction of writing, which can make a text look like another one. A truncated text ends with `…`.
 pub fn plain(text: &str, limit: usize) -> String {
     let mut plain = String::with_capacity(text.len().min(limit));
     let mark = '…';
@@ -20,7 +20,7 @@ pub fn plain(text: &str, limit: usize) -> String {
     plain
 }
 
-/// The same with its lines as they are.
+/// The same as [`plain`], but keeps the lines.
 pub fn plain_lines(text: &str, limit: usize) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| plain(line, limit)).collect();
     let mut text = lines.join("\n");
@@ -32,7 +32,7 @@ pub fn plain_lines(text: &str, limit: usize) -> String {
     text
 }
 
-/// Whether it changes nothing but its own place on a terminal.
+/// Whether the character affects only its own cell on a terminal.
 pub fn is_printable(character: char) -> bool {
     let turns =
         matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

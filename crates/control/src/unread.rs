@@ -1,7 +1,7 @@
-//! Answers that nobody reads: whoever answers signs of life and leaves unread what was asked for is found here.
+//! Finds connections whose answers are not read: the other end answers pings but does not read what it has requested.
 //!
-//! An answer is given in pieces. After one of them the next is asked for as soon as the reader has room for the first, so a
-//! piece behind which nothing was asked for is one that waits for its reader.
+//! An answer is sent in chunks. HTTP/2 asks for the next chunk as soon as the reader has room for the previous one, so
+//! a chunk after which none was asked for waits for its reader.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -15,30 +15,30 @@ use tonic::Status;
 
 use crate::limits::BODY_CHUNK_BYTES;
 
-/// Looks at what waits, within the time that it may. It is counted in looks, so that a process which was stopped itself takes
-/// nobody for one who does not read.
+/// Number of checks within the allowed time. The wait is counted in checks, so that a process that was suspended itself
+/// does not close connections that do read.
 const LOOKS: u32 = 4;
 
-/// The answers of a connection of which a piece waits.
+/// The answers of a connection that have a waiting chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Unread(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     last_answer: u64,
-    /// How often each was seen to wait.
+    /// By answer: the number of checks that found it waiting.
     looks: BTreeMap<u64, u32>,
 }
 
 impl Unread {
-    /// An answer to whoever has this connection.
+    /// Wraps an answer that is sent on this connection.
     pub(crate) fn pieces(self: &Arc<Self>, answer: tonic::body::Body) -> Pieces {
         let mut waiting = self.waiting();
         waiting.last_answer += 1;
         Pieces { answer, rest: Bytes::new(), number: waiting.last_answer, unread: Arc::clone(self) }
     }
 
-    /// Ends when a piece has waited for `limit`, at most a quarter longer.
+    /// Ends when a chunk has waited for `limit`, at most a quarter longer.
     pub(crate) async fn too_long(&self, limit: Duration) {
         loop {
             sleep(limit / LOOKS).await;
@@ -57,11 +57,11 @@ impl Unread {
     }
 }
 
-/// An answer, of which no more than a piece lies with the connection.
+/// An answer of which the connection buffers at most one chunk.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     answer: tonic::body::Body,
-    /// Of a part that is longer than a piece.
+    /// The unsent remainder of a part that is longer than a chunk.
     rest: Bytes,
     number: u64,
     unread: Arc<Unread>,

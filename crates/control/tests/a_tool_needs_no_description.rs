@@ -1,5 +1,5 @@
-//! Tools that know nothing of the project find by reflection what may be called at a port, and what a call takes. How: the calls
-//! that such a tool makes, at the port of a master and of a member.
+//! Tools without the gRPC definitions find by reflection which calls a port has and what a call takes. The tests make
+//! the calls of such a tool, at the port of a master and of a member.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -14,7 +14,7 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse
 const AUTHORIZED: (&str, &str) = ("authorization", "Bearer secret");
 /// Both versions of the service take the same bytes.
 const VERSIONS: [&str; 2] = ["grpc.reflection.v1", "grpc.reflection.v1alpha"];
-/// A flag and a length before each message.
+/// The flag and the length before each message.
 const HEAD_BYTES: usize = 5;
 const NOT_FOUND: u32 = 5;
 const UNAUTHENTICATED: u32 = 16;

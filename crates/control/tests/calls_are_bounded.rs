@@ -1,5 +1,5 @@
-//! Whatever is done to the port of calls ends, within its limit and with a word that says why. How: a clerk that gives what
-//! the test wants, and calls made by hand where a client would not make them.
+//! Every call at the port ends within its limit and with a text that says why. The tests use a master handle that
+//! answers as they want, and raw HTTP/2 calls where the client would not make them.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -22,9 +22,9 @@ const STATUS: &str = "/seraphim.v1.Jobs/Status";
 const AUTHORIZED: (&str, &str) = ("authorization", "Bearer secret");
 /// An empty message.
 const EMPTY: [u8; 5] = [0; 5];
-/// How HTTP/2 begins.
+/// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// SETTINGS without any.
+/// An empty SETTINGS frame.
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 const OUT_OF_RANGE: u32 = 11;
 const UNIMPLEMENTED: u32 = 12;
@@ -72,7 +72,7 @@ fn a_call_that_is_not_answered_ends_at_its_deadline() {
     let (code, text) = served.call(STATUS, &[AUTHORIZED, ("grpc-timeout", "100m")], EMPTY.to_vec());
     assert_eq!((code, text.as_str()), (DEADLINE_EXCEEDED, "the deadline of the call, 100 ms, has passed"));
     assert!(start.elapsed() >= Duration::from_millis(100));
-    // So does one that waits for its first news.
+    // A watch that waits for its first update ends in the same way.
     let watch = "/seraphim.v1.Jobs/Watch";
     let (code, _) = served.call(watch, &[AUTHORIZED, ("grpc-timeout", "100m")], EMPTY.to_vec());
     assert_eq!(code, DEADLINE_EXCEEDED);
@@ -119,7 +119,7 @@ fn what_is_not_here_is_said() {
 fn health_is_answered_to_everybody_by_masters_and_members() {
     for served in [Served::master(Limits::default(), |_| TestAction::Defer), Served::member()] {
         assert!(Client::new(served.address.clone(), b"").is_well(LIMIT).unwrap());
-        // Field 1, a text of one byte.
+        // Field 1, a string of one byte.
         let (code, text) = served.call("/grpc.health.v1.Health/Check", &[], vec![0, 0, 0, 0, 3, 10, 1, b'x']);
         assert_eq!(code, 5, "{text}");
     }
@@ -164,7 +164,7 @@ fn one_who_has_shown_the_token_may_be_silent_longer() {
                 None => std::thread::yield_now(),
             }
         };
-        // One who comes later and is closed for its silence shows that the time of the first is over too.
+        // When a later silent connection is closed, the time of the first one is over too.
         served.say(PREFACE);
         assert!(reply.send(Ok(ClientResponse::Job(job(JobState::Done)))).is_none());
         watching.join().unwrap()
@@ -172,7 +172,7 @@ fn one_who_has_shown_the_token_may_be_silent_longer() {
     assert_eq!(end.unwrap().last(), Some(&JobState::Done));
 }
 
-/// Reads the head of an answer, answers signs of life, and reads no more: ends when the connection is closed.
+/// Reads the headers of an answer, answers pings, and reads no more. Ends when the connection is closed.
 async fn leave_unread(served: &Served, path: &str) {
     let (mut sender, connection) = served.hand(1).await;
     let carried = tokio::spawn(connection);
@@ -201,7 +201,7 @@ fn one_who_leaves_its_news_unread_is_closed_and_counted_and_one_who_has_none_is_
     runtime.block_on(leave_unread(&served, "/seraphim.v1.Jobs/Watch"));
     assert!(start.elapsed() >= hasty().outbound_stall);
     assert_eq!(served.count("closed_outbound_total"), 1);
-    // Nobody listens to the one any more; the other, who has read all there was, still does.
+    // The first watcher is gone; the other one has read all updates and still waits.
     let other = loop {
         assert!(start.elapsed() < LIMIT, "it is known that the one has left");
         let mut kept = served.master.deferred.lock().unwrap();
@@ -222,7 +222,7 @@ fn an_answer_that_nobody_reads_does_not_wait_for_ever() {
         ..Status::default()
     };
     let served = Served::master(hasty(), move |_| TestAction::Respond(ClientResponse::Status(long.clone())));
-    // Who reads gets all of it, in pieces.
+    // A client that reads gets the whole answer, in chunks.
     assert_eq!(served.client().status(LIMIT).unwrap().jobs[0].title.len(), 1 << 20);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(leave_unread(&served, STATUS));
@@ -241,13 +241,14 @@ fn frames_and_calls_come_to_one_port_at_once_and_share_its_places() {
         sender.send(&Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })).unwrap();
         assert!(matches!(receiver.receive().unwrap(), Message::Done(done) if done.request == request));
     }
-    // The place of the last call is free as soon as its end is seen.
+    // The slot of the last call is free as soon as its end is noticed.
     let _second = loop {
         if let Ok(second) = rpc::open(&served.address, LIMIT, &hello) {
             break second;
         }
     };
-    // The refusal may be lost with the reset of a connection whose bytes nobody read: how often, the machine decides.
+    // The refusal may be lost with the reset of a connection whose bytes were not read. How often depends on the
+    // machine.
     let refusal = loop {
         match served.client().status(LIMIT).unwrap_err() {
             Error::Lost { .. } => {}
@@ -305,7 +306,7 @@ fn what_is_no_master_is_told_apart() {
         let thread = std::thread::spawn(move || {
             let (mut stream, _) = other.accept().unwrap();
             stream.write_all(says).unwrap();
-            // Until the client goes.
+            // Reads until the client closes the connection.
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let error = Client::new(address, b"").status(LIMIT).unwrap_err();

@@ -1,5 +1,6 @@
-//! How fast records become batches again: `keep_speed FILE [BATCH_SIZE] [memory|disk|both] [none|batches|record_columns]`
-//! prints, for the first epoch (parsing and keeping) and two later ones, seconds and nanoseconds an entry, on one core.
+//! Measures the block cache: `keep_speed FILE [BATCH_SIZE] [memory|disk|both] [none|batches|records]`
+//! It prints seconds and nanoseconds per entry, on one core, for the first epoch (parsing and caching) and two later
+//! ones.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::time::Instant;

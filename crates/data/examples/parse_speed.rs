@@ -1,5 +1,5 @@
-//! How fast text becomes batches: `parse_speed FILE [BATCH_SIZE] [ROUNDS]` prints GB/s of reading and parsing alone,
-//! and of everything, on one core.
+//! Measures how fast text becomes batches: `parse_speed FILE [BATCH_SIZE] [ROUNDS]` prints GB/s, on one core, of
+//! reading and parsing alone and of the whole work.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use data::{Batch, FormatTable, Source, SourceConfig};

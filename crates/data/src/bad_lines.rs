@@ -1,4 +1,4 @@
-//! What happens at a line that does not follow its grammar.
+//! The policy for lines that do not follow their grammar.
 
 use crate::{BadLine, Error};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,23 @@ pub enum BadLinePolicy {
     /// The first bad line is an error.
     #[default]
     Fail,
-    /// Bad lines are left out, counted and shown; more than `limit` of them, over all tasks, are an error.
-    Skip {
-        /// How many may be left out.
-        limit: u64,
-    },
+    /// Bad lines are skipped, counted and reported; more than `limit` of them, over all tasks, are an error.
+    Skip { limit: u64 },
 }
 
-/// Bad lines whose text is kept.
+/// Number of bad lines whose text is stored.
 pub const MESSAGE_LIMIT: usize = 10;
 
-/// The bad lines of many readers.
+/// The bad lines of several readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct BadLineTotal {
-    /// How many there are.
     pub count: u64,
-    /// The first of them, with its place; of the first reader that has any.
+    /// The first of them, with its position; it comes from the first reader that has one.
     pub first: Option<String>,
 }
 
 impl BadLineTotal {
-    /// Adds those of readers that come later.
+    /// Adds the bad lines of readers that come later.
     pub fn add(&mut self, later: &Self) {
         self.count += later.count;
         if self.first.is_none() {
@@ -39,7 +35,7 @@ impl BadLineTotal {
 }
 
 impl BadLinePolicy {
-    /// Whether so many bad lines of all tasks are allowed.
+    /// Fails when all tasks together have more bad lines than allowed.
     pub fn check(self, total: &BadLineTotal) -> Result<(), Error> {
         match self {
             Self::Skip { limit } if total.count > limit => {
@@ -51,7 +47,7 @@ impl BadLinePolicy {
     }
 }
 
-/// The rule of a source, and what its readers have met so far: for each of them, in the order in which they were made.
+/// The policy of a source, and the bad lines of its readers so far, in the order in which the readers were made.
 #[derive(Clone, Debug)]
 pub(crate) struct BadLineTally {
     pub(crate) policy: BadLinePolicy,
@@ -63,7 +59,8 @@ impl BadLineTally {
         Self { policy: rule, readers: Arc::default() }
     }
 
-    /// Of all readers together. When all have come to their end, it hangs on the data alone.
+    /// Returns the bad lines of all readers together. After all readers have ended, the result depends only on the
+    /// data.
     pub(crate) fn total(&self) -> BadLineTotal {
         let mut total = BadLineTotal::default();
         self.lock().iter().for_each(|reader| total.add(reader));
@@ -75,12 +72,12 @@ impl BadLineTally {
     }
 }
 
-/// The bad lines of one reader. Here the limit holds for this reader alone, so that the line at which it ends is always
-/// the same; over all readers of a source it is checked when they have met.
+/// The bad lines of one reader. It checks the limit for this reader alone, so that it always fails at the same line.
+/// The limit over all readers of a source is checked after all of them have ended.
 #[derive(Debug)]
 pub(crate) struct BadLineCounter {
     tally: BadLineTally,
-    /// Place in the tally.
+    /// Position of the reader in the tally.
     reader: usize,
     pub(crate) count: u64,
     pub(crate) first: Vec<String>,

@@ -1,13 +1,13 @@
-//! A batch: records in compressed sparse rows over the sorted, distinct columns that occur in them.
+//! A batch: records as compressed sparse rows over the sorted, distinct keys that occur in them.
 //!
-//! A parser appends raw keys to a [`BatchBuilder`]; [`BatchBuilder::finish`] finds the distinct ones, sorts them, and
-//! rewrites every entry as a position among them. Pulls and pushes then name each parameter once, and the inner loops
+//! A parser appends raw keys to a [`BatchBuilder`]. [`BatchBuilder::finish`] sorts the distinct keys and replaces the
+//! key of each entry by its position among them. Pulls and pushes then name each parameter once, and the inner loops
 //! work on small dense arrays.
 
 use crate::distinct_keys::DistinctKeys;
 use crate::key_vec::KeyVec;
 
-/// Texts of columns that are carried along with the records: as many for each record as there are such columns.
+/// Texts of the passthrough columns: one per record and column, record by record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassthroughTexts {
     bytes: Vec<u8>,
@@ -15,23 +15,19 @@ pub struct PassthroughTexts {
 }
 
 impl PassthroughTexts {
-    /// Adds a text.
     pub fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
     }
 
-    /// Number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Text number `i`.
     pub fn get(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.bytes[start..self.ends[i]]
@@ -43,31 +39,30 @@ impl PassthroughTexts {
     }
 }
 
-/// Records in compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
+/// Records as compressed sparse rows. Record `r` has the entries `offsets[r]..offsets[r + 1]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// One label a record, as written in the file (0 when the file has none).
+    /// One label per record, after the [`LabelRule`](crate::LabelRule); 0 when the input has no labels.
     pub labels: Vec<f32>,
-    /// One weight a record; empty when all are 1.
+    /// One weight per record; empty when all are 1.
     pub weights: Vec<f32>,
-    /// One group a record (hash of the group column); empty when there is no such column.
+    /// One group per record (hash of the group column); empty when there is no such column.
     pub groups: Vec<u64>,
-    /// Where each record's entries start, and the end of the last: `record_count + 1` numbers.
+    /// First entry of each record, and the end of the last one: `record_count + 1` numbers.
     pub offsets: Vec<u32>,
-    /// For each entry, the position of its key in `columns`.
+    /// Position in `columns` of the key of each entry.
     pub indices: Vec<u32>,
-    /// For each entry, its value; empty when all are 1.
+    /// Value of each entry; empty when all are 1.
     pub values: Vec<f32>,
-    /// For each entry, its field; empty when the format has none.
+    /// Field of each entry; empty when the format has no fields.
     pub fields: Vec<u32>,
     /// The distinct keys of the batch, ascending.
     pub columns: Vec<u64>,
-    /// Texts that are carried along, for predictions; they are not kept for later epochs.
+    /// Texts of the passthrough columns, for predictions. The block cache does not store them.
     pub passthrough: PassthroughTexts,
 }
 
 impl Batch {
-    /// Number of records.
     pub fn record_count(&self) -> usize {
         self.labels.len()
     }
@@ -77,19 +72,18 @@ impl Batch {
         self.indices.len()
     }
 
-    /// The entries of record `r` as a range into `indices` and `values`.
+    /// Returns the entries of record `r` as a range of `indices` and `values`.
     #[inline]
     pub fn entries(&self, r: usize) -> std::ops::Range<usize> {
         self.offsets[r] as usize..self.offsets[r + 1] as usize
     }
 
-    /// The weight of record `r`.
     #[inline]
     pub fn weight(&self, r: usize) -> f32 {
         self.weights.get(r).copied().unwrap_or(1.0)
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Empties the batch and keeps its allocations.
     pub fn clear(&mut self) {
         self.labels.clear();
         self.weights.clear();
@@ -102,7 +96,7 @@ impl Batch {
         self.passthrough.truncate(0);
     }
 
-    /// Makes it equal to `first_other` in the memory that it has.
+    /// Copies `other` into this batch and reuses its allocations.
     pub fn copy_from(&mut self, other: &Self) {
         let Self { labels, weights, groups, offsets, indices, values, fields, columns, passthrough: carried } =
             other;
@@ -118,49 +112,48 @@ impl Batch {
     }
 }
 
-/// Whole numbers up to this one are exact in f32.
+/// Integers up to this one are exact in f32.
 pub(crate) const EXACT_INTEGER_LIMIT: f32 = 16_777_216.0;
 
-/// Whether `token` is a whole number other than `value`.
+/// Whether `token` is an integer other than `value`.
 #[cold]
 fn loses_digits(token: &[u8], value: f32) -> bool {
     let whole = std::str::from_utf8(token).ok().map(|text| text.strip_suffix(".0").unwrap_or(text));
     whole.and_then(|text| text.parse::<i128>().ok()).is_some_and(|whole| value as i128 != whole)
 }
 
-/// Collects records with raw keys. A record is `entry*` then `end_record`; a record that turns out bad is taken back
-/// with `discard_record`, so nothing of it stays.
+/// Collects records with raw keys. The caller pushes the entries of a record and then calls `end_record`, or
+/// `discard_record` when the record is bad: nothing of it stays then.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
     keys: KeyVec,
     batch: Batch,
     distinct: DistinctKeys,
-    /// Carried texts of the finished records.
+    /// Number of passthrough texts of the finished records.
     passthrough_count: usize,
-    /// Where in the open line a value stands whose last digits f32 does not hold.
+    /// Byte of the open line at which a value stands that f32 rounds.
     rounded_at: Option<usize>,
     is_rounding_reported: bool,
 }
 
 impl BatchBuilder {
-    /// An empty builder.
     pub fn new() -> Self {
         let mut builder = Self::default();
         builder.batch.offsets.push(0);
         builder
     }
 
-    /// Records finished so far.
+    /// Number of finished records.
     pub fn record_count(&self) -> usize {
         self.batch.labels.len()
     }
 
-    /// Entries of the records so far, the open one included.
+    /// Number of entries so far, those of the open record included.
     pub fn entry_count(&self) -> usize {
         self.keys.len()
     }
 
-    /// An entry of value 1.
+    /// Pushes an entry of value 1.
     #[inline]
     pub fn push_one(&mut self, key: u64) {
         if !self.batch.values.is_empty() {
@@ -169,7 +162,7 @@ impl BatchBuilder {
         self.keys.push(key);
     }
 
-    /// Entries of value 1, all at once.
+    /// Pushes entries of value 1.
     #[inline]
     pub fn extend_ones(&mut self, keys: &[u64]) {
         self.keys.extend(keys);
@@ -178,7 +171,7 @@ impl BatchBuilder {
         }
     }
 
-    /// As [`Self::extend_ones`], of keys of 32 bits.
+    /// Does what [`Self::extend_ones`] does, for keys of 32 bits.
     #[cfg(feature = "parquet")]
     #[inline]
     pub(crate) fn extend_ones_u32(&mut self, keys: &[u32]) {
@@ -188,7 +181,7 @@ impl BatchBuilder {
         }
     }
 
-    /// Entries of value 1, all at once, whose keys are small.
+    /// Pushes entries of value 1 whose keys are below `SMALL_KEY_END`.
     #[inline]
     pub(crate) fn extend_small_ones(&mut self, keys: &[u32]) {
         self.keys.extend_small(keys);
@@ -197,7 +190,6 @@ impl BatchBuilder {
         }
     }
 
-    /// An entry.
     #[inline]
     pub fn push(&mut self, key: u64, value: f32) {
         if value == 1.0 {
@@ -207,7 +199,7 @@ impl BatchBuilder {
         }
     }
 
-    /// An entry whose value is not 1: from here on values are written out.
+    /// Pushes an entry whose value is not 1: from here on all values are stored.
     fn push_value(&mut self, key: u64, value: f32) {
         if self.batch.values.is_empty() {
             self.batch.values.resize(self.keys.len(), 1.0);
@@ -216,19 +208,19 @@ impl BatchBuilder {
         self.batch.values.push(value);
     }
 
-    /// An entry with a field. All entries of a batch have one, or none has.
+    /// Pushes an entry with a field. Either all entries of a batch have a field, or none.
     #[inline]
     pub fn push_with_field(&mut self, field: u32, key: u64, value: f32) {
         self.push(key, value);
         self.batch.fields.push(field);
     }
 
-    /// A text of the open record that is carried along.
+    /// Adds the text of a passthrough column to the open record.
     pub fn push_passthrough(&mut self, text: &[u8]) {
         self.batch.passthrough.push(text);
     }
 
-    /// Notes that `value`, written as `token` at byte `at` of the open line, is a whole number whose last digits are lost.
+    /// Notes that `value`, written as `token` at byte `at` of the open line, is an integer that f32 rounds.
     #[inline]
     pub(crate) fn note_rounding(&mut self, token: &[u8], at: usize, value: f32) {
         if value.abs() >= EXACT_INTEGER_LIMIT && !self.is_rounding_reported && loses_digits(token, value) {
@@ -236,7 +228,7 @@ impl BatchBuilder {
         }
     }
 
-    /// Where such a value stands in the open line; afterwards no other is looked for.
+    /// Returns the byte of the open line at which such a value stands. Later roundings are not noted.
     #[inline]
     pub(crate) fn take_rounded_at(&mut self) -> Option<usize> {
         let at = self.rounded_at.take();
@@ -244,17 +236,17 @@ impl BatchBuilder {
         at
     }
 
-    /// The open record is no record: what was noted of it is forgotten.
+    /// Drops the rounding that was noted for the open record.
     pub(crate) fn discard_rounding(&mut self) {
         self.rounded_at = None;
     }
 
-    /// The raw keys of the open record.
+    /// Returns a copy of the raw keys of the open record.
     pub fn open_keys(&self) -> Vec<u64> {
         self.keys.copy_from(self.open_start())
     }
 
-    /// The largest key of the open record; none when it has no entry.
+    /// Returns the largest key of the open record; `None` when it has no entry.
     pub fn largest_open_key(&self) -> Option<u64> {
         let start = self.open_start();
         match self.keys.small() {
@@ -263,14 +255,14 @@ impl BatchBuilder {
         }
     }
 
-    /// A key that stands twice in the open record, if any. Ascending keys cost one comparison each.
+    /// Returns a key that occurs twice in the open record. Ascending keys cost one comparison each.
     #[inline]
     pub fn duplicate_key(&self) -> Option<u64> {
         self.keys.duplicate_from(self.open_start())
     }
 
-    /// Adds up the entries of the open record that have the same key; they come out in the order of their keys. False when
-    /// a sum is beyond the range of f32: the record must then be taken back. Not for entries with a field.
+    /// Adds up the entries of the open record that have the same key, and sorts the entries by key. Returns false when
+    /// a sum exceeds the range of f32: the caller must then discard the record. Entries with a field are not supported.
     pub fn sum_duplicates(&mut self) -> bool {
         let start = self.open_start();
         let values = self.batch.values.get(start..);
@@ -291,7 +283,6 @@ impl BatchBuilder {
         finite
     }
 
-    /// Closes the open record.
     pub fn end_record(&mut self, label: f32, weight: f32, group: Option<u64>) {
         let before = self.batch.labels.len();
         self.batch.labels.push(label);
@@ -313,7 +304,7 @@ impl BatchBuilder {
         self.passthrough_count = self.batch.passthrough.len();
     }
 
-    /// Takes back the entries of the open record.
+    /// Removes the entries of the open record.
     pub fn discard_record(&mut self) {
         let start = self.open_start();
         self.keys.truncate(start);
@@ -326,7 +317,7 @@ impl BatchBuilder {
         self.batch.offsets[self.batch.offsets.len() - 1] as usize
     }
 
-    /// Moves the finished records into `out` (whose memory is reused) and starts anew.
+    /// Moves the finished records into `out`, reuses the memory of `out`, and empties the builder.
     ///
     /// # Panics
     /// When a record is open.

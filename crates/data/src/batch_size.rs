@@ -1,12 +1,11 @@
-//! How many records go into the next batch.
+//! The rule for the number of records of the next batch.
 
-/// The rule for the size of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     /// Always this many records, at least 1.
     Fixed(usize),
     /// A 64th of the records read so far, between [`BatchSize::SMALLEST`] and [`BatchSize::LARGEST`]. Early steps, when
-    /// the parameters are far from their goal, are many and small; later ones are large and cheap.
+    /// the parameters are far from their optimum, are many and small; later ones are large and cheap.
     ///
     /// Measured with per-coordinate FTRL-Proximal (alpha .1, beta 1), one pass: on the Adult data (32,561 records) AUC
     /// .9023 against .8903 with batches of 4,096; on a million synthetic clicks .7732, as with any fixed size from 16
@@ -23,13 +22,13 @@ impl From<usize> for BatchSize {
 impl BatchSize {
     /// Size of the first growing batches, in records.
     pub const SMALLEST: usize = 64;
-    /// Largest growing batch, in records: larger ones name hardly fewer distinct parameters a record, and their work
-    /// memory leaves the second-level cache.
+    /// Size of the largest growing batches, in records. Larger batches hardly reduce the number of distinct parameters
+    /// per record, and their working memory does not fit the second-level cache.
     pub const LARGEST: usize = 4096;
-    /// A growing batch is this fraction of the records before it.
+    /// A growing batch has this fraction of the records before it.
     const FRACTION: u64 = 64;
 
-    /// Records in the batch that follows `record_count` records.
+    /// Returns the size of the batch that follows `record_count` records.
     pub fn next(self, record_count: u64) -> usize {
         match self {
             Self::Fixed(size) => size,

@@ -1,23 +1,23 @@
-//! A batch as bytes: how parsed records are kept between epochs, in memory or on disk.
+//! A block: the encoded batch that the block cache stores in memory or on disk.
 //!
 //! ```text
 //! header   48 bytes: magic, checksum of all that follows it, version, widths, flags, counts, first column
 //! sections offsets, indices, columns, labels, values?, weights?, groups?, fields?; each begins at a multiple of 8
 //! ```
-//! All numbers are little-endian. Indices and fields take 1, 2 or 4 bytes each, whatever holds the largest; columns are
-//! gaps to the column before, of 1, 2, 4 or 8 bytes. Sections that say nothing (all values 1, all weights 1, no group,
-//! no field) are left out. Widths are the same within a block, so that packing and unpacking are plain loops over
-//! arrays, which the compiler turns into vector instructions: a byte-wise variable length would cost more time than the
-//! bytes it saves.
+//! All numbers are little-endian. Indices and fields take 1, 2 or 4 bytes each, the least that holds the largest of
+//! them. Columns are stored as differences to the column before, of 1, 2, 4 or 8 bytes. A section is left out when it
+//! has no information (all values 1, all weights 1, no group, no field). All items of a section have the same width, so
+//! that encoding and decoding are plain loops over arrays, which the compiler turns into vector instructions. An
+//! encoding of variable length would cost more time than its smaller size saves.
 
 use crate::batch::Batch;
 
 const MAGIC: [u8; 4] = *b"SBLK";
 const VERSION: u16 = 1;
 const HEADER_BYTES: usize = 48;
-/// The checksum covers everything from here on.
+/// The checksum covers all bytes from this one on.
 const CHECKSUM_START: usize = 8;
-/// Sections begin at a multiple of this.
+/// Sections begin at multiples of this many bytes.
 const ALIGN: usize = 8;
 
 const HAS_VALUES: u8 = 1;
@@ -25,22 +25,21 @@ const HAS_WEIGHTS: u8 = 2;
 const HAS_GROUPS: u8 = 4;
 const ALL_FLAGS: u8 = HAS_VALUES | HAS_WEIGHTS | HAS_GROUPS;
 
-/// What is wrong with the bytes of a block.
+/// Why the bytes of a block are not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {actual}, expected {expected}")]
 pub struct BlockFault {
-    /// The part at fault.
+    /// The wrong part of the block.
     pub what: &'static str,
-    /// What it is.
     pub actual: u64,
-    /// What it should be, or the bound it should be below.
+    /// The right value, or the bound that `actual` should be below.
     pub expected: u64,
 }
 
-/// What the header says: enough to know where each section lies.
+/// The decoded header, which determines where each section begins.
 struct Header {
     index_width: u8,
-    /// 0 when there are no fields.
+    /// Bytes per field, 0 when there are no fields.
     field_width: u8,
     gap_width: u8,
     flags: u8,
@@ -119,7 +118,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Bytes of each section, in their order, without padding.
+    /// Returns the bytes of each section, in their order, without padding.
     fn sections(&self) -> [usize; 8] {
         let (records, entries) = (self.record_count as usize, self.entry_count as usize);
         let if_has = |bit, bytes| if self.flags & bit == 0 { 0 } else { bytes };
@@ -143,7 +142,7 @@ impl Header {
 /// Appends `batch` to `out` as one block.
 ///
 /// # Panics
-/// When the batch is not one that a [`crate::BatchBuilder`] makes (lengths that do not fit each other).
+/// When the arrays of `batch` have lengths that no [`crate::BatchBuilder`] makes.
 pub fn encode(batch: &Batch, out: &mut Vec<u8>) {
     assert_eq!(batch.offsets.len(), batch.labels.len() + 1, "encode: offsets and labels do not fit");
     let header = Header::of(batch);
@@ -163,9 +162,10 @@ pub fn encode(batch: &Batch, out: &mut Vec<u8>) {
     out[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Reads the block that `bytes` is (exactly) into `out`, whose memory is reused. After an error `out` is empty.
+/// Decodes `bytes`, which must be exactly one block, into `out`, and reuses the memory of `out`. After an error `out`
+/// is empty.
 ///
-/// Whatever the bytes are, the answer is an error or a batch whose offsets, indices and columns fit each other.
+/// The result is either an error or a batch whose offsets, indices and columns are consistent, whatever the bytes are.
 pub fn decode(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     out.clear();
     let result = decode_into(bytes, out);
@@ -196,7 +196,8 @@ fn decode_into(bytes: &[u8], out: &mut Batch) -> Result<(), BlockFault> {
     take_narrow(fields, header.field_width, &mut out.fields);
     check_offsets(&out.offsets, header.entry_count)?;
     check_indices(&out.indices, header.column_count)?;
-    // Counted without a branch, as below: a loop that may stop early is not made into vector instructions.
+    // This loop and the checks below count without a branch: the compiler does not vectorize a loop that may stop
+    // early.
     let falls = out.columns.windows(2).fold(0, |falls, pair| falls + usize::from(pair[0] >= pair[1]));
     check(falls == 0, "number of columns that are not above the one before", falls, 0)
 }
@@ -210,8 +211,8 @@ fn check_offsets(offsets: &[u32], entry_count: u32) -> Result<(), BlockFault> {
 }
 
 fn check_indices(indices: &[u32], column_count: u32) -> Result<(), BlockFault> {
-    // Bit 31 of `index | (last - index)` is set exactly when the index is above `last`, both being below 2^31. Every
-    // vector unit has these operations; a maximum or an unsigned comparison not all.
+    // Bit 31 of `index | (last - index)` is set exactly when the index is above `last`, as both are below 2^31. Every
+    // vector unit has these operations; not every one has a maximum or an unsigned comparison.
     let last = column_count.saturating_sub(1);
     let bits = indices.iter().fold(0, |bits, &index| bits | index | last.wrapping_sub(index));
     if indices.is_empty() || (column_count > 0 && bits >> 31 == 0) {
@@ -225,7 +226,7 @@ fn check(holds: bool, what: &'static str, actual: usize, expected: usize) -> Res
     if holds { Ok(()) } else { Err(BlockFault { what, actual: actual as u64, expected: expected as u64 }) }
 }
 
-/// The narrowest width in bytes that holds `max`.
+/// Returns the smallest width in bytes that holds `max`.
 fn width_of(max: u64) -> u8 {
     match max {
         0..=0xFF => 1,
@@ -243,7 +244,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Appends a section: `N` bytes an item, then padding.
+/// Appends a section of `N` bytes per item, and its padding.
 fn put<T: Copy, const N: usize>(items: &[T], out: &mut Vec<u8>, to_bytes: impl Fn(T) -> [u8; N]) {
     let start = out.len();
     out.resize(start + (items.len() * N).next_multiple_of(ALIGN), 0);
@@ -270,7 +271,7 @@ fn put_gaps(columns: &[u64], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the items of a section of `N` bytes an item.
+/// Appends the items of a section of `N` bytes per item.
 fn take<T, const N: usize>(section: &[u8], out: &mut Vec<T>, from_bytes: impl Fn([u8; N]) -> T) {
     out.extend(section.as_chunks::<N>().0.iter().map(|&bytes| from_bytes(bytes)));
 }
@@ -283,7 +284,8 @@ fn take_narrow(section: &[u8], width: u8, out: &mut Vec<u32>) {
     }
 }
 
-/// Running sums of the gaps; a sum that runs over wraps and so breaks the order, which is checked afterwards.
+/// Appends the running sums of the differences. A sum that overflows wraps and thereby breaks the order, which the
+/// caller checks afterwards.
 fn take_gaps(section: &[u8], header: &Header, out: &mut Vec<u64>) {
     if header.column_count == 0 {
         return;

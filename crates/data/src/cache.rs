@@ -1,5 +1,5 @@
-//! Where a task keeps its parsed records between epochs: as blocks in memory, in one file, or in memory up to a limit
-//! and then in the file.
+//! The block cache: stores the parsed records of a task as blocks for later epochs, in memory, in one file, or in
+//! memory up to a limit and then in the file.
 
 mod disk;
 
@@ -10,7 +10,7 @@ use crate::block;
 use crate::error::Error;
 use disk::BlockFile;
 
-/// Where blocks are kept.
+/// Where blocks are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheMode {
@@ -18,40 +18,35 @@ pub enum CacheMode {
     Memory,
     /// In a file.
     Disk,
-    /// In memory up to the limit, the rest in a file.
+    /// In memory up to the limit, the remaining blocks in a file.
     Both,
 }
 
-/// Where and how much one task keeps.
+/// Where one task stores its cached blocks, and its memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Where blocks are kept.
     pub mode: CacheMode,
-    /// The most that blocks of this task may take in memory, in bytes.
+    /// Memory limit for the blocks of this task, in bytes.
     pub memory_limit_bytes: u64,
-    /// Where the file is made, when one is needed.
+    /// Folder of the cache file.
     pub folder: PathBuf,
 }
 
-/// How much is kept and where.
+/// Size of a block cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CacheStats {
-    /// Number of blocks.
     pub block_count: u64,
-    /// Bytes of the blocks in memory.
     pub memory_bytes: u64,
-    /// Bytes of the blocks on disk.
     pub disk_bytes: u64,
 }
 
-/// Where one block lies.
 #[derive(Debug)]
 enum BlockLocation {
     Memory(Box<[u8]>),
     Disk { offset: u64, size_bytes: usize },
 }
 
-/// The kept blocks of one task, in the order in which they were added.
+/// The cached blocks of one task, in the order in which they were added.
 #[derive(Debug)]
 pub struct BlockCache {
     config: CacheConfig,
@@ -63,12 +58,11 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
-    /// Nothing kept yet; no file is made before a block needs it.
+    /// Makes an empty cache. It creates its file with the first block that needs one.
     pub fn new(config: CacheConfig, task: u64) -> Self {
         Self { config, task, locations: Vec::new(), disk: None, memory_bytes: 0, scratch: Vec::new() }
     }
 
-    /// Where and how much is kept.
     pub fn config(&self) -> &CacheConfig {
         &self.config
     }
@@ -78,12 +72,10 @@ impl BlockCache {
         self.locations.len()
     }
 
-    /// Whether there is no block.
     pub fn is_empty(&self) -> bool {
         self.locations.is_empty()
     }
 
-    /// How much is kept and where.
     pub fn stats(&self) -> CacheStats {
         CacheStats {
             block_count: self.locations.len() as u64,
@@ -92,7 +84,7 @@ impl BlockCache {
         }
     }
 
-    /// Keeps a copy of `batch` as the last block.
+    /// Encodes `batch` and stores it as the last block.
     pub fn add(&mut self, batch: &Batch) -> Result<(), Error> {
         self.scratch.clear();
         block::encode(batch, &mut self.scratch);
@@ -106,7 +98,8 @@ impl BlockCache {
                     wanted_bytes,
                 });
             }
-            // Once a block went to disk all later ones do, so that the order on disk is the order of the file.
+            // Once a block is on disk, all later ones go there too, so that the order of reading is the order of the
+            // file.
             CacheMode::Both if fits && self.disk.is_none() => self.store_in_memory(),
             CacheMode::Memory => self.store_in_memory(),
             CacheMode::Both | CacheMode::Disk => self.store_on_disk()?,
@@ -129,13 +122,13 @@ impl BlockCache {
         Ok(BlockLocation::Disk { offset, size_bytes: self.scratch.len() })
     }
 
-    /// Ends the adding: from now on blocks are only read, and memory used for adding is given back.
+    /// Ends the adding of blocks and frees the memory that only adding needs.
     pub fn seal(&mut self) {
         self.scratch = Vec::new();
         self.locations.shrink_to_fit();
     }
 
-    /// Reads block `index` into `out`, whose memory is reused.
+    /// Decodes block `index` into `out`, whose memory is reused.
     ///
     /// # Panics
     /// When there is no such block.

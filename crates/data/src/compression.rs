@@ -1,11 +1,12 @@
-//! Plain, gzip (several members too) and zstd bytes behind one reader. What a file is, its first bytes say, not its name.
+//! Plain, gzip (also with several members) and zstd bytes behind one reader. The first bytes of a file decide which it
+//! is, not its name.
 
 use crate::Error;
 use flate2::bufread::MultiGzDecoder;
 use std::io::{BufReader, Cursor, Read};
 use std::sync::Arc;
 
-/// How the bytes of a file are packed.
+/// How the bytes of a file are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
     Plain,
@@ -13,11 +14,11 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// Bytes needed to recognize any of them.
+/// Number of bytes that are enough to recognize each compression.
 pub(crate) const MAGIC_BYTES: usize = 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// What is not read, by its first bytes.
+/// First bytes of compressions and encodings that are not supported.
 const UNSUPPORTED_MAGIC: [(&[u8], &str); 12] = [
     (b"\xfd7zXZ\x00", "compressed with xz"),
     (b"PK\x03\x04", "a zip archive"),
@@ -32,9 +33,9 @@ const UNSUPPORTED_MAGIC: [(&[u8], &str); 12] = [
     (b"\xff\xfe", "text in UTF-16"),
     (b"\xfe\xff", "text in UTF-16"),
 ];
-/// Where a tar archive says that it is one.
+/// Offset of the magic bytes in a tar archive.
 const TAR_MAGIC_OFFSET: usize = 257;
-/// Compressed bytes read at once.
+/// Compressed bytes per read.
 const BUFFER_BYTES: usize = 128 << 10;
 
 impl Compression {
@@ -48,7 +49,8 @@ impl Compression {
         }
     }
 
-    /// What a file is that cannot be read, in words: by its first bytes, or by its name where it has no mark (brotli).
+    /// Names the compression or encoding of a file that is not supported. The first bytes decide, or the file name
+    /// where a compression has no magic bytes (brotli).
     pub(crate) fn unsupported_kind(name: &str, head: &[u8]) -> Option<&'static str> {
         let known = UNSUPPORTED_MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|row| row.1);
         let is_bzip2 = head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY");
@@ -64,10 +66,10 @@ impl Compression {
         head.get(TAR_MAGIC_OFFSET..).is_some_and(|rest| rest.starts_with(b"ustar"))
     }
 
-    /// Whether decompressed bytes are text without LF, in which CR stands where lines should end.
+    /// Whether decompressed bytes are text without LF in which CR ends the lines.
     pub(crate) fn has_cr_lines(head: &[u8]) -> bool {
         let is_text = head.iter().all(|byte| matches!(byte, b'\t' | b'\r' | b' '..=b'~' | 0x80..));
-        // The last one may be that of CR LF.
+        // The last CR may belong to a CR LF whose LF comes later.
         is_text && head.iter().rev().skip(1).filter(|byte| **byte == b'\r').count() > 1
     }
 
@@ -80,7 +82,7 @@ impl Compression {
     }
 }
 
-/// Whether the first characters are those of an alphabet in two bytes each, without a mark in front.
+/// Whether the text is UTF-16 without a byte order mark: its first characters have two bytes each.
 fn is_utf16_text(head: &[u8]) -> bool {
     let first = head.get(..8).unwrap_or_default();
     let zeros = |at: usize| first.iter().skip(at).step_by(2).all(|byte| *byte == 0);
@@ -91,7 +93,7 @@ fn is_utf16_text(head: &[u8]) -> bool {
 /// A source of raw bytes.
 pub(crate) type RawReader = Box<dyn Read + Send>;
 
-/// Counts what passes.
+/// Counts the bytes that are read through it.
 struct CountingReader {
     raw: RawReader,
     count: u64,
@@ -109,7 +111,7 @@ impl Read for CountingReader {
 pub(crate) struct ByteStream {
     name: String,
     decoder: Decoder,
-    /// Bytes that were looked at before and come again.
+    /// Bytes that were sampled before and are read again.
     head: Option<Cursor<Arc<[u8]>>>,
 }
 
@@ -138,13 +140,13 @@ impl ByteStream {
         &self.name
     }
 
-    /// The stream with `head`, which was read from it before, in front again.
+    /// Puts `head`, which was read from this stream before, in front of it again.
     pub(crate) fn with_head(mut self, head: Arc<[u8]>) -> Self {
         self.head = Some(Cursor::new(head));
         self
     }
 
-    /// Reads up to `buffer.len()` bytes; 0 at the end.
+    /// Reads up to `buffer.len()` bytes; returns 0 at the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         if let Some(head) = &mut self.head {
             match head.read(buffer) {
@@ -166,7 +168,7 @@ impl ByteStream {
         }
     }
 
-    /// Bytes of the file consumed so far, as they lie on disk.
+    /// Bytes of the file consumed so far, as they are on disk.
     pub(crate) fn consumed(&self) -> u64 {
         match &self.decoder {
             Decoder::Plain(raw) => raw.count,

@@ -1,8 +1,8 @@
-//! The data of one task, epoch after epoch: parsed once, kept as blocks, read again in another order.
+//! The data of one task, epoch after epoch: parsed once, cached as blocks, read again in another order.
 //!
-//! Epoch 0 streams from the reader in the order of the files; what is parsed is kept on the way. Later epochs read the
-//! kept blocks. [`TaskData::scan`] parses everything first, so that epoch 0 reads blocks too. The order of an epoch
-//! depends on the seed, the task and the epoch alone, not on the epochs before it.
+//! Epoch 0 streams from the reader in the order of the files and caches what it parses. Later epochs read the cached
+//! blocks. [`TaskData::scan`] parses everything first, so that epoch 0 reads blocks too. The order of an epoch depends
+//! only on the seed, the task and the epoch, not on the epochs before it.
 
 use math::random::{Purpose, RandomStream, stream};
 
@@ -14,7 +14,7 @@ use crate::reader::Reader;
 use crate::rebatcher::{Rebatcher, WINDOW_BLOCKS};
 use crate::stream::BatchStream;
 
-/// In which order an epoch that reads kept blocks gives its records.
+/// The order of the records in an epoch that reads cached blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shuffle {
@@ -22,53 +22,53 @@ pub enum Shuffle {
     None,
     /// The batches of the files in permuted order.
     Batches,
-    /// Records of permuted batches mixed, a window of 16 batches at a time, in new batches.
+    /// New batches of permuted records: windows of 16 permuted batches are mixed.
     Records,
 }
 
 /// Where the current epoch gets its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EpochSource {
-    /// No epoch has been started.
+    /// No epoch has started.
     Idle,
     /// The reader.
     Reader,
-    /// Kept blocks.
+    /// The cached blocks.
     Blocks,
 }
 
 /// The batches of one task.
 pub struct TaskData {
     reader: Reader,
-    /// Whether the reader has given its last record.
+    /// Whether the reader has returned its last record.
     is_read_fully: bool,
     cache: Option<BlockCache>,
     shuffle: Shuffle,
     seed: u64,
     task: u64,
     batch_size: BatchSize,
-    /// Epoch 0 has the order of the files, also when it reads kept blocks.
+    /// Whether epoch 0 has the order of the files even when it reads cached blocks.
     first_in_order: bool,
     source: EpochSource,
-    /// Epochs over these data before this run, which the order of its epochs continues.
+    /// Number of epochs over these data before this run; the orders of this run continue after them.
     first_epoch: u64,
     epoch: u64,
-    /// Records that the reader gave, without those held out.
+    /// Number of records that the reader has returned, without the hold-out.
     read_count: u64,
-    /// Records given in this epoch, when they are mixed.
+    /// Number of records of this epoch so far, when records are mixed.
     shuffled_count: u64,
-    /// Kept blocks in the order of this epoch, and how many of them are taken.
+    /// Cached blocks in the order of this epoch, and how many of them are taken.
     order: Vec<u32>,
     taken_count: usize,
-    /// The stream of this epoch: first it orders the blocks, then the records of each window.
+    /// Random stream of this epoch: it orders the blocks first, then the records of each window.
     random: RandomStream,
     rebatcher: Rebatcher,
     batch: Batch,
 }
 
 impl TaskData {
-    /// The data that `reader` gives, in batches of `batch_size` records (a number, or a rule over the records of this
-    /// task so far, of the epochs before as well). Without `cache` there is one epoch and nothing is kept.
+    /// Makes batches of `batch_size` records from the data of `reader`. A rule for the size counts all records of this
+    /// task so far, those of earlier epochs included. Without `cache` there is only one epoch, and nothing is cached.
     ///
     /// # Panics
     /// When `batch_size` is 0.
@@ -104,8 +104,8 @@ impl TaskData {
         }
     }
 
-    /// The order of epochs goes on after so many that an earlier run has made. Where records are given in the order of the
-    /// files, all epochs are alike, and the first may be read from the files all the same.
+    /// Continues the order of epochs after `epoch` epochs of an earlier run. Without a shuffle all epochs are equal,
+    /// and the first one may still be read from the files.
     pub fn set_first_epoch(&mut self, epoch: u64) {
         self.first_epoch = if self.shuffle == Shuffle::None { 0 } else { epoch };
     }
@@ -115,23 +115,24 @@ impl TaskData {
         &self.reader
     }
 
-    /// The reader, for what is taken out of it (hold-out batches, dictionary).
+    /// The reader, for its hold-out batches and its dictionary.
     pub fn reader_mut(&mut self) -> &mut Reader {
         &mut self.reader
     }
 
-    /// How much is kept and where; zeros when nothing is.
+    /// Size of the block cache; zeros without one.
     pub fn cache_stats(&self) -> CacheStats {
         self.cache.as_ref().map_or_else(CacheStats::default, BlockCache::stats)
     }
 
-    /// Parses everything that is left into kept blocks. An error without a place to keep them, or when reading fails.
+    /// Parses all remaining records into cached blocks. It is an error when there is no cache, or when reading fails.
     pub fn scan(&mut self) -> Result<(), Error> {
         while self.scan_step()? {}
         Ok(())
     }
 
-    /// Parses the next batch into a kept block; false when everything is parsed. For those who scan and may be stopped.
+    /// Parses the next batch into a cached block; returns false when everything is parsed. It lets the caller stop a
+    /// scan.
     pub fn scan_step(&mut self) -> Result<bool, Error> {
         if self.cache.is_none() {
             return Err(self.not_cached_error());
@@ -139,9 +140,9 @@ impl TaskData {
         self.read_batch()
     }
 
-    /// Scanned data, before their first epoch, become what they would be if they had been made with these settings:
-    /// batches of `batch_size`, later epochs in the order of `shuffle`, and epoch 0 in the order of the files unless
-    /// `is_scanned`, that is, unless the data would have been scanned with these settings as well.
+    /// Changes the settings of scanned data before their first epoch, as if the data had been made with them: batches
+    /// of `batch_size`, later epochs in the order of `shuffle`, and epoch 0 in the order of the files unless
+    /// `is_scanned`, that is, unless these settings alone would also have scanned the data.
     ///
     /// # Panics
     /// When an epoch was started.
@@ -181,7 +182,8 @@ impl TaskData {
         Error::NotCached { epoch: self.epoch, task: self.task }
     }
 
-    /// The next batch of the reader into `self.batch`, kept if that is asked for; false at the end.
+    /// Reads the next batch of the reader into `self.batch` and caches it if there is a cache; returns false at the
+    /// end.
     fn read_batch(&mut self) -> Result<bool, Error> {
         while !self.is_read_fully {
             let batch_size = self.batch_size.next(self.read_count);
@@ -192,7 +194,7 @@ impl TaskData {
                 }
                 break;
             }
-            // A batch whose records all went to the hold-out.
+            // All records of this batch went to the hold-out.
             if self.batch.record_count() == 0 {
                 continue;
             }
@@ -205,7 +207,7 @@ impl TaskData {
         Ok(false)
     }
 
-    /// The next batch of this epoch into `self.batch`; false at the end.
+    /// Reads the next batch of this epoch into `self.batch`; returns false at the end.
     fn advance(&mut self) -> Result<bool, Error> {
         match (self.source, self.shuffle) {
             (EpochSource::Idle, _) => panic!("next: no epoch was started"),
@@ -233,7 +235,7 @@ impl TaskData {
         self.rebatcher.reset();
     }
 
-    /// The next kept block into `self.batch`; false at the end.
+    /// Reads the next cached block into `self.batch`; returns false at the end.
     fn next_block(&mut self) -> Result<bool, Error> {
         let (Some(kept), Some(&block)) = (&mut self.cache, self.order.get(self.taken_count)) else {
             return Ok(false);
@@ -243,7 +245,7 @@ impl TaskData {
         Ok(true)
     }
 
-    /// The next batch of mixed records into `self.batch`; false at the end.
+    /// Makes the next batch of mixed records in `self.batch`; returns false at the end.
     fn next_shuffled(&mut self) -> Result<bool, Error> {
         let before = self.epoch * self.read_count + self.shuffled_count;
         let batch_size = self.batch_size.next(before);
@@ -290,14 +292,14 @@ impl BatchStream for TaskData {
     }
 
     fn release_cache(&mut self) {
-        // An epoch that reads the kept blocks needs them to its end.
+        // An epoch that reads the cached blocks needs them until its end.
         if self.source == EpochSource::Reader {
             self.cache = None;
         }
     }
 }
 
-/// Batches in memory, the same in every epoch: validation records, tests.
+/// Batches in memory, the same in every epoch, for validation records and tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryStream {
     batches: Vec<Batch>,
@@ -305,7 +307,6 @@ pub struct MemoryStream {
 }
 
 impl MemoryStream {
-    /// A stream of these batches in this order.
     pub fn new(batches: Vec<Batch>) -> Self {
         Self { batches, next: 0 }
     }

@@ -9,11 +9,11 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Decompressed bytes that are looked at before reading: enough for a thousand wide rows.
+/// Decompressed bytes that are sampled before reading: enough for a thousand wide rows.
 pub(crate) const HEAD_BYTES: usize = 4 << 20;
-/// Bytes that some editors put before UTF-8 text.
+/// The bytes that some editors write before UTF-8 text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-/// What messages call standard input.
+/// Name of standard input in messages.
 const STANDARD_INPUT: &str = "standard input";
 
 /// One file of the input.
@@ -23,7 +23,7 @@ pub struct Input {
     location: InputLocation,
     compression: Compression,
     size_bytes: Option<u64>,
-    /// Columns that the names of its folders give.
+    /// Columns and values that the names of its folders give.
     partition: Vec<(String, String)>,
 }
 
@@ -31,7 +31,7 @@ pub struct Input {
 enum InputLocation {
     File(PathBuf),
     Memory(Arc<[u8]>),
-    /// The bytes that were looked at, and what follows them until somebody reads it.
+    /// The bytes that were sampled, and the remaining bytes until a reader takes them.
     Stream {
         head: Head,
         remaining: Arc<Mutex<Option<ByteStream>>>,
@@ -41,14 +41,13 @@ enum InputLocation {
 /// The first bytes of an input, decompressed.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// The bytes.
     pub bytes: Arc<[u8]>,
-    /// Whether this is all there is.
+    /// Whether these are all bytes of the input.
     pub is_complete: bool,
 }
 
 impl Head {
-    /// The lines that are complete, without their ends.
+    /// The complete lines, without their ends.
     pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes);
         let end = match memchr::memrchr(b'\n', bytes) {
@@ -61,14 +60,14 @@ impl Head {
 }
 
 impl Input {
-    /// A file; its size and its compression are looked at now.
+    /// Opens a file, and determines its size and its compression.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let name = path.display().to_string();
         let mut file = File::open(&path).map_err(|source| Error::io("open", &name, source))?;
         let metadata = file.metadata().map_err(|source| Error::io("look at", &name, source))?;
         if !metadata.is_file() {
-            // A pipe or a device: no size, and no second look.
+            // A pipe or a device has no size and can be read only once.
             return Self::stream(name, Box::new(file));
         }
         let magic = read_up_to(&mut file, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
@@ -82,7 +81,7 @@ impl Input {
         })
     }
 
-    /// Bytes in memory, under a name for messages.
+    /// Makes an input of bytes in memory; messages call it `name`.
     pub fn memory(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
         let (name, bytes) = (name.into(), bytes.into());
         let compression = Self::compression(&name, &bytes)?;
@@ -96,8 +95,8 @@ impl Input {
         })
     }
 
-    /// Standard input: its first bytes are read now, the rest once.
-    /// It ends when `stop` is raised while it is waited for.
+    /// Reads the first bytes of standard input now, the remaining ones later and only once. A raised `stop` ends the
+    /// input while a reader waits for more.
     pub fn standard_input(stop: &StopFlag) -> Result<Self, Error> {
         Self::stream(
             STANDARD_INPUT.to_owned(),
@@ -105,7 +104,7 @@ impl Input {
         )
     }
 
-    /// Bytes that can be read only once: the first of them are read now.
+    /// Makes an input of bytes that can be read only once, and reads the first of them now.
     pub fn stream(name: String, mut raw: Box<dyn Read + Send>) -> Result<Self, Error> {
         let magic = read_up_to(&mut raw, MAGIC_BYTES).map_err(|source| Error::io("read", &name, source))?;
         let compression = Self::compression(&name, &magic)?;
@@ -121,7 +120,7 @@ impl Input {
         })
     }
 
-    /// The same file, in folders whose names give it these columns and values.
+    /// Adds the columns and values that the names of the folders of this file give.
     #[must_use]
     pub fn with_partition(mut self, partition: Vec<(String, String)>) -> Self {
         self.partition = partition;
@@ -133,7 +132,7 @@ impl Input {
         &self.partition
     }
 
-    /// How its bytes are packed, by the first of them; an error when that is not read.
+    /// Determines the compression from the first bytes; a compression that is not supported is an error.
     fn compression(name: &str, magic: &[u8]) -> Result<Compression, Error> {
         match Compression::unsupported_kind(name, magic) {
             Some(what) => Err(Error::UnsupportedEncoding { file: name.to_owned(), what }),
@@ -141,12 +140,12 @@ impl Input {
         }
     }
 
-    /// What messages call it.
+    /// The name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it lies, when it is a file.
+    /// The path, when it is a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             InputLocation::File(path) => Some(path),
@@ -162,12 +161,12 @@ impl Input {
         }
     }
 
-    /// Bytes as they lie on disk; `None` when that is not known before the end.
+    /// Size on disk in bytes; `None` when it is not known before the end.
     pub fn size_bytes(&self) -> Option<u64> {
         self.size_bytes
     }
 
-    /// Bytes as they lie on disk now, when it is a file.
+    /// Present size on disk in bytes, when it is a file.
     pub(crate) fn current_size_bytes(&self) -> Option<u64> {
         self.path().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len())
     }
@@ -182,7 +181,7 @@ impl Input {
         self.size_bytes.filter(|_| self.compression == Compression::Plain)
     }
 
-    /// The first bytes, decompressed.
+    /// Returns the first bytes, decompressed.
     pub fn head(&self) -> Result<Head, Error> {
         match &self.location {
             InputLocation::Stream { head, .. } => Ok(head.clone()),
@@ -190,7 +189,7 @@ impl Input {
         }
     }
 
-    /// The decompressed bytes from `offset` on; only a plain file can begin elsewhere than at 0.
+    /// Opens the decompressed bytes from `offset` on; only a plain file can begin elsewhere than at 0.
     pub(crate) fn open_at(&self, offset: u64) -> Result<ByteStream, Error> {
         debug_assert!(offset == 0 || self.splittable_bytes().is_some());
         let raw: RawReader = match &self.location {
@@ -213,8 +212,8 @@ impl Input {
         ByteStream::new(&self.name, raw, self.compression)
     }
 
-    /// Calls `each` with every line, in order, its end taken off: for what must be known before reading. With `quotes`,
-    /// with every record, whose quoted fields may have line breaks.
+    /// Calls `each` with every line, in order and without its end. With `quotes` it calls `each` with every record,
+    /// whose quoted fields may have line breaks. It serves facts that are needed before reading.
     pub(crate) fn for_each_line(
         &self,
         quotes: Option<Quotes>,
@@ -274,7 +273,7 @@ fn read_up_to(raw: &mut dyn Read, limit: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names of files for a message: the first few, and how many more.
+/// Lists the names of the first few files for a message, and the number of the others.
 pub(crate) fn list_names(files: &[Input]) -> String {
     const SHOWN: usize = 3;
     let text = files.iter().take(SHOWN).map(Input::name).collect::<Vec<_>>().join(", ");

@@ -1,10 +1,10 @@
-//! Interactions: products of the features of two or three groups, each a feature of its own. A group is a namespace (VW), a
-//! field (libffm) or a column (CSV, dense text, Parquet).
+//! Interactions: products of the features of two or three groups, each of them a feature of its own. A group is a
+//! namespace (VW), a field (libffm) or a column (CSV, dense text, Parquet).
 //!
-//! For groups A and B, a record has for each feature `a` of A and `b` of B the feature with the key
-//! `math::hash::product_key(a, b)` and the value `a * b`; for three groups likewise. A product does not depend on the order of
-//! its factors. Within one group each pair is taken once, and a feature is multiplied by itself only when its value is not 1,
-//! as Vowpal Wabbit does (`-q`, `--cubic`).
+//! For groups A and B and each pair of a feature `a` of A and a feature `b` of B, a record gets a feature with the key
+//! `math::hash::product_key(a, b)` and the value `a * b`; three groups work likewise. A product does not depend on the
+//! order of its factors. Within one group each pair occurs once, and a feature is multiplied by itself only when its
+//! value is not 1, as in Vowpal Wabbit (`-q`, `--cubic`).
 
 use crate::format::dictionary::{Dictionary, NAME_LIMIT};
 use crate::format::{FormatContext, text_lines};
@@ -12,12 +12,12 @@ use crate::{BatchBuilder, Error, LineError};
 use math::hash::product_key;
 use std::collections::HashMap;
 
-/// Factors of a product.
+/// Number of factors of a product.
 const FACTORS: std::ops::RangeInclusive<usize> = 2..=3;
-/// Products of one record.
+/// Limit of the products of one record.
 const PRODUCT_LIMIT: usize = 1 << 20;
 
-/// Takes `a:b` apart at its colons, and `ab` into its letters.
+/// Splits `a:b` at its colons, and `ab` into its letters.
 pub fn parse_interaction(text: &str) -> Vec<String> {
     if text.contains(':') {
         text.split(':').map(str::to_owned).collect()
@@ -26,17 +26,17 @@ pub fn parse_interaction(text: &str) -> Vec<String> {
     }
 }
 
-/// The groups that occur in interactions, and which of them are multiplied.
+/// The groups of all interactions, and the products of groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interactions {
-    /// Names, each once.
+    /// Distinct names.
     pub(crate) groups: Vec<String>,
-    /// Positions in `interaction_groups`, ascending; each list once.
+    /// Positions in `groups`, ascending; each list once.
     products: Vec<Vec<usize>>,
 }
 
 impl Interactions {
-    /// Checks the number of factors.
+    /// Fails when an interaction has too few or too many factors.
     pub(crate) fn new(interactions: &[Vec<String>]) -> Result<Self, Error> {
         let mut all = Self::default();
         for factors in interactions {
@@ -64,12 +64,12 @@ impl Interactions {
         })
     }
 
-    /// Whether nothing is multiplied.
+    /// Whether there are no products.
     pub(crate) fn is_empty(&self) -> bool {
         self.products.is_empty()
     }
 
-    /// What the user is told of groups of which the first lines of an input have no feature.
+    /// Makes a notice about groups that have no feature in the first lines of an input.
     pub(crate) fn missing_groups_notice(
         &self,
         context: &FormatContext<'_>,
@@ -97,16 +97,16 @@ struct Factor {
     value: f32,
 }
 
-/// Is given the factors of a product, each with its position in its group.
+/// Receives the factors of a product, each with its position in its group.
 type ProductVisitor<'a> = dyn FnMut(&[(usize, Factor)]) -> Result<(), LineError> + 'a;
 
 /// Multiplies the features of one record after the other.
 #[derive(Debug)]
 pub(crate) struct InteractionGenerator {
     interactions: Interactions,
-    /// Of the present record, by group.
+    /// Factors of the present record, by group.
     factors: Vec<Vec<Factor>>,
-    /// Of factors met so far, to name products.
+    /// Names of the factors of all records so far; they give the names of products.
     names: HashMap<u64, String>,
     keep_zeros: bool,
 }
@@ -117,7 +117,7 @@ impl InteractionGenerator {
         Self { interactions, factors, names: HashMap::new(), keep_zeros }
     }
 
-    /// Whether nothing is multiplied.
+    /// Whether there are no products.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.interactions.is_empty()
@@ -133,7 +133,7 @@ impl InteractionGenerator {
         self.factors.iter_mut().for_each(Vec::clear);
     }
 
-    /// A feature of a group; `name` is asked for when the key is new.
+    /// Adds a feature to a group; `name` is called when the key is new.
     pub(crate) fn add(&mut self, group: usize, key: u64, value: f32, name: impl FnOnce() -> String) {
         self.factors[group].push(Factor { key, value });
         if self.names.len() < NAME_LIMIT {
@@ -141,7 +141,7 @@ impl InteractionGenerator {
         }
     }
 
-    /// Gives all products of the record to `push`, with the group of their first factor.
+    /// Calls `push` for each product of the record, with the group of the first factor.
     pub(crate) fn multiply(
         &self,
         dictionary: &mut Dictionary,
@@ -177,8 +177,8 @@ impl InteractionGenerator {
         Ok(())
     }
 
-    /// All choices of one factor from each group of `product`, the first `at` of them made. From equal groups each set
-    /// once, a factor of value 1 not with itself.
+    /// Visits all choices of one factor per group of `product`; the first `at` factors are chosen already. Within equal
+    /// groups each set is visited once, and a factor of value 1 is not combined with itself.
     fn visit_products(
         &self,
         product: &[usize],
@@ -208,7 +208,7 @@ impl InteractionGenerator {
     }
 }
 
-/// Pushes a record's products as further entries.
+/// Pushes the products of a record as further entries.
 pub(crate) fn push_products(
     multiplier: &InteractionGenerator,
     dictionary: &mut Dictionary,

@@ -1,4 +1,4 @@
-//! Standard input that can be given up: whoever waits for it would otherwise hang until somebody writes.
+//! A reader of standard input that can be stopped: a plain read would wait until some process writes.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Bytes read at once.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Chunks that may wait for whoever reads.
+/// Chunks that may wait in the queue.
 const QUEUE_CHUNKS: usize = 4;
-/// How often it is looked whether to give up.
+/// Time between two checks of the stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Raised when nobody wants to wait for standard input any more.
+/// Ends the wait for standard input when it is raised.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(pub Arc<AtomicBool>);
 
-/// A reader that ends when it is told to stop and nothing is there. Bytes behind the last line end are given only with what
-/// follows them, so that a stop leaves no half of a line.
+/// A reader that ends when the stop flag is raised and no bytes wait. It returns the bytes of an incomplete line only
+/// with the bytes that follow, so that a stop never leaves half a line.
 pub(crate) struct InterruptibleReader {
     chunks: Receiver<std::io::Result<Vec<u8>>>,
-    /// Bytes to give, from `at` to `end`; behind `end` the line is not complete.
+    /// Bytes to return, from `at` to `end`; the line behind `end` is not complete.
     bytes: Vec<u8>,
     at: usize,
     end: usize,
@@ -29,7 +29,7 @@ pub(crate) struct InterruptibleReader {
 }
 
 impl InterruptibleReader {
-    /// Reads `raw` on a thread of its own, which nobody can end before `raw` does.
+    /// Reads `raw` on a thread of its own. That thread cannot be ended before `raw` ends.
     pub(crate) fn new(mut raw: impl Read + Send + 'static, stop: StopFlag) -> Self {
         let (sender, chunks) = sync_channel(QUEUE_CHUNKS);
         std::thread::spawn(move || {
@@ -111,7 +111,7 @@ mod tests {
         stop.0.store(true, Ordering::Relaxed);
         let mut read = String::new();
         InterruptibleReader::new(Endless(Some(b"a\nb\nhalf")), stop).read_to_string(&mut read).unwrap();
-        // What is there is read before anybody gives up.
+        // Waiting bytes are read before the stop flag counts.
         assert_eq!(read, "a\nb\n");
     }
 }

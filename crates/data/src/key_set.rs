@@ -1,22 +1,23 @@
 //! The distinct keys of many batches, with their ranks.
 //!
-//! Small keys are bits, so that inserting and ranking are a few instructions; large ones, such as those of named
-//! features, are a sorted list that is merged with what has gathered whenever that is as long.
+//! Small keys are bits, so that inserting and ranking take a few instructions. Large keys, such as those of named
+//! features, are a sorted list. New large keys are collected and merged into it whenever there are as many of them as
+//! in the list.
 
 use multiversion::multiversion;
 
-/// Keys below it are bits: at most 16 MiB of them.
+/// Keys below it are bits, which take at most 16 MiB.
 const BITMAP_KEY_END: u64 = 1 << 27;
-/// Words of bits of which one count is kept: a cache line.
+/// Words of 64 bits per stored count: a cache line.
 const WORDS_PER_COUNT: usize = 8;
-/// Large keys that gather before they are merged, at least.
+/// Least number of large keys that are collected before a merge.
 const MIN_MERGE_KEYS: usize = 1 << 16;
 
 /// A set of keys.
 #[derive(Clone, Debug, Default)]
 pub struct KeySet {
     bits: Vec<u64>,
-    /// Keys below each group of words, once [`Self::seal`] has counted them.
+    /// Number of keys below each group of words; [`Self::seal`] computes it.
     counts: Vec<u32>,
     small_count: usize,
     large: Vec<u64>,
@@ -24,12 +25,11 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// An empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds `key_vec`, which are ascending. [`Self::seal`] comes before anything is asked.
+    /// Adds `keys`, which must be ascending. [`Self::seal`] must be called before the set is queried.
     pub fn insert(&mut self, keys: &[u64]) {
         let (small, large) = keys.split_at(keys.partition_point(|key| *key < BITMAP_KEY_END));
         if let Some(last) = small.last() {
@@ -53,7 +53,7 @@ impl KeySet {
         self.large.dedup();
     }
 
-    /// Counts, so that ranks are known. To be called after the last insertion.
+    /// Computes the counts for ranks. It must be called after the last insertion.
     pub fn seal(&mut self) {
         self.merge();
         self.pending = Vec::new();
@@ -67,27 +67,25 @@ impl KeySet {
         self.small_count = count as usize;
     }
 
-    /// The number of keys.
     pub fn len(&self) -> usize {
         self.small_count + self.large.len()
     }
 
-    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of keys below `key`, which is in the set.
+    /// Returns the number of keys below `key`, which must be in the set.
     ///
     /// # Panics
-    /// When it is not, or the set is not sealed; or the answer means nothing.
+    /// May panic when `key` is not in the set or the set is not sealed; otherwise the result is meaningless then.
     pub fn rank(&self, key: u64) -> usize {
         let mut rank = Vec::with_capacity(1);
         self.ranks(&[key], &mut rank);
         rank[0] as usize
     }
 
-    /// The ranks of `key_vec`, which are ascending and in the set; [`Self::rank`] of each.
+    /// Returns [`Self::rank`] of each of `keys`, which must be ascending and in the set.
     ///
     /// # Panics
     /// As [`Self::rank`].
@@ -110,7 +108,7 @@ impl KeySet {
     }
 }
 
-/// Compiled for the instruction that counts bits, where there is one.
+/// Appends the ranks of small keys. It is compiled for the instruction that counts bits, where there is one.
 #[multiversion(targets("x86_64+popcnt+bmi1+bmi2", "aarch64+neon"))]
 fn small_ranks(bits: &[u64], counts: &[u32], keys: &[u64], out: &mut Vec<u32>) {
     out.extend(keys.iter().map(|key| {

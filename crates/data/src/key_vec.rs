@@ -1,19 +1,19 @@
-//! The raw keys of a batch's entries: 32 bits each while all of them are small, which is what column numbers are.
+//! The raw keys of the entries of a batch: 32 bits each while all of them are small, as column numbers are.
 //!
-//! Half the bytes matter: the keys of a batch are written, and read again to find their ranks, and with 64 bits they and
-//! the bitmap of the distinct ones do not fit a second-level cache together.
+//! The width matters because the keys of a batch are written and then read again to find their ranks. With 64 bits the
+//! keys and the bitmap of the distinct keys do not fit the second-level cache together.
 
 use math::hash::mix64;
 
-/// Keys below this are small: [`DistinctKeys`](crate::distinct::Distinct) has a bit for each.
+/// Keys below this are small: [`DistinctKeys`](crate::distinct_keys::DistinctKeys) has a bit for each.
 pub(crate) const SMALL_KEY_END: u64 = 1 << 27;
 
 /// Keys in the order in which they were pushed.
 #[derive(Debug, Default)]
 pub(crate) struct KeyVec {
-    /// All keys, unless one was not small.
+    /// All keys, as long as all of them are small.
     small: Vec<u32>,
-    /// All keys, from the first on that was not small.
+    /// All keys, once one of them is not small.
     wide: Vec<u64>,
     is_wide: bool,
 }
@@ -53,7 +53,7 @@ impl KeyVec {
         self.extend_small(keys);
     }
 
-    /// Adds keys that are below [`SMALL_KEY_END`], unless one was not before.
+    /// Adds keys that are below [`SMALL_KEY_END`].
     #[inline]
     pub(crate) fn extend_small(&mut self, keys: &[u32]) {
         if self.is_wide {
@@ -81,19 +81,19 @@ impl KeyVec {
         self.is_wide = false;
     }
 
-    /// All keys, if they are small.
+    /// All keys, if all of them are small.
     #[inline]
     pub(crate) fn small(&self) -> Option<&[u32]> {
         (!self.is_wide).then_some(&self.small)
     }
 
-    /// All keys, if one of them is not small, or one was that is taken back.
+    /// All keys, if one of them is not small, or a discarded one was not.
     #[inline]
     pub(crate) fn wide(&self) -> &[u64] {
         &self.wide
     }
 
-    /// A copy of the keys from `sort_key` on.
+    /// Returns a copy of the keys from `start` on.
     pub(crate) fn copy_from(&self, start: usize) -> Vec<u64> {
         match self.small() {
             Some(small) => small[start..].iter().copied().map(u64::from).collect(),
@@ -101,7 +101,7 @@ impl KeyVec {
         }
     }
 
-    /// A key that stands twice from `sort_key` on, if any. Ascending keys cost one comparison each.
+    /// Returns a key that occurs twice from `start` on. Ascending keys cost one comparison each.
     #[inline]
     pub(crate) fn duplicate_from(&self, start: usize) -> Option<u64> {
         match self.small() {
@@ -113,7 +113,7 @@ impl KeyVec {
 
 #[inline]
 fn duplicate<K: Copy + Ord + Into<u64>>(keys: &[K]) -> Option<u64> {
-    // Gathered, not left at the first: then several pairs are compared at once.
+    // The loop does not stop at the first hit, so that the processor compares several pairs at once.
     let next = keys.get(1..).unwrap_or_default();
     let ascending = keys.iter().zip(next).fold(0, |any, (key, next)| any | u32::from(key >= next)) == 0;
     if ascending || surely_distinct(keys) {
@@ -124,9 +124,9 @@ fn duplicate<K: Copy + Ord + Into<u64>>(keys: &[K]) -> Option<u64> {
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].into())
 }
 
-/// Whether a small table of bits already shows that no key stands twice: most records with unsorted keys.
+/// Whether a small bitmap already shows that all keys are distinct, as in most records with unsorted keys.
 fn surely_distinct<K: Copy + Into<u64>>(keys: &[K]) -> bool {
-    /// With 16,384 bits, 40 keys are told apart 95 times of 100.
+    /// With 16,384 bits, 40 distinct keys are recognized in 95 of 100 cases.
     const WORD_COUNT: usize = 256;
     if keys.len() > WORD_COUNT {
         return false;

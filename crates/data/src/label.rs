@@ -1,9 +1,9 @@
-//! Labels: what they may be, how they are mapped, and what was seen of them.
+//! Labels: the values that are allowed, their mapping, and their statistics.
 
 use crate::Error;
 use std::collections::BTreeMap;
 
-/// What labels may be, and how they become the numbers of a batch.
+/// Which labels are allowed, and how they become the numbers of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum LabelRule {
     /// Two classes: -1 and 0 become 0, 1 stays 1. With `positive`, that number becomes 1 and every other one 0.
@@ -11,36 +11,36 @@ pub enum LabelRule {
         /// The number that means 1.
         positive: Option<f32>,
     },
-    /// Class numbers: whole numbers, kept as written.
+    /// Class numbers: integers, not changed.
     Class,
-    /// Any finite number, kept as written.
+    /// Any finite number, not changed.
     #[default]
     Real,
 }
 
-/// What the labels of an input look like, for people.
+/// The kind of the labels of an input, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelKind {
-    /// No record was seen.
+    /// There is no record.
     None,
-    /// One value only.
+    /// All labels are equal.
     Constant,
     /// 0 and 1.
     ZeroOne,
     /// -1 and 1.
     MinusPlusOne,
-    /// Whole numbers, not too many.
+    /// Integers, at most [`CLASS_LIMIT`] distinct ones.
     Classes,
     /// Anything else.
     Real,
 }
 
-/// How many distinct whole labels are counted one by one; with more, labels are [`LabelKind::Real`].
+/// Number of distinct integer labels that are counted one by one; with more, labels are [`LabelKind::Real`].
 pub const CLASS_LIMIT: usize = 4096;
-/// Whole numbers up to this size are exact in f32.
+/// Integers up to this size are exact in f32.
 const EXACT_INTEGER_LIMIT: f64 = 16_777_216.0;
 
-/// What was seen of the labels as they are written. Merges exactly, in any order, but for the last bits of the sums.
+/// Statistics of the labels as they are written. Merging is exact in any order, except for the last bits of the sums.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LabelStats {
     count: u64,
@@ -48,7 +48,7 @@ pub struct LabelStats {
     minus_one: u64,
     zero: u64,
     one: u64,
-    /// Whole labels other than -1, 0, 1.
+    /// Integer labels other than -1, 0, 1, with their counts.
     others: BTreeMap<i64, u64>,
     fractional: u64,
     too_many: bool,
@@ -59,12 +59,11 @@ pub struct LabelStats {
 }
 
 impl LabelStats {
-    /// Labels seen.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Labels that were mapped to 1 by [`LabelRule::Binary`]; for the other rules, labels above 0.
+    /// Number of labels that [`LabelRule::Binary`] maps to 1; for the other rules, number of labels above 0.
     pub fn positive_count(&self) -> u64 {
         self.positive_count
     }
@@ -88,7 +87,6 @@ impl LabelStats {
         }
     }
 
-    /// What the labels look like.
     pub fn kind(&self) -> LabelKind {
         if self.count == 0 {
             return LabelKind::None;
@@ -106,7 +104,7 @@ impl LabelStats {
         }
     }
 
-    /// The distinct whole labels with their counts, ascending; `None` when there are fractional labels or more than
+    /// The distinct integer labels with their counts, ascending; `None` when there are fractional labels or more than
     /// [`CLASS_LIMIT`].
     pub fn classes(&self) -> Option<Vec<(f32, u64)>> {
         if self.fractional > 0 || self.too_many {
@@ -121,7 +119,7 @@ impl LabelStats {
         Some(all.into_iter().map(|(label, count)| (label as f32, count)).collect())
     }
 
-    /// Adds what another task saw.
+    /// Adds the labels of another task.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -147,7 +145,7 @@ impl LabelStats {
         self.sum_squares += other.sum_squares;
     }
 
-    /// Checks what no single record shows: under [`LabelRule::Binary`], -1 and 0 must not both occur.
+    /// Checks what a single record cannot show: under [`LabelRule::Binary`], -1 and 0 must not both occur.
     pub fn check(&self, rule: LabelRule) -> Result<(), Error> {
         match rule {
             LabelRule::Binary { positive: None } if self.minus_one > 0 && self.zero > 0 => {
@@ -207,7 +205,7 @@ impl LabelStats {
 pub(crate) struct Labeler {
     rule: LabelRule,
     pub(crate) stats: LabelStats,
-    /// The first label whose digits f32 does not hold.
+    /// The first label that f32 rounds.
     pub(crate) rounded: Option<f64>,
 }
 
@@ -216,7 +214,7 @@ impl Labeler {
         Self { rule, stats: LabelStats::default(), rounded: None }
     }
 
-    /// The number for the batch, or what was expected instead.
+    /// Returns the number for the batch, or what was expected instead of `label`.
     #[inline]
     pub(crate) fn apply(&mut self, label: f64) -> Result<f32, String> {
         let out = match self.rule {
@@ -251,7 +249,7 @@ impl Labeler {
         Ok(out)
     }
 
-    /// A large label that does not come back when it is written as f32: others that differ may become the same number.
+    /// Notes a large label that f32 rounds: different labels may become the same number.
     #[cold]
     fn note_rounding(&mut self, label: f64, out: f32) {
         if label.abs() > EXACT_INTEGER_LIMIT && out.to_string().parse() != Ok(label) {

@@ -1,4 +1,5 @@
-//! Reads lines of splits into a sink. One buffer, reused; a line that is cut by its end is carried over.
+//! Reads the lines of splits into a sink. It reuses one buffer; the start of a line that does not fit is moved to the
+//! front.
 
 use crate::compression::ByteStream;
 use crate::format::{LineParser, ParsedLine, RecordReader, last_entry_of};
@@ -12,21 +13,21 @@ use memchr::memchr;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes read at once: they stay in the second-level cache until they are parsed.
+/// Bytes per read: they stay in the second-level cache until they are parsed.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The longest line. A longer one is no text.
+/// Limit of the length of a line. A file with longer lines is not text.
 const LINE_LIMIT_BYTES: usize = 256 << 20;
-/// Entries of a batch after which it is handed out early: offsets are 32 bits, and one line can add
-/// `LINE_LIMIT_BYTES / 2` more.
+/// Number of entries at which a batch ends early: offsets have 32 bits, and one line can add `LINE_LIMIT_BYTES / 2`
+/// more entries.
 pub(crate) const ENTRY_LIMIT: usize = 1 << 30;
-/// Bytes of a bad token that are shown.
+/// Bytes of a bad token that a message shows.
 const SHOWN_BYTES: usize = 40;
 
-/// How the lines of a format are found and read.
+/// How a format ends lines and names columns.
 pub(crate) struct Grammar {
     /// The first line of each file, when it names columns.
     pub(crate) header: Option<Vec<u8>>,
-    /// When quoted fields may have line breaks.
+    /// `Some` when quoted fields may have line breaks.
     pub(crate) quotes: Option<Quotes>,
     pub(crate) parser: Box<dyn LineParser>,
 }
@@ -39,23 +40,24 @@ pub(crate) struct LineReader {
     buffer: Vec<u8>,
 }
 
-/// A place in a split. The buffer holds bytes `base..base + nonzero_words` of the (decompressed) file.
+/// A position in a split. The buffer holds bytes `base..base + filled` of the (decompressed) file.
 struct SplitCursor {
     file: usize,
     stream: ByteStream,
-    /// Lines that begin here or later are not ours.
+    /// Lines that begin here or later belong to other splits.
     end: u64,
     base: u64,
-    /// Where the next line begins, in the buffer.
+    /// Position of the next line in the buffer.
     at: usize,
     filled: usize,
     at_end: bool,
     /// Lines since `count_start`, the present one included.
     lines: u64,
-    /// Where the count of lines began; a split that begins mid-file counts the lines before it only when asked.
+    /// Offset at which the count of lines began. A split that begins in mid-file counts the lines before it only when a
+    /// message needs them.
     count_start: u64,
     lines_before: Option<u64>,
-    /// Bytes told to the sink: a position in the file, or bytes consumed of a compressed one.
+    /// Bytes reported to the sink: a position in a plain file, or the bytes consumed of a compressed one.
     reported_bytes: u64,
     is_whole_file: bool,
 }
@@ -65,7 +67,7 @@ impl LineReader {
         Self { files, grammar, splits: splits.into(), current: None, buffer: vec![0; BUFFER_BYTES] }
     }
 
-    /// The next line of the splits as a range of the buffer, its end taken off; `None` when there is none left.
+    /// Returns the next line of the splits as a range of the buffer, without its end; `None` when no line is left.
     #[inline]
     fn next_line(&mut self, sink: &mut Sink) -> Result<Option<(usize, usize)>, Error> {
         loop {
@@ -118,7 +120,7 @@ impl LineReader {
         }
     }
 
-    /// Takes off what only the first line of a file has. `None`: the line is the header.
+    /// Returns where the content of the first line of a file begins; `None` when the line is the header.
     #[cold]
     fn first_line(&self, start: usize, end: usize) -> Result<Option<usize>, Error> {
         let mark =
@@ -142,7 +144,7 @@ impl LineReader {
         })
     }
 
-    /// Notes where a value stands that is kept with fewer digits than it is written with.
+    /// Notes the position of a value that f32 rounds.
     #[cold]
     fn note_rounded(&mut self, start: usize, end: usize, feature: Option<usize>, sink: &mut Sink) {
         let line = &self.buffer[start..end];
@@ -156,7 +158,7 @@ impl LineReader {
         let text = |at: usize| {
             let token = token_at(line, at);
             let kept = parse_f32(token).map_or(String::new(), |value| value.to_string());
-            // Lines before a split that begins in mid-file are not counted for a notice.
+            // A notice is not worth counting the lines before a split that begins in mid-file.
             let place = match cursor.lines_before {
                 Some(before) => format!("{file}:{}:{}", before + cursor.lines, at + 1),
                 None => format!("{file}, byte {}", cursor.base + (start + at) as u64),
@@ -166,7 +168,7 @@ impl LineReader {
         sink.note_rounded(feature.map(text), label.map(text));
     }
 
-    /// Counts a bad line, with its place.
+    /// Reports a bad line with its position.
     #[cold]
     fn bad_line(&mut self, start: usize, end: usize, error: LineError, sink: &mut Sink) -> Result<(), Error> {
         let cursor = self.current.as_mut().expect("a line was read through it");
@@ -184,7 +186,7 @@ fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b';' | b'|' | b'"')
 }
 
-/// The token at `at`, as far as a value may go.
+/// Returns the token at `at`, up to the next byte that cannot belong to a value.
 fn token_at(line: &[u8], at: usize) -> &[u8] {
     let rest = &line[at.min(line.len())..];
     &rest[..rest.iter().position(|byte| is_separator(*byte)).unwrap_or(rest.len())]
@@ -237,7 +239,7 @@ impl RecordReader for LineReader {
     }
 }
 
-/// Goes to the first line of a split.
+/// Opens the file of a split at the first line of the split.
 fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<SplitCursor, Error> {
     let input = &files[split.file];
     let (range, whole) = match &split.range {
@@ -245,7 +247,7 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<SplitCur
         SplitRange::Whole => (0..u64::MAX, true),
         SplitRange::Records { .. } => unreachable!("lines are split by bytes"),
     };
-    // One byte earlier, to see whether a line begins exactly at the start.
+    // Reading starts one byte earlier, to see whether a line begins exactly at the start.
     let base = range.start.saturating_sub(1);
     let stream = input.open_at(base)?;
     let mut cursor = SplitCursor {
@@ -269,7 +271,7 @@ fn open(files: &[Input], split: &Split, buffer: &mut Vec<u8>) -> Result<SplitCur
 }
 
 impl SplitCursor {
-    /// Reads more bytes behind the present line, which is moved to the front.
+    /// Moves the present line to the front of the buffer and reads more bytes behind it.
     fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         buffer.copy_within(self.at..self.filled, 0);
         self.base += self.at as u64;
@@ -288,7 +290,7 @@ impl SplitCursor {
         Ok(())
     }
 
-    /// Leaves out the rest of the line that belongs to the split before.
+    /// Skips the remainder of the line that belongs to the split before.
     fn skip_line(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         loop {
             let found = memchr(b'\n', &buffer[..self.filled]);
@@ -302,7 +304,7 @@ impl SplitCursor {
         }
     }
 
-    /// Tells the sink how far this is.
+    /// Reports the bytes read so far to the sink.
     fn report_progress(&mut self, sink: &mut Sink) {
         let now = if self.is_whole_file {
             self.stream.consumed()
@@ -313,7 +315,7 @@ impl SplitCursor {
         self.reported_bytes = self.reported_bytes.max(now);
     }
 
-    /// Line and column, both 1-based, of byte `at` of `record`, which was read last.
+    /// Returns line and column, both 1-based, of byte `at` of `record`, which was read last.
     fn line_and_column(&mut self, input: &Input, record: &[u8], at: usize) -> Result<(u64, u64), Error> {
         let before_it = &record[..at.min(record.len())];
         let column = at - memchr::memrchr(b'\n', before_it).map_or(0, |end| end + 1) + 1;
@@ -321,7 +323,7 @@ impl SplitCursor {
         Ok((self.line_number(input)? - after_it, column as u64))
     }
 
-    /// An error when the file ends before its size of when it was opened.
+    /// Fails when the file ends before the size that it had when it was opened.
     fn check_size(&mut self, input: &Input) -> Result<(), Error> {
         let ends_at =
             if self.is_whole_file { self.stream.consumed() } else { self.base + self.filled as u64 };
@@ -336,7 +338,7 @@ impl SplitCursor {
         }
     }
 
-    /// The number of the last line of the present record in its file, 1-based.
+    /// Returns the number of the last line of the present record in its file, 1-based.
     fn line_number(&mut self, input: &Input) -> Result<u64, Error> {
         let before = match self.lines_before {
             Some(before) => before,
@@ -347,7 +349,7 @@ impl SplitCursor {
     }
 }
 
-/// Line ends in the first `limit` bytes of a file.
+/// Counts the line ends in the first `limit` bytes of a file.
 fn count_lines(input: &Input, limit: u64) -> Result<u64, Error> {
     let mut stream = input.open_at(0)?;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -374,7 +376,7 @@ fn excerpt(text: &[u8]) -> String {
     format!("{}{dots}", String::from_utf8_lossy(cut).escape_debug())
 }
 
-/// The token at `at`, for a message.
+/// Returns the token at `at`, for a message.
 fn describe_token(line: &[u8], at: usize) -> String {
     let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) else {
         return "the end of the line".to_owned();

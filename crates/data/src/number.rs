@@ -1,6 +1,6 @@
-//! Numbers in text, eight digits at a time.
+//! Parses numbers in text, eight digits at a time.
 //!
-//! A word of 8 bytes is loaded little-endian, so that the first character is the lowest byte. Digits are found and
+//! A word of 8 bytes is loaded little-endian, so that the first character is the lowest byte. Digits are recognized and
 //! combined with a few multiplications (Lemire, "Number parsing at a gigabyte per second", 2021).
 
 /// Eight characters '0'.
@@ -8,15 +8,15 @@ pub(crate) const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// The high bit of each byte.
 pub(crate) const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// How many of the first bytes of `word` are digits, 0 to 8. `word` has been xored with [`ZEROS`].
+/// Returns how many of the first bytes of `word` are digits, 0 to 8. `word` has been xored with [`ZEROS`].
 #[inline]
 fn leading_digits(word: u64) -> u32 {
-    // A byte above 9 gets its high bit, by the addition or because it had it. A carry only spoils later bytes.
+    // A byte above 9 gets its high bit from the addition, or has it already. A carry changes only later bytes.
     let other = (word.wrapping_add(0x7676_7676_7676_7676) | word) & HIGH_BITS;
     other.trailing_zeros() / 8
 }
 
-/// The number of 8 digits (values 0 to 9, first in the lowest byte).
+/// Returns the number that 8 digits write (values 0 to 9, the first one in the lowest byte).
 #[inline]
 pub(crate) fn eight_digits(word: u64) -> u64 {
     let pairs = word.wrapping_mul(10).wrapping_add(word >> 8) & 0x00ff_00ff_00ff_00ff;
@@ -24,13 +24,14 @@ pub(crate) fn eight_digits(word: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
-/// The 8 bytes at `at`, if there are so many.
+/// Returns the 8 bytes at `at`; `None` when there are fewer.
 #[inline]
 pub(crate) fn word_at(text: &[u8], at: usize) -> Option<u64> {
     text.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The digits at `at` as a number, and where they end. No digit: `(0, at)`. Too large for u64: `u64::MAX`.
+/// Returns the digits at `at` as a number, and where they end. Without a digit the result is `(0, at)`; a number that
+/// is too large for u64 becomes `u64::MAX`.
 #[inline]
 pub(crate) fn parse_digits(text: &[u8], at: usize) -> (u64, usize) {
     let Some(word) = word_at(text, at) else {
@@ -41,12 +42,12 @@ pub(crate) fn parse_digits(text: &[u8], at: usize) -> (u64, usize) {
     if count == 8 {
         return parse_long_digits(text, at + 8, eight_digits(word));
     }
-    // Leading zeros are shifted in from below. Two shifts, because a shift by 64 is not one.
+    // The shifts insert leading zeros from below. There are two of them, because a shift by 64 is not allowed.
     let value = eight_digits((word << 8) << (56 - 8 * count));
     (value, at + count as usize)
 }
 
-/// Goes on after 8 digits.
+/// Continues after 8 digits, whose value is `high`.
 #[inline(never)]
 fn parse_long_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
     let Some(word) = word_at(text, at) else {
@@ -61,7 +62,7 @@ fn parse_long_digits(text: &[u8], at: usize, high: u64) -> (u64, usize) {
     (high * 10u64.pow(count) + low, at + count as usize)
 }
 
-/// Digit by digit.
+/// Parses digit by digit.
 #[inline(never)]
 fn parse_short_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
@@ -73,10 +74,11 @@ fn parse_short_digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize
 
 /// Powers of ten that f32 holds exactly.
 const POWERS_OF_TEN: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
-/// Whole numbers below are exact in f32.
+/// Integers below this are exact in f32.
 const EXACT_INTEGER_END: u64 = 1 << 24;
 
-/// The number at `at`, correctly rounded, and where it ends; `None` when there is none. May be infinite or NaN.
+/// Returns the number at `at`, correctly rounded, and where it ends; `None` when there is none. It may be infinite or
+/// NaN.
 #[inline]
 pub(crate) fn parse_f32_at(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let negative = text.get(at) == Some(&b'-');
@@ -96,7 +98,7 @@ pub(crate) fn parse_f32_at(text: &[u8], at: usize) -> Option<(f32, usize)> {
     if !simple || text.get(at_end).is_some_and(|byte| matches!(byte, b'e' | b'E' | b'.')) {
         return parse_f32_slow(text, at);
     }
-    // Both are exact in f32, so one division rounds once.
+    // Both operands are exact in f32, so the division rounds once.
     let value = mantissa as f32 / POWERS_OF_TEN[decimals];
     Some((if negative { -value } else { value }, at_end))
 }
@@ -107,13 +109,13 @@ fn parse_f32_slow(text: &[u8], at: usize) -> Option<(f32, usize)> {
     Some((value, at + count))
 }
 
-/// The whole token as a number; `None` when it is not one. May be infinite or NaN.
+/// Parses the whole token as a number; returns `None` when it is not one. The number may be infinite or NaN.
 #[inline]
 pub(crate) fn parse_f32(token: &[u8]) -> Option<f32> {
     parse_f32_at(token, 0).filter(|(_, end)| *end == token.len()).map(|(value, _)| value)
 }
 
-/// The whole token as a number of double precision.
+/// Parses the whole token as a number of double precision.
 #[inline]
 pub(crate) fn parse_f64(token: &[u8]) -> Option<f64> {
     match token {

@@ -1,4 +1,4 @@
-//! Settings of formats, and what of them a schema of training decides.
+//! Settings of formats, and those of them that the trained schema decides.
 
 use crate::label::LabelRule;
 use crate::schema::Schema;
@@ -6,48 +6,46 @@ use crate::schema::Schema;
 /// Formats of lines without columns.
 pub(crate) const WITHOUT_COLUMNS: [&str; 3] = ["libsvm", "libffm", "vw"];
 
-/// What an input is read for, when it is read like the data of training. It says which columns may be absent.
+/// The use of an input that is read with a trained schema. It decides which columns may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputPurpose {
-    /// To train or to validate: every column of training must be there.
+    /// To train or to validate: every column of training must exist.
     #[default]
     Training,
-    /// For metrics: weights and groups may be absent, which is told.
+    /// For metrics: weights and groups may be absent, with a notice.
     Evaluation,
-    /// For scores alone: weights and groups are not looked at.
+    /// For scores only: weights and groups are not read.
     Prediction,
 }
 
-/// Settings of formats. A column is named as in the header, or by its 0-based number.
+/// Settings of formats. A column is given by its name in the header, or by its 0-based number.
 #[derive(Clone, Debug)]
 pub struct FormatOptions {
-    /// Label column. `None`: CSV takes label, target or y, else the last; dense the first.
+    /// Label column. `None`: CSV takes label, target or y, else the last column; dense text takes the first.
     pub label: Option<String>,
-    /// Whether lines have a label at all (prediction may do without).
+    /// Whether lines have a label at all; prediction does not need one.
     pub has_label: bool,
-    /// What the input is read for.
     pub purpose: InputPurpose,
     /// Column of record weights.
     pub weight: Option<String>,
     /// Column of groups; "qid" for libsvm.
     pub group: Option<String>,
-    /// Whether the first line names the columns; `None` = by looking.
+    /// Whether the first line names the columns. `None`: a sample of the input decides.
     pub header: Option<bool>,
-    /// Byte between fields; `None` = by looking.
+    /// Byte between fields. `None`: a sample of the input decides.
     pub delimiter: Option<u8>,
     /// Columns whose values are names even if they look like numbers.
     pub text_columns: Vec<String>,
-    /// Columns to leave out.
+    /// Columns that are not read.
     pub skip_columns: Vec<String>,
-    /// Columns to carry along with the records, for predictions.
+    /// Passthrough columns: they are copied to the predictions.
     pub keep_columns: Vec<String>,
-    /// Groups of features whose products are features too: namespaces, fields or columns, two or three a product.
+    /// Groups of features whose products are features too: namespaces, fields or columns, two or three per product.
     pub interactions: Vec<Vec<String>>,
-    /// Whether zero entries are kept: centring needs them. Formats of lines without columns never keep them.
+    /// Whether entries of value 0 are stored, which centring needs. Formats of lines without columns never store them.
     pub keep_zeros: bool,
-    /// Feature numbers must be below it; none: any number.
+    /// Feature numbers must be below it; `None`: there is no limit.
     pub key_limit: Option<u64>,
-    /// What labels may be.
     pub label_rule: LabelRule,
 }
 
@@ -73,7 +71,7 @@ impl Default for FormatOptions {
 }
 
 impl FormatOptions {
-    /// What the user left open is taken from the schema of training.
+    /// Fills the settings that the user left open from the trained schema.
     pub(crate) fn fill_from(&mut self, schema: &Schema) {
         let fill = |mine: &mut Option<String>, theirs: &Option<String>| {
             if mine.is_none() {
@@ -83,7 +81,7 @@ impl FormatOptions {
         if self.has_label {
             fill(&mut self.label, &schema.label);
         }
-        // Columns that may be absent are looked up among those of the file.
+        // For other purposes these columns may be absent: the format looks them up in the file.
         if self.purpose == InputPurpose::Training || schema.columns.is_empty() {
             fill(&mut self.weight, &schema.weight);
             fill(&mut self.group, &schema.group);
@@ -97,7 +95,7 @@ impl FormatOptions {
         self.keep_zeros |= schema.keep_zeros;
     }
 
-    /// Settings of columns that were made for training data of another format say nothing about lines without columns.
+    /// Drops settings of columns that belong to training data of another format when lines have no columns.
     pub(crate) fn drop_columns_for(&mut self, format: &str) {
         if WITHOUT_COLUMNS.contains(&format) {
             let kept = Self {

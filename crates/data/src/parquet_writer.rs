@@ -1,4 +1,5 @@
-//! Writes records as Parquet: predictions (carried columns, label, scores) and generated data (label, list of indices).
+//! Writes records as Parquet: predictions (passthrough columns, label, scores) and generated data (label, list of
+//! indices).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,17 +18,17 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::Error;
 
-/// Records of a row group, but for the last one, which may have fewer.
+/// Records per row group; the last one may have fewer.
 pub(crate) const ROW_GROUP_RECORDS: usize = 50_000;
 
-/// What a column holds; one value, or one list, a record. No value is null.
+/// The type of a column: one value, or one list, per record. No value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Integers of 8 bits.
     I8,
-    /// 32-bit floats.
+    /// Floats of 32 bits.
     F32,
-    /// 64-bit floats.
+    /// Floats of 64 bits.
     F64,
     /// Integers of 64 bits.
     I64,
@@ -37,28 +38,29 @@ pub enum ColumnType {
     U32List,
     /// Lists of unsigned integers of 64 bits.
     U64List,
-    /// Lists of 32-bit floats.
+    /// Lists of floats of 32 bits.
     F32List,
 }
 
-/// Some records of one column. Lists lie one after another, with the length of each.
+/// The values of some records in one column. The items of all lists are in one array; another one has the length of
+/// each list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ColumnData<'a> {
-    /// Of [`ColumnType::I8`].
+    /// For [`ColumnType::I8`].
     I8(&'a [i8]),
-    /// Of [`ColumnType::F32`].
+    /// For [`ColumnType::F32`].
     F32(&'a [f32]),
-    /// Of [`ColumnType::F64`].
+    /// For [`ColumnType::F64`].
     F64(&'a [f64]),
-    /// Of [`ColumnType::I64`].
+    /// For [`ColumnType::I64`].
     I64(&'a [i64]),
-    /// Of [`ColumnType::TextKind`].
+    /// For [`ColumnType::Text`].
     Text(&'a [String]),
-    /// Of [`ColumnType::U32List`]: lengths, items.
+    /// For [`ColumnType::U32List`]: lengths, items.
     U32List(&'a [u32], &'a [u32]),
-    /// Of [`ColumnType::U64List`]: lengths, items.
+    /// For [`ColumnType::U64List`]: lengths, items.
     U64List(&'a [u32], &'a [u64]),
-    /// Of [`ColumnType::F32List`]: lengths, items.
+    /// For [`ColumnType::F32List`]: lengths, items.
     F32List(&'a [u32], &'a [f32]),
 }
 
@@ -70,9 +72,9 @@ pub struct ParquetWriter {
     written: u64,
 }
 
-/// Everything is compressed with zstd but lists of keys, which are written plainly: keys of click data hardly repeat
-/// within a row group, and reading them back takes .19 s of a processor for 12 million, against .24 s with a dictionary and snappy or zstd
-/// (of text: .20 s).
+/// Compresses all columns with zstd except lists of keys, which are written plainly. Keys of click data hardly repeat
+/// within a row group: reading 12 million of them takes .19 s of processor time, against .24 s with a dictionary and
+/// snappy or zstd (text: .20 s).
 fn properties(columns: &[(&str, ColumnType)]) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let mut properties = WriterProperties::builder().set_compression(zstd).set_max_row_group_row_count(None);
@@ -89,14 +91,14 @@ fn properties(columns: &[(&str, ColumnType)]) -> WriterProperties {
 }
 
 impl ParquetWriter {
-    /// Makes the file `path` (replacing what is there) with these columns: name and type.
+    /// Creates the file `path` (and replaces an existing one) with these columns: name and type.
     pub fn create(path: &Path, columns: &[(&str, ColumnType)]) -> Result<Self, Error> {
         let file =
             File::create(path).map_err(|source| Error::io("create", path.display().to_string(), source))?;
         let fields: Vec<Field> =
             columns.iter().map(|(name, kind)| Field::new(*name, kind.data_type(), false)).collect();
         let schema = Arc::new(Schema::new(fields));
-        // Other programs find the types in the schema of the file.
+        // The schema of the file is enough for other programs to determine the types.
         let options =
             ArrowWriterOptions::new().with_properties(properties(columns)).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
@@ -104,7 +106,7 @@ impl ParquetWriter {
         Ok(Self { path: path.to_owned(), writer, schema, written: 0 })
     }
 
-    /// Adds records: one item of `data` a column, all of the same number of records.
+    /// Adds records: `data` has one item per column, all with the same number of records.
     ///
     /// # Panics
     /// When `data` does not fit the columns.
@@ -114,13 +116,13 @@ impl ParquetWriter {
             .unwrap_or_else(|fault| panic!("write: the data do not fit the columns: {fault}"));
         let written = self.writer.write(&batch).and_then(|()| {
             self.written += batch.num_rows() as u64;
-            // A call is not cut in two.
+            // The records of one call always go to the same row group.
             if self.writer.in_progress_rows() >= ROW_GROUP_RECORDS { self.writer.flush() } else { Ok(()) }
         });
         written.map_err(|reason| write_fault(&self.path, reason))
     }
 
-    /// Writes what waits and the end of the file; the answer is the number of records.
+    /// Writes the remaining records and the end of the file; returns the number of records.
     pub fn finish(self) -> Result<u64, Error> {
         self.writer.close().map_err(|reason| write_fault(&self.path, reason))?;
         Ok(self.written)
@@ -154,7 +156,7 @@ impl ColumnType {
     }
 }
 
-/// What a list is of, under the name that the format gives it.
+/// Returns the field of the items of a list, with the name that the format prescribes.
 fn element(kind: DataType) -> Field {
     Field::new("element", kind, false)
 }

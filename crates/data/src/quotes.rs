@@ -1,11 +1,11 @@
-//! Where records end in text whose fields may be quoted: a line break inside quotes does not end one.
+//! Finds the ends of records in text with quoted fields, where a line break inside quotes does not end a record.
 //!
-//! Whether a line break stands inside quotes depends on everything before it, so a file with such records is read from
-//! its first byte on, by one task.
+//! Whether a line break is inside quotes depends on all bytes before it, so one task reads such a file from its first
+//! byte on.
 
 use memchr::{memchr, memchr2};
 
-/// The longest record with line breaks. A quote that is not closed by then is taken for a bad line, not for a field.
+/// Limit of the length of a record with line breaks. A quote that is not closed by then makes a bad line.
 pub(crate) const RECORD_LIMIT_BYTES: usize = 1 << 20;
 
 /// How fields are quoted.
@@ -17,19 +17,19 @@ pub struct Quotes {
     pub backslash: bool,
 }
 
-/// Where a record ends, as far as the bytes at hand say.
+/// Where a record ends, as far as the available bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordEnd {
     /// At this line break.
     At(usize),
-    /// Behind the bytes at hand, outside quotes.
+    /// Behind the available bytes, outside quotes.
     Open,
-    /// Behind the bytes at hand, inside quotes.
+    /// Behind the available bytes, inside quotes.
     InQuotes,
 }
 
 impl Quotes {
-    /// Where the record ends that begins with `bytes`.
+    /// Finds the end of the record that begins with `bytes`.
     pub(crate) fn record_end(self, bytes: &[u8]) -> RecordEnd {
         let mut at = 0;
         loop {
@@ -48,7 +48,7 @@ impl Quotes {
         }
     }
 
-    /// The first quote from `at` on that is not escaped.
+    /// Finds the first quote from `at` on that is not escaped.
     pub(crate) fn closing_quote(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         loop {
             let found = if self.backslash {
@@ -60,13 +60,14 @@ impl Quotes {
             if bytes[quote] == b'"' && bytes.get(quote + 1) != Some(&b'"') {
                 return Some(quote);
             }
-            // A backslash and what it escapes, or a quote twice.
+            // Skips a backslash and the character that it escapes, or a doubled quote.
             at = quote + 2;
         }
     }
 
-    /// Where the record or, when its quotes are wrong, the line ends that begins with `bytes`; `None` when more bytes
-    /// are needed, which there are not when these are `all`.
+    /// Returns the end of the record that begins with `bytes`, or the end of its first line when its quotes are wrong.
+    /// Returns `None` when that end is not in `bytes`; the record ends with `bytes` then if they are `all` that is
+    /// left.
     pub(crate) fn record_or_line_end(self, bytes: &[u8], all: bool) -> Option<usize> {
         let line = || memchr(b'\n', bytes);
         match self.record_end(bytes) {
@@ -92,7 +93,7 @@ mod tests {
             ("a,b\nc", PLAIN, RecordEnd::At(3)),
             ("a,\"b\nc\"\nd", PLAIN, RecordEnd::At(7)),
             ("a, \"b\"\"\n\"\"c\"  \nd", PLAIN, RecordEnd::At(14)),
-            // A quote within a field that does not begin with one is an ordinary character.
+            // A quote within a field that does not begin with a quote is an ordinary character.
             ("5\" pipe,x\ny", PLAIN, RecordEnd::At(9)),
             ("a,\"b\\\"\nc\"\nd", SPARK, RecordEnd::At(9)),
             ("a,\"b\\\\\"\nc", SPARK, RecordEnd::At(7)),

@@ -1,25 +1,25 @@
-//! A stream that reads one batch ahead, and says which columns come next before it gives a batch away: whoever fetches
-//! parameters can ask for those of the next step while this one computes.
+//! A stream that reads one batch ahead. Before it returns a batch, it reports the columns of this batch and of the next
+//! one, so that the caller can prefetch the parameters of the next step while this step computes.
 
 use crate::{Batch, BatchStream, Error};
 
-/// What lies behind the batch that was given away.
+/// The batch after the one that was returned.
 #[derive(Debug)]
 enum NextBatch {
-    /// Not read yet.
+    /// It is not read yet.
     Unread,
-    /// It is there.
+    /// It is read.
     Ready,
-    /// The end of the epoch.
+    /// There is none: the epoch has ended.
     End,
-    /// It could not be read: said when its turn has come, not before.
+    /// It could not be read. The error is returned in place of the batch, not earlier.
     Failed(Error),
 }
 
-/// Hears the columns of a batch and of the one behind it.
+/// Receives the columns of a batch and of the next one.
 type ColumnCallback<'a> = Box<dyn FnMut(&[u64], &[u64]) + Send + 'a>;
 
-/// Gives the batches of a stream as they are, in their order, each a batch later than it was read.
+/// Returns the batches of a stream unchanged and in order; reads each of them one batch earlier.
 pub struct ReadAhead<'a> {
     stream: &'a mut dyn BatchStream,
     on_columns: ColumnCallback<'a>,
@@ -29,8 +29,8 @@ pub struct ReadAhead<'a> {
 }
 
 impl<'a> ReadAhead<'a> {
-    /// Around a stream. `on_columns` hears the columns of each batch before it is given away, and those of the one behind it;
-    /// none at the end of an epoch.
+    /// Wraps `stream`. Before each batch is returned, `tell` receives its columns and those of the next batch, which
+    /// are empty at the end of an epoch.
     pub fn new(stream: &'a mut dyn BatchStream, tell: impl FnMut(&[u64], &[u64]) + Send + 'a) -> Self {
         let (current, next) = (Batch::default(), Batch::default());
         Self { stream, on_columns: Box::new(tell), current, next_batch: next, state: NextBatch::Unread }
@@ -86,7 +86,7 @@ mod tests {
         vec![batch(&[1, 2]), batch(&[2]), batch(&[7, 9])]
     }
 
-    /// Fails where the fourth batch would be.
+    /// A stream that fails at its fourth batch.
     struct Broken(MemoryStream);
 
     impl BatchStream for Broken {

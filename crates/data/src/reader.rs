@@ -1,4 +1,4 @@
-//! Reads the splits of one task: records become batches.
+//! Reads the splits of one task and makes batches of the records.
 
 use crate::format::RecordReader;
 use crate::key_set::KeySet;
@@ -14,37 +14,37 @@ pub struct Reader {
     records: Box<dyn RecordReader>,
     sink: Sink,
     summary: ReadSummary,
-    /// Distinct keys so far, when they are to be counted.
+    /// Distinct keys so far, when they are counted.
     features: Option<KeySet>,
 }
 
-/// What was read so far.
+/// Counts and statistics of what was read so far.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ReadSummary {
-    /// Records, those held out included.
+    /// Records, the hold-out included.
     pub record_count: u64,
-    /// Records left out because they have no label and others have one.
+    /// Records skipped because they have no label while others have one.
     #[serde(default)]
     pub unlabelled_count: u64,
     /// The first values that were rounded.
     #[serde(default)]
     pub rounded: RoundingReport,
-    /// Bytes of the input files (as they lie on disk), for progress against `EpochSource::size_bytes`.
+    /// Bytes of the input files on disk that were read, for progress against
+    /// [`Source::size_bytes`](crate::Source::size_bytes).
     pub bytes_read: u64,
-    /// Bad lines left out.
+    /// Bad lines that were skipped.
     pub bad_line_count: u64,
-    /// The first few of them, with their places.
+    /// The first few of them, with their positions.
     pub bad_lines: Vec<String>,
-    /// What the labels look like.
     pub labels: LabelStats,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
-    /// Largest key of the batches handed out (those held out are not counted).
+    /// Largest key of the batches handed out, the hold-out not included.
     pub largest_key: Option<u64>,
-    /// Distinct keys of the batches handed out, when they are counted and all has been read; else 0.
+    /// Distinct keys of the batches handed out, when they are counted and everything is read; else 0.
     #[serde(default)]
     pub feature_count: u64,
-    /// What the batches handed out look like, when they are surveyed.
+    /// Survey of the batches handed out, when it is enabled.
     #[serde(default)]
     pub survey: Option<Box<Survey>>,
 }
@@ -54,22 +54,22 @@ impl Reader {
         Self { records, sink, summary: ReadSummary::default(), features: None }
     }
 
-    /// From now on each record goes, with chance `share`, to the hold-out batches instead of the main ones.
+    /// Sends each later record, with probability `share`, to the hold-out batches instead of the main ones.
     pub fn set_holdout(&mut self, share: f64, stream: RandomStream) {
         self.sink.set_holdout(share, stream);
     }
 
-    /// From now on distinct keys are counted, for the summary.
+    /// Enables the count of distinct keys in the summary.
     pub fn count_features(&mut self) {
         self.features = Some(KeySet::new());
     }
 
-    /// From now on records are surveyed, for the summary.
+    /// Enables the survey of records in the summary.
     pub fn enable_survey(&mut self) {
         self.summary.survey = Some(Box::default());
     }
 
-    /// Fills `out` (whose memory is reused) with up to `record_limit` records; false when no record is left.
+    /// Fills `out` (whose memory is reused) with up to `record_limit` records; returns false when no record is left.
     pub fn next_batch(&mut self, record_limit: usize, out: &mut Batch) -> Result<bool, Error> {
         let read = self.records.read(record_limit, &mut self.sink);
         if read.is_err() {
@@ -113,17 +113,16 @@ impl Reader {
         }
     }
 
-    /// The records held out since the last call, in batches.
+    /// Takes the hold-out records since the last call, as batches.
     pub fn take_holdout(&mut self) -> Vec<Batch> {
         self.sink.take_holdout()
     }
 
-    /// What was read so far.
     pub fn summary(&self) -> &ReadSummary {
         &self.summary
     }
 
-    /// Names of hashed keys ("column=value", "namespace^feature") met since the last call.
+    /// Takes the names of hashed keys ("column=value", "namespace^feature") that are new since the last call.
     pub fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
         self.records.take_dictionary()
     }

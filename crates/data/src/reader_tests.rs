@@ -19,7 +19,7 @@ fn over(files: &[&[u8]], config: &SourceConfig) -> Result<Source, Error> {
     Source::from_inputs(files?, config, None, &FormatTable::builtin())
 }
 
-/// Labels of all records, task after task, and the bytes told.
+/// Returns the labels of all records, task after task, and the reported bytes.
 fn labels(source: &Source, task_count: usize, batch_size: usize) -> Result<(Vec<f32>, u64), Error> {
     let (mut all, mut bytes) = (Vec::new(), 0);
     for splits in source.splits(task_count) {
@@ -40,7 +40,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A file of numbered records with all kinds of lines between them; and how many records it has.
+/// Makes a file of numbered records with all kinds of lines between them, and returns it with the number of its
+/// records.
 fn file(first: usize, lines: &[(u8, usize)], last_line_ends: bool) -> (Vec<u8>, usize) {
     let (mut bytes, mut count) = (Vec::new(), 0);
     for (at, (kind, length)) in lines.iter().enumerate() {
@@ -275,7 +276,7 @@ fn held_out_records_and_the_others_are_all_records() {
         (kept, held)
     };
     let (kept, held) = read();
-    // 100 expected, deviation 9: five of them.
+    // 100 records are expected; the deviation is 9, and five of them are allowed.
     assert!((55..145).contains(&held.len()), "{}", held.len());
     let mut all = [&kept[..], &held].concat();
     all.sort_by(f32::total_cmp);
@@ -350,7 +351,7 @@ fn a_stream_is_recognized_and_read_once_by_the_first_task() {
 #[allow(clippy::print_stdout, reason = "says that a test is skipped")]
 mod skip;
 
-/// Rows of a real set, its label kind, or `None` when the data is not here.
+/// Returns the number of records of a real data set and its label kind; `None` when the data set is not installed.
 fn real(name: &str, format: Option<&str>) -> Option<(usize, LabelKind)> {
     let root = std::env::var("SERAPHIM_DATA")
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").to_owned());

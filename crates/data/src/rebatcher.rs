@@ -1,15 +1,15 @@
-//! Mixing the records of several blocks: a window of blocks is unpacked, its records are permuted together and cut into
-//! new batches.
+//! Makes new batches of the records of several blocks: a window of blocks is decoded, and its records are permuted
+//! together.
 
 use math::random::RandomStream;
 
 use crate::batch::{Batch, BatchBuilder};
 
-/// Consecutive blocks (after their own permutation) whose records are mixed. The memory of a task grows with it, the
-/// order gets closer to that of a permutation of all records.
+/// Consecutive blocks (in the permuted order of blocks) whose records are mixed. A larger window takes more memory per
+/// task and comes closer to a permutation of all records.
 pub(crate) const WINDOW_BLOCKS: usize = 16;
 
-/// A record of the window: its block and its place in it.
+/// A record of the window: its block and its position in the block.
 type RecordPosition = (u32, u32);
 
 /// The window and the batch under construction.
@@ -22,7 +22,7 @@ pub(crate) struct Rebatcher {
 }
 
 impl Rebatcher {
-    /// Drops what is left of the epoch before.
+    /// Drops the remaining records of the epoch before.
     pub(crate) fn reset(&mut self) {
         self.order.clear();
         self.next = 0;
@@ -34,7 +34,8 @@ impl Rebatcher {
         self.next == self.order.len()
     }
 
-    /// A new window of `count` blocks, filled by `is_read_fully(position in the window, block)`, permuted by `random`.
+    /// Makes a new window of `count` blocks and permutes its records by `random`. `read` gets a position in the window
+    /// and fills its block.
     pub(crate) fn fill_shuffled<E>(
         &mut self,
         count: usize,
@@ -53,7 +54,7 @@ impl Rebatcher {
         Ok(())
     }
 
-    /// A new window of one block, in its order.
+    /// Makes a new window of one block, in the order of its records.
     pub(crate) fn fill_in_order<E>(
         &mut self,
         read: impl FnOnce(&mut Batch) -> Result<(), E>,
@@ -67,8 +68,8 @@ impl Rebatcher {
         Ok(())
     }
 
-    /// Moves records of the window into the open batch until it has `batch_size` of them or the window is empty; says
-    /// whether the batch is full.
+    /// Moves records of the window into the open batch until it has `batch_size` records or the window is empty;
+    /// returns whether the batch is full.
     pub(crate) fn collect_batch(&mut self, batch_size: usize) -> bool {
         let builder = self.builder.get_or_insert_with(BatchBuilder::new);
         let wanted = batch_size - builder.record_count().min(batch_size);
@@ -80,7 +81,7 @@ impl Rebatcher {
         builder.record_count() >= batch_size
     }
 
-    /// Moves the open batch into `out`; false when it has no record.
+    /// Moves the open batch into `out`; returns false when it has no record.
     pub(crate) fn finish(&mut self, out: &mut Batch) -> bool {
         match &mut self.builder {
             Some(builder) if builder.record_count() > 0 => {
@@ -92,7 +93,7 @@ impl Rebatcher {
     }
 }
 
-/// Appends record `r` of `batch`, its entries in their order.
+/// Appends record `r` of `batch`, with its entries in their order.
 fn copy_record(batch: &Batch, r: usize, builder: &mut BatchBuilder) {
     for entry in batch.entries(r) {
         let key = batch.columns[batch.indices[entry] as usize];

@@ -1,4 +1,4 @@
-//! From what the user names to files: files, folders, patterns, standard input.
+//! Finds the files that the user names: files, folders, patterns, standard input.
 
 use crate::Error;
 use crate::input::Input;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Characters that make a name a pattern.
 const PATTERN: [char; 3] = ['*', '?', '['];
 
-/// The files that `inputs` name, in the order given; those of a folder or a pattern sorted by name.
+/// Opens the files that `inputs` name, in the given order; the files of a folder or a pattern are sorted by name.
 pub(crate) fn resolve(inputs: &[String], stop: &StopFlag) -> Result<Vec<Input>, Error> {
     if inputs.is_empty() {
         return Err(Error::BadOption { option: "data", reason: "no input given".to_owned() });
@@ -31,7 +31,8 @@ pub(crate) fn resolve(inputs: &[String], stop: &StopFlag) -> Result<Vec<Input>, 
     Ok(files)
 }
 
-/// The paths of the files that `inputs` name, without opening any; none of an input that names nothing.
+/// Returns the paths of the files that `inputs` name, without opening them. An input that matches nothing gives no
+/// path.
 pub fn input_paths(inputs: &[String]) -> Vec<PathBuf> {
     let paths_of = |input: &String| {
         let path = PathBuf::from(input);
@@ -66,7 +67,7 @@ fn no_match_error(input: &str, folder: &Path) -> Error {
     Error::NothingMatches { pattern: input.to_owned(), folder: folder.to_owned() }
 }
 
-/// The folder that a pattern or a missing file is looked for in.
+/// Returns the folder in which a pattern or a missing file is searched.
 fn folder_of(input: &str) -> PathBuf {
     let fixed = &input[..input.find(PATTERN).unwrap_or(input.len())];
     match fixed.rfind('/') {
@@ -76,8 +77,8 @@ fn folder_of(input: &str) -> PathBuf {
     }
 }
 
-/// The files of a folder, sorted; not those whose name begins with `.` or `_` (markers of Hadoop and Spark). Of the folders in
-/// it, those named `column=value` are gone into (partitions of Hive and Spark).
+/// Returns the files of a folder, sorted. It skips names that begin with `.` or `_` (markers of Hadoop and Spark). Of
+/// the subfolders it searches those named `column=value` (partitions of Hive and Spark).
 fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::io("list", path.display().to_string(), source);
     let mut files = Vec::new();
@@ -96,13 +97,13 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The column and the value that the name of a folder gives to the files in it.
+/// Returns the column and the value that the name of a folder gives to its files.
 fn partition_column(folder: &Path) -> Option<(String, String)> {
     let (name, value) = folder.file_name()?.to_str()?.split_once('=')?;
     (!name.is_empty()).then(|| (unescaped(name), unescaped(value)))
 }
 
-/// Text in which `%2F` stands for `/`.
+/// Decodes percent escapes such as `%2F` for `/`.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -115,7 +116,7 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The columns that the folders of a file give it, from the outer one to the inner one.
+/// Returns the columns that the folders of a file give, from the outer folder to the inner one.
 fn partition(file: &Path) -> Vec<(String, String)> {
     let folders = file.parent().into_iter().flat_map(Path::ancestors);
     let mut columns: Vec<_> = folders.map_while(partition_column).collect();

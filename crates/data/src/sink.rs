@@ -1,12 +1,12 @@
-//! Where records go: label rule, hold-out and bad lines, alike for all formats.
+//! Collects parsed records: label rule, hold-out and bad lines, the same for all formats.
 
 use crate::bad_lines::{BadLineCounter, BadLineTally};
 use crate::label::{LabelRule, LabelStats, Labeler};
 use crate::{BadLine, Batch, BatchBuilder, Error};
 use math::random::RandomStream;
 
-/// Collects the records of one task. A record is: entries into [`builder`](Self::builder), then
-/// [`end_record`](Self::end_record); or [`discard_record`](Self::abandon).
+/// Collects the records of one task. For each record the caller pushes entries into [`builder`](Self::builder), then
+/// calls [`end_record`](Self::end_record) or [`discard_record`](Self::discard_record).
 #[derive(Debug)]
 pub struct Sink {
     main_builder: BatchBuilder,
@@ -21,17 +21,17 @@ pub struct Sink {
     rounded: RoundingReport,
 }
 
-/// The first values that are kept with fewer digits than they are written with, with their places.
+/// The first values that f32 rounded, with their positions.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RoundingReport {
-    /// Of the features.
+    /// The first one among the features.
     pub feature: Option<String>,
-    /// Of the labels.
+    /// The first one among the labels.
     pub label: Option<String>,
 }
 
 impl RoundingReport {
-    /// What the user should know.
+    /// Notices for the user.
     pub fn notices(&self) -> impl Iterator<Item = String> {
         let of = |what: &str, first: &Option<String>| {
             first.as_ref().map(|first| {
@@ -43,7 +43,7 @@ impl RoundingReport {
         [of("features", &self.feature), of("labels", &self.label)].into_iter().flatten()
     }
 
-    /// Keeps what is known, and takes from `first_other` what is not.
+    /// Fills what this report does not have from `other`.
     pub fn add(&mut self, other: &Self) {
         for (mine, other) in [(&mut self.feature, &other.feature), (&mut self.label, &other.label)] {
             if mine.is_none() {
@@ -57,7 +57,7 @@ impl RoundingReport {
 struct Holdout {
     share: f64,
     stream: RandomStream,
-    /// Whether the record that is open, or comes next, is held out. Drawn once a record, not once a line.
+    /// Whether the open or next record goes to the hold-out. It is drawn once per record, not per line.
     is_record_held_out: bool,
     builder: BatchBuilder,
     batches: Vec<Batch>,
@@ -77,7 +77,7 @@ impl Holdout {
     }
 }
 
-/// Records of a hold-out batch.
+/// Records per hold-out batch.
 const HOLDOUT_BATCH_SIZE: usize = 4096;
 
 impl Sink {
@@ -96,7 +96,7 @@ impl Sink {
         }
     }
 
-    /// From now on feature numbers must be below `limit`.
+    /// Sets the limit that feature numbers of later records must be below.
     pub(crate) fn set_key_limit(&mut self, limit: Option<u64>) {
         self.key_limit = limit;
     }
@@ -120,19 +120,19 @@ impl Sink {
         })
     }
 
-    /// Records in the batch that is being built, without those held out.
+    /// Records in the batch under construction, without the hold-out.
     #[inline]
     pub fn record_count(&self) -> usize {
         self.main_builder.record_count()
     }
 
-    /// Entries in the batch that is being built.
+    /// Entries in the batch under construction.
     #[inline]
     pub fn entry_count(&self) -> usize {
         self.main_builder.entry_count()
     }
 
-    /// Where the entries of the open record go.
+    /// The builder that takes the entries of the open record.
     #[inline]
     pub fn builder(&mut self) -> &mut BatchBuilder {
         match &mut self.holdout {
@@ -141,7 +141,7 @@ impl Sink {
         }
     }
 
-    /// A feature number of the open record that is too large, and what was expected instead.
+    /// Returns a feature number of the open record that exceeds the limit, and what was expected instead.
     #[inline]
     pub(crate) fn key_beyond_limit(&mut self) -> Option<(u64, String)> {
         let limit = self.key_limit?;
@@ -149,8 +149,9 @@ impl Sink {
         Some((largest, format!("feature numbers below {limit} (dimensions = {limit})")))
     }
 
-    /// Closes the open record. A label that the rule refuses, or a feature number beyond the limit, takes the record back
-    /// and says what was expected: pass it on to [`bad`](Self::bad) with its place.
+    /// Closes the open record. When the rule refuses the label, or a feature number exceeds the limit, it discards the
+    /// record and returns what was expected: the caller passes that on to [`report_bad_line`](Self::report_bad_line)
+    /// with the position.
     #[inline]
     pub fn end_record(&mut self, label: Option<f64>, weight: f32, group: Option<u64>) -> Result<(), String> {
         let label = match label.map_or(Ok(0.0), |label| self.labeler.apply(label)) {
@@ -175,42 +176,43 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes back the entries of the open record.
+    /// Discards the entries of the open record.
     pub fn discard_record(&mut self) {
         self.builder().discard_record();
         self.builder().discard_rounding();
     }
 
-    /// Counts a record that is left out because it has no label.
+    /// Counts a record that is skipped because it has no label.
     pub fn skip_unlabelled(&mut self) {
         self.discard_record();
         self.unlabelled_count += 1;
     }
 
-    /// Counts a bad line or record, or fails, as the setting says. The open record must have been taken back.
+    /// Counts a bad line or record, or fails, as the bad-line policy says. The caller must have discarded the open
+    /// record.
     pub fn report_bad_line(&mut self, line: BadLine) -> Result<(), Error> {
         self.bad_lines.add(line)
     }
 
-    /// Something the user should know; said once however often it is added.
+    /// Adds a notice for the user; the same text is stored once.
     pub fn add_notice(&mut self, text: &str) {
         if !self.notices.iter().any(|known| known == text) {
             self.notices.push(text.to_owned());
         }
     }
 
-    /// A label that was rounded and whose place is not known yet.
+    /// Returns the first label that was rounded, as long as its position is not known.
     #[inline]
     pub(crate) fn rounded_label(&self) -> Option<f64> {
         self.labeler.rounded.filter(|_| self.rounded.label.is_none())
     }
 
-    /// Notes the place of the first feature, or label, that was rounded.
+    /// Notes the position of the first feature, or label, that was rounded.
     pub(crate) fn note_rounded(&mut self, feature: Option<String>, label: Option<String>) {
         self.rounded.add(&RoundingReport { feature, label });
     }
 
-    /// The first values that were rounded; a label without its place where nobody said it.
+    /// Returns the first values that were rounded; a label comes without its position where no reader has noted it.
     pub(crate) fn rounded(&self) -> RoundingReport {
         let mut rounded = self.rounded.clone();
         rounded.add(&RoundingReport {

@@ -1,4 +1,4 @@
-//! Inputs: what the user names, how it is opened, and how it is divided among tasks.
+//! Inputs: the files that the user names, how they are opened, and how they are divided among tasks.
 
 use crate::bad_lines::{BadLinePolicy, BadLineTally, BadLineTotal};
 use crate::format::{FormatContext, FormatRow, FormatTable, LineFormat, OpenFormat, RowGroupFormat};
@@ -18,16 +18,14 @@ use std::sync::Arc;
 pub use crate::input::{Head, Input};
 pub use crate::options::{FormatOptions, InputPurpose};
 
-/// What to read and how.
+/// Which inputs are read, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SourceConfig {
     /// Files, folders, glob patterns; "-" is standard input.
     pub inputs: Vec<String>,
-    /// Name in the table of formats; `None` = by the file's ending, then by its first lines.
+    /// Name in the table of formats. `None`: the extension of the file decides, else its first lines.
     pub format: Option<String>,
-    /// Settings of the format.
     pub options: FormatOptions,
-    /// What to do with bad lines.
     pub bad_lines: BadLinePolicy,
     /// Ends the wait for standard input.
     pub stop: StopFlag,
@@ -51,7 +49,7 @@ enum SourceFormat {
 }
 
 impl Source {
-    /// Opens an input for training: the schema is found by looking at it.
+    /// Opens an input for training. The schema comes from the settings and a sample of the input.
     pub fn open(config: &SourceConfig, formats: &FormatTable) -> Result<Self, Error> {
         Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, None, formats)
     }
@@ -65,7 +63,7 @@ impl Source {
         Self::from_inputs(resolve(&config.inputs, &config.stop)?, config, Some(schema), formats)
     }
 
-    /// Opens files that are already known, or bytes in memory.
+    /// Opens files that are already resolved, or bytes in memory.
     pub fn from_inputs(
         files: Vec<Input>,
         config: &SourceConfig,
@@ -130,38 +128,38 @@ impl Source {
         })
     }
 
-    /// What the user should know of how the input was understood: a label that was guessed, columns of mixed kinds.
+    /// Notices for the user about the input: a guessed label, columns of mixed types.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Labels become numbers by this rule from now on: a rule may depend on the names of labels, known since the input
-    /// was opened. Readers that were made before keep theirs.
+    /// Sets the rule by which later readers map labels. It can depend on the names of labels, which are known once the
+    /// input is opened. Readers that exist already keep their rule.
     pub fn set_label_rule(&mut self, rule: LabelRule) {
         self.label_rule = rule;
     }
 
-    /// The columns that are carried along with the records, in the order asked for.
+    /// The passthrough columns, in the requested order.
     pub fn passthrough_columns(&self) -> &[PassthroughColumn] {
         &self.passthrough_columns
     }
 
-    /// What the columns mean; belongs into the model.
+    /// The meaning of the columns; the model stores it.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The files.
     pub fn files(&self) -> &[Input] {
         &self.files
     }
 
-    /// Bytes of all files as they lie on disk; `None` when standard input is among them.
+    /// Size of all files on disk in bytes; `None` when standard input is one of them.
     pub fn size_bytes(&self) -> Option<u64> {
         self.files.iter().map(Input::size_bytes).sum()
     }
 
-    /// What each of `task_count` tasks reads. Together every record, each once; the answer hangs only on the sizes.
+    /// Returns what each of `task_count` tasks reads: together every record once. The result depends only on sizes and
+    /// `task_count`.
     ///
     /// # Panics
     /// When `task_count` is 0.
@@ -186,10 +184,10 @@ impl Source {
         assign_splits(&pieces, task_count)
     }
 
-    /// The whole input in pieces that can be read on their own at no more than the cost of reading it once, in its order:
-    /// `count` of them at least, where it can be cut so often.
+    /// Cuts the whole input into splits, in its order, that together cost no more to read than the input itself. There
+    /// are at least `count` of them where the input can be cut that often.
     pub fn chunks(&self, count: usize) -> Vec<Split> {
-        // From the middle of a unit nothing can be read without decoding what comes before.
+        // Reading from the middle of a row group means decoding the records before it.
         let count = match &self.format {
             SourceFormat::Lines(_) => count,
             SourceFormat::RowGroups(_) => 1,
@@ -199,19 +197,18 @@ impl Source {
         chunks
     }
 
-    /// The bad lines that all readers of this source have met so far.
+    /// Returns the bad lines of all readers of this source so far.
     pub fn bad_lines(&self) -> BadLineTotal {
         self.bad_lines.total()
     }
 
-    /// Whether that many are allowed. To be asked when all readers have come to their end: the answer is always the same
-    /// then.
+    /// Fails when there are more bad lines than allowed. After all readers have ended, the result is always the same.
     pub fn check_bad_lines(&self) -> Result<(), Error> {
         self.bad_lines.policy.check(&self.bad_lines())
     }
 
-    /// A reader of one task's splits. The limit of bad lines holds for each reader at once, for all of them together in
-    /// [`check_bad_lines`](Self::check_bad_lines).
+    /// Makes a reader of the splits of one task. Each reader checks the limit of bad lines for itself;
+    /// [`check_bad_lines`](Self::check_bad_lines) checks it for all of them together.
     pub fn reader(&self, splits: Vec<Split>) -> Result<Reader, Error> {
         let mut sink = Sink::new(self.label_rule, self.bad_lines.clone());
         sink.set_key_limit(self.key_limit);
@@ -227,7 +224,7 @@ impl Source {
     }
 }
 
-/// What the user is told of columns that folders are named by, where they are not read.
+/// Makes a notice about columns in the names of folders that this format does not read.
 fn unread_partition_notice(files: &[Input]) -> Option<String> {
     let columns = files.iter().map(Input::partition).find(|columns| !columns.is_empty())?;
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
@@ -244,7 +241,7 @@ fn without_columns(format: &str) -> String {
     )
 }
 
-/// A limit of feature numbers means nothing for features that are known by name.
+/// Fails when a limit of feature numbers is set for features that have names.
 fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> Result<(), Error> {
     let file = input::list_names(files);
     let text = schema.columns.iter().find(|column| column.kind == ColumnKind::Text);
@@ -270,21 +267,22 @@ fn check_features_are_numbered(files: &[Input], schema: &Schema, limit: u64) -> 
     Err(Error::BadOption { option: "dimensions", reason })
 }
 
-/// Formats whose features stand in groups that can be multiplied.
+/// Formats whose features have groups that interactions can multiply.
 const FORMATS_WITH_INTERACTIONS: [&str; 5] = ["csv", "dense", "vw", "libffm", "parquet"];
 
-/// Formats whose features are known by the number that is written: what one of them calls 7, the others call 7.
+/// Formats whose features are the numbers in the input: the same number means the same feature in all of them.
 const FORMATS_WITH_NUMBERED_FEATURES: [&str; 3] = ["libsvm", "libffm", "parquet"];
 
-/// Input of another format than that of training is understood when its features are known in the same way: by the
-/// names of columns, or by numbers that are written.
+/// Fails when the input has another format than training and identifies its features differently: by names of columns,
+/// or by numbers in the input.
 fn check_features(
     row: &FormatRow,
     files: &[Input],
     options: &FormatOptions,
     like: &Schema,
 ) -> Result<(), Error> {
-    // A look without the schema of training: what is wrong with the file itself is found when it is opened like it.
+    // This opens the input without the trained schema. Errors of the file itself are reported when it is opened with
+    // it.
     let Ok(plan) = (row.open)(&FormatContext { files, options, trained_schema: None }) else { return Ok(()) };
     let columns = match plan {
         OpenFormat::Lines(plan) => plan.schema().columns,
@@ -308,10 +306,10 @@ fn check_features(
     Err(Error::SchemaDiffers { file: input::list_names(files), difference })
 }
 
-/// Records of a batch of [`read_bytes`].
+/// Records per batch of [`read_bytes`].
 const BYTES_BATCH_SIZE: usize = 1024;
 
-/// Reads bytes in memory as one file of `format`: for tests, fuzzing and small inputs.
+/// Reads bytes in memory as one file of `format`, for tests, fuzzing and small inputs.
 pub fn read_bytes(format: &str, options: &FormatOptions, bytes: &[u8]) -> Result<Vec<Batch>, Error> {
     let config =
         SourceConfig { format: Some(format.to_owned()), options: options.clone(), ..SourceConfig::default() };

@@ -1,41 +1,39 @@
 //! Splits: which part of the input each task reads.
 //!
-//! All plain files together are one run of `S` bytes; task `t` of `T` takes bytes `[t*S/T, (t+1)*S/T)`. A record belongs
-//! to the split in which its first byte lies. Units of a format in blocks (row groups of Parquet) are one run in the same
-//! way, and are cut between records, at quarters. What cannot be cut (compressed files) goes whole, largest first, to the
-//! task with the least so far.
+//! All plain files together are one sequence of `S` bytes; task `t` of `T` takes bytes `[t*S/T, (t+1)*S/T)`. A record
+//! belongs to the split in which its first byte lies. Row groups of Parquet form one sequence in the same way; they are
+//! cut between records, at quarters. A file that cannot be cut (a compressed one) goes whole to the task with the
+//! fewest bytes so far, largest file first.
 
 use std::ops::Range;
 
-/// A part of one file.
+/// What one task reads of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Position of the file among the inputs.
     pub file: usize,
-    /// Which part.
     pub range: SplitRange,
-    /// Bytes of the file that this part covers, for progress.
+    /// Bytes of the file that this split covers, for progress.
     pub size_bytes: u64,
 }
 
-/// What of a file a split covers.
+/// The range of a file that a split covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SplitRange {
     /// The lines that begin in this range of bytes.
     Bytes(Range<u64>),
-    /// All of it, front to back.
+    /// The whole file.
     Whole,
-    /// These records of one unit of a format in blocks (a row group of Parquet), numbered from 0 in the unit.
+    /// Records of one row group, numbered from 0 in it.
     Records {
-        /// Number of the unit in the file.
+        /// Number of the row group in the file.
         row_group: usize,
-        /// Which of its records.
         records: Range<u64>,
     },
 }
 
 impl SplitRange {
-    /// Parts of one file come in the order of this.
+    /// Sorts the splits of one file.
     pub(crate) fn sort_key(&self) -> (usize, u64) {
         match self {
             Self::Bytes(range) => (0, range.start),
@@ -45,31 +43,31 @@ impl SplitRange {
     }
 }
 
-/// A unit of a format in blocks.
+/// A part of a Parquet file that can be read without the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowGroup {
     /// Its bytes in the file.
     pub size_bytes: u64,
-    /// Its records.
     pub record_count: u64,
 }
 
-/// A unit is cut at multiples of its size over this number. A task that begins within a unit decodes the records before its own:
-/// four tasks on one unit decode 0, 1, 2 and 3 quarters besides their own, and more tasks do not add to that.
+/// A row group is cut at multiples of its size over this number. A task that begins within a row group decodes the
+/// records before its own: four tasks on one row group decode 0, 1, 2 and 3 quarters besides their own, and more tasks
+/// do not add to that.
 const CUTS_PER_ROW_GROUP: u128 = 4;
 
-/// What there is to divide.
+/// What the splitter divides.
 #[derive(Clone, Debug)]
 pub(crate) enum SplitCandidate {
     /// A file that can be cut at any byte.
     Bytes { file: usize, bytes: u64 },
-    /// A unit of a format in blocks, by its number in the file.
+    /// A row group, by its number in the file.
     RowGroup { file: usize, number: usize, row_group: RowGroup },
-    /// A file that stays together.
+    /// A file that cannot be cut.
     Whole { file: usize, bytes: u64 },
 }
 
-/// The splits of each task, each task's in the order of the pieces.
+/// Returns the splits of each task; those of one task are in the order of `pieces`.
 pub(crate) fn assign_splits(pieces: &[SplitCandidate], task_count: usize) -> Vec<Vec<Split>> {
     assert!(task_count > 0, "splits for no task");
     let mut tasks: Vec<Vec<(usize, Split)>> = vec![Vec::new(); task_count];
@@ -108,7 +106,7 @@ fn split_bytes(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>], loa
 }
 
 fn split_row_groups(pieces: &[SplitCandidate], tasks: &mut [Vec<(usize, Split)>]) {
-    // Sizes are what a file says of itself: a unit of no bytes may have records all the same.
+    // Sizes come from the file, which may say that a row group with records has no bytes.
     let size = |unit: &RowGroup| u128::from(unit.size_bytes).max(1);
     let total: u128 = pieces
         .iter()
@@ -160,7 +158,7 @@ mod tests {
         SplitCandidate::Whole { file, bytes }
     }
 
-    /// The records of each task: (file, unit, first, one past the last).
+    /// The records of each task: (file, row group, first, one past the last).
     fn records(units: &[(usize, usize, u64, u64)], task_count: usize) -> Vec<Vec<(usize, usize, u64, u64)>> {
         let piece =
             |(file, number, size_bytes, record_count): &(usize, usize, u64, u64)| SplitCandidate::RowGroup {

@@ -1,14 +1,15 @@
-//! What an algorithm reads from: batches, epoch after epoch.
+//! The interface through which an algorithm reads batches, epoch after epoch.
 
 use crate::{Batch, Error};
 
-/// Batches of one task. `start_epoch`, then `next_batch` until it says `None`, for each epoch in turn.
+/// Batches of one task. For each epoch in turn, the caller calls `start_epoch`, then `next` until it returns `None`.
 pub trait BatchStream: Send {
     /// Goes to the start of `epoch` (0, 1, ...).
     fn start_epoch(&mut self, epoch: u64) -> Result<(), Error>;
-    /// The next batch; `None` at the end of the epoch.
+    /// Returns the next batch; `None` at the end of the epoch.
     fn next(&mut self) -> Result<Option<&Batch>, Error>;
-    /// The next batch in place of `batch`, for who keeps it beyond the one after it; false at the end of the epoch.
+    /// Replaces `batch` by the next batch, for callers that need several batches at once; returns false at the end of
+    /// the epoch.
     fn next_into(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         match self.next()? {
             Some(next) => {
@@ -18,6 +19,6 @@ pub trait BatchStream: Send {
             None => Ok(false),
         }
     }
-    /// No later epoch will be asked for: what is kept for one may be dropped.
+    /// Says that no later epoch will be requested, so that the stream may drop what it caches for one.
     fn release_cache(&mut self) {}
 }

@@ -1,5 +1,5 @@
-//! What the records of an input look like, as far as defaults hang on it: how many records, columns and entries, how large
-//! values are, how long records are. Gathered while the data are scanned; the parts of tasks merge.
+//! Statistics of the records of an input on which defaults depend: numbers of records, columns and entries, sizes of
+//! values, lengths of records. They are collected while the data are scanned; those of several tasks can be merged.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,14 @@ use math::hash::{NAMED_KEY_BIT, mix64};
 
 use crate::batch::Batch;
 
-/// Numbered columns whose scale is followed one by one; data with more of them are wide, and scales do not matter there.
+/// Number of numbered columns whose scale is computed. Data with more columns are wide, where scales do not matter.
 const COLUMN_LIMIT: usize = 4096;
-/// Hashes that a [`Sketch`] keeps: its estimate is then off by about 3 %.
+/// Number of hashes in a [`Sketch`]: the error of its estimate is about 3 %.
 const SKETCH_SIZE: usize = 1024;
 
-/// What the training records look like. Merges in any order to the same, but for the last bits of the sums.
+/// Statistics of the training records. Merging gives the same in any order, except for the last bits of the sums.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Survey {
-    /// Records.
     pub record_count: u64,
     /// Records without an entry.
     pub empty_count: u64,
@@ -25,22 +24,20 @@ pub struct Survey {
     pub negative_count: u64,
     /// Entries whose value is 1.
     pub one_count: u64,
-    /// Entries whose value is a whole number.
+    /// Entries whose value is an integer.
     pub whole_count: u64,
-    /// Sum of the labels.
     pub label_sum: f64,
-    /// Of the Euclidean lengths of records: sum, sum of squares.
+    /// Sum and sum of squares of the Euclidean lengths of records.
     length_sums: [f64; 2],
-    /// Sum over records of the square of how many entries they have.
+    /// Sum over records of the squared number of entries.
     entry_count_squares: u64,
     columns: Sketch,
-    /// Of numbered columns: entries, sum of squares. Empty above [`COLUMN_LIMIT`].
+    /// Number and sum of squares of the entries of each numbered column. Empty above [`COLUMN_LIMIT`].
     scales: BTreeMap<u64, [f64; 2]>,
     too_many_columns: bool,
 }
 
 impl Survey {
-    /// Adds the records of a batch.
     pub fn add(&mut self, batch: &Batch) {
         self.record_count += batch.record_count() as u64;
         self.entry_count += batch.entry_count() as u64;
@@ -94,7 +91,7 @@ impl Survey {
         }
     }
 
-    /// Adds what another task saw.
+    /// Adds the statistics of another task.
     pub fn merge(&mut self, other: &Self) {
         self.record_count += other.record_count;
         self.empty_count += other.empty_count;
@@ -114,8 +111,8 @@ impl Survey {
         self.drop_scales_when_too_many();
     }
 
-    /// Distinct columns: exact up to a thousand, then an estimate that is off by some 3 %. The same however the records are
-    /// divided among tasks.
+    /// Number of distinct columns: exact up to a thousand, then an estimate with an error of about 3 %. It does not
+    /// depend on how the records are divided among tasks.
     pub fn column_count(&self) -> u64 {
         self.columns.count()
     }
@@ -126,8 +123,8 @@ impl Survey {
         if cells > 0.0 { (self.entry_count as f64 / cells).min(1.0) } else { 0.0 }
     }
 
-    /// The largest root mean square of the entries of a numbered column over the smallest; 1 without columns, none when
-    /// there are too many to follow. Columns of zeros are left out.
+    /// The largest root mean square of the entries of a numbered column over the smallest; 1 without columns, `None`
+    /// when there are more than [`COLUMN_LIMIT`] columns. Columns of zeros do not count.
     pub fn scale_ratio(&self) -> Option<f64> {
         if self.too_many_columns {
             return None;
@@ -142,17 +139,17 @@ impl Survey {
         (self.length_sums[1] / self.entry_count.max(1) as f64).sqrt()
     }
 
-    /// Deviation of the Euclidean lengths of records over their mean, records without entries left out.
+    /// Standard deviation of the Euclidean lengths of records over their mean; records without entries do not count.
     pub fn length_spread(&self) -> f64 {
         self.spread(self.length_sums)
     }
 
-    /// Deviation of the numbers of entries of records over their mean, records without entries left out.
+    /// Standard deviation of the numbers of entries of records over their mean; records without entries do not count.
     pub fn entry_count_spread(&self) -> f64 {
         self.spread([self.entry_count as f64, self.entry_count_squares as f64])
     }
 
-    /// Deviation over mean, of the records that have entries, from the sum and the sum of squares over them.
+    /// Computes standard deviation over mean of the records with entries, from their sum and sum of squares.
     fn spread(&self, [sum, squares]: [f64; 2]) -> f64 {
         let count = (self.record_count - self.empty_count).max(1) as f64;
         let mean = sum / count;
@@ -161,8 +158,8 @@ impl Survey {
     }
 }
 
-/// The smallest hashes of the keys that were met: how many keys there are follows from how small these are (Bar-Yossef et al.,
-/// "Counting distinct elements in a data stream", RANDOM 2002, algorithm 1).
+/// The smallest hashes of all keys; the number of distinct keys is estimated from how small they are (Bar-Yossef et
+/// al., "Counting distinct elements in a data stream", RANDOM 2002, algorithm 1).
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Sketch {
     /// Ascending, distinct, at most [`SKETCH_SIZE`].
@@ -237,7 +234,7 @@ mod tests {
 
     #[test]
     fn columns_are_counted_alike_however_records_are_divided() {
-        /// Four deviations of an estimate from 1,024 hashes.
+        /// Four standard deviations of an estimate from 1,024 hashes.
         const TOLERANCE: f64 = 4.0 / 32.0;
         let keys: Vec<(u64, f32)> = (0..50_000).map(|key| (key * 3, 1.0)).collect();
         let (mut one, mut left, mut right) = (Survey::default(), Survey::default(), Survey::default());

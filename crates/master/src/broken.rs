@@ -1,19 +1,19 @@
-//! Rules that the simulation takes out, one at a time, to prove that its checker notices.
+//! Rules that the simulation disables, one at a time, to prove that its checker notices.
 
-/// A rule that is taken out.
+/// A rule that is disabled.
 #[cfg_attr(not(feature = "broken"), allow(unreachable_pub, reason = "shown only to the simulation"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// What members have heard is kept all the same.
+    /// Messages that members have acknowledged are kept all the same.
     AcknowledgementsIgnored,
-    /// What a member says twice is told twice.
+    /// A message that a member sends twice is delivered twice.
     DuplicatesDelivered,
-    /// What was not confirmed is not said again on a new connection.
+    /// Messages without acknowledgement are not sent again on a new connection.
     NoRetransmission,
-    /// Nobody is ever taken for dead.
+    /// No lease expires.
     LeaseNeverExpires,
-    /// A master that slept takes its members for silent.
+    /// A master that was suspended counts its own pause as silence of its members.
     OwnPauseCounted,
-    /// The last job in line starts first.
+    /// The newest queued job starts first.
     QueueReversed,
 }

@@ -1,13 +1,12 @@
-//! What can go wrong with the process of a master.
+//! Errors of the master process.
 
-/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting that cannot be; the text says which, and what to do.
+    /// An invalid setting; the text says which one, and what to do.
     #[error("{0}")]
     Config(String),
 
-    /// The network.
+    /// An error of the network.
     #[error(transparent)]
     Rpc(#[from] rpc::Error),
 }

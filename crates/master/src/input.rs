@@ -1,4 +1,4 @@
-//! How runners and clients reach the thread of the state machine: words in a queue, and a bell that wakes it.
+//! How runners and clients reach the thread of the state machine: a queue of inputs, and a waker for the thread.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -11,23 +11,21 @@ use rpc::serve::Lanes;
 
 use crate::runner::RunnerReport;
 
-/// Most words that wait; a runner that says more waits too, a client is told to come later.
+/// Most inputs that wait. With more, a runner waits, and a client is told to retry later.
 const INPUT_LIMIT: usize = 4096;
-/// When a client may come again.
+/// Milliseconds after which a client may retry.
 const RETRY_MS: u32 = 100;
 /// The only lane of a master.
 const LANE: u16 = 0;
 
-/// What comes past the connections.
+/// Input that does not come over frame connections.
 #[derive(Debug)]
 pub(crate) enum MasterInput {
-    /// The runner of a job says something.
     Runner(JobId, RunnerReport),
-    /// A client calls.
     Client(ClientCall),
 }
 
-/// The end of those who speak.
+/// The sending end of the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct InputSender {
     inputs: SyncSender<MasterInput>,
@@ -37,9 +35,9 @@ pub(crate) struct InputSender {
 /// Wakes the thread of the state machine.
 #[derive(Debug, Default)]
 pub(crate) struct Waker {
-    /// It has been rung and not been heard yet.
+    /// The thread was woken and has not read its inputs yet.
     is_pending: AtomicBool,
-    /// Known when the process begins to serve, which rings for all that came before.
+    /// Set when the process begins to serve, which wakes the thread for all earlier inputs.
     lanes: OnceLock<Lanes>,
 }
 
@@ -50,7 +48,7 @@ impl InputSender {
     }
 
     pub(crate) fn report(&self, job: JobId, word: RunnerReport) {
-        // The queue is closed when the master has ended; then nobody wants to know.
+        // The queue is closed when the master has ended; then nobody needs the report.
         if self.inputs.send(MasterInput::Runner(job, word)).is_ok() {
             self.waker.wake();
         }
@@ -81,7 +79,7 @@ impl MasterHandle for InputSender {
 }
 
 impl Waker {
-    /// Wakes the thread, unless it has been woken and has not looked yet.
+    /// Wakes the thread, unless it was woken and has not read its inputs yet.
     pub(crate) fn wake(&self) {
         if !self.is_pending.swap(true, Ordering::SeqCst)
             && let Some(lanes) = self.lanes.get()
@@ -90,14 +88,14 @@ impl Waker {
         }
     }
 
-    /// The thread has woken; called before it looks, so that what comes later rings again.
+    /// The thread calls this before it reads its inputs, so that later inputs wake it again.
     pub(crate) fn clear(&self) {
         self.is_pending.store(false, Ordering::SeqCst);
     }
 
     fn set_lanes(&self, lanes: Lanes) {
         lanes.wake(LANE);
-        // A process serves once; a second call would bring the same lanes.
+        // A process serves once; a second call would pass the same lanes.
         let _ = self.lanes.set(lanes);
     }
 }

@@ -1,4 +1,5 @@
-//! Jobs: queued until their members are there, run by a runner, watched, cancelled, kept for a while when they have ended.
+//! Jobs: queued until they have their members, run by a runner, watched, cancelled, and stored for a while after their
+//! end.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::runner::JobEvent;
 use crate::state::MasterState;
 
-/// A job and who is concerned.
+/// A job with its members and watchers.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) status: JobStatus,
@@ -19,23 +20,23 @@ pub(crate) struct Job {
     /// Numbers of its members, while it runs.
     pub(crate) members: Vec<u32>,
     pub(crate) cancelled: bool,
-    /// What its runner has left for those who ask for it by its number, as JSON, while there is room.
+    /// The report of the runner as JSON, for requests of this job by its number, while there is room.
     report: Option<String>,
-    /// None: a session of the parameter service.
+    /// `None` for a session of the parameter service.
     submission_key: Option<SubmissionKey>,
     watchers: Vec<ClientId>,
 }
 
-/// By which a repeat of a submission is known, and that it asks for the same.
+/// Identifies a repeat of a submission, with a digest that checks that it submits the same job.
 #[derive(Debug)]
 struct SubmissionKey {
     id: SubmissionId,
     digest: u128,
-    /// Bytes of the job as it was submitted.
+    /// Number of bytes of the job as it was submitted.
     bytes: u64,
 }
 
-/// All jobs that are remembered, by number.
+/// All stored jobs, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     last_id: JobId,
@@ -71,7 +72,7 @@ impl Jobs {
         }
     }
 
-    /// A new session, which waits.
+    /// Adds a session to the queue.
     pub(crate) fn add_session(&mut self, order: JobSubmission) -> JobId {
         self.add(order, None)
     }
@@ -96,12 +97,12 @@ impl Jobs {
         id
     }
 
-    /// Jobs that run and are no sessions.
+    /// Number of jobs that run and are no sessions.
     pub(crate) fn working_count(&self) -> usize {
         self.iter().filter(|job| job.status.state == JobState::Running && !job.is_session()).count()
     }
 
-    /// Bytes of the jobs that wait, as they were submitted.
+    /// Bytes of the queued jobs, as they were submitted.
     fn queued_bytes(&self) -> u64 {
         let queued = self.iter().filter(|job| job.status.state == JobState::Queued);
         queued.filter_map(|job| job.submission_key.as_ref()).map(|submission| submission.bytes).sum()
@@ -112,7 +113,7 @@ impl Jobs {
         self.iter().filter_map(|job| job.report.as_ref()).map(|report| report.len() as u64).sum()
     }
 
-    /// Forgets the oldest jobs that have ended, and of those that stay the oldest reports.
+    /// Removes the oldest ended jobs above `limit`, then the oldest reports above `report_limit_bytes`.
     fn forget_ended(&mut self, limit: usize, report_limit_bytes: u64) {
         let ended = self.ids(|job| job.status.state.is_over());
         for id in ended.iter().take(ended.len().saturating_sub(limit)) {
@@ -139,7 +140,7 @@ impl Job {
         }
     }
 
-    /// Tells the end to all who watch: with the whole report, unless that is too long for an answer.
+    /// Sends the end of the job to all watchers, with the whole report unless it is too long for an answer.
     fn notify_end(&mut self, report: Option<Value>, answers: &mut Vec<(ClientId, CallResult)>) {
         let text = report.as_ref().map(Value::to_string).filter(|text| text.len() <= REPORT_BYTES);
         let status = match report.filter(|_| text.is_some()) {
@@ -152,7 +153,7 @@ impl Job {
         self.report = text;
     }
 
-    /// The job with all that is remembered of it.
+    /// The status of the job with its stored report.
     fn with_report(&self) -> JobStatus {
         let report = self.report.as_ref().and_then(|text| serde_json::from_str(text).ok());
         match report {
@@ -162,7 +163,8 @@ impl Job {
     }
 }
 
-/// The same for equal orders, and for no others that a person will ever see; and the bytes of the order.
+/// A digest of the submission and its number of bytes. Equal submissions have equal digests; for different ones a
+/// collision is not expected in practice.
 fn digest(order: &JobSubmission) -> (u128, u64) {
     let JobSubmission { title, spec, servers, workers } = order;
     let mut bytes = spec.to_string().into_bytes();
@@ -231,7 +233,7 @@ impl MasterState {
         }
     }
 
-    /// Cancels all that lives.
+    /// Cancels all jobs that have not ended.
     pub(crate) fn cancel_all(&mut self) {
         for id in self.jobs.ids(|job| !job.status.state.is_over()) {
             self.cancel(id);

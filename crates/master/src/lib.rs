@@ -1,11 +1,11 @@
 //! Keeps membership, placement and jobs: a pure state machine, and the process around it.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`state`] | the state machine: who lives, which jobs wait and run, who watches |
-//! | [`runner`] | what runs a job: a trait, and the link that it has to the members of the job |
-//! | `sessions`, `session` | sessions of the parameter service: leases, matrices, where their partitions lie |
-//! | [`process`] | the process: sockets, one thread a job, the end |
+//! | [`state`] | the state machine: alive members, queued and running jobs, watchers |
+//! | [`runner`] | the trait of what runs a job, and its link to the members of the job |
+//! | `sessions`, `session` | sessions of the parameter service: leases, matrices, placement of partitions |
+//! | [`process`] | the process: sockets, one thread a job, the shutdown |
 //! | [`settings`] | times and limits |
 
 mod broken;

@@ -1,8 +1,8 @@
-//! Who lives: heartbeats, leases, and who is told when a member is gone.
+//! The alive members: heartbeats, leases, and notifications when a member is lost.
 //!
-//! A lease ends in two looks at the time, the first one heartbeat before its end: a member is missed first, and dead at the
-//! second look if nothing of it was read in between. A master that stood still for a while misses its members when it
-//! wakes, and reads what they said meanwhile before it takes any of them for dead.
+//! A lease ends in two checks of the time. The first check, one heartbeat before the end, marks the member as
+//! suspected. The second one removes it if no message of it was read in between. So a master that was suspended itself
+//! only marks its members when it wakes, and reads the messages that they sent meanwhile before it removes any of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::runner::JobEvent;
 use crate::settings::Settings;
 use crate::state::{MasterState, control_effect};
 
-/// A member that lives.
+/// A member whose lease has not ended.
 #[derive(Debug)]
 pub(crate) struct AliveMember {
     pub(crate) member: Member,
-    /// `None` while it may still come back.
+    /// `None` while the member may still reconnect.
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) report: Value,
     pub(crate) received_at: Duration,
-    /// Since when it is missed: its lease is over but for one heartbeat.
+    /// When the member became suspected: its lease ends within one heartbeat.
     pub(crate) suspected_at: Option<Duration>,
-    /// It does not confirm what it is told; its lease is over.
+    /// The member does not acknowledge messages; its lease is over.
     pub(crate) is_unresponsive: bool,
     pub(crate) queue: ReliableQueue,
 }
 
 impl AliveMember {
-    /// When it is dead, or missed, if nothing is heard of it.
+    /// When the member becomes suspected, or expires, if no message of it arrives.
     fn next_check(&self, settings: &Settings) -> Duration {
         let Settings { lease, heartbeat, .. } = *settings;
         let end = self.received_at + lease;
@@ -46,7 +46,7 @@ impl AliveMember {
         }
     }
 
-    /// Its due time has come: whether it is dead, and not only missed from now on.
+    /// Called when the check is due. Returns whether the member has expired; otherwise it is suspected from now on.
     fn check_lease(&mut self, now: Duration, settings: &Settings) -> bool {
         let is_missed = self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some();
         is_missed || self.is_unresponsive || settings.lacks(Broken::OwnPauseCounted)
@@ -58,7 +58,7 @@ impl AliveMember {
     }
 }
 
-/// The living, by number.
+/// The alive members, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     pub(crate) last_id: u32,
@@ -79,19 +79,19 @@ impl Members {
         self.by_connection.get(&connection).copied()
     }
 
-    /// Whoever says something lives.
+    /// Any message of a member renews its lease.
     pub(crate) fn renew(&mut self, connection: ConnectionId, now: Duration) {
         if let Some(living) = self.get_by_connection(connection) {
             living.renew_lease(now);
         }
     }
 
-    /// When the first is missed or dead.
+    /// When the first member becomes suspected or expires.
     pub(crate) fn next_check(&self, settings: &Settings) -> Option<Duration> {
         self.alive.values().map(|living| living.next_check(settings)).min()
     }
 
-    /// It may come back until its lease is over.
+    /// Removes the connection. The member may reconnect until its lease is over.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         if let Some(living) = self.get_by_connection(connection) {
             living.connection = None;
@@ -145,7 +145,7 @@ impl MasterState {
         }
     }
 
-    /// Misses those who are late, and buries those whose lease is over.
+    /// Marks members as suspected whose messages are late, and removes those whose lease is over.
     pub(crate) fn expire_leases(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let lease = self.settings.lease;
         let limit = self.settings.unconfirmed_limit;
@@ -166,7 +166,7 @@ impl MasterState {
         }
     }
 
-    /// Takes a member out, and tells all who may care.
+    /// Removes a member and notifies the runners of its jobs and all other members.
     pub(crate) fn remove_member(&mut self, id: u32, reason: &str, out: &mut Vec<Effect>) {
         let Some(living) = self.members.remove(id) else { return };
         out.extend(living.connection.map(|connection| Effect::Close { connection }));

@@ -1,4 +1,4 @@
-//! What travels between members and the runners of their jobs.
+//! Messages between members and the runners of their jobs.
 
 use control::{JobState, limits::ERROR_BYTES, text};
 use rpc::message::{ControlBody, FaultKind, JobId, RequestId};
@@ -21,8 +21,8 @@ impl MasterState {
         }
     }
 
-    /// Says something that is kept until it is confirmed. Nothing to do when the member is gone: whoever has to know was
-    /// told.
+    /// Sends a message that is kept until it is acknowledged. Does nothing when the member is gone: its loss was
+    /// reported when it was removed.
     pub(crate) fn send_to_member(&mut self, id: u32, body: ControlBody, out: &mut Vec<Effect>) {
         let limit = self.settings.unconfirmed_limit;
         let Some(living) = self.members.alive.get_mut(&id) else {
@@ -30,7 +30,9 @@ impl MasterState {
             return;
         };
         if living.is_unresponsive || living.queue.unacknowledged_count() >= limit {
-            // It has missed something, so that it hears nothing more, even if it confirms now. Buried by the next call of `on_time`, which is due at once: not from here, where others may be told of a burial.
+            // The member has missed a message, so it gets no further ones, even if it acknowledges now. The next call
+            // of `on_time`, which is due at once, removes it. It is not removed here, because the caller may be sending
+            // the notifications of another removal.
             living.is_unresponsive = true;
             return;
         }
@@ -81,7 +83,7 @@ impl MasterState {
         self.commands.push(RunnerCommand::ToRunner { job, event });
     }
 
-    /// What the runner of a job says. After its last word nothing is heard of it.
+    /// Handles a report of the runner of a job. Reports after `Ended` are dropped.
     pub fn on_runner(&mut self, id: JobId, word: RunnerReport, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.all.get_mut(&id).filter(|job| job.status.state == JobState::Running) else {
             self.counts.dropped += 1;

@@ -1,4 +1,4 @@
-//! The process of a master: settings, sockets, and how it ends.
+//! The process of a master: settings, sockets, and the shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,21 +16,19 @@ use crate::service::{MasterService, Shutdown};
 use crate::settings::Settings;
 use crate::state::MasterState;
 
-/// How often it is seen that the sockets have ended by themselves.
+/// How often the process checks whether the sockets have closed by themselves.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Settings of the process, as people write them.
+/// Settings of the process, as users write them.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
-    /// Where connections are taken. Default 127.0.0.1:7070.
+    /// Where connections are accepted. Default 127.0.0.1:7070.
     pub listen: Vec<Address>,
-    /// The shared secret; empty: none, and then only this machine may connect.
+    /// The shared secret. Empty: there is none, and only this machine may connect.
     pub token: Vec<u8>,
-    /// Times and limits of the state machine.
     pub settings: Settings,
-    /// How long the end of the process is held up for running jobs, which are cancelled first. Default 10 s.
+    /// How long the shutdown waits for running jobs, which are cancelled first. Default 10 s.
     pub shutdown_limit: Duration,
-    /// Limits of connections.
     pub limits: Limits,
 }
 
@@ -51,7 +49,7 @@ impl Default for MasterConfig {
 pub struct CheckedConfig(MasterConfig);
 
 impl MasterConfig {
-    /// Refuses what cannot be, and an open port without a token.
+    /// Refuses invalid settings, and an open port without a token.
     pub fn check(self) -> Result<CheckedConfig, Error> {
         if self.listen.is_empty() {
             return Err(Error::Config(
@@ -82,8 +80,8 @@ fn is_local(address: &Address) -> bool {
     }
 }
 
-/// Runs a master until `stop` is raised and the jobs that run have ended. `on_ready` gets the addresses with their real
-/// ports, as soon as connections are taken.
+/// Runs a master until `stop` is raised and the running jobs have ended. Calls `on_ready` with the addresses and their
+/// actual ports as soon as connections are accepted.
 pub fn run(
     config: CheckedConfig,
     runner: Arc<dyn Runner>,
@@ -108,12 +106,12 @@ pub fn run(
     let config = ServeConfig { token, limits };
     let served = serve_with_handler(listeners, vec![Box::new(desk)], config, door, sockets.clone());
     sockets.raise();
-    // It has nothing that can panic; the result of serving counts.
+    // The thread has nothing that can panic; the result of serving counts.
     let _ = watch.join();
     Ok(served?)
 }
 
-/// Turns the wish to end into the cancelling of jobs, and after `shutdown_limit` into the end of the sockets.
+/// Waits for the request to end, then cancels the jobs, and after `shutdown_limit` closes the sockets.
 fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration) {
     while !stop.wait(POLL_INTERVAL) {
         if ending.close_sockets.is_raised() {
@@ -130,7 +128,8 @@ fn wait_for_end(stop: &Stop, ending: &Shutdown, bell: &Waker, hold_for: Duration
     ending.close_sockets.raise();
 }
 
-/// Differs from that of any earlier process here: the clock does not go back by as much as a process takes to start.
+/// The incarnation. It differs from that of every earlier process at this address, because the clock is never set back
+/// by as much as a process takes to start.
 fn incarnation() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_nanos() as u64

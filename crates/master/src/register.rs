@@ -1,4 +1,4 @@
-//! Registration: who comes new, who comes back, and who is refused.
+//! Registration: new members, members that reconnect, and refusals.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::members::AliveMember;
 use crate::runner::JobEvent;
 use crate::state::{MasterState, control_effect};
 
-/// Most bytes of a name.
+/// Most bytes of the name of a member.
 const NAME_LIMIT_BYTES: usize = 200;
 
-/// Most bytes of its host and of each of its addresses, and most addresses: `status` shows them.
+/// Most bytes of the host and of each address of a member, and most addresses: `status` shows them.
 const TEXT_LIMIT_BYTES: usize = 300;
 const ADDRESS_LIMIT: usize = 16;
 
-/// What a member says of itself.
+/// The registration of a member.
 #[derive(Debug)]
 pub(crate) struct Registration {
     pub(crate) name: String,
@@ -155,7 +155,7 @@ impl MasterState {
     }
 }
 
-/// What cannot be, whoever else is there.
+/// Why a registration is invalid by itself, without regard to other members.
 fn registration_problem(registration: &Registration) -> Option<String> {
     let name = &registration.name;
     if name.is_empty() || name.len() > NAME_LIMIT_BYTES {

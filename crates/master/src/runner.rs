@@ -1,5 +1,6 @@
-//! What runs a job. The state machine gives orders ([`RunnerCommand`]) and hears words ([`RunnerReport`]); between them stands one
-//! thread a job, which sees its members through a [`JobLink`].
+//! The interface between the state machine and what runs a job. The state machine sends commands ([`RunnerCommand`])
+//! and receives reports ([`RunnerReport`]). Each job has one thread between them, which reaches its members through a
+//! [`JobLink`].
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -13,29 +14,29 @@ use serde_json::Value;
 
 use crate::input::InputSender;
 
-/// What runs jobs: the process calls it once a job, each on a thread of its own. A panic is a failed job.
+/// Runs jobs. The process calls it once a job, each on a thread of its own. A panic fails the job.
 pub trait Runner: Send + Sync {
-    /// From the start of a job to its end. The error is shown to people.
+    /// Runs a job from its start to its end. The error is shown to users.
     fn run(&self, link: JobLink) -> Result<JobResult, String>;
 
-    /// The same for a session of the parameter service: opens it on all its lanes, says so as the answer to call 0, and does
-    /// what it is asked by [`JobEvent::MemberThread`] until it is told to close.
+    /// Runs a session of the parameter service: opens it on all its lanes, reports that as the answer to call 0, and
+    /// carries out each [`JobEvent::Session`] until it gets `Close`.
     fn serve_session(&self, link: JobLink) -> Result<JobResult, String> {
         Err(format!("{}: this master has no parameter service", link.title))
     }
 
-    /// Whether a job can be what it says, before it is taken; the error is told to whoever submits it.
+    /// Checks a job before it is accepted; the error is returned to the client that submits it.
     fn check(&self, _order: &JobSubmission) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// How a job ended that did not fail.
+/// The result of a job that did not fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
-    /// Everything of it. Watchers are given it as the last progress; `status` shows what was last said to be the progress.
+    /// The whole report. Watchers get it as the last progress; `status` shows the last progress before it.
     pub report: Value,
-    /// Whether all its work was done. A job that was cancelled before ends as cancelled.
+    /// Whether all its work was done. If not, and the job was cancelled, it ends as cancelled.
     pub is_complete: bool,
 }
 
@@ -45,18 +46,17 @@ impl From<Value> for JobResult {
     }
 }
 
-/// A running job, seen by its runner.
+/// A running job, as its runner sees it.
 #[derive(Debug)]
 pub struct JobLink {
-    /// The number of the job.
     pub job: JobId,
-    /// What is asked for, in one line.
+    /// One line, for people.
     pub title: String,
     /// The job as it was submitted.
     pub spec: Value,
-    /// As many as were asked for, by number.
+    /// As many as were requested, by number.
     pub servers: Vec<Member>,
-    /// As many as were asked for, by name.
+    /// As many as were requested, by name.
     pub workers: Vec<Member>,
     /// Raised with the first [`JobEvent::MemberLost`], for a runner that waits for something else.
     pub member_lost: Stop,
@@ -66,12 +66,14 @@ pub struct JobLink {
 }
 
 impl JobLink {
-    /// Says something to a worker of the job. It arrives once, in order, unless the worker is gone, which is an event.
+    /// Sends a message to a worker of the job. It arrives once and in order, unless the worker is lost, which is an
+    /// event.
     pub fn send(&self, worker: u32, body: Value) {
         self.input_sender.report(self.job, RunnerReport::ToTask { worker, body });
     }
 
-    /// What comes next, or [`JobEvent::Timeout`] after `timeout`. When the master has ended: [`JobEvent::Cancelled`], for ever.
+    /// The next event, or [`JobEvent::Timeout`] after `timeout`. When the master has ended, every call returns
+    /// [`JobEvent::Cancelled`].
     pub fn receive(&self, timeout: Duration) -> JobEvent {
         match self.events.recv_timeout(timeout) {
             Ok(event) => event,
@@ -80,127 +82,104 @@ impl JobLink {
         }
     }
 
-    /// Says what came of a call of a session.
+    /// Reports the result of a call of a session.
     pub fn answer_session(&self, call: u64, result: Result<(), Fault>) {
         self.input_sender.report(self.job, RunnerReport::SessionReply { call, result });
     }
 
-    /// Says what people want to see.
+    /// Reports the progress that users see.
     pub fn progress(&self, value: Value) {
         self.input_sender.report(self.job, RunnerReport::Progress(value));
     }
 }
 
-/// An order of the state machine to the process around it.
+/// A command of the state machine to the process around it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunnerCommand {
-    /// A runner is to be started. It ends with [`RunnerReport::Ended`], whatever happens.
+    /// Starts a runner. It ends with [`RunnerReport::Ended`] in every case.
     StartJob(JobStart),
-    /// The runner of a job is told something.
+    /// Sends an event to the runner of a job.
     ToRunner {
-        /// The job, started before.
+        /// A job that was started before.
         job: JobId,
-        /// What.
         event: JobEvent,
     },
 }
 
-/// What a runner starts from.
+/// The input of a runner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobStart {
-    /// The number of the job.
     pub job: JobId,
-    /// What is asked for, in one line.
+    /// One line, for people.
     pub title: String,
     /// The job as it was submitted.
     pub spec: Value,
-    /// As many as were asked for, by number.
+    /// As many as were requested, by number.
     pub servers: Vec<Member>,
-    /// As many as were asked for, by number.
+    /// As many as were requested, by number.
     pub workers: Vec<Member>,
-    /// It is a session of the parameter service.
+    /// Whether it is a session of the parameter service.
     pub is_session: bool,
 }
 
-/// What a runner is told.
+/// An event that a runner receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobEvent {
-    /// A worker of the job says something.
-    FromTask {
-        /// Its number.
-        worker: u32,
-        /// The contents.
-        body: Value,
-    },
-    /// A member of the job is gone and does not come back under this number.
+    /// A message of a worker of the job.
+    FromTask { worker: u32, body: Value },
+    /// A member of the job is lost and does not return under this number.
     MemberLost {
-        /// Who.
         member: Member,
-        /// Why it is taken for dead.
+        /// Why the member was removed.
         reason: String,
     },
-    /// A member of the job was away, and has come back with the same incarnation: nothing was lost of what the two ends said
-    /// to each other through the master.
-    MemberReconnected {
-        /// Who.
-        member: Member,
-    },
-    /// Something to be done for a session.
+    /// A member of the job was disconnected and has reconnected with the same incarnation. No message between the
+    /// runner and the member was lost.
+    MemberReconnected { member: Member },
+    /// A command for a session.
     Session {
-        /// To be named in the answer.
+        /// Names the call in the answer.
         call: u64,
-        /// What.
         command: SessionCommand,
     },
-    /// The job is cancelled: the runner should end soon, with an error that says what was kept.
+    /// The job is cancelled. The runner should end soon, with an error that says what was saved.
     Cancelled,
-    /// Nothing came in time.
+    /// No event arrived in time.
     Timeout,
 }
 
-/// What is to be done for a session.
+/// A command for a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionCommand {
-    /// A matrix is to be made on all lanes, or on none.
+    /// Creates a matrix on all lanes, or on none.
     Add {
-        /// Its number.
         matrix: u32,
-        /// Its structure.
         spec: Box<MatrixSpec>,
-        /// By partition: the lane, by its place among [`crate::lanes_of`] the servers.
+        /// By partition: the position of its lane in [`crate::lanes_of`] the servers.
         owners: Vec<u16>,
     },
-    /// A matrix is to be freed.
-    Drop {
-        /// Its number.
-        matrix: u32,
-    },
-    /// All is to be freed, and the runner ends: well, or with this error.
+    /// Frees a matrix.
+    Drop { matrix: u32 },
+    /// Frees everything and ends the runner, with the given error or without.
     Close {
-        /// Why, unless its host wants it so.
+        /// The error; `None` when the host closes the session.
         reason: Option<String>,
     },
 }
 
-/// What a runner says.
+/// A report of a runner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunnerReport {
-    /// Something for a task of a worker.
+    /// A message for a task of a worker.
     ToTask {
         /// The number of a member of the job.
         worker: u32,
-        /// The contents.
         body: Value,
     },
-    /// What came of a call of a session.
-    SessionReply {
-        /// Which.
-        call: u64,
-        /// Done, or why not.
-        result: Result<(), Fault>,
-    },
-    /// What people want to see.
+    /// The result of a call of a session.
+    SessionReply { call: u64, result: Result<(), Fault> },
+    /// The progress that users see.
     Progress(Value),
-    /// The last word: how it ended, or why it failed.
+    /// The last report: the result of the job, or the error.
     Ended(Result<JobResult, String>),
 }

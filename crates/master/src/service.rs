@@ -1,4 +1,5 @@
-//! The state machine with its runners, as one service: orders become threads and events, words of runners come in between.
+//! The service of the master: the state machine with its runners. Commands become threads and events; reports of
+//! runners are inputs of the state machine.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,7 @@ use crate::input::{InputSender, MasterInput, Waker};
 use crate::runner::{JobEvent, JobLink, JobStart, Runner, RunnerCommand, RunnerReport};
 use crate::state::MasterState;
 
-/// Most events that wait for one runner; above that the job has failed.
+/// Most events that wait for one runner; with more, the job fails.
 const EVENT_LIMIT: usize = 1 << 16;
 
 /// The service of a master process.
@@ -27,19 +28,19 @@ pub(crate) struct MasterService {
     input_sender: InputSender,
     inputs: Queue<MasterInput>,
     waker: Arc<Waker>,
-    /// Of each runner: its events, and whether a member of its job is gone.
+    /// By job: the events of its runner, and the flag that a member of the job is lost.
     events: BTreeMap<JobId, (SyncSender<JobEvent>, Stop)>,
-    /// Clients that wait for an answer, or for news.
+    /// Clients that wait for an answer or for updates.
     clients: BTreeMap<ClientId, ResponseSender>,
     shutdown: Shutdown,
 }
 
-/// How a master ends: no job lives any more, then the sockets are closed.
+/// How a master ends: when no job runs any more, the sockets are closed.
 #[derive(Clone, Debug)]
 pub(crate) struct Shutdown {
     /// The process is to end: jobs are cancelled.
     pub(crate) is_requested: Arc<AtomicBool>,
-    /// Raised when the last job has ended after that.
+    /// Raised after that, when the last job has ended.
     pub(crate) close_sockets: Stop,
 }
 
@@ -64,7 +65,7 @@ impl MasterService {
         }
     }
 
-    /// Carries out orders and takes words until there are none.
+    /// Executes commands and handles inputs until there are none.
     fn process_inputs(&mut self, out: &mut Vec<Effect>) {
         self.waker.clear();
         if self.shutdown.is_requested.load(Ordering::SeqCst) {
@@ -123,7 +124,7 @@ impl MasterService {
 
     fn start(&mut self, start: JobStart, out: &mut Vec<Effect>) {
         let JobStart { job, title, spec, servers, mut workers, is_session } = start;
-        // Which worker computes which tasks does not depend on the order in which they joined.
+        // The workers are sorted, so that the tasks of a worker do not depend on the order in which workers joined.
         workers.sort_by(|a, b| a.name.cmp(&b.name));
         tracing::info!(job, title, server_count = servers.len(), worker_count = workers.len(), "job starts");
         let (events, heard) = sync_channel(EVENT_LIMIT);
@@ -166,7 +167,7 @@ impl MasterService {
             member_is_gone.raise();
         }
         match sent {
-            // Disconnected: the runner has ended, and its last word is on the way.
+            // Disconnected: the runner has ended, and its last report is on the way.
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             Err(TrySendError::Full(_)) => {
                 self.events.remove(&job);
@@ -228,7 +229,7 @@ mod tests {
     use crate::Settings;
     use crate::runner::JobResult;
 
-    /// Runs nothing.
+    /// A runner for tests that expect no job.
     struct Nobody;
 
     impl Runner for Nobody {
@@ -253,7 +254,7 @@ mod tests {
         desk.on_time(Duration::ZERO, &mut Vec::new());
     }
 
-    /// The one answer to a call.
+    /// Sends a request and returns its only answer.
     fn ask(desk: &mut MasterService, client: ClientId, word: ClientRequest) -> CallResult {
         let (reply, mut answered) = oneshot::channel();
         call(desk, client, word, ResponseSender::Once(reply));
@@ -272,7 +273,7 @@ mod tests {
         assert!(matches!(&*latest.borrow(), Some(Ok(ClientResponse::Job(_)))));
         let refused = ask(&mut desk, 3, ClientRequest::Watch { job }).unwrap_err();
         assert_eq!(refused.kind, FaultKind::Busy);
-        // Its last word is lost when too many wait.
+        // When the queue is full, the `Unwatch` of the dropped call is lost.
         drop(latest);
         desk.state.set_progress(job, json!("something new"));
         desk.on_time(Duration::ZERO, &mut Vec::new());
@@ -280,7 +281,7 @@ mod tests {
         assert!(matches!(heard, Ok(ClientResponse::Job(_))), "{heard:?}");
     }
 
-    /// Tells the names of the workers that it gets.
+    /// Reports the names of the workers that it gets.
     struct Names(SyncSender<Vec<String>>);
 
     impl Runner for Names {

@@ -1,7 +1,7 @@
-//! One session of the parameter service: which matrices it has, where their partitions lie, who waits for what.
+//! One session of the parameter service: its matrices, the placement of their partitions, and the requests that wait.
 //!
-//! Invariants: each call to its runner has those who wait for it; a number of a matrix is never used again; a matrix is in the
-//! map when all lanes have made it, and until its host wants it dropped.
+//! Invariants: each call to its runner has requesters that wait for it; the number of a matrix is never used again; a
+//! matrix is in the map from when all lanes have created it until its host drops it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,31 +16,32 @@ use crate::runner::{JobEvent, SessionCommand};
 
 /// Longest name of a session or of one of its matrices, in bytes.
 const NAME_LIMIT: usize = 200;
-/// Most matrices of a session at once, and numbers that it may use.
+/// Most matrices of a session at once.
 const MATRIX_LIMIT: usize = 1024;
+/// Most matrices of a session over its life.
 const NUMBER_LIMIT: u32 = 1 << 16;
 /// Most requests of a session that wait for its runner.
 const WAITING_LIMIT: usize = 256;
-/// Who waits for an answer.
+/// A request that waits for an answer.
 pub(crate) type Requester = (ConnectionId, RequestId);
 
-/// Why something is not granted.
+/// Why a request is not granted.
 pub(crate) struct Refusal(pub(crate) FaultKind, pub(crate) String);
 
-/// A session that lives.
+/// A session that has not ended.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) lease: Duration,
     pub(crate) received_at: Duration,
-    /// Since when it is missed: its lease is over but for one heartbeat of members.
+    /// When the session became suspected: its lease ends within one heartbeat of members.
     suspected_at: Option<Duration>,
     lanes: Vec<SessionLane>,
     matrices: BTreeMap<u32, MatrixEntry>,
     next_matrix: u32,
-    /// What the runner has been asked and not answered yet.
+    /// Calls to the runner that are not answered yet.
     calls: BTreeMap<u64, SessionCall>,
     next_call: u64,
-    /// The runner has been told to end.
+    /// Whether the runner was told to end.
     pub(crate) is_ending: bool,
     pub(crate) close_requesters: Vec<Requester>,
 }
@@ -66,7 +67,7 @@ pub(crate) enum SessionCallKind {
 }
 
 impl Session {
-    /// One that its runner is about to open, for `opener`: that is call 0.
+    /// A session that its runner is about to open, as call 0, for the request `opener`.
     pub(crate) fn new(now: Duration, lease: Duration, lanes: Vec<SessionLane>, opener: Requester) -> Self {
         let mut session = Self {
             lease,
@@ -89,8 +90,8 @@ impl Session {
         self.suspected_at = None;
     }
 
-    /// When its lease is over, or its host is missed. In two looks at the time, as with members: a master that stood still
-    /// reads what hosts said meanwhile before it ends their sessions.
+    /// When the session becomes suspected, or its lease is over. There are two checks of the time, as for members: a
+    /// master that was suspended itself reads the messages that hosts sent meanwhile before it ends their sessions.
     pub(crate) fn next_check(&self, heartbeat: Duration) -> Option<Duration> {
         let end = self.received_at + self.lease;
         let due = self
@@ -99,7 +100,7 @@ impl Session {
         (!self.is_ending).then_some(due)
     }
 
-    /// Its due time has come: whether its lease is over, and its host not only missed from now on.
+    /// Called when the check is due. Returns whether the lease is over; otherwise the session is suspected from now on.
     pub(crate) fn check_lease(&mut self, now: Duration) -> bool {
         self.suspected_at.replace(self.suspected_at.unwrap_or(now)).is_some()
     }
@@ -127,19 +128,19 @@ impl Session {
         call
     }
 
-    /// Waits with those who asked the same.
+    /// Adds the requester to an open call of this kind; returns whether there is one.
     fn join_call(&mut self, what: SessionCallKind, asker: Requester) -> bool {
         let call = self.calls.values_mut().find(|call| call.kind == what);
         call.map(|call| call.requesters.push(asker)).is_some()
     }
 
-    /// What its runner is told to end with.
+    /// The event that makes the runner end.
     pub(crate) fn close(&mut self, reason: Option<String>) -> JobEvent {
         self.is_ending = true;
         JobEvent::Session { call: self.next_call, command: SessionCommand::Close { reason } }
     }
 
-    /// Its runner has done, or could not do, what it was asked. Who waits for that.
+    /// Handles the answer of the runner to a call. Returns the call with the requesters that wait for it.
     pub(crate) fn on_reply(&mut self, call: u64, is_done: bool) -> Option<SessionCall> {
         let call = self.calls.remove(&call)?;
         if let SessionCallKind::Create(matrix) = call.kind {
@@ -152,7 +153,7 @@ impl Session {
         Some(call)
     }
 
-    /// All who wait.
+    /// All requesters that wait: those of calls, and those of the close.
     pub(crate) fn into_requesters(self) -> (Vec<Requester>, Vec<Requester>) {
         (self.calls.into_values().flat_map(|call| call.requesters).collect(), self.close_requesters)
     }
@@ -168,7 +169,7 @@ impl Session {
         ))
     }
 
-    /// What the runner is to be told of a new matrix; nothing when it is there.
+    /// Creates a matrix. The status has the event for the runner, unless the matrix exists already.
     pub(crate) fn create(&mut self, spec: MatrixSpec, asker: Requester) -> Result<CallStatus, Refusal> {
         let same_name = self.matrices.iter().find(|(_, made)| made.spec.name == spec.name);
         if let Some((id, known)) = same_name {
@@ -233,17 +234,17 @@ impl Session {
     }
 }
 
-/// What comes of a wish.
+/// The status of a request that the runner carries out.
 pub(crate) enum CallStatus {
-    /// It is so already.
+    /// The request changes nothing.
     AlreadyDone,
-    /// Somebody has asked for it.
+    /// An earlier request asks for the same; this one waits with it.
     Joined,
-    /// The runner is to be told.
+    /// The event has to be sent to the runner.
     Started(JobEvent),
 }
 
-/// All lanes of these servers, in their order: what partitions of a session are numbered by.
+/// All lanes of these servers, in their order. Partitions of a session name a lane by its position in this list.
 pub fn lanes_of(servers: &[Member]) -> Vec<SessionLane> {
     let mut all = Vec::new();
     for server in servers {
@@ -254,7 +255,7 @@ pub fn lanes_of(servers: &[Member]) -> Vec<SessionLane> {
     all
 }
 
-/// Partitions in even blocks over the lanes.
+/// Distributes partitions over the lanes in blocks of nearly equal size.
 fn blocks(partition_count: u32, lane_count: usize) -> Vec<u16> {
     let lane = |i: u32| (u64::from(i) * lane_count as u64 / u64::from(partition_count)) as u16;
     (0..partition_count).map(lane).collect()

@@ -1,7 +1,7 @@
-//! Sessions of the parameter service: jobs without tasks whose matrices come and go on the word of a foreign host. What is
-//! asked is decided here and carried out by the runner of the session, which says what came of it.
+//! Sessions of the parameter service: jobs without tasks, whose matrices a foreign host creates and drops. The master
+//! decides on each request, and the runner of the session carries it out and reports the result.
 //!
-//! Invariant: a session is here exactly as long as its job runs.
+//! Invariant: a session exists exactly as long as its job runs.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::session::{
 use crate::start::is_server;
 use crate::state::MasterState;
 
-/// Shortest and longest lease that may be asked for.
+/// Shortest and longest lease that a host may request.
 const LEASE_RANGE: [Duration; 2] = [Duration::from_secs(1), Duration::from_hours(24)];
-/// When one who was sent away may come again.
+/// Milliseconds after which a refused host may retry.
 const BUSY_PAUSE_MS: u32 = 1000;
 
 impl MasterState {
@@ -64,7 +64,7 @@ impl MasterState {
         Ok(())
     }
 
-    /// A session that can be asked something, which keeps it alive.
+    /// A session that accepts requests. The access renews its lease.
     fn session(&mut self, now: Duration, id: JobId) -> Result<&mut Session, Refusal> {
         let ended = match self.jobs.all.get(&id) {
             None => Refusal(FaultKind::NoSuchJob, format!("no session {id} is known here: open one")),
@@ -156,14 +156,14 @@ impl MasterState {
             return self.end_session(job, None);
         }
         match self.session(now, job) {
-            // Closed before: the repeat of one whose answer was lost.
+            // The session was closed before: this repeats a request whose answer was lost.
             Err(Refusal(FaultKind::Stopped, _)) => send_done(asker, out),
             Err(no) => self.refuse_request(asker, no, out),
             Ok(_) => {}
         }
     }
 
-    /// Has the runner end; once.
+    /// Tells the runner to end, once.
     fn end_session(&mut self, id: JobId, reason: Option<String>) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if !session.is_ending {
@@ -172,7 +172,7 @@ impl MasterState {
         }
     }
 
-    /// What the runner has done.
+    /// Handles the answer of the runner to a call.
     pub(crate) fn on_session_answer(
         &mut self,
         id: JobId,
@@ -194,7 +194,7 @@ impl MasterState {
         }
     }
 
-    /// Its job has ended: whoever still waits is told.
+    /// Handles the end of the job of a session: answers all requests that still wait.
     pub(crate) fn session_ended(&mut self, id: JobId, out: &mut Vec<Effect>) {
         let Some(session) = self.sessions.remove(&id) else { return };
         let error = self.jobs.all.get(&id).and_then(|job| job.status.error.clone());
@@ -212,7 +212,7 @@ impl MasterState {
         }
     }
 
-    /// Ends the sessions whose host is silent.
+    /// Ends the sessions whose lease is over.
     pub(crate) fn expire_sessions(&mut self, now: Duration) {
         let heartbeat = self.settings.heartbeat;
         let due = self

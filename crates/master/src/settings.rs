@@ -4,37 +4,37 @@ use std::time::Duration;
 
 use crate::broken::Broken;
 
-/// What the state machine decides by.
+/// Settings of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How often a member should say something. Default 500 ms: ten in a lease.
+    /// How often a member should send a message. Default 500 ms: ten in a lease.
     pub heartbeat: Duration,
-    /// A member that has said nothing for so long is gone. Default 5 s: longer than a pause of a busy machine, shorter than
-    /// the patience of a person.
+    /// A member without a message for this time is lost. Default 5 s: longer than a pause of a busy machine, shorter
+    /// than the patience of a person.
     pub lease: Duration,
     /// Most jobs that run at once. Default 4.
     pub running_job_limit: usize,
-    /// Most jobs that wait. Default 1000.
+    /// Most jobs that are queued. Default 1000.
     pub queued_job_limit: usize,
-    /// Most bytes of all jobs that wait: they bring modules of functions. Default 64 MiB.
+    /// Most bytes of all queued jobs, which contain modules of functions. Default 64 MiB.
     pub queued_limit_bytes: u64,
-    /// Jobs that have ended and are still shown. Default 100.
+    /// Most ended jobs that are still shown. Default 100.
     pub ended_job_limit: usize,
-    /// Most bytes of all reports of jobs that have ended; the oldest are forgotten first. Default 64 MiB: thirty jobs of 5000
+    /// Most bytes of all reports of ended jobs; the oldest are removed first. Default 64 MiB: thirty jobs of 5000
     /// epochs, or many thousand short ones.
     pub report_limit_bytes: u64,
     /// Most members. Default 4096.
     pub member_limit: usize,
-    /// Most messages to one member that it has not confirmed; above that it is gone. Default 4096.
+    /// Most unacknowledged messages to one member; with more, the member is lost. Default 4096.
     pub unconfirmed_limit: usize,
     /// Most sessions of the parameter service at once. Default 64.
     pub session_limit: usize,
-    /// How long a session lives after its host has last said something of it, unless the host asks for another. Default
-    /// 60 s: longer than a pause of a large garbage-collected driver.
+    /// How long a session lives after the last request of its host, unless the host asks for another lease. Default 60
+    /// s: longer than a pause of a large garbage-collected driver.
     pub session_lease: Duration,
     /// Most connections that watch one job. Default 256.
     pub watcher_limit: usize,
-    /// The rule that is taken out.
+    /// The rule that is disabled.
     #[cfg(feature = "broken")]
     pub broken: Option<Broken>,
 }
@@ -61,20 +61,20 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a rule is taken out.
+    /// Whether a rule is disabled.
     #[cfg(feature = "broken")]
     pub(crate) fn lacks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
     }
 
-    /// Whether a rule is taken out: never.
+    /// Whether a rule is disabled: never.
     #[cfg(not(feature = "broken"))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
     pub(crate) fn lacks(&self, _rule: Broken) -> bool {
         false
     }
 
-    /// Checks what is related; the text says what to do.
+    /// Checks the limits and how they relate; the text says what to do.
     pub fn check(&self) -> Result<(), String> {
         if self.heartbeat.is_zero() {
             return Err("heartbeat is 0 ms: at least 1 ms is needed".into());

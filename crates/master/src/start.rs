@@ -1,4 +1,4 @@
-//! Which job starts when, and on which members.
+//! Decides when a job starts, and on which members.
 
 use control::JobState;
 use rpc::message::{JobId, Member, MemberKind};
@@ -10,8 +10,8 @@ use crate::runner::{JobStart, RunnerCommand};
 use crate::state::MasterState;
 
 impl MasterState {
-    /// Starts what has its members, in the order of submission; says of the others what they wait for. A job that waits for
-    /// members does not hold up those behind it.
+    /// Starts the jobs that have their members, in the order of submission; reports for the others what they wait for.
+    /// A job that waits for members does not block later ones.
     pub(crate) fn start_ready_jobs(&mut self) {
         let mut queued = self.jobs.ids(|job| job.status.state == JobState::Queued);
         if self.settings.lacks(Broken::QueueReversed) {
@@ -46,7 +46,7 @@ impl MasterState {
         }
     }
 
-    /// The `count` connected members that have the fewest running jobs, by number; or how many there are.
+    /// The `count` connected members with the fewest running jobs, by number; fewer when there are not enough.
     pub(crate) fn least_loaded(
         &self,
         is_kind: fn(&AliveMember) -> bool,
@@ -69,7 +69,7 @@ impl MasterState {
         job.status.progress = Value::Null;
         job.members = servers.iter().chain(&workers).map(|member| member.id).collect();
         let title = job.submission.title.clone();
-        // Only the runner needs it from here on.
+        // From here on only the runner needs the spec.
         let spec = job.submission.spec.take();
         let is_session = job.is_session();
         job.notify_watchers(&mut self.responses);

@@ -1,7 +1,8 @@
-//! The master as a pure state machine: messages of members, words of clients and runners and the time come in; frames,
-//! answers to clients and orders to runners go out. Each message is one call into the file of its concern.
+//! The master as a pure state machine. Its inputs are messages of members, requests of clients, reports of runners, and
+//! the time; its outputs are frames, answers to clients and commands to runners. Each message is one call into the file
+//! of its topic.
 //!
-//! Invariants: names of members are unique among the living; a connection belongs to at most one member and a member has at
+//! Invariants: names are unique among the alive members; a connection belongs to at most one member and a member has at
 //! most one connection; a job that runs has exactly one runner, from `StartJob` until the runner's `Ended`.
 
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ use crate::status::Counts;
 /// Bytes of requests that one connection may have under way: control messages are small.
 const WINDOW_BYTES: u64 = 16 << 20;
 
-/// Who lives, which jobs wait and run, who watches.
+/// Alive members, queued and running jobs, and watchers.
 #[derive(Debug)]
 pub struct MasterState {
     pub(crate) settings: Settings,
@@ -41,10 +42,10 @@ pub struct MasterState {
 }
 
 impl MasterState {
-    /// `incarnation` differs from that of every earlier process at this place.
+    /// `incarnation` must differ from that of every earlier process at this address.
     ///
     /// # Panics
-    /// When `settings` were not checked.
+    /// If `settings` were not checked.
     pub fn new(settings: Settings, incarnation: u64) -> Self {
         assert_eq!(settings.check(), Ok(()), "settings are checked by the process");
         Self {
@@ -59,17 +60,18 @@ impl MasterState {
         }
     }
 
-    /// What runners are told since the last call, in order.
+    /// The commands to runners since the last call, in order.
     pub fn take_commands(&mut self) -> Vec<RunnerCommand> {
         std::mem::take(&mut self.commands)
     }
 
-    /// What clients are answered since the last call, in order.
+    /// The answers to clients since the last call, in order.
     pub fn take_responses(&mut self) -> Vec<(ClientId, CallResult)> {
         std::mem::take(&mut self.responses)
     }
 
-    /// A client says something. Each call of one has a number of its own; its answers are taken with [`Self::take_responses`].
+    /// Handles a request of a client. Each call of a client has a number of its own; its answers are returned by
+    /// [`Self::take_responses`].
     pub fn on_client(&mut self, client: ClientId, word: ClientRequest) {
         self.counts.messages += 1;
         match word {
@@ -142,7 +144,7 @@ impl MasterState {
         }
     }
 
-    /// Answers with a fault.
+    /// Answers a request with a fault.
     pub(crate) fn refuse(
         &mut self,
         connection: ConnectionId,
@@ -157,7 +159,7 @@ impl MasterState {
     }
 }
 
-/// A control frame as an effect.
+/// The effect that sends a control frame.
 pub(crate) fn control_effect(connection: ConnectionId, request: RequestId, body: ControlBody) -> Effect {
     Effect::Send { connection, message: Message::Control(Control { request, body }) }
 }
@@ -188,7 +190,7 @@ impl Service for MasterState {
             Message::CloseSession(close) => {
                 self.on_close_session(now, close.job, (connection, close.request), out);
             }
-            // A fault needs no answer: the connection is closed by whoever said it, if it has to be.
+            // A fault needs no answer: its sender closes the connection if necessary.
             Message::Fault(_) => {}
             Message::Welcome(_)
             | Message::OpenJob(_)

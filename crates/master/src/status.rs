@@ -1,4 +1,4 @@
-//! What people see: the status of everything, and counts.
+//! The status for users, and the counters.
 
 use control::{JobState, JobStatus};
 use rpc::Metrics;
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use crate::state::MasterState;
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
     pub(crate) heartbeats: u64,
     pub(crate) refused: u64,
-    /// Members whose lease was over.
+    /// Members whose lease has expired.
     pub(crate) expired: u64,
     pub(crate) reconnected: u64,
-    /// Messages that came twice.
+    /// Messages that arrived twice.
     pub(crate) repeated: u64,
-    /// Messages between a runner and a member of which one was not there any more.
+    /// Messages between a runner and a member when one of the two no longer existed.
     pub(crate) dropped: u64,
 }
 
 impl MasterState {
-    /// The living, each with what it last said of itself.
+    /// The alive members, each with its last report.
     pub(crate) fn member_reports(&self) -> Vec<(Member, Value)> {
         self.members.iter().map(|living| (living.member.clone(), living.report.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! Each sentence of the control conversation as a test of the pure state machine: no socket, no thread, time as a number.
+//! Tests of each rule of the control messages on the pure state machine: no socket, no thread, time as a number.
 
 #[cfg(feature = "broken")]
 mod broken;

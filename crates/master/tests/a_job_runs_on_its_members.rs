@@ -1,4 +1,5 @@
-//! Jobs over real sockets: a runner talks to two members, through resets too; it fails, panics, is cancelled, is watched.
+//! Jobs over real sockets: a runner exchanges messages with two members, also through resets; it fails, panics, is
+//! cancelled and is watched.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,7 +15,7 @@ use rpc::member::{MemberEvent, Membership, join};
 use rpc::message::ControlBody;
 use serde_json::{Value, json};
 
-/// Answers every number with its square, until it hears "end".
+/// Answers every number with its square, until it receives "end".
 fn squares(membership: Membership, events: Receiver<MemberEvent>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         loop {
@@ -27,7 +28,7 @@ fn squares(membership: Membership, events: Receiver<MemberEvent>) -> JoinHandle<
     })
 }
 
-/// Sums the squares of `0..count` that its workers make, and ends them.
+/// Sums the squares of `0..count` that its workers compute, and ends them.
 fn sum_of_squares(link: &JobLink) -> Result<Value, String> {
     let count = link.spec.as_u64().ok_or("the job is no number")?;
     let workers: Vec<u32> = link.workers.iter().map(|member| member.id).collect();
@@ -131,7 +132,7 @@ fn a_runner_that_fails_or_panics_is_a_failed_job_and_the_master_lives() {
     assert_eq!((done.state, done.progress), (JobState::Done, json!("well")));
 }
 
-/// Runs until it is cancelled.
+/// A runner that runs until it is cancelled.
 fn patient() -> FnRunner<impl Fn(JobLink) -> Result<Value, String> + Send + Sync> {
     FnRunner(|link: JobLink| {
         link.progress(json!("waiting"));
@@ -164,7 +165,7 @@ fn the_runner_hears_that_a_worker_has_died() {
     let (worker, events) = cluster.join("w", worker());
     let job = cluster.submit(0, 1, Value::Null);
     cluster.until(|_, jobs| jobs[0].progress == json!("waiting"));
-    // Its thread ends without a word, as that of a process that was killed.
+    // The thread ends without `Leave`, like a process that was killed.
     drop((worker, events));
     let status = end_of(&cluster, job);
     assert_eq!(status.state, JobState::Failed);
@@ -182,7 +183,7 @@ fn a_master_that_is_stopped_cancels_its_jobs_and_says_so_before_it_ends() {
         let thread = std::thread::spawn(move || {
             let mut last = None;
             let watched = client.watch(job, |status| {
-                // The test listens to the first news only.
+                // The test reads the first update only.
                 let _ = tell.send(());
                 last = Some(status.state);
                 true

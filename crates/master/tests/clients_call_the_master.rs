@@ -1,4 +1,4 @@
-//! Clients over real sockets: the token, jobs that are submitted twice, answers that are lost, watchers that leave, health.
+//! Clients over real sockets: the token, jobs that are submitted twice, lost answers, watchers that leave, health.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -13,7 +13,7 @@ use master::{JobEvent, JobLink, Settings};
 use rpc::transport::Address;
 use serde_json::{Value, json};
 
-/// A job for nobody, which lasts until it is cancelled.
+/// A job without members, which lasts until it is cancelled.
 fn submission(title: &str) -> JobSubmission {
     JobSubmission { title: title.into(), spec: json!({ "n": u64::MAX }), servers: 0, workers: 0 }
 }
@@ -85,7 +85,8 @@ fn a_submission_that_is_repeated_is_the_same_job_and_its_id_is_of_no_use_for_ano
     assert_eq!(cluster.status().1.len(), 2);
 }
 
-/// Passes on what a client says. Of the first connection nothing goes back, and it is cut as soon as `is_done`.
+/// A proxy that forwards what a client sends. It returns nothing on the first connection, and cuts that one as soon as
+/// `is_done`.
 fn swallow_first(master: &Address, is_done: impl Fn() -> bool + Send + 'static) -> Address {
     let Address::Tcp(place) = master.clone() else { panic!("{master}") };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -125,7 +126,7 @@ fn a_watcher_that_leaves_gives_its_place_to_another() {
     let job = cluster.submit(0, 0, Value::Null);
     let deadline = Instant::now() + LIMIT;
     for round in 0..5 {
-        // The leaving of the one before is on its way.
+        // The `Unwatch` of the previous watcher is on its way.
         while let Err(error) = cluster.client().watch(job, |_| false) {
             assert!(refusal(&error).contains("watcher_limit"), "{error}");
             assert!(Instant::now() < deadline, "round {round}");

@@ -1,4 +1,5 @@
-//! Members over real sockets: they join, live, come back after a reset, see each other go, and give up a master that is gone.
+//! Members over real sockets: they join, stay alive, reconnect after a reset, are notified when others leave, and give
+//! up a master that is lost.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

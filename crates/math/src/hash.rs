@@ -1,9 +1,9 @@
-//! The two hashes of Seraphim. Both decide where things lie or what a name means, so they are frozen: a change would
-//! move every parameter of every saved model.
+//! The two hashes of Seraphim. They decide where keys lie and which key stands for a name, so they are frozen: a change
+//! would move every parameter of every saved model.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Mixes a key so that every bit of the answer hangs on every bit of the key.
+/// Mixes a key so that every bit of the result depends on every bit of the key.
 ///
 /// The finalizer of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014),
 /// after adding its increment, so that 0 does not map to 0. It is a bijection of `u64`.
@@ -15,13 +15,13 @@ pub fn mix64(key: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Combines a running hash with one more number; order matters.
+/// Combines a running hash with one more number. The order of the numbers matters.
 #[inline]
 pub fn combine(hash: u64, next: u64) -> u64 {
     mix64(hash ^ mix64(next))
 }
 
-/// Keys that stand for strings have this bit set and bit 63 clear, so that they never meet a column number.
+/// Keys that stand for strings have this bit set and bit 63 clear, so that they never collide with a column number.
 pub const NAMED_KEY_BIT: u64 = 1 << 62;
 
 /// The feature key of `value` in the namespace (column) `space`: XXH3-64 of `space`, a zero byte and `value`,
@@ -34,7 +34,8 @@ pub fn named_key(space: &[u8], value: &[u8]) -> u64 {
     (xxh3_64(&bytes) >> 2) | NAMED_KEY_BIT
 }
 
-/// The key of the product of the features with these keys, whatever their order; it looks like that of a name.
+/// The key of the product of the features with these keys, independent of their order. It has the form of a key made by
+/// [`named_key`].
 ///
 /// # Panics
 /// With more than three keys.
@@ -63,7 +64,7 @@ mod tests {
         assert_eq!(product_key(&[7, 9]), product_key(&[9, 7]));
         assert_ne!(product_key(&[7, 9]), product_key(&[7, 9, 9]));
         assert_ne!(product_key(&[7, 7]), product_key(&[7]));
-        // The same sum in Python, from the published constants of splitmix64.
+        // The expected value was computed in Python from the published constants of splitmix64.
         assert_eq!(product_key(&[7, 9]), 7_540_417_325_701_284_047);
     }
 

@@ -1,4 +1,4 @@
-//! The bottom of Seraphim: numbers without files, sockets or threads.
+//! Numeric helpers without files, sockets or threads. All other crates of Seraphim build on this one.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | [`random`] | seeded streams: `stream(seed, purpose, task, epoch)` |
 //! | [`special`] | logistic function and its relatives in stable forms |
 //! | [`sort`] | radix sorts of keys and scores |
-//! | [`prefetch`] | a hint to the cache |
+//! | [`prefetch`] | a prefetch hint to the CPU cache |
 
 pub mod hash;
 pub mod prefetch;

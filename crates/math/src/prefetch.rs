@@ -1,6 +1,6 @@
-//! A hint to the cache: the line will be wanted soon. It changes no result and may be ignored.
+//! A hint to the CPU cache that a line will be needed soon. It changes no result and the CPU may ignore it.
 
-/// Asks for the cache line that holds `slice[index]`. Out of range is not an error: nothing is read.
+/// Prefetches the cache line that holds `slice[index]`. An index out of range is not an error: nothing is read.
 #[inline]
 #[allow(unsafe_code)]
 pub fn prefetch<T>(slice: &[T], index: usize) {

@@ -1,4 +1,4 @@
-//! Seeded random streams. Nothing in Seraphim draws a number without saying from which stream: the same seed gives the
+//! Seeded random streams. Every random number in Seraphim comes from a named stream, so that the same seed gives the
 //! same bytes.
 
 use crate::hash::{combine, mix64};
@@ -9,24 +9,23 @@ use crate::hash::{combine, mix64};
 pub enum Purpose {
     /// Order of batches and records in an epoch.
     Shuffle = 1,
-    /// First values of sparse and dense rows.
+    /// Initial values of sparse and dense rows.
     Initialize = 2,
-    /// Choice of the records that validate.
+    /// Choice of the validation records.
     Validation = 3,
-    /// Synthetic data.
+    /// Generation of synthetic data.
     Generate = 4,
-    /// Tests.
     Test = 5,
 }
 
-/// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. 8 bytes of state, so that a checkpoint can
-/// keep it.
+/// A stream of random numbers: splitmix64 (OOPSLA 2014) from a mixed start. It has 8 bytes of state, so that a
+/// checkpoint can store it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RandomStream {
     state: u64,
 }
 
-/// The stream of `purpose` for `task` in `epoch`, under `seed`.
+/// Returns the stream of `purpose` for `task` in `epoch`, under `seed`.
 pub fn stream(seed: u64, purpose: Purpose, task: u64, epoch: u64) -> RandomStream {
     let mut state = mix64(seed);
     for part in [purpose as u64, task, epoch] {
@@ -65,7 +64,7 @@ impl RandomStream {
         }
     }
 
-    /// Standard normal (Box and Muller, 1958; the sine half is not used, so that a draw takes two numbers always).
+    /// Standard normal (Box and Muller, 1958). The sine half is not used, so that every draw takes exactly two numbers.
     pub fn normal(&mut self) -> f64 {
         let u = self.uniform();
         let v = self.uniform();
@@ -121,7 +120,7 @@ mod tests {
         for _ in 0..60_000 {
             counts[s.below(6) as usize] += 1;
         }
-        // 10,000 expected, deviation about 91: five of them.
+        // The expected count is 10,000 and its standard deviation about 91; the bounds are five deviations away.
         assert!(counts.iter().all(|&c| (9_540..10_460).contains(&c)), "{counts:?}");
     }
 

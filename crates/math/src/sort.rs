@@ -1,4 +1,4 @@
-//! Radix sorts: linear in the number of items, and in the number of bytes in which keys differ.
+//! Radix sorts: the cost is linear in the number of items and in the number of digits of the largest key.
 
 /// Bits of a digit: 2,048 counters stay in the first-level cache.
 const DIGIT_BITS: u32 = 11;
@@ -51,8 +51,8 @@ fn digit(key: u64, shift: u32) -> usize {
     (key >> shift) as usize & (BUCKET_COUNT - 1)
 }
 
-/// A `u32` that sorts as the float does: negative floats are flipped, positive ones moved above them.
-/// Not for NaN.
+/// Returns a `u32` that sorts as the float does: all bits of negative floats are flipped, and positive floats get the
+/// top bit. NaN has no defined order.
 #[inline]
 pub fn ordered_bits(x: f32) -> u32 {
     let bits = x.to_bits();

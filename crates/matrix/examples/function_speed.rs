@@ -1,7 +1,8 @@
-//! What functions cost beside the memory that they touch: dot and axpy of two long rows, and five maps in one visit and in
-//! five. `cargo run --release -p matrix --example function_speed [-- COLUMNS]`
+//! Compares the cost of functions with the cost of reading their memory: dot and axpy of two long rows, and five maps
+//! in one visit and in five. `cargo run --release -p matrix --example function_speed [-- COLUMNS]`
 //!
-//! Prints gigabytes a second of the rows named (axpy: two read, one written) beside those of a loop that only reads.
+//! Prints the gigabytes per second of the rows read and written (axpy: two read, one written) beside those of a loop
+//! that only reads.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
@@ -17,7 +18,7 @@ use matrix::{Agent, Consistency, ElementType, Error, FunctionCall, LocalConfig, 
 const ROUNDS: usize = 15;
 const PARTITIONS: u32 = 8;
 
-/// Time that this thread has computed, so that a busy machine does not count; wall clock where that is not told.
+/// CPU time of this thread, which does not depend on the load of the machine; wall clock where it is not available.
 fn busy_time() -> Duration {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -25,7 +26,7 @@ fn busy_time() -> Duration {
     ns.map_or_else(|| START.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
 }
 
-/// The shortest of some rounds, in seconds.
+/// Returns the shortest time of several rounds, in seconds.
 fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -36,7 +37,7 @@ fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     Ok(best)
 }
 
-/// Seconds to read two vectors of `len` floats: the bound of a dot product.
+/// Seconds to read two vectors of `len` floats: the lower bound of a dot product.
 fn read_seconds(len: usize) -> Result<f64, Error> {
     let data = vec![1u64; len];
     let mut total = 0;

@@ -1,7 +1,7 @@
-//! What the parameter machinery costs: nanoseconds a key of pull and push with FTRL, power-law keys over 10 million ids,
-//! batches of 50,000 sorted distinct keys. The second pass finds all rows.
+//! Measures the cost of pull and push with FTRL in nanoseconds for each key: power-law keys over 10 million ids, in
+//! batches of 50,000 sorted distinct keys. In the second pass all rows exist.
 //!
-//! `cargo run --release -p matrix --example pull_push [tasks] [partition_numbers] [bsp|ssp|asp]`
+//! `cargo run --release -p matrix --example pull_push [tasks] [partitions] [bsp|ssp|asp]`
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;
@@ -61,7 +61,8 @@ fn main() -> Result<(), matrix::Error> {
     Ok(())
 }
 
-/// Log-uniform ids: the density of id `i` falls as `1 / i`. Ids are spread over the range as hashed names would be.
+/// Returns batches of log-uniform ids: the density of id `i` falls as `1 / i`. The ids are spread over the range as
+/// hashed names would be.
 fn batches(task: u32) -> Vec<Vec<u64>> {
     (0..BATCHES)
         .map(|batch| {
@@ -80,7 +81,7 @@ fn batches(task: u32) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Time that this thread has computed, so that a busy machine does not count; wall clock where that is not told.
+/// CPU time of this thread, which does not depend on the load of the machine; wall clock where it is not available.
 fn busy_time() -> Duration {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

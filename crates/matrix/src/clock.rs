@@ -1,6 +1,7 @@
-//! The only file that decides freshness: the clocks of tasks and the three consistency modes.
+//! The only file that decides what a read may see: the clocks of tasks and the three consistency modes.
 //!
-//! [`ClockTable`] is pure: no thread, no time, no lock. Calls that come early, late or twice have defined results.
+//! [`ClockTable`] is pure: it has no thread, no time and no lock. Calls that come early, late or twice have defined
+//! results.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,11 @@ pub type Clock = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Consistency {
-    /// A pull at clock `c` answers when `m >= c` and sees exactly the pushes stamped below `c`.
+    /// A pull at clock `c` is answered when `m >= c` and sees exactly the pushes stamped below `c`.
     Bsp,
     /// Pulls and pushes of a task at clock `c` wait until `m >= c - staleness`; pushes apply on arrival.
     Ssp {
-        /// How many clocks a task may run ahead of the slowest.
+        /// Maximum number of clocks that a task may be ahead of the slowest task.
         staleness: u64,
     },
     /// Nothing waits.
@@ -26,7 +27,7 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// The smallest `m` at which a task at clock `c` may pull.
+    /// Returns the smallest `m` at which a task at clock `c` may pull.
     #[inline]
     pub fn pull_needs(self, c: Clock) -> Clock {
         match self {
@@ -36,16 +37,17 @@ impl Consistency {
         }
     }
 
-    /// The smallest `m` at which a task at clock `c` may push. Under BSP a push would be staged and could be taken at
-    /// once; it waits all the same, so that what is staged never grows beyond one clock.
+    /// Returns the smallest `m` at which a task at clock `c` may push. Under BSP a push is staged and could be accepted
+    /// at once; it waits nevertheless, so that staged pushes never cover more than one clock.
     #[inline]
     pub fn push_needs(self, c: Clock) -> Clock {
         self.pull_needs(c)
     }
 
-    /// Whether a value that was read may serve a pull at clock `c` without asking again. It was read by a pull stamped
-    /// `stamp`, and m was `minimum` when that was answered. Under BSP every clock has values of its own; under SSP it
-    /// serves while no push is missing from it that a pull at `c` must see; ASP promises nothing that could be kept.
+    /// Whether a cached value may serve a pull at clock `c` without a new request. A pull stamped `stamp` read the
+    /// value, and m was `minimum` when that pull was answered. Under BSP a value is valid at its own clock only. Under
+    /// SSP it is valid while it includes every push that a pull at `c` must see. ASP gives no guarantee that a cached
+    /// value could keep.
     #[inline]
     pub fn may_reuse(self, stamp: Clock, minimum: Clock, c: Clock) -> bool {
         match self {
@@ -55,7 +57,7 @@ impl Consistency {
         }
     }
 
-    /// Whether a push is staged until the clock of its stamp is over, instead of applied on arrival.
+    /// Whether a push is staged until the clock of its stamp has ended, instead of applied on arrival.
     #[inline]
     pub fn stages_pushes(self) -> bool {
         match self {
@@ -65,7 +67,7 @@ impl Consistency {
     }
 }
 
-/// Why a call about a task was refused.
+/// Why a call for a task was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockFault {
     /// The task has ended or was removed.
@@ -74,19 +76,19 @@ pub enum ClockFault {
     /// The task waits at the barrier.
     #[error("it waits at a barrier")]
     AtBarrier,
-    /// No such task.
+    /// There is no such task.
     #[error("there is no such task")]
     Unknown,
 }
 
-/// What a task that came to the barrier does next.
+/// The result of arriving at the barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierArrival {
-    /// It was the last: all go on.
+    /// The task was the last to arrive: all tasks continue.
     Released,
-    /// It waits until [`ClockTable::generation`] is no longer this number.
+    /// The task waits until [`ClockTable::generation`] is no longer this number.
     Wait {
-        /// The generation of the barrier that it waits at.
+        /// Generation of the barrier at which the task waits.
         generation: u64,
     },
 }
@@ -98,34 +100,36 @@ enum TaskState {
     Left,
 }
 
-/// The clocks of all tasks. Invariants: the minimum never falls; a task that left never comes back (it joins anew under
-/// another number); at least one live task is not at the barrier, unless all have left.
+/// The clocks of all tasks. Invariants: the minimum never falls; a task that has left never comes back (it joins again
+/// under another number); at least one live task is not at the barrier, unless all have left.
 #[derive(Clone, Debug)]
 pub struct ClockTable {
     tasks: Vec<(TaskState, Clock)>,
     generation: u64,
-    /// Live tasks that have not come to a barrier that is over here: [`Self::join_late`].
+    /// Live tasks that have not yet arrived at a barrier that is already over in this table: see [`Self::join_late`].
     late_joiners: BTreeSet<u32>,
-    /// m when the last of them came or left: the clocks of the others may be told only later.
+    /// The value of m when the last late joiner arrived or left. The new clocks of the other tasks may become known
+    /// only later.
     floor: Clock,
 }
 
 impl ClockTable {
-    /// `task_count` live tasks at clock 0.
+    /// Creates a table of `task_count` live tasks at clock 0.
     pub fn new(task_count: u32) -> Self {
         let tasks = vec![(TaskState::Live, 0); task_count as usize];
         Self { tasks, generation: 0, late_joiners: BTreeSet::new(), floor: 0 }
     }
 
-    /// Ends a step of `task`; its new clock.
+    /// Ends a step of `task` and returns its new clock.
     pub fn tick(&mut self, task: u32) -> Result<Clock, ClockFault> {
         let clock = self.live_clock(task)?;
         self.tasks[task as usize].1 = clock + 1;
         Ok(clock + 1)
     }
 
-    /// Sets the clock of `task` to at least `clock`; its clock. An earlier one changes nothing and is never an error while
-    /// the task has not left, so that a tick may come late or twice; at the barrier a later one is refused.
+    /// Sets the clock of `task` to at least `clock` and returns its clock. An earlier clock changes nothing and is an
+    /// error only for a task that has left, so that a tick may arrive late or twice. A later clock is refused while the
+    /// task is at the barrier.
     pub fn advance(&mut self, task: u32, clock: Clock) -> Result<Clock, ClockFault> {
         let known = self.clock(task)?;
         if clock <= known {
@@ -136,7 +140,7 @@ impl ClockTable {
         Ok(clock)
     }
 
-    /// `task` has ended: from now on it holds nobody back. False when it had left before.
+    /// Ends `task`: from now on it does not hold back the others. Returns false when it had left before.
     pub fn finish(&mut self, task: u32) -> bool {
         if self.tasks.get(task as usize).is_none_or(|entry| entry.0 == TaskState::Left) {
             return false;
@@ -147,34 +151,36 @@ impl ClockTable {
         true
     }
 
-    /// Takes `task` out for another's reason (it died, it is moved). The same effect as [`Self::finish`].
+    /// Removes `task` for an external reason (it died or was moved). It has the same effect as [`Self::finish`].
     pub fn remove(&mut self, task: u32) -> bool {
         self.finish(task)
     }
 
-    /// A new task, at the smallest clock of the live ones (the largest of all when none is live); its number.
+    /// Adds a task at the smallest clock of the live ones (the largest of all when none is live) and returns its
+    /// number.
     pub fn join(&mut self) -> u32 {
         let clock = self.minimum().unwrap_or_else(|| self.max_clock());
         self.tasks.push((TaskState::Live, clock));
         self.tasks.len() as u32 - 1
     }
 
-    /// A new task, as [`Self::append`], for which the others wait elsewhere at the barrier that is over here. They do not
-    /// hold back the minimum before it has come to that one, as if they still waited for it here, or has left.
+    /// Adds a task as [`Self::join`] does, while the other tasks still wait for it in other tables at a barrier that is
+    /// already over here. The others do not hold back the minimum until the new task arrives at that barrier or leaves,
+    /// as if they still waited for it here.
     pub fn join_late(&mut self) -> u32 {
         let task = self.join();
         self.late_joiners.insert(task);
         task
     }
 
-    /// Whether a task has joined by [`Self::join_late`], and has neither come nor left since.
+    /// Whether a task has joined by [`Self::join_late`] and has neither arrived at the barrier nor left since.
     pub fn is_late(&self, task: u32) -> bool {
         self.late_joiners.contains(&task)
     }
 
-    /// `task` comes to the barrier. While it waits it does not hold back the minimum. When all live tasks have come,
-    /// all their clocks become the largest of all tasks, those that have left included. Who is late comes to one that is
-    /// over, and goes on at once.
+    /// Registers that `task` has arrived at the barrier. A waiting task does not hold back the minimum. When all live
+    /// tasks have arrived, the clocks of all of them become the largest of all tasks, including those that have left.
+    /// For a late joiner the barrier is already over, so it continues at once.
     pub fn barrier(&mut self, task: u32) -> Result<BarrierArrival, ClockFault> {
         self.live_clock(task)?;
         if self.remove_late_joiner(task) {
@@ -190,19 +196,19 @@ impl ClockTable {
         })
     }
 
-    /// The number of barriers passed.
+    /// Number of barriers passed.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// m: the smallest clock of the live tasks that are not at the barrier, here or elsewhere; `None` when there is none
-    /// left.
+    /// Returns m: the smallest clock of the live tasks that do not wait at a barrier, in this table or in others.
+    /// `None` when there is no such task.
     pub fn minimum(&self) -> Option<Clock> {
         let clocks = self.counted_tasks().map(|(_, clock)| clock);
         Some(clocks.min()?.max(self.floor))
     }
 
-    /// The clock of a task that has not left.
+    /// Returns the clock of a task that has not left.
     pub fn clock(&self, task: u32) -> Result<Clock, ClockFault> {
         match self.tasks.get(task as usize) {
             None => Err(ClockFault::Unknown),
@@ -211,12 +217,12 @@ impl ClockTable {
         }
     }
 
-    /// Number of tasks that there ever were.
+    /// Number of tasks that have ever existed.
     pub fn task_count(&self) -> u32 {
         self.tasks.len() as u32
     }
 
-    /// The last clock of a task, whether it has left or not.
+    /// Returns the last clock of a task, even if it has left.
     pub fn last_clock(&self, task: u32) -> Option<Clock> {
         self.tasks.get(task as usize).map(|entry| entry.1)
     }
@@ -226,19 +232,19 @@ impl ClockTable {
         self.tasks.get(task as usize).is_some_and(|entry| entry.0 == TaskState::AtBarrier)
     }
 
-    /// The slowest live task that is not at the barrier, and its clock; of several the first.
+    /// Returns the slowest live task that is not at the barrier, and its clock; the first of several.
     pub fn slowest_task(&self) -> Option<(u32, Clock)> {
         self.counted_tasks().min_by_key(|(_, clock)| *clock)
     }
 
-    /// The live tasks that are not at the barrier, here or elsewhere, with their clocks.
+    /// Returns the live tasks that do not wait at a barrier, in this table or in others, with their clocks.
     fn counted_tasks(&self) -> impl Iterator<Item = (u32, Clock)> {
         let live = self.tasks.iter().zip(0u32..).filter(|(entry, _)| entry.0 == TaskState::Live);
         let counts = |task: &u32| self.late_joiners.is_empty() || self.late_joiners.contains(task);
         live.map(|(entry, task)| (task, entry.1)).filter(move |(task, _)| counts(task))
     }
 
-    /// False when it was not late.
+    /// Removes a late joiner. Returns false when the task was none.
     fn remove_late_joiner(&mut self, task: u32) -> bool {
         let floor = self.minimum();
         let was_late = self.late_joiners.remove(&task);
@@ -266,7 +272,7 @@ impl ClockTable {
         if self.tasks.iter().any(|entry| entry.0 == TaskState::Live) || !self.tasks.iter().any(waits) {
             return;
         }
-        // Those that left count too: others may have seen the minimum at their clock, and it must not fall.
+        // Tasks that have left count too: others may have seen the minimum at their clock, and it must not fall.
         let largest = self.max_clock();
         for entry in self.tasks.iter_mut().filter(|entry| waits(entry)) {
             *entry = (TaskState::Live, largest);

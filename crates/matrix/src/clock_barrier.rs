@@ -1,8 +1,8 @@
-//! The clock table among threads: one lock, one condition, a deadline for each wait.
+//! The clock table shared by threads: one lock, one condition variable, a deadline for each wait.
 //!
-//! The minimum is also kept in an atomic, so that a pull or push that need not wait takes no lock. What a task pushed
-//! before its tick is visible to whoever has seen the minimum that the tick made: the partition's lock and the release
-//! of the minimum come after the push.
+//! An atomic holds a copy of the minimum, so that a pull or push that need not wait takes no lock. A thread that reads
+//! a minimum from the atomic sees every push that was made before the tick that produced this minimum: the push
+//! releases the lock of its partition before the tick stores the minimum with release ordering.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::error::{Error, SlowestTask};
 use crate::reduce::sum_in_task_order;
 use crate::stats::WaitStats;
 
-/// Lets tasks wait for each other.
+/// The place where tasks of a process wait for each other.
 #[derive(Debug)]
 pub(crate) struct ClockBarrier {
     state: Mutex<State>,
@@ -30,11 +30,11 @@ pub(crate) struct ClockBarrier {
 struct State {
     table: ClockTable,
     stop_reason: Option<String>,
-    /// Tasks that have failed, with the reason. Their clocks stay as they are.
+    /// Tasks that have failed, with the reason. Their clocks no longer change.
     failure_reasons: BTreeMap<u32, String>,
-    /// What each task gave to the reduction that is open.
+    /// What each task has contributed to the open reduction.
     contributions: Vec<Option<Vec<f64>>>,
-    /// The sum of the last one. It stays until all have come again, so that nobody can miss it.
+    /// The sum of the last reduction. It stays until all tasks have arrived again, so that every task can read it.
     sum: Result<Vec<f64>, Error>,
 }
 
@@ -54,7 +54,7 @@ impl ClockBarrier {
         Self { state, changed: Condvar::new(), minimum, wait_limit, wait_count, wait_ns }
     }
 
-    /// m, or [`Clock::MAX`] when no task is live.
+    /// Returns m, or [`Clock::MAX`] when no task is live.
     #[inline]
     pub(crate) fn minimum(&self) -> Clock {
         self.minimum.load(Ordering::Acquire)
@@ -67,7 +67,7 @@ impl ClockBarrier {
         }
     }
 
-    /// Waits until the minimum is at least `needed`; `purpose` says for what, in errors.
+    /// Waits until the minimum is at least `needed`. `purpose` describes the wait in errors.
     pub(crate) fn wait(
         &self,
         task: u32,
@@ -94,7 +94,8 @@ impl ClockBarrier {
         Ok(clock)
     }
 
-    /// Comes to the barrier with a part for the reduction and waits; the clock after it, and the sum.
+    /// Arrives at the barrier with a contribution to the reduction and waits. Returns the clock after the barrier and
+    /// the sum.
     pub(crate) fn barrier(&self, task: u32, part: Option<Vec<f64>>) -> Result<(Clock, Vec<f64>), Error> {
         let call = "barrier";
         let fault = |fault: ClockFault| Error::Task { task, call, fault };
@@ -117,8 +118,8 @@ impl ClockBarrier {
         Ok((clock, state.sum.clone()?))
     }
 
-    /// A task has failed: it does not come any further. Whoever has to wait for it gets [`Error::Stopped`]; all others go on
-    /// until they have to.
+    /// Marks a task as failed, so that its clock no longer advances. Tasks that have to wait for it get
+    /// [`Error::Stopped`]; all others continue until they have to wait for it.
     pub(crate) fn fail(&self, task: u32, reason: String) {
         if let Ok(mut state) = self.lock() {
             state.failure_reasons.entry(task).or_insert(reason);
@@ -126,7 +127,7 @@ impl ClockBarrier {
         }
     }
 
-    /// Takes a task out; false when it had left before, or has failed.
+    /// Removes a task. Returns false when it had left before or has failed.
     pub(crate) fn leave(&self, task: u32) -> bool {
         let Ok(mut state) = self.lock() else { return false };
         if state.failure_reasons.contains_key(&task) {
@@ -168,8 +169,8 @@ impl ClockBarrier {
         self.state.lock().map_err(|_| Error::Panicked { what: "the clocks".into() })
     }
 
-    /// Makes a change known: closes the reduction when a barrier was passed since generation `before`, and wakes those
-    /// who wait when there is something new.
+    /// Publishes a change: closes the reduction when a barrier was passed since generation `before`, and wakes the
+    /// waiting tasks when the minimum or the barrier has changed.
     fn publish(&self, state: &mut State, before: Option<u64>) {
         let minimum = state.table.minimum().unwrap_or(Clock::MAX);
         let passed = before.is_some_and(|before| before != state.table.generation());

@@ -1,5 +1,5 @@
-//! The element types of a matrix: a closed set, one enum for what is decided at run time and one sealed trait for what
-//! is decided when the loops are compiled.
+//! The element types of a matrix. They are a closed set: one enum for decisions at run time and one sealed trait for
+//! loops that are compiled for each type.
 
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Range, Sub};
@@ -7,11 +7,11 @@ use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
-/// Name of an element type.
+/// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ElementType {
-    /// 32-bit float, the default.
+    /// 32-bit float, the usual choice.
     F32,
     /// 64-bit float.
     F64,
@@ -20,7 +20,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub fn size(self) -> usize {
         match self {
             ElementType::F32 => 4,
@@ -32,38 +32,29 @@ impl ElementType {
 /// A slice of values of one of the element types, row-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Values<'a> {
-    /// Of an `f32` matrix.
     F32(&'a [f32]),
-    /// Of an `f64` matrix.
     F64(&'a [f64]),
-    /// Of an `i64` matrix.
     I64(&'a [i64]),
 }
 
-/// Where pulled values are written, row-major.
+/// The slice that pulled values are written to, row-major.
 #[derive(Debug)]
 pub enum ValuesMut<'a> {
-    /// Of an `f32` matrix.
     F32(&'a mut [f32]),
-    /// Of an `f64` matrix.
     F64(&'a mut [f64]),
-    /// Of an `i64` matrix.
     I64(&'a mut [i64]),
 }
 
 /// Values that own their memory, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnedValues {
-    /// Of an `f32` matrix.
     F32(Vec<f32>),
-    /// Of an `f64` matrix.
     F64(Vec<f64>),
-    /// Of an `i64` matrix.
     I64(Vec<i64>),
 }
 
 impl<'a> Values<'a> {
-    /// The elements of a range.
+    /// Returns the elements of a range. Panics when the range is out of bounds.
     #[must_use]
     pub fn slice(self, range: Range<usize>) -> Values<'a> {
         match self {
@@ -73,7 +64,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A copy that owns its memory.
+    /// Returns a copy that owns its memory.
     pub fn to_owned_values(self) -> OwnedValues {
         match self {
             Values::F32(values) => OwnedValues::F32(values.to_vec()),
@@ -84,7 +75,6 @@ impl<'a> Values<'a> {
 }
 
 impl Values<'_> {
-    /// The type of the elements.
     pub fn element_type(&self) -> ElementType {
         match self {
             Values::F32(_) => ElementType::F32,
@@ -93,7 +83,6 @@ impl Values<'_> {
         }
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             Values::F32(values) => values.len(),
@@ -102,14 +91,13 @@ impl Values<'_> {
         }
     }
 
-    /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl ValuesMut<'_> {
-    /// The elements of a range. Panics when they are not all there.
+    /// Returns the elements of a range. Panics when the range is out of bounds.
     pub fn slice_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
         match self {
             ValuesMut::F32(values) => ValuesMut::F32(&mut values[range]),
@@ -118,17 +106,14 @@ impl ValuesMut<'_> {
         }
     }
 
-    /// The type of the elements.
     pub fn element_type(&self) -> ElementType {
         self.as_values().element_type()
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         self.as_values().len()
     }
 
-    /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -143,7 +128,7 @@ impl ValuesMut<'_> {
 }
 
 impl OwnedValues {
-    /// `len` zeros.
+    /// Returns `len` zeros.
     pub fn zeros(element: ElementType, len: usize) -> Self {
         match element {
             ElementType::F32 => OwnedValues::F32(vec![0.0; len]),
@@ -152,7 +137,7 @@ impl OwnedValues {
         }
     }
 
-    /// None yet, and room for `len`.
+    /// Returns an empty list with capacity for `len` elements.
     pub fn with_capacity(element: ElementType, len: usize) -> Self {
         match element {
             ElementType::F32 => OwnedValues::F32(Vec::with_capacity(len)),
@@ -161,7 +146,7 @@ impl OwnedValues {
         }
     }
 
-    /// Puts zeros behind the elements, or takes the last away, until there are `len`.
+    /// Appends zeros or removes the last elements until there are `len`.
     pub fn resize(&mut self, len: usize) {
         match self {
             OwnedValues::F32(values) => values.resize(len, 0.0),
@@ -170,7 +155,7 @@ impl OwnedValues {
         }
     }
 
-    /// The elements of a range, to be written.
+    /// Returns the elements of a range for writing.
     pub fn slice_mut(&mut self, range: Range<usize>) -> ValuesMut<'_> {
         match self {
             OwnedValues::F32(values) => ValuesMut::F32(&mut values[range]),
@@ -179,7 +164,7 @@ impl OwnedValues {
         }
     }
 
-    /// Puts the elements of `from`, which has the same type, behind these. Panics when it has another.
+    /// Appends the elements of `from`. Panics when `from` has another type.
     pub fn extend(&mut self, from: Values<'_>) {
         match (self, from) {
             (OwnedValues::F32(into), Values::F32(from)) => into.extend_from_slice(from),
@@ -189,7 +174,7 @@ impl OwnedValues {
         }
     }
 
-    /// The same values, borrowed.
+    /// Borrows the values.
     pub fn as_values(&self) -> Values<'_> {
         match self {
             OwnedValues::F32(values) => Values::F32(values),
@@ -198,17 +183,14 @@ impl OwnedValues {
         }
     }
 
-    /// The type of the elements.
     pub fn element_type(&self) -> ElementType {
         self.as_values().element_type()
     }
 
-    /// The number of elements.
     pub fn len(&self) -> usize {
         self.as_values().len()
     }
 
-    /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -221,33 +203,31 @@ mod sealed {
     impl Sealed for i64 {}
 }
 
-/// An element type as the compiler sees it: `f32`, `f64` or `i64`.
+/// An element type at compile time: `f32`, `f64` or `i64`.
 pub trait Element: sealed::Sealed + Copy + Debug + PartialEq + PartialOrd + Send + Sync + 'static {
-    /// Its name.
     const TYPE: ElementType;
-    /// 0.
     const ZERO: Self;
 
-    /// The nearest value; integers are cut towards 0.
+    /// Converts to the nearest value; integers are truncated towards 0.
     fn from_f64(value: f64) -> Self;
-    /// The value as a double; an `i64` beyond 2^53 is rounded.
+    /// Converts to a double; an `i64` beyond 2^53 is rounded.
     fn to_f64(self) -> f64;
-    /// The sum; integers wrap, so that their order never matters.
+    /// The sum. Integers wrap, so that the order of additions never matters.
     #[must_use]
     fn plus(self, other: Self) -> Self;
-    /// Where the first NaN or infinity stands, if any.
+    /// Returns the index of the first NaN or infinity, if any.
     fn first_non_finite(values: &[Self]) -> Option<usize>;
-    /// The slice, when it is of this type.
+    /// Returns the slice if it is of this type.
     fn slice(values: Values<'_>) -> Option<&[Self]>;
-    /// The slice, when it is of this type.
+    /// Returns the slice if it is of this type.
     fn slice_mut(values: ValuesMut<'_>) -> Option<&mut [Self]>;
-    /// The vector, when it is of this type.
+    /// Returns the vector if it is of this type.
     fn vec_mut(values: &mut OwnedValues) -> Option<&mut Vec<Self>>;
     /// Wraps a vector of this type.
     fn owned(values: Vec<Self>) -> OwnedValues;
 }
 
-/// A floating-point element, as optimizers need it.
+/// A floating-point element. Optimizers work on these only.
 pub trait Float:
     Element
     + Add<Output = Self>
@@ -256,12 +236,10 @@ pub trait Float:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    /// 1.
     const ONE: Self;
     /// The square root, correctly rounded.
     #[must_use]
     fn root(self) -> Self;
-    /// The absolute value.
     #[must_use]
     fn magnitude(self) -> Self;
 }
@@ -288,8 +266,8 @@ macro_rules! float {
             }
 
             fn first_non_finite(values: &[Self]) -> Option<usize> {
-                // 0 x is 0 for every finite x and NaN for the others, which no sum takes away: no branch, so that
-                // the loop is vectorized.
+                // `0 x` is 0 for every finite x and NaN for all others, and a sum with a NaN stays NaN. There is no
+                // branch, so the loop is vectorized.
                 const LANES: usize = 64;
                 let (chunks, rest) = values.as_chunks::<LANES>();
                 if difference_sums(chunks).iter().all(|sum| *sum == 0.0) && rest.iter().all(|x| x.is_finite())
@@ -332,7 +310,7 @@ macro_rules! float {
     };
 }
 
-/// For each lane the sum of `0 x`.
+/// Returns, for each lane, the sum of `0 x`.
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
 fn difference_sums<E: Float, const LANES: usize>(chunks: &[[E; LANES]]) -> [E; LANES] {
     let mut sums = [E::ZERO; LANES];

@@ -1,4 +1,4 @@
-//! What can go wrong with parameters.
+//! Errors of operations on parameters.
 
 use crate::clock::{Clock, ClockFault};
 use crate::element::ElementType;
@@ -8,39 +8,39 @@ use crate::function::FunctionFault;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum Error {
-    /// A spec that cannot be.
+    /// A field of a spec is not valid.
     #[error("matrix {matrix:?}: {field} is {actual}, expected {expected}")]
     Spec { matrix: String, field: &'static str, actual: String, expected: String },
 
-    /// Two matrices of one name.
+    /// Two matrices have the same name.
     #[error("matrix {matrix:?} exists already: names are unique in a job, choose another")]
     DuplicateName { matrix: String },
 
-    /// An identity that no matrix has.
+    /// No matrix has this id.
     #[error("there is no matrix {id}: this job has {count}, numbered from 0 by order of creation")]
     NoSuchMatrix { id: u32, count: usize },
 
-    /// A part along the axis by which the matrix is not partitioned.
+    /// The selection is along the axis by which the matrix is not partitioned.
     #[error("matrix {matrix:?} is partitioned by {axis}: name {axis}s of it, not {asked}s")]
     WrongAxis { matrix: String, axis: &'static str, asked: &'static str },
 
-    /// A row that the matrix does not have.
+    /// The matrix does not have this row.
     #[error("matrix {matrix:?}: row {row} is beyond its {rows} rows")]
     NoSuchRow { matrix: String, row: u32, rows: u64 },
 
-    /// A partition that is not here.
+    /// The partition is not on this lane.
     #[error("matrix {matrix:?}: partition {partition} of {count} is not held here")]
     NoSuchPartition { matrix: String, partition: u32, count: u32 },
 
-    /// Another number of values than keys and columns make.
+    /// The number of values is not the number of keys times columns.
     #[error("matrix {matrix:?}: {actual} values, expected {expected}: all columns of each key")]
     ValueCount { matrix: String, expected: usize, actual: usize },
 
-    /// A key that the matrix does not have.
+    /// The matrix does not have this key.
     #[error("matrix {matrix:?}: key {key} is out of range, keys are below {bound}")]
     KeyOutOfRange { matrix: String, key: u64, bound: u64 },
 
-    /// A key that lies in another partition than the one that it was sent to.
+    /// A key lies in another partition than the one that it was sent to.
     #[error(
         "matrix {matrix:?}: key {key} is not of partition {partition}, which has the keys from {} to below {}; the matrix has all \
              keys below {bound}, and its map says which partition has which",
@@ -49,59 +49,59 @@ pub enum Error {
     )]
     KeyOutOfPartition { matrix: String, key: u64, partition: u32, range: std::ops::Range<u64>, bound: u64 },
 
-    /// Keys in the wrong order.
+    /// The keys are not strictly ascending.
     #[error("matrix {matrix:?}: key {key} follows {before}; sort the keys and name each once")]
     KeysNotAscending { matrix: String, before: u64, key: u64 },
 
-    /// Values of another element type.
+    /// The values have another element type.
     #[error("matrix {matrix:?} has elements of type {expected:?}, not {actual:?}")]
     ElementType { matrix: String, expected: ElementType, actual: ElementType },
 
-    /// A NaN or an infinity in a push, which is refused whole.
+    /// A push has a NaN or an infinity. It is refused as a whole.
     #[error(
         "push to matrix {matrix:?} refused: the value for key {key}, column {column} is {value}; \
              nothing of it was applied (a smaller step size or scaled features often help)"
     )]
     NonFinite { matrix: String, key: u64, column: u64, value: f64 },
 
-    /// Rows to import that do not fit the matrix.
+    /// The rows to import do not fit the matrix.
     #[error("import into matrix {matrix:?}: {what} is {actual}, expected {expected}")]
     Import { matrix: String, what: String, actual: String, expected: String },
 
-    /// A wait beyond its limit.
+    /// A wait exceeded its limit.
     #[error(
         "task {task} at clock {clock} waited {seconds:.1} s {purpose} and gave up: it waits for {waited_for}. \
              If that task is only slow, raise the wait limit; if it died, its error comes first"
     )]
     WaitTimeout { task: u32, clock: Clock, seconds: f64, purpose: String, waited_for: SlowestTask },
 
-    /// The job is being stopped.
+    /// The job is stopping.
     #[error("stopped: {reason}")]
     Stopped { reason: String },
 
-    /// A call that the state of the task does not allow.
+    /// The state of the task does not allow the call.
     #[error("task {task} called {call}: {fault}")]
     Task { task: u32, call: &'static str, fault: ClockFault },
 
-    /// Tasks that reduce vectors of different lengths.
+    /// The tasks pass vectors of different lengths to a reduction.
     #[error(
         "all_reduce: task {first_task} brought {first_len} numbers and task {task} brought {len}; all must bring as many"
     )]
     ReduceLength { first_task: u32, first_len: usize, task: u32, len: usize },
 
-    /// A PS function that was refused or failed.
+    /// A PS function was refused or failed.
     #[error("function {function:?} on matrix {matrix:?}: {fault}")]
     Function { matrix: String, function: String, fault: Box<FunctionFault> },
 
-    /// A PS function that a server refused or could not carry out: nothing else of the task has failed.
+    /// A server refused a PS function or failed to run it. The task itself has not failed.
     #[error("server {server}: {text}")]
     FunctionAtServer { server: String, text: String },
 
-    /// A server that refused, was lost, or lost what it held.
+    /// A server refused a request, was lost, or lost its partitions.
     #[error("server {server}: {text}")]
     Server { server: String, text: String },
 
-    /// A task died in the middle of a change.
+    /// A task panicked in the middle of a change.
     #[error(
         "a task panicked while it changed {what}: its values cannot be trusted, start again from a model or checkpoint"
     )]
@@ -109,14 +109,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// A function that was refused or failed.
+    /// Creates the error of a function that was refused or failed.
     pub fn function(matrix: &str, function: &str, fault: FunctionFault) -> Self {
         let (matrix, function) = (matrix.to_owned(), function.to_owned());
         Error::Function { matrix, function, fault: Box::new(fault) }
     }
 }
 
-/// Who is waited for.
+/// The task that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowestTask {
     /// The slowest task and its clock, if there is one.

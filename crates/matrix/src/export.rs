@@ -1,4 +1,4 @@
-//! A matrix out of its partitions, and back.
+//! Exports a matrix from its partitions and imports it again.
 
 use std::sync::MutexGuard;
 
@@ -18,35 +18,35 @@ use crate::storage::Table;
 /// All rows of a matrix that exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportedRows {
-    /// n keys, ascending. By row: of rows. By column: `row * columns + column`.
+    /// n keys, ascending. By row: the keys of rows. By column: `row * columns + column`.
     pub keys: Vec<u64>,
-    /// `n x columns` values, row-major; by column, n.
+    /// Row-major values: `n x columns` by row, n by column.
     pub values: OwnedValues,
-    /// The slots of the push rule by name, in the rule's order: `n x columns` each, or n when the rule keeps one number a
-    /// row (Adam's `functions`). Empty: not known.
+    /// The slots of the push rule by name, in the rule's order: `n x columns` values each, or n when the rule has one
+    /// number for each row (Adam's `steps`). Empty when the slots are not known.
     pub slots: Vec<(String, OwnedValues)>,
 }
 
-/// Rows ahead for which the cache is asked.
+/// Number of rows by which prefetching is ahead.
 const PREFETCH_DISTANCE: usize = 16;
-/// Rows that are imported together.
+/// Maximum number of rows that are imported at a time.
 const IMPORT_BLOCK: usize = 1 << 16;
 
-/// The least rows for which a thread is worth its start.
+/// Minimum number of rows for which starting a thread pays off.
 const MIN_ROWS_PER_THREAD: usize = 1 << 17;
 
-/// Tables, and the number of positions in those before each.
+/// Tables, and for each of them the number of positions in the tables before it.
 struct RowGatherer<'a, E> {
     tables: &'a [&'a Table<E>],
     starts: &'a [u32],
 }
 
 impl<E: RuleElement> RowGatherer<'_, E> {
-    /// As [`Self::gather`], by all cores when there are many.
+    /// Does the same as [`Self::gather`], on several cores when there are many rows.
     fn gather_parallel(&self, pairs: &[(u64, u32)], parts: Vec<(&mut Vec<E>, usize)>) {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let share = pairs.len().div_ceil(threads).max(MIN_ROWS_PER_THREAD);
-        // Each thread fills its own rows of all parts.
+        // Each thread fills its own range of rows in all outputs.
         let mut parts: Vec<_> =
             parts.into_iter().map(|(out, width)| (out.chunks_mut((share * width).max(1)), width)).collect();
         std::thread::scope(|scope| {
@@ -64,13 +64,13 @@ impl<E: RuleElement> RowGatherer<'_, E> {
         });
     }
 
-    /// The table and the position in it of a row, given its place among those of all tables.
+    /// Returns the table of a row and its position there, given its position in the concatenation of all tables.
     fn locate(&self, ordinal: u32) -> (&Table<E>, u32) {
         let table = self.starts.partition_point(|start| *start <= ordinal) - 1;
         (self.tables[table], ordinal - self.starts[table])
     }
 
-    /// Copies the rows of `pairs` (n), cut into parts of these widths, to `outs` (n x width each).
+    /// Copies the rows of `pairs` (n), split into outputs of the given widths, to `outs` (n x width each).
     fn gather(&self, pairs: &[(u64, u32)], mut outs: Vec<(&mut [E], usize)>) {
         for i in 0..pairs.len() {
             if let Some(pair) = pairs.get(i + PREFETCH_DISTANCE) {
@@ -89,7 +89,7 @@ impl<E: RuleElement> RowGatherer<'_, E> {
 }
 
 impl<E: RuleElement> Matrix<E> {
-    /// All rows, after merging what is staged below `bound`.
+    /// Returns all rows, after merging what is staged below `bound`.
     pub(crate) fn export(&self, bound: Clock) -> Result<ExportedRows, Error> {
         let mut partitions = self.lock_all()?;
         for (_, partition) in &mut partitions {
@@ -100,7 +100,7 @@ impl<E: RuleElement> Matrix<E> {
         export_tables(&self.spec, &tables)
     }
 
-    /// Replaces all rows. Others than these are as if they had never been.
+    /// Replaces all rows. All other rows are removed.
     pub(crate) fn import(&self, rows: &ExportedRows) -> Result<(), Error> {
         let mut partitions = self.lock_all()?;
         let mut partitions: Vec<_> = partitions.iter_mut().map(|(p, lock)| (*p, &mut **lock)).collect();
@@ -112,10 +112,10 @@ impl<E: RuleElement> Matrix<E> {
     }
 }
 
-/// Partitions by number.
+/// Locked partitions with their numbers.
 type LockedPartitions<'a, E> = Vec<(usize, MutexGuard<'a, Partition<E>>)>;
 
-/// All rows of these tables, which are those of whole partitions one after the other.
+/// Returns all rows of `tables`, which are the tables of whole partitions, one partition after the other.
 pub(crate) fn export_tables<E: RuleElement>(
     spec: &MatrixSpec,
     tables: &[&Table<E>],
@@ -153,7 +153,7 @@ pub(crate) fn export_tables<E: RuleElement>(
     })
 }
 
-/// Rows that fit a matrix.
+/// Rows that are checked to fit a matrix.
 pub(crate) struct CheckedImport<'a, E> {
     spec: &'a MatrixSpec,
     placement: &'a Placement,
@@ -163,7 +163,7 @@ pub(crate) struct CheckedImport<'a, E> {
 }
 
 impl<'a, E: RuleElement> CheckedImport<'a, E> {
-    /// Checks everything before anything is changed.
+    /// Checks all rows before any change.
     pub(crate) fn check(
         spec: &'a MatrixSpec,
         placement: &'a Placement,
@@ -173,7 +173,7 @@ impl<'a, E: RuleElement> CheckedImport<'a, E> {
         Ok(Self { spec, placement, keys: &rows.keys, values, slots })
     }
 
-    /// Drops all rows of these partitions, then sets those that are given.
+    /// Removes all rows of these partitions, then sets the given ones.
     pub(crate) fn replace(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
         for (_, partition) in &mut *partitions {
             partition.clear();
@@ -181,7 +181,7 @@ impl<'a, E: RuleElement> CheckedImport<'a, E> {
         self.set(partitions)
     }
 
-    /// Sets the rows that are given, those of them that lie in these partitions.
+    /// Sets those of the given rows that lie in these partitions.
     pub(crate) fn set(&self, partitions: &mut [(usize, &mut Partition<E>)]) -> Result<(), Error> {
         let columns = self.spec.columns_of_table();
         let widths: Vec<usize> = self.spec.rule.slots().iter().map(|slot| slot.width(columns)).collect();
@@ -217,8 +217,8 @@ impl<'a, E: RuleElement> CheckedImport<'a, E> {
         Ok(())
     }
 
-    /// Puts the keys from `init_row` on that lie in one table, at most [`IMPORT_BLOCK`], into `local` as the table counts
-    /// them; the end of them.
+    /// Writes the keys from index `start` on that lie in one table, at most [`IMPORT_BLOCK`], to `local`, as keys of
+    /// that table. Returns the index after the last of them.
     fn block(&self, start: usize, local: &mut Vec<u64>) -> usize {
         let block = &self.keys[start..self.keys.len().min(start + IMPORT_BLOCK)];
         let table = self.table_of(self.keys[start]);

@@ -1,4 +1,4 @@
-//! The first values of rows.
+//! The initial values of rows.
 
 use math::hash::named_key;
 use math::random::{Purpose, stream};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::element::Element;
 
-/// The first values of rows, the same wherever and whenever a row is created: a function of the seed, the matrix and
-/// the row alone.
+/// The initial values of rows. They are a function of the seed, the matrix and the row alone, so they do not depend on
+/// where and when a row is created.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Initializer {
     /// 0.
     Zero,
-    /// One value everywhere.
+    /// One value for all elements.
     Constant {
-        /// The value.
+        /// A finite number.
         value: f64,
     },
     /// Uniform in `[low, high)`.
     Uniform {
-        /// Smallest.
+        /// Lower bound, inclusive.
         low: f64,
-        /// Bound.
+        /// Upper bound, exclusive.
         high: f64,
     },
     /// Normal with mean 0.
@@ -33,7 +33,7 @@ pub enum Initializer {
 }
 
 impl Initializer {
-    /// What is wrong: actual, expected.
+    /// Returns what is wrong with the settings: the actual and the expected value.
     pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
         match *self {
             Initializer::Zero => None,
@@ -48,7 +48,7 @@ impl Initializer {
     }
 }
 
-/// An initializer bound to its matrix.
+/// An initializer with the seed and the hash of the name of its matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InitialValues {
     initializer: Initializer,
@@ -65,8 +65,8 @@ impl InitialValues {
         self.initializer == Initializer::Zero
     }
 
-    /// The first values of row `row`. By column, each element is a row of its own: its number is `row * columns +
-    /// column` of the matrix.
+    /// Writes the initial values of row `row`. By column, each element counts as a row with the number
+    /// `row * columns + column`.
     pub(crate) fn fill<E: Element>(&self, row: u64, out: &mut [E]) {
         let mut random = stream(self.seed, Purpose::Initialize, self.matrix, row);
         for out in out {

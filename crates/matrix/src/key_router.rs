@@ -1,4 +1,4 @@
-//! From the keys of a pull or push to runs by partition, for an agent that sends them to servers.
+//! Sorts the keys of a pull or push into runs by partition, for an agent that sends them to servers.
 
 use crate::agent::{Keys, Selection};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::key_runs::{KeyRuns, check_keys, table_and_keys};
 use crate::partitioner::Placement;
 use crate::spec::MatrixSpec;
 
-/// The keys of the last pull or push of a matrix, in runs by partition.
+/// The keys of the last pull or push of a matrix, sorted into runs by partition.
 #[derive(Debug, Default)]
 pub struct KeyRouter {
     runs: KeyRuns,
@@ -17,15 +17,15 @@ pub struct KeyRouter {
 /// The keys of one partition.
 #[derive(Clone, Copy, Debug)]
 pub struct RoutedKeys<'a> {
-    /// Ascending.
+    /// Ascending keys.
     pub keys: &'a [u64],
-    /// The place of each key among all; when empty, they lie together from `initial` on.
+    /// The index of each key in the list of the caller. Empty when the indices are contiguous from `first` on.
     pub value_indices: &'a [u32],
-    /// As said.
+    /// Index of the first key in the list of the caller, if `value_indices` is empty.
     pub first: usize,
 }
 
-/// The keys of `slice`, if they fit the matrix.
+/// Returns the keys of a selection, or an error if they do not fit the matrix.
 pub fn check_selection<'a>(spec: &MatrixSpec, part: Selection<'a>) -> Result<Keys<'a>, Error> {
     let (_, keys) = table_and_keys(spec, part)?;
     match keys {
@@ -36,7 +36,7 @@ pub fn check_selection<'a>(spec: &MatrixSpec, part: Selection<'a>) -> Result<Key
 }
 
 impl KeyRouter {
-    /// Sorts the keys of `slice` into runs; the number of keys. Checks that they fit the matrix.
+    /// Sorts the keys of a selection into runs and returns their number. Checks that they fit the matrix.
     pub fn set(
         &mut self,
         spec: &MatrixSpec,
@@ -62,12 +62,12 @@ impl KeyRouter {
         self.table
     }
 
-    /// The `i`-th key as the caller gave them.
+    /// Returns the `i`-th key in the list of the caller.
     pub fn key(&self, i: usize) -> u64 {
         self.runs.key(i)
     }
 
-    /// The keys that lie in a partition.
+    /// Returns the keys that lie in a partition.
     pub fn run(&self, partition: u32) -> RoutedKeys<'_> {
         let (keys, order, first) = self.runs.keys_of_partition(partition as usize);
         RoutedKeys { keys, value_indices: order, first }

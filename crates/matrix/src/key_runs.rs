@@ -1,5 +1,5 @@
-//! The keys of a pull or push, in runs by partition. An agent keeps the last route of each matrix: the push that follows
-//! a pull of the same keys finds them sorted into runs, with the positions of their rows.
+//! The keys of a pull or push, in runs by partition. An agent keeps the last key runs of each matrix: a push that
+//! follows a pull of the same keys finds them already sorted, with the positions of their rows.
 
 use math::hash::mix64;
 
@@ -10,41 +10,42 @@ use crate::partitioner::{Placement, hash_partition};
 use crate::spec::{Axis, MatrixSpec};
 use crate::storage::rows::ABSENT;
 
-/// The last keys that an agent named of a matrix.
+/// The keys of the last pull or push of a matrix, sorted into runs.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRuns {
     table: u32,
-    /// As the caller gave them.
+    /// The keys in the order of the caller.
     keys: Vec<u64>,
-    /// By partition, ascending in each; empty when that is the caller's order.
+    /// The keys by partition, ascending in each. Empty when the order of the caller is already so.
     run_keys: Vec<u64>,
-    /// The place in `keys` of each of `run_keys`.
+    /// The index in `keys` of each of `run_keys`.
     value_indices: Vec<u32>,
-    /// Partition `p` has the keys `bounds[p]..bounds[p + 1]` of `run_keys`; empty before the first route.
+    /// Partition `p` has the keys `bounds[p]..bounds[p + 1]` of `run_keys`. Empty before the first call of
+    /// [`Self::set`].
     bounds: Vec<u32>,
-    /// In the order of runs; mean nothing where the generation is not that of the partition.
+    /// Row positions in the order of runs. They are valid only where the generation equals that of the partition.
     positions: Vec<u32>,
-    /// For each partition, the generation of its positions.
+    /// The generation of the positions of each partition.
     generations: Vec<u64>,
     /// Scratch: the partition of each key.
     partition_numbers: PartitionNumbers,
-    /// Scratch: partitions that were locked by another task.
+    /// Scratch: partitions that another task had locked.
     pub(crate) locked_partitions: Vec<usize>,
 }
 
-/// Keys whose places are counted together.
+/// Number of keys whose offsets are computed before they are used.
 const HISTOGRAM_BLOCK: usize = 256;
-/// The generation of positions that were never found.
+/// The generation of positions that were never looked up.
 const NO_GENERATION: u64 = u64::MAX;
 
-/// Partitions of keys, in bytes where that is enough: what is written and read again should stay near.
+/// Partition numbers of keys, as bytes when they fit, so that they stay in the cache.
 #[derive(Debug, Default)]
 struct PartitionNumbers {
     bytes: Vec<u8>,
     words: Vec<u32>,
 }
 
-/// Where the runs are put together.
+/// The output of a sort into runs.
 struct RunSorter<'a> {
     keys: &'a [u64],
     run_keys: &'a mut [u64],
@@ -53,7 +54,7 @@ struct RunSorter<'a> {
 }
 
 impl RunSorter<'_> {
-    /// Counting sort by partition; keys stay ascending in each run.
+    /// Counting sort by partition. Keys stay ascending in each run.
     fn sort<P: Copy>(
         self,
         partition_count: u64,
@@ -72,9 +73,9 @@ impl RunSorter<'_> {
             sum += *bound;
             *bound = sum;
         }
-        // Each start moves to the end of its run, which is the start of the next: shifted back by one afterwards. Places are
-        // counted for a block before they are written to: a write whose place hangs on a counter holds up the counters
-        // that are read after it.
+        // After the loop each start has moved to the end of its run, which is the start of the next run, so the list is
+        // shifted by one. The offsets of a block are computed before the block is written: a write to an address that
+        // depends on a counter would delay the reads of counters after it.
         let mut places = [0u32; HISTOGRAM_BLOCK];
         let blocks = scratch.chunks(HISTOGRAM_BLOCK).zip(keys.chunks(HISTOGRAM_BLOCK));
         for ((partitions, keys), first) in blocks.zip((0u32..).step_by(HISTOGRAM_BLOCK)) {
@@ -94,7 +95,7 @@ impl RunSorter<'_> {
 }
 
 impl KeyRuns {
-    /// Makes this the route of `keys`. Nothing is done when it is already.
+    /// Sorts `keys` into runs. Does nothing when the keys are those of the last call.
     pub(crate) fn set(
         &mut self,
         matrix: &str,
@@ -111,7 +112,7 @@ impl KeyRuns {
         self.keys.clear();
         self.keys.extend_from_slice(keys);
         self.table = table;
-        // Whoever uses positions first fills those of his run: the generation is none that a partition has.
+        // No partition has this generation, so the first use of a run looks up all its positions.
         self.positions.resize(keys.len(), ABSENT);
         self.generations.clear();
         self.generations.resize(placement.partition_count(), NO_GENERATION);
@@ -145,7 +146,8 @@ impl KeyRuns {
         }
     }
 
-    /// The keys of a partition, and their places among all: a list of them, or the first of those that lie together.
+    /// Returns the keys of a partition, their indices in the caller's list, and the first index. The list of indices is
+    /// empty when they are contiguous.
     pub(crate) fn keys_of_partition(&self, partition: usize) -> (&[u64], &[u32], usize) {
         let range = self.bounds[partition] as usize..self.bounds[partition + 1] as usize;
         if self.value_indices.is_empty() {
@@ -155,7 +157,7 @@ impl KeyRuns {
         }
     }
 
-    /// The `i`-th key as the caller gave them.
+    /// Returns the `i`-th key in the list of the caller.
     pub(crate) fn key(&self, i: usize) -> u64 {
         self.keys[i]
     }
@@ -165,7 +167,7 @@ impl KeyRuns {
         self.bounds[partition] == self.bounds[partition + 1]
     }
 
-    /// The keys in the partition.
+    /// Returns the keys of a partition with their positions.
     pub(crate) fn run(&mut self, partition: usize) -> PositionedRun<'_> {
         let range = self.bounds[partition] as usize..self.bounds[partition + 1] as usize;
         let sorted = !self.value_indices.is_empty();
@@ -180,7 +182,7 @@ impl KeyRuns {
     }
 }
 
-/// The table and the keys that a part names.
+/// Returns the table and the keys of a selection.
 pub(crate) fn table_and_keys<'a>(spec: &MatrixSpec, part: Selection<'a>) -> Result<(u32, Keys<'a>), Error> {
     let wrong = |axis, asked| Err(Error::WrongAxis { matrix: spec.name.clone(), axis, asked });
     match (part, spec.axis) {
@@ -196,7 +198,7 @@ pub(crate) fn table_and_keys<'a>(spec: &MatrixSpec, part: Selection<'a>) -> Resu
 
 pub(crate) fn check_keys(matrix: &str, bound: u64, keys: &[u64]) -> Result<(), Error> {
     assert!(keys.len() < u32::MAX as usize, "a pull or push names less than 2^32 keys: use smaller batches");
-    // No early exit: ascending keys are the rule, and this loop is vectorized.
+    // The loop has no early exit, so that it is vectorized; nearly all lists of keys are ascending.
     let falls = keys.array_windows().map(|[before, key]| u32::from(before >= key)).sum::<u32>();
     if falls > 0
         && let Some(&[before, key]) = keys.array_windows().find(|[before, key]| before >= key)

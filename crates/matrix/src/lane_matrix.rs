@@ -1,5 +1,5 @@
-//! Some partitions of a matrix, as a server holds them: one owner, no locks, no waiting. Who may read when is decided
-//! by the owner with [`crate::clock`].
+//! The partitions of a matrix that a lane of a server owns. There are no locks and no waits: the lane decides with
+//! [`crate::clock`] when a read is allowed.
 
 use crate::clock::Clock;
 use crate::element::{ElementType, OwnedValues, Values};
@@ -14,16 +14,16 @@ use crate::spec::MatrixSpec;
 
 pub use crate::staged::PushId;
 
-/// What is known of where the rows of a list of keys are; it may be kept from call to call with the same keys.
+/// The known row positions of a list of keys. The caller may keep it for later calls with the same keys.
 #[derive(Clone, Debug, Default)]
 pub struct RowPositions {
     positions: Vec<u32>,
     generation: u64,
-    /// The keys were found to be in order and in the range of their partition.
+    /// Whether the keys are checked to be ascending and in the range of their partition.
     keys_are_checked: bool,
 }
 
-/// Some partitions of a matrix.
+/// Those partitions of one matrix that a lane owns.
 #[derive(Debug)]
 pub struct LaneMatrix {
     typed: AnyLaneMatrix,
@@ -50,19 +50,18 @@ mod function;
 
 pub use function::{PartialAnswer, merge_partial_answers};
 
-/// The keys of one partition in a pull or push.
+/// The keys of a pull or push that lie in one partition.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRun<'a> {
-    /// The partition.
     pub partition: u32,
     /// By row: 0. By column: the row.
     pub table: u32,
-    /// Strictly ascending, all of this partition.
+    /// Strictly ascending keys, all in this partition.
     pub keys: &'a [u64],
 }
 
 impl LaneMatrix {
-    /// The partitions `lane_matrix` of a matrix, without rows.
+    /// Creates the partitions `held` of a matrix, without rows.
     pub fn new(spec: MatrixSpec, held: &[u32]) -> Result<Self, Error> {
         spec.check()?;
         let count = spec.partitioner.partition_count();
@@ -77,12 +76,11 @@ impl LaneMatrix {
         Ok(Self { typed: any })
     }
 
-    /// Its declared structure.
     pub fn spec(&self) -> &MatrixSpec {
         with_lane_matrix!(&self.typed, held => &held.spec)
     }
 
-    /// Puts the values of `run` (keys x columns) behind those of `out`, as of `clock`: under BSP, what is stamped below it is
+    /// Appends the values of `run` (keys x columns) to `out`, as of `clock`. Under BSP the pushes stamped below it are
     /// merged first.
     pub fn pull(
         &mut self,
@@ -94,7 +92,7 @@ impl LaneMatrix {
         with_lane_matrix!(&mut self.typed, held => held.pull(run, found, clock, out))
     }
 
-    /// Merges `values` (keys x columns), now or when their clock is over.
+    /// Merges `values` (keys x columns), at once or when their clock has ended.
     pub fn push(
         &mut self,
         run: KeyRun<'_>,
@@ -105,7 +103,8 @@ impl LaneMatrix {
         with_lane_matrix!(&mut self.typed, held => held.push(run, found, name, values))
     }
 
-    /// What [`Self::push`] would refuse. To be asked for each run of a push with several before the first is merged.
+    /// Returns the error that [`Self::push`] would return. The caller checks all runs of a push before it merges the
+    /// first.
     pub fn check_push(
         &self,
         run: KeyRun<'_>,
@@ -115,10 +114,10 @@ impl LaneMatrix {
         with_lane_matrix!(&self.typed, held => held.check_push(&run, found, values).map(drop))
     }
 
-    /// As [`Self::push`], of a run and values that [`Self::check_push`] has passed.
+    /// Does the same as [`Self::push`] for a run and values that have passed [`Self::check_push`].
     ///
     /// # Panics
-    /// When they cannot be merged at all.
+    /// When the run or the values do not fit the matrix.
     pub fn push_checked(
         &mut self,
         run: KeyRun<'_>,
@@ -129,12 +128,12 @@ impl LaneMatrix {
         with_lane_matrix!(&mut self.typed, held => held.push_checked(run, found, name, values));
     }
 
-    /// All rows that exist, keys ascending, after merging what is staged below `bound`.
+    /// Returns all rows that exist, keys ascending, after merging what is staged below `bound`.
     pub fn export(&mut self, bound: Clock) -> Result<ExportedRows, Error> {
         with_lane_matrix!(&mut self.typed, held => held.export(bound))
     }
 
-    /// Sets the rows that are given and lie in these partitions, after dropping all others if `clear`.
+    /// Sets those of the given rows that lie in these partitions. If `clear`, all other rows are removed.
     pub fn import(&mut self, rows: &ExportedRows, clear: bool) -> Result<(), Error> {
         with_lane_matrix!(&mut self.typed, held => held.import(rows, clear))
     }
@@ -144,7 +143,7 @@ impl LaneMatrix {
         with_lane_matrix!(&self.typed, held => held.tables().map(|table| u64::from(table.row_count())).sum())
     }
 
-    /// Bytes of rows and of what is staged.
+    /// Size of rows, indices and staged pushes, in bytes.
     pub fn size_bytes(&self) -> u64 {
         with_lane_matrix!(&self.typed, held => held.partitions.iter().flatten().map(Partition::size_bytes).sum())
     }
@@ -154,7 +153,7 @@ impl LaneMatrix {
 struct TypedLaneMatrix<E> {
     spec: MatrixSpec,
     placement: Placement,
-    /// By number; `None`: held elsewhere.
+    /// By partition number; `None` where another lane owns the partition.
     partitions: Vec<Option<Partition<E>>>,
 }
 
@@ -173,8 +172,8 @@ impl<E: RuleElement> TypedLaneMatrix<E> {
         self.partitions.iter().flatten().flat_map(Partition::tables)
     }
 
-    /// Whether the keys of a run are in order and in the range of its partition, which is held here, and its values have
-    /// the right shape.
+    /// Checks that the lane owns the partition of a run, that the keys are ascending and in its range, and that the
+    /// number of values fits.
     fn check_run(&self, run: &KeyRun<'_>, found: &mut RowPositions, value_count: usize) -> Result<(), Error> {
         let spec = &self.spec;
         let table_count = spec.table_count() as u64;
@@ -206,12 +205,12 @@ impl<E: RuleElement> TypedLaneMatrix<E> {
         Ok(())
     }
 
-    /// The partition of a run that was checked.
+    /// Returns the partition of a run that was checked.
     fn partition(&mut self, run: &KeyRun<'_>) -> &mut Partition<E> {
         self.partitions[run.partition as usize].as_mut().expect("check_run found it")
     }
 
-    /// The values of a push that can be merged.
+    /// Checks a push and returns its values.
     fn check_push<'a>(
         &self,
         run: &KeyRun<'_>,
@@ -299,7 +298,7 @@ impl<E: RuleElement> TypedLaneMatrix<E> {
 }
 
 impl RowPositions {
-    /// Knows nothing when it was of another number of keys.
+    /// Clears the positions when they belong to another number of keys.
     fn reset_for(&mut self, key_count: usize) {
         if self.positions.len() != key_count {
             self.positions.clear();
@@ -308,7 +307,7 @@ impl RowPositions {
         }
     }
 
-    /// The run of one partition, with what is known of its rows.
+    /// Returns the run with its known row positions.
     fn run<'a>(&'a mut self, run: &KeyRun<'a>) -> PositionedRun<'a> {
         self.reset_for(run.keys.len());
         PositionedRun {

@@ -1,21 +1,21 @@
-//! Parameters: what a matrix is, where its rows lie, how pushes merge, when reads are allowed.
+//! Parameters: what a matrix is, where its rows lie, how pushes merge, and when reads are allowed.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`agent`] | [`UnsupportedAgent`], all that an algorithm sees |
+//! | [`agent`] | [`Agent`], the interface of algorithms to the parameters |
 //! | [`spec`] | [`MatrixSpec`], the declared structure of a matrix |
 //! | [`partitioner`] | from key to partition |
-//! | [`initializer`] | first values |
-//! | [`rule`] | how pushes merge, one file a rule |
+//! | [`initializer`] | initial values |
+//! | [`rule`] | how pushes merge, one file for each rule |
 //! | [`schedule`] | step sizes over clocks |
-//! | [`clock`] | freshness: the clocks of tasks and the three modes, pure |
-//! | [`function`] | code that runs at the partitions |
-//! | [`vector`] | long vectors that are worked on at the partitions |
-//! | [`local`], [`local_agent`] | all of it in one process |
-//! | [`lane_matrix`], [`key_router`] | the halves of it for servers and for agents that send |
-//! | [`export`] | a matrix out of its partitions, and back |
+//! | [`clock`] | the clocks of tasks and the three consistency modes, without threads or time |
+//! | [`function`] | PS functions: code that runs at the partitions |
+//! | [`vector`] | long vectors whose arithmetic runs at the partitions |
+//! | [`local`], [`local_agent`] | all matrices in one process |
+//! | [`lane_matrix`], [`key_router`] | the partitions of a lane, and the routing of keys to them |
+//! | [`export`] | export and import of a matrix |
 //! | [`reduce`] | the sum over tasks |
-//! | [`stats`] | what is counted |
+//! | [`stats`] | counters |
 
 pub mod agent;
 pub mod clock;

@@ -18,9 +18,9 @@ use crate::stats::StoreStats;
 /// Settings of a [`LocalStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalConfig {
-    /// Tasks of the job, at least 1.
+    /// Number of tasks of the job, at least 1.
     pub task_count: u32,
-    /// Longest wait of a task for others.
+    /// Maximum time that a task waits for others.
     pub wait_limit: Duration,
 }
 
@@ -33,7 +33,7 @@ pub struct LocalStore {
     functions: FunctionTable,
 }
 
-/// A matrix of any element type.
+/// A matrix of one of the element types.
 #[derive(Debug)]
 pub(crate) enum AnyMatrix {
     F32(Matrix<f32>),
@@ -41,7 +41,7 @@ pub(crate) enum AnyMatrix {
     I64(Matrix<i64>),
 }
 
-/// The same expression for a matrix of each element type.
+/// Expands to the same expression for each element type of a matrix.
 macro_rules! with_matrix {
     ($any:expr, $matrix:ident => $body:expr) => {
         match $any {
@@ -59,7 +59,7 @@ impl AnyMatrix {
 }
 
 impl LocalStore {
-    /// A store without matrices.
+    /// Creates a store without matrices.
     ///
     /// # Panics
     /// When there is no task.
@@ -67,7 +67,7 @@ impl LocalStore {
         Self::with_functions(config, FunctionTable::builtin())
     }
 
-    /// As [`Self::new`], with functions of your own.
+    /// Does the same as [`Self::new`], with the given table of functions.
     ///
     /// # Panics
     /// When there is no task.
@@ -77,7 +77,7 @@ impl LocalStore {
         Self { matrices: Vec::new(), barrier: gate, task_count: config.task_count, functions }
     }
 
-    /// Adds a matrix, before the tasks start. The first is `MatrixId(0)`.
+    /// Adds a matrix. All matrices are added before the tasks start. The first is `MatrixId(0)`.
     pub fn create(&mut self, spec: MatrixSpec) -> Result<MatrixId, Error> {
         spec.check()?;
         if self.matrices.iter().any(|matrix| matrix.spec().name == spec.name) {
@@ -91,12 +91,12 @@ impl LocalStore {
         Ok(MatrixId(self.matrices.len() as u32 - 1))
     }
 
-    /// The specs of all matrices, by identity.
+    /// Returns the specs of all matrices, in the order of their ids.
     pub fn specs(&self) -> impl Iterator<Item = &MatrixSpec> {
         self.matrices.iter().map(AnyMatrix::spec)
     }
 
-    /// The agent of a task. A task has one agent; when that is dropped, the task leaves.
+    /// Returns the agent of a task. A task has one agent; when the agent is dropped, the task leaves.
     ///
     /// # Panics
     /// When there is no such task.
@@ -105,42 +105,45 @@ impl LocalStore {
         LocalAgent::new(Arc::clone(self), task, 0)
     }
 
-    /// The agent of a new task, which starts at the smallest clock of the live ones.
+    /// Returns the agent of a new task, which starts at the smallest clock of the live ones.
     pub fn join(self: &Arc<Self>) -> Result<LocalAgent, Error> {
         let (task, clock) = self.barrier.join()?;
         Ok(LocalAgent::new(Arc::clone(self), task, clock))
     }
 
-    /// Takes a task out, for example because it died: it holds nobody back any more. False when it had left.
+    /// Removes a task, for example because it died: it no longer holds back the others. Returns false when it had left
+    /// before.
     pub fn remove(&self, task: u32) -> bool {
         self.barrier.leave(task)
     }
 
-    /// All rows that exist, keys ascending, with every push that the live tasks may see: of what is staged under BSP, the
-    /// stamps below the smallest clock; all, when no task is live.
+    /// Returns all rows that exist, keys ascending, with every push that the live tasks may see. Under BSP these are
+    /// the staged pushes with stamps below the smallest clock, or all of them when no task is live.
     pub fn export(&self, id: MatrixId) -> Result<ExportedRows, Error> {
         with_matrix!(self.matrix(id)?, matrix => matrix.export(self.visibility_bound()))
     }
 
-    /// Replaces all rows, and forgets what is staged. With no slots, the push rule starts them so that the values stand.
+    /// Replaces all rows and discards what is staged. Without slots, the push rule initializes them so that the values
+    /// stay as given.
     pub fn import(&self, id: MatrixId, rows: &ExportedRows) -> Result<(), Error> {
         with_matrix!(self.matrix(id)?, matrix => matrix.import(rows))
     }
 
-    /// Sizes and counts.
+    /// Returns sizes and counters.
     pub fn stats(&self) -> StoreStats {
         let matrices = self.matrices.iter().map(|any| with_matrix!(any, matrix => matrix.stats()));
         StoreStats { matrices: matrices.collect(), waits: self.barrier.waits() }
     }
 
-    /// Ends the job: whoever waits, and whoever ticks from now on, gets [`Error::Stopped`]. The first reason stays.
+    /// Ends the job: every task that waits, and every task that ticks from now on, gets [`Error::Stopped`]. The first
+    /// reason is kept.
     pub fn stop(&self, reason: impl Into<String>) {
         self.barrier.stop(reason.into());
     }
 
-    /// A task has failed, and stays where it is, also when its agent is dropped: whoever has to wait for it gets
-    /// [`Error::Stopped`] with the reason at once. All others go on until they have to wait for it, so that under BSP what
-    /// they do meanwhile does not depend on time.
+    /// Marks a task as failed. Its clock no longer advances, also when its agent is dropped. A task that has to wait
+    /// for it gets [`Error::Stopped`] with the reason at once. All others continue until they have to wait for it, so
+    /// that under BSP their results do not depend on time.
     pub fn fail(&self, task: u32, reason: impl Into<String>) {
         self.barrier.fail(task, reason.into());
     }

@@ -1,4 +1,4 @@
-//! The agent of a task in the process of the matrices: it calls the partitions on the caller's thread.
+//! The agent of a task in the process of the matrices: it works on the partitions in the caller's thread.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::matrix::{Matrix, VisitOrder};
 use crate::rule::RuleElement;
 use crate::staged::PushId;
 
-/// An [`UnsupportedAgent`] on a [`LocalStore`]. Its calls after `finish` are errors; dropping it finishes it.
+/// An [`Agent`] on a [`LocalStore`]. Calls after `finish` are errors; dropping the agent finishes the task.
 #[derive(Debug)]
 pub struct LocalAgent {
     store: Arc<LocalStore>,
     task: u32,
     clock: Clock,
-    /// Pushes since the last tick: the next one's index.
+    /// Number of pushes since the last tick: the index of the next push.
     push_count: u32,
     key_runs: Vec<KeyRuns>,
-    /// The keys of a range, written out.
+    /// Scratch: the keys of a range, as a list.
     range_keys: Vec<u64>,
     is_finished: bool,
 }
@@ -48,7 +48,8 @@ impl LocalAgent {
         Ok(())
     }
 
-    /// Takes the route of a matrix out, set to a part with `value_count` values; give it back after use.
+    /// Takes the key runs of a matrix out of the agent, set to a selection with `value_count` values. The caller gives
+    /// them back after use.
     fn take_key_runs(
         &mut self,
         id: MatrixId,
@@ -146,7 +147,7 @@ impl LocalAgent {
         VisitOrder { task: self.task % task_count, task_count }
     }
 
-    /// Ends an open step, so that what was pushed in it is before the barrier for all.
+    /// Ends an open step, so that the pushes of this step precede the barrier for all tasks.
     fn end_step(&mut self) -> Result<(), Error> {
         if self.push_count > 0 { self.tick() } else { Ok(()) }
     }

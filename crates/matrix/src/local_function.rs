@@ -1,4 +1,4 @@
-//! Functions in one process: bound to the matrix, let through by the clocks, carried out on the caller's thread.
+//! Functions in one process: they are bound to the matrix, wait for the clocks, and run in the caller's thread.
 
 use crate::agent::MatrixId;
 use crate::clock::Clock;
@@ -12,7 +12,7 @@ use crate::staged::PushId;
 use std::sync::Arc;
 
 impl LocalStore {
-    /// Carries a pull function out for a task at `clock`.
+    /// Runs a pull function for a task at `clock`.
     pub(crate) fn pull_function(
         &self,
         task: u32,
@@ -33,7 +33,7 @@ impl LocalStore {
         }
     }
 
-    /// Carries push functions out for the task in `id`, or stages them.
+    /// Runs push functions for the task in `id`, or stages them.
     pub(crate) fn push_function(
         &self,
         name: PushId,
@@ -86,7 +86,7 @@ impl<E: RuleElement> Matrix<E> {
             }
             return Ok(());
         }
-        // Always in the order of partitions, so that two tasks that lock all do not wait for each other.
+        // Partitions are always locked in ascending order, so that two tasks that lock all of them do not deadlock.
         let mut locked =
             (0..self.partitions.len()).map(|p| self.lock(p)).collect::<Result<Vec<_>, Error>>()?;
         let mut tables: Vec<_> = locked.iter_mut().map(|partition| partition.tables_mut()).collect();

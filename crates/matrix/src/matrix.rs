@@ -1,4 +1,4 @@
-//! A matrix of one element type in this process: its partitions and the walk over them.
+//! A matrix of one element type in this process: its partitions and the order in which tasks visit them.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -14,9 +14,9 @@ use crate::staged::PushId;
 use crate::stats::{MatrixCounters, MatrixStats};
 use crate::storage::{RowInitializer, Table};
 
-/// The partitions of a matrix. Each has a plain lock of its own: a visit holds it for microseconds, both pulls (which
-/// merge what is staged) and pushes write, and tasks start their walks at different partitions, so that they rarely
-/// meet.
+/// The partitions of a matrix. Each has its own mutex: a visit holds it for microseconds, and both pulls (which merge
+/// what is staged) and pushes write. Tasks start their visits at different partitions, so that they rarely wait for
+/// each other.
 #[derive(Debug)]
 pub(crate) struct Matrix<E> {
     pub(crate) spec: MatrixSpec,
@@ -26,7 +26,7 @@ pub(crate) struct Matrix<E> {
 }
 
 impl<E: RuleElement> Matrix<E> {
-    /// The matrix of a spec that was checked.
+    /// Creates the matrix of a checked spec.
     pub(crate) fn new(spec: MatrixSpec) -> Self {
         let placement = spec.partitioner.placement(spec.key_bound());
         let partitions = (0..placement.partition_count())
@@ -57,7 +57,7 @@ impl<E: RuleElement> Matrix<E> {
         failure
     }
 
-    /// Merges `values` for the keys of `route`, now or when their clock is over.
+    /// Merges `values` for the keys of `route`, at once or when their clock has ended.
     pub(crate) fn push(
         &self,
         walk: VisitOrder,
@@ -72,7 +72,7 @@ impl<E: RuleElement> Matrix<E> {
         self.visit_partitions(walk, route, |partition, run| partition.apply(run, name.clock, values))
     }
 
-    /// Visits the partitions of a route. One that another task holds is left for the end.
+    /// Visits the partitions that have keys. A partition that another task has locked is visited last.
     fn visit_partitions(
         &self,
         walk: VisitOrder,
@@ -108,7 +108,7 @@ impl<E: RuleElement> Matrix<E> {
     pub(crate) fn stats(&self) -> MatrixStats {
         let (mut rows, mut bytes) = (0, 0);
         for partition in &self.partitions {
-            // Counting may look at what a task left behind when it panicked.
+            // Counting is safe even after a task panicked inside the partition.
             let partition = partition.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             rows += partition.tables().iter().map(|table| u64::from(table.row_count())).sum::<u64>();
             bytes += partition.size_bytes();
@@ -121,7 +121,7 @@ impl<E: RuleElement> Matrix<E> {
     }
 }
 
-/// Who walks over the partitions: tasks begin at different ones.
+/// The task that visits the partitions: tasks start at different ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VisitOrder {
     pub(crate) task: u32,
@@ -129,7 +129,7 @@ pub(crate) struct VisitOrder {
 }
 
 impl MatrixSpec {
-    /// Tables in each partition: by row one, by column one for each row.
+    /// Number of tables in each partition: one by row, and one for each row by column.
     pub fn table_count(&self) -> usize {
         match self.axis {
             Axis::Row => 1,
@@ -137,7 +137,7 @@ impl MatrixSpec {
         }
     }
 
-    /// Values of a key: by row the columns, by column one.
+    /// Number of values of a key: the columns by row, one by column.
     pub fn columns_of_table(&self) -> usize {
         match self.axis {
             Axis::Row => self.columns as usize,
@@ -145,7 +145,7 @@ impl MatrixSpec {
         }
     }
 
-    /// Added to a key of a table to make it unique in the matrix.
+    /// The offset that makes a key of a table unique in the matrix.
     pub(crate) fn key_offset(&self, table: usize) -> u64 {
         match self.axis {
             Axis::Row => 0,
@@ -154,7 +154,7 @@ impl MatrixSpec {
     }
 }
 
-/// Partition `i` of a matrix, without rows.
+/// Creates partition `i` of a matrix, without rows.
 pub(crate) fn new_partition<E: RuleElement>(
     spec: &MatrixSpec,
     placement: &Placement,

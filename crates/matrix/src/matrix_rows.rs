@@ -1,5 +1,5 @@
-//! Whole rows of a matrix that is partitioned by row: read and changed by number, or block after block while the blocks
-//! behind the one in use are under way.
+//! Whole rows of a matrix that is partitioned by row. They are read and changed by number, or read block by block while
+//! the next blocks are prefetched.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use crate::element::{ElementType, OwnedValues, Values};
 use crate::error::Error;
 use crate::spec::{Axis, MatrixSpec};
 
-/// Blocks that are asked for before they are used, at most.
+/// Maximum number of blocks that are requested before they are used.
 const IN_FLIGHT_LIMIT: usize = 4;
 
-/// A matrix whose rows are embeddings, centers, factors: each is read and changed as a whole.
+/// A matrix whose rows are embeddings, centers or factors: each row is read and changed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixRows {
     matrix: MatrixId,
@@ -21,7 +21,7 @@ pub struct MatrixRows {
 }
 
 impl MatrixRows {
-    /// The rows of a matrix that was created with `spec`. Refuses one that is partitioned by column.
+    /// Wraps a matrix that was created with `spec`. A matrix partitioned by column is refused.
     pub fn new(matrix: MatrixId, spec: &MatrixSpec) -> Result<Self, Error> {
         if spec.axis != Axis::Row {
             return Err(Error::WrongAxis { matrix: spec.name.clone(), axis: "column", asked: "row" });
@@ -30,12 +30,12 @@ impl MatrixRows {
         Ok(Self { matrix, name, element, columns })
     }
 
-    /// Values of a row.
+    /// Number of values of a row.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The values (n x columns) of `rows` (n), which are strictly ascending.
+    /// Returns the values (n x columns) of `rows` (n), which are strictly ascending.
     pub fn get(&self, agent: &mut (impl Agent + ?Sized), rows: &[u64]) -> Result<OwnedValues, Error> {
         self.pull(agent, Keys::Sorted(rows), rows.len())
     }
@@ -54,8 +54,8 @@ impl MatrixRows {
         agent.push(self.matrix, Selection::Rows(Keys::Sorted(rows)), values)
     }
 
-    /// Goes through `rows`, which are strictly ascending, in blocks of `block_len`. Up to `in_flight` blocks (at most 4)
-    /// are asked for before they are used; 0 asks for each when it is wanted.
+    /// Reads `rows`, which are strictly ascending, in blocks of `block_len`. Up to `in_flight` blocks (at most 4) are
+    /// requested before they are used; with 0 each is requested when it is needed.
     ///
     /// # Panics
     /// When `block_len` is 0.
@@ -84,30 +84,30 @@ impl MatrixRows {
     }
 }
 
-/// Rows in blocks. Between two blocks the agent may be used for anything; what was pushed to a row that is under way is
-/// seen as the consistency of the matrix says.
+/// Rows in blocks. The agent may be used for anything between two blocks. Whether a block that is already requested
+/// sees a push made meanwhile depends on the consistency of the matrix.
 #[derive(Debug)]
 pub struct RowBlocks<'a> {
     matrix_rows: &'a MatrixRows,
     rows: &'a [u64],
     block_len: usize,
     in_flight: usize,
-    /// Rows given out, and rows asked for.
+    /// Number of rows returned; `requested_count` is the number of rows requested.
     returned_count: usize,
     requested_count: usize,
 }
 
-/// Some rows.
+/// A block of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowBlock<'a> {
-    /// Their numbers (n).
+    /// Row numbers (n).
     pub rows: &'a [u64],
-    /// Their values (n x columns).
+    /// Values (n x columns).
     pub values: OwnedValues,
 }
 
 impl<'a> RowBlocks<'a> {
-    /// The next block; none behind the last.
+    /// Returns the next block, or `None` after the last.
     pub fn next(&mut self, agent: &mut (impl Agent + ?Sized)) -> Result<Option<RowBlock<'a>>, Error> {
         let rows = &self.rows[self.block(self.returned_count)];
         if rows.is_empty() {

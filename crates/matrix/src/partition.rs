@@ -1,4 +1,4 @@
-//! A partition: the tables of its part of a matrix, and what is staged for them.
+//! A partition: the tables of its block of a matrix, and the pushes and functions staged for them.
 
 use std::sync::Arc;
 
@@ -10,33 +10,34 @@ use crate::staged::{PushId, StagedPush, merge_pushes};
 use crate::storage::Table;
 use crate::storage::rows::ABSENT;
 
-/// Buffers that wait for the next staged push; more are given back to the system.
+/// Maximum number of free buffers that are kept for staged pushes.
 const FREE_BUFFER_LIMIT: usize = 64;
 
-/// One part of a matrix. By row: one table. By column: a table for each row, over its part of the columns.
+/// One block of a matrix. By row: one table. By column: a table for each row, over a range of the columns.
 #[derive(Debug)]
 pub(crate) struct Partition<E> {
     tables: Vec<Table<E>>,
     rule: PushRule,
     columns: usize,
     staged: Vec<StagedPush<E>>,
-    /// Functions that wait for their clock, beside the pushes.
+    /// Functions that wait for the end of their clock, beside the pushes.
     staged_calls: Vec<StagedProgram>,
-    /// The first staged function that failed: it had nobody left to answer to.
+    /// The error of the first staged function that failed. Its caller has already returned, so the error goes to all
+    /// readers.
     staged_failure: Option<Error>,
     free_buffers: Vec<StagedPush<E>>,
     merge_buffer: StagedPush<E>,
-    /// Changes when positions lose their meaning: the tables were cleared, or rows have moved.
+    /// Changes when positions become invalid: the tables were cleared, or rows have moved.
     generation: u64,
 }
 
-/// The keys of one pull or push that lie in one partition.
+/// The keys of one pull or push that lie in one partition, with the positions of their rows.
 pub(crate) struct PositionedRun<'a> {
     pub(crate) table: u32,
     pub(crate) keys: &'a [u64],
-    /// Known positions, or [`ABSENT`].
+    /// The known positions; [`ABSENT`] for all others.
     pub(crate) positions: &'a mut [u32],
-    /// The place of each key in the caller's slice; when empty, the keys lie together from `initial` on.
+    /// The index of each key in the caller's list. Empty when the indices are contiguous from `first` on.
     pub(crate) value_indices: &'a [u32],
     pub(crate) first: usize,
     /// The generation of `positions`.
@@ -64,12 +65,12 @@ impl<E: RuleElement> Partition<E> {
         &self.tables
     }
 
-    /// All tables, for functions. They change values and never move rows.
+    /// Returns all tables, for functions. Functions change values and never move rows.
     pub(crate) fn tables_mut(&mut self) -> &mut [Table<E>] {
         &mut self.tables
     }
 
-    /// The error of a staged function that failed, told to all who read from then on.
+    /// Returns the error of a staged function that failed. Every read checks it.
     pub(crate) fn check_staged_failure(&self) -> Result<(), Error> {
         self.staged_failure.clone().map_or(Ok(()), Err)
     }
@@ -78,7 +79,7 @@ impl<E: RuleElement> Partition<E> {
         &mut self.tables[i]
     }
 
-    /// Bytes of tables and staged pushes.
+    /// Size of tables, staged pushes and staged arguments, in bytes.
     pub(crate) fn size_bytes(&self) -> u64 {
         let tables: u64 = self.tables.iter().map(Table::bytes).sum();
         let buffers = self.staged.iter().chain(&self.free_buffers).chain(std::iter::once(&self.merge_buffer));
@@ -93,7 +94,7 @@ impl<E: RuleElement> Partition<E> {
         tables + (staged + arguments) as u64
     }
 
-    /// Back to first values, nothing staged.
+    /// Resets all rows to their initial values and discards what is staged.
     pub(crate) fn clear(&mut self) {
         self.tables.iter_mut().for_each(Table::clear);
         self.staged.clear();
@@ -102,12 +103,12 @@ impl<E: RuleElement> Partition<E> {
         self.generation += 1;
     }
 
-    /// Positions that others keep mean nothing any more.
+    /// Invalidates the positions that callers have kept.
     pub(crate) fn invalidate_positions(&mut self) {
         self.generation += 1;
     }
 
-    /// Reads into `out`.
+    /// Reads the values of a run into `out`.
     pub(crate) fn pull(&self, run: &mut PositionedRun<'_>, out: &mut [E]) {
         let table = &self.tables[run.table as usize];
         if run.value_indices.is_empty() {
@@ -125,7 +126,7 @@ impl<E: RuleElement> Partition<E> {
         }
     }
 
-    /// Reads all of a run that stands in the caller's order behind what `out` has.
+    /// Appends the values of a run, which has the caller's order, to `out`.
     pub(crate) fn pull_append(&self, run: &mut PositionedRun<'_>, out: &mut Vec<E>) {
         if self.tables[run.table as usize].append_contiguous(run.keys, out) {
             return;
@@ -145,7 +146,7 @@ impl<E: RuleElement> Partition<E> {
         *generation = self.generation;
     }
 
-    /// Keeps a push until its clock is over.
+    /// Stages a push until its clock has ended.
     pub(crate) fn stage(&mut self, run: &mut PositionedRun<'_>, name: PushId, values: &[E]) {
         self.clear_stale_positions(&mut *run.generation, run.positions);
         let mut push = self.free_buffers.pop().unwrap_or_default();
@@ -168,14 +169,14 @@ impl<E: RuleElement> Partition<E> {
         self.staged.push(push);
     }
 
-    /// Keeps functions, which are shared by `sharers` partitions, until their clock is over.
+    /// Stages functions, which `sharers` partitions share, until their clock has ended.
     pub(crate) fn stage_call(&mut self, name: PushId, program: &Arc<PushProgram>, sharers: usize) {
         let (program, bytes) = (Arc::clone(program), program.argument_bytes.div_ceil(sharers.max(1)));
         self.staged_calls.push(StagedProgram { id: name, program, argument_bytes: bytes });
     }
 
-    /// Merges what is staged under stamps below `bound`: clock after clock, one step a key and clock. A function comes
-    /// between the pushes before it and those after it.
+    /// Merges what is staged under stamps below `bound`: clock after clock, with one update for each key and clock. A
+    /// function runs after the pushes before it and before the pushes after it.
     pub(crate) fn merge_below(&mut self, bound: Clock) {
         let bound = PushId { clock: bound, task: 0, index: 0 };
         if self.staged_calls.iter().any(|call| call.id < bound) {
@@ -193,7 +194,7 @@ impl<E: RuleElement> Partition<E> {
         self.merge_before(bound);
     }
 
-    /// Merges the pushes with names below `bound`.
+    /// Merges the pushes with ids below `bound`.
     fn merge_before(&mut self, bound: PushId) {
         if self.staged.iter().all(|push| push.id >= bound) {
             return;
@@ -246,7 +247,7 @@ impl<E: RuleElement> Partition<E> {
     }
 }
 
-/// A visitor that makes the steps of a run, whose generation is that of the partition.
+/// Applies the prepared rule to a run. The run's generation is that of the partition.
 struct ApplyRun<'a, 'b, E> {
     columns: usize,
     table: &'a mut Table<E>,

@@ -1,26 +1,27 @@
-//! From a key to a partition. Nobody else decides where a key lies.
+//! From a key to a partition. Only this file decides in which partition a key lies.
 
 use math::hash::mix64;
 use serde::{Deserialize, Serialize};
 
-/// Most partitions of a matrix: beyond it, a step spends its time on visiting partitions.
+/// Maximum number of partitions of a matrix: beyond it, a step spends its time on visiting partitions.
 pub const PARTITION_LIMIT: u32 = 1 << 16;
 
-/// From a key to a partition.
+/// Assigns keys to partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Partitioner {
-    /// Equal contiguous ranges of keys.
+    /// Contiguous ranges of equal length.
     Range {
-        /// Number of partitions.
+        /// From 1 to [`PARTITION_LIMIT`].
         partition_count: u32,
     },
-    /// By the mixed key (`math::hash::mix64`).
+    /// The partition is a function of the mixed key (`math::hash::mix64`).
     Hash {
-        /// Number of partitions.
+        /// From 1 to [`PARTITION_LIMIT`].
         partition_count: u32,
     },
-    /// The caller's own ranges: partition `i` holds the keys `starts[i]..starts[i + 1]`, the last one up to the end.
+    /// Ranges that the caller chooses: partition `i` has the keys `starts[i]..starts[i + 1]`, and the last one all keys
+    /// from its start on.
     Explicit {
         /// First key of each partition, ascending, beginning with 0.
         starts: Vec<u64>,
@@ -28,7 +29,6 @@ pub enum Partitioner {
 }
 
 impl Partitioner {
-    /// Number of partitions.
     pub fn partition_count(&self) -> u32 {
         match self {
             Partitioner::Range { partition_count } | Partitioner::Hash { partition_count } => {
@@ -38,7 +38,7 @@ impl Partitioner {
         }
     }
 
-    /// The places of keys below `bound`.
+    /// Returns the placement of the keys below `bound`.
     pub fn placement(&self, bound: u64) -> Placement {
         match self {
             Partitioner::Hash { partition_count } => {
@@ -53,7 +53,7 @@ impl Partitioner {
         }
     }
 
-    /// What is wrong: actual, expected.
+    /// Returns what is wrong with the settings: the actual and the expected value.
     pub(crate) fn fault(&self, bound: u64) -> Option<(String, String)> {
         let count = match self {
             Partitioner::Explicit { starts } => starts.len() as u64,
@@ -77,25 +77,24 @@ impl Partitioner {
     }
 }
 
-/// A partitioner over a known number of keys.
+/// A partitioner for a given number of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// By the upper half of the mixed key; the lower half is left to the tables inside partitions.
+    /// The upper half of the mixed key selects the partition; the tables inside partitions use the lower half.
     Hash {
-        /// Number of partitions.
+        /// From 1 to [`PARTITION_LIMIT`].
         partition_count: u64,
     },
     /// Contiguous ranges.
     Ranges {
         /// First key of each partition, ascending.
         starts: Vec<u64>,
-        /// Keys are below it.
+        /// All keys are below this bound.
         bound: u64,
     },
 }
 
 impl Placement {
-    /// Number of partitions.
     pub fn partition_count(&self) -> usize {
         match self {
             Placement::Hash { partition_count } => *partition_count as usize,
@@ -103,7 +102,7 @@ impl Placement {
         }
     }
 
-    /// The partition of `key`.
+    /// Returns the partition of `key`.
     #[inline]
     pub fn partition_of(&self, key: u64) -> usize {
         match self {
@@ -112,7 +111,7 @@ impl Placement {
         }
     }
 
-    /// The keys of partition `i`, when they are contiguous.
+    /// Returns the keys of partition `i`, if they are contiguous.
     pub fn range(&self, i: usize) -> Option<std::ops::Range<u64>> {
         match self {
             Placement::Hash { .. } => None,
@@ -123,7 +122,7 @@ impl Placement {
     }
 }
 
-/// The partition of a mixed key: multiply-shift over its upper half.
+/// Returns the partition of a mixed key: multiply-shift over its upper half.
 #[inline]
 pub(crate) fn hash_partition(hash: u64, partition_count: u64) -> usize {
     (((hash >> 32) * partition_count) >> 32) as usize
@@ -182,7 +181,7 @@ mod tests {
         for key in 0..70_000 {
             counts[placement.partition_of(key)] += 1;
         }
-        // 10,000 expected, deviation about 93: five of them.
+        // The expected count is 10,000 and its standard deviation about 93; the bounds are five deviations away.
         assert!(counts.iter().all(|count| (9_535..10_465).contains(count)), "{counts:?}");
     }
 

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 
-/// A factor on the step size as a function of `t`, the clock of the push plus `init_row`: the clocks of earlier runs, when
-/// training goes on from a model.
+/// A factor on the step size as a function of `t`, the clock of the push plus `start`. `start` is the number of clocks
+/// of earlier runs, when training continues from a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Schedule {
-    /// 1.
+    /// The factor is always 1.
     Constant,
     /// `1 / (1 + decay * t)`.
     InverseTime {
-        /// Decay a step.
+        /// Decay for each clock.
         decay: f64,
-        /// Clocks before the first.
+        /// Number of clocks before the first of this run.
         #[serde(default, skip_serializing_if = "is_zero")]
         start: Clock,
     },
@@ -25,29 +25,29 @@ pub enum Schedule {
     Exponential {
         /// Factor, in `(0, 1]`.
         decay: f64,
-        /// Steps for one factor.
+        /// Number of clocks after which the factor has been multiplied by `decay` once.
         every: f64,
-        /// Clocks before the first.
+        /// Number of clocks before the first of this run.
         #[serde(default, skip_serializing_if = "is_zero")]
         start: Clock,
     },
-    /// Cosine from 1 to `floor` over a period, then again, each period `stretch` times the last (SGDR, Loshchilov and
-    /// Hutter, ICLR 2017, eq. 5).
+    /// A cosine from 1 to `floor` over a period, which then restarts; each period is `stretch` times the one before
+    /// (SGDR, Loshchilov and Hutter, ICLR 2017, eq. 5).
     WarmRestarts {
-        /// Steps of the first period.
+        /// Length of the first period, in clocks.
         period: f64,
         /// Growth of the period, at least 1.
         stretch: f64,
         /// Smallest factor, in `[0, 1]`.
         floor: f64,
-        /// Clocks before the first.
+        /// Number of clocks before the first of this run.
         #[serde(default, skip_serializing_if = "is_zero")]
         start: Clock,
     },
 }
 
 impl Schedule {
-    /// The factor at clock `t`.
+    /// Returns the factor at clock `t`.
     pub fn factor(&self, t: Clock) -> f64 {
         match *self {
             Schedule::Constant => 1.0,
@@ -60,7 +60,7 @@ impl Schedule {
         }
     }
 
-    /// The same schedule, `clock` clocks after its beginning.
+    /// Returns the same schedule, `clock` clocks after its beginning.
     #[must_use]
     pub fn after(mut self, clock: Clock) -> Self {
         match &mut self {
@@ -72,7 +72,7 @@ impl Schedule {
         self
     }
 
-    /// What is wrong with the settings: field, value, what is expected.
+    /// Returns what is wrong with the settings: field, actual value, expected value.
     pub(crate) fn fault(&self) -> Option<(&'static str, f64, &'static str)> {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         match *self {
@@ -104,13 +104,13 @@ fn is_zero(clock: &Clock) -> bool {
     *clock == 0
 }
 
-/// Steps since the last restart, and the length of the period that they are in.
+/// Returns the clocks since the last restart and the length of the current period.
 fn position_in_period(t: f64, period: f64, stretch: f64) -> (f64, f64) {
     if stretch == 1.0 {
         return (t % period, period);
     }
     let (mut passed, mut length) = (t, period);
-    // Periods grow, so that this ends after the logarithm of t; a growth of almost 1 is as good as none.
+    // Periods grow, so the loop has about log(t) iterations. A growth of almost 1 is limited by RESTART_LIMIT.
     let mut turns = 0;
     while passed >= length && turns < RESTART_LIMIT {
         passed -= length;
@@ -120,7 +120,7 @@ fn position_in_period(t: f64, period: f64, stretch: f64) -> (f64, f64) {
     (passed % length, length)
 }
 
-/// Restarts that are counted one by one; after them the period stays as it is.
+/// Maximum number of restarts that are counted one by one; after them the period keeps its length.
 const RESTART_LIMIT: u32 = 10_000;
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use crate::initializer::Initializer;
 use crate::partitioner::Partitioner;
 use crate::rule::PushRule;
 
-/// Along what a matrix is cut into partitions.
+/// The axis along which a matrix is cut into partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// Each row id owns a short vector.
+    /// Each key is a row with a short vector.
     Row,
-    /// A few very long rows, cut into column ranges.
+    /// The matrix has a few very long rows, cut into ranges of columns.
     Column,
 }
 
@@ -32,41 +32,34 @@ pub enum Storage {
 /// The declared structure of a matrix: `rows x columns` of one element type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixSpec {
-    /// Name, unique in the job.
+    /// Unique in the job.
     pub name: String,
-    /// Type of the elements.
     pub element: ElementType,
-    /// Number of rows; keys of rows are below it. `1 << 63` when it is not known.
+    /// Number of rows. Keys of rows are below it. `1 << 63` when the number is not known.
     pub rows: u64,
-    /// Number of columns.
     pub columns: u64,
-    /// Along what it is partitioned.
     pub axis: Axis,
-    /// How it is stored.
     pub storage: Storage,
-    /// From key to partition.
     pub partitioner: Partitioner,
-    /// First values.
     pub initializer: Initializer,
-    /// How pushes merge.
     pub rule: PushRule,
-    /// What reads may miss.
+    /// What a read may miss.
     pub consistency: Consistency,
     /// Seed of the initializer.
     pub seed: u64,
 }
 
-/// Keys are below it: the upper bit is free for marks.
+/// Keys are below this bound, so that their upper bit is free for flags.
 pub const KEY_BOUND: u64 = 1 << 63;
-/// Most rows that a dense partition holds, so that a position takes 32 bits.
+/// Maximum number of rows of a dense partition, so that a position fits in 32 bits.
 pub const DENSE_ROW_LIMIT: u64 = 1 << 31;
-/// Most columns of a matrix partitioned by row: beyond it, a row is no short vector.
+/// Maximum number of columns of a matrix partitioned by row. Longer rows should be partitioned by column.
 pub const COLUMN_LIMIT: u64 = 1 << 24;
-/// Most rows of a matrix partitioned by column.
+/// Maximum number of rows of a matrix partitioned by column.
 pub const LONG_ROW_LIMIT: u64 = 1 << 16;
 
 impl MatrixSpec {
-    /// The number of keys along the axis: rows or columns.
+    /// Number of keys along the axis: rows or columns.
     pub fn key_bound(&self) -> u64 {
         match self.axis {
             Axis::Row => self.rows,
@@ -74,12 +67,13 @@ impl MatrixSpec {
         }
     }
 
-    /// Bytes of a row with its slots; of a matrix partitioned by column, of one element with them.
+    /// Size of a row with its slots, in bytes. For a matrix partitioned by column: the size of one element with its
+    /// slots.
     pub fn row_bytes(&self) -> u64 {
         (self.rule.row_width(self.columns_of_table()) as u64).saturating_mul(self.element.size() as u64)
     }
 
-    /// Bytes that the partitions `lane_matrix` take before anything is pushed: all rows of dense ones, with their slots.
+    /// Size of the partitions `held` before the first push, in bytes: all rows of dense partitions with their slots.
     pub fn initial_size_bytes(&self, held: &[u32]) -> u64 {
         if self.storage == Storage::Sparse {
             return 0;
@@ -90,7 +84,7 @@ impl MatrixSpec {
         keys.saturating_mul(self.row_bytes()).saturating_mul(self.table_count() as u64)
     }
 
-    /// Checks every field by itself and with the others. The error names the first that cannot be.
+    /// Checks every field by itself and together with the others. The error names the first field that is not valid.
     pub fn check(&self) -> Result<(), Error> {
         if self.name.is_empty() {
             return self.fault("name", "empty", "a name");

@@ -1,7 +1,8 @@
-//! Pushes under BSP: kept until the clock of their stamp is over, then merged into one change a key.
+//! Pushes under BSP. They are staged until the clock of their stamp has ended, then merged into one change for each
+//! key.
 //!
-//! What a partition does with the pushes of one clock hangs on their (task, index) alone, never on which came first:
-//! for each key the changes are folded in that order, then the push rule makes one step.
+//! The result for a partition depends on the (task, index) of the pushes of one clock, never on their order of arrival:
+//! for each key the changes are folded in the order of (task, index), then the push rule makes one update.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,14 +12,13 @@ use crate::element::Element;
 use crate::rule::MergeOp;
 use crate::storage::rows::ABSENT;
 
-/// The name of a push: the same when a restarted task does the step again.
+/// The identity of a push. It is the same when a restarted task repeats the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PushId {
     /// The clock of the task when it pushed.
     pub clock: Clock,
-    /// The task.
     pub task: u32,
-    /// Which of its pushes under that clock.
+    /// Index among the task's pushes under that clock.
     pub index: u32,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct StagedPush<E> {
     pub(crate) table: u32,
     /// Strictly ascending.
     pub(crate) keys: Vec<u64>,
-    /// Where the rows are, as far as known.
+    /// The known row positions.
     pub(crate) positions: Vec<u32>,
     /// The generation of `positions`.
     pub(crate) generation: u64,
@@ -78,7 +78,7 @@ impl<E: Element> StagedPush<E> {
     }
 }
 
-/// Merges pushes of one clock, given in order, into `out`: each key once, ascending.
+/// Merges pushes of one clock, given in order, into `out`. Each key occurs once; keys are ascending.
 pub(crate) fn merge_pushes<E: Element>(
     pushes: &[StagedPush<E>],
     columns: usize,
@@ -90,7 +90,7 @@ pub(crate) fn merge_pushes<E: Element>(
         merge_two(first, second, columns, merge, out);
         return;
     }
-    // The heap gives equal keys by the order of their pushes, so that the fold is the same as for two.
+    // The heap returns equal keys in the order of their pushes, so that the fold is the same as for two pushes.
     let heads = pushes.iter().enumerate().filter(|(_, push)| !push.keys.is_empty());
     let mut heap: BinaryHeap<_> = heads.map(|(run, push)| Reverse((push.keys[0], run, 0))).collect();
     while let Some(Reverse((key, run, i))) = heap.pop() {

@@ -1,4 +1,4 @@
-//! What the store counts: a few atomics a call, none a key.
+//! Counters of the store. A call updates a few atomics; there is no counter for each key.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,45 +9,42 @@ use crate::clock::Clock;
 /// Buckets of the staleness histogram: 0 to 15, and 16 or more.
 pub const STALENESS_BUCKETS: usize = 17;
 
-/// What a store did so far.
+/// Counters of a store since its creation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreStats {
-    /// One for each matrix, by identity.
+    /// One entry for each matrix, in the order of ids.
     pub matrices: Vec<MatrixStats>,
-    /// Waits of tasks for each other.
     pub waits: WaitStats,
 }
 
-/// What happened to one matrix.
+/// Sizes and counters of one matrix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MatrixStats {
-    /// Its name.
     pub name: String,
-    /// Rows that exist; by column, elements.
+    /// Number of rows that exist; by column, of elements.
     pub rows: u64,
-    /// Bytes of tables, indices and staged pushes.
+    /// Size of tables, indices and staged pushes, in bytes.
     pub size_bytes: u64,
-    /// Number of pulls.
     pub pull_count: u64,
-    /// Keys of all pulls.
+    /// Total number of keys of all pulls.
     pub pulled_key_count: u64,
-    /// Number of pushes taken.
+    /// Number of accepted pushes.
     pub push_count: u64,
-    /// Keys of all pushes taken.
+    /// Total number of keys of all accepted pushes.
     pub pushed_key_count: u64,
-    /// Pushes refused for a NaN or an infinity.
+    /// Number of pushes refused for a NaN or an infinity.
     pub refused_push_count: u64,
-    /// Pulls by `clock - m`, the clocks by which the puller was ahead of the slowest task; the last bucket holds all
-    /// from 16 on.
+    /// Number of pulls by `clock - m`, the number of clocks by which the task was ahead of the slowest task. The last
+    /// bucket holds all from 16 on.
     pub staleness: [u64; STALENESS_BUCKETS],
 }
 
 /// Waits of tasks for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WaitStats {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// How long, all together.
+    /// Total duration of the waits.
     pub nanoseconds: u64,
 }
 
@@ -62,7 +59,7 @@ pub(crate) struct MatrixCounters {
 }
 
 impl MatrixCounters {
-    /// A pull of a task at `clock` when the slowest was at `minimum`.
+    /// Records a pull of a task at `clock` when the slowest task was at `minimum`.
     pub(crate) fn record_pull(&self, keys: usize, clock: Clock, minimum: Clock) {
         self.pulls.fetch_add(1, Relaxed);
         self.pulled_keys.fetch_add(keys as u64, Relaxed);

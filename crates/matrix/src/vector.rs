@@ -1,7 +1,8 @@
-//! Long vectors that live at the partitions: rows of one matrix, so that they are cut alike and lie together.
+//! Long vectors that are stored at the partitions. They are rows of one matrix, so that all vectors have the same
+//! partitions.
 //!
-//! Arithmetic runs where the rows are and only scalars travel. The calls follow the consistency of the matrix: under BSP what
-//! a vector becomes is seen after the tick; a driver that works alone takes ASP.
+//! Arithmetic runs at the partitions and only scalars are sent. The calls follow the consistency of the matrix: under
+//! BSP a change of a vector is visible after the tick. A single task that drives the computation uses ASP.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +24,11 @@ use crate::partitioner::Partitioner;
 use crate::rule::PushRule;
 use crate::spec::{Axis, MatrixSpec, Storage};
 
-/// Most values in one call: a frame holds them, also when all are for one lane.
+/// Maximum number of values in one call: they must fit in one frame, also when all go to one lane.
 const PUT_VALUE_LIMIT: usize = 4 << 20;
 
-/// The rows of a matrix, to be given out as vectors. One pool a matrix; when several tasks make one each, they must create
-/// and release in the same order, and then speak of the same rows.
+/// The rows of a matrix, to be used as vectors. There is one pool for each matrix. When several tasks make a pool of
+/// the same matrix, they must create and release vectors in the same order, so that the vectors have the same rows.
 #[derive(Clone, Debug)]
 pub struct VectorPool {
     shared: Arc<Shared>,
@@ -44,7 +45,8 @@ struct Shared {
 }
 
 impl VectorPool {
-    /// The spec of a matrix of `rows` vectors: dense, pushes are summed, cut so that the parts of sums are short.
+    /// Returns the spec of a matrix of `rows` vectors: dense, with additive pushes, cut so that partial answers of sums
+    /// are short.
     pub fn spec(
         name: &str,
         element: ElementType,
@@ -68,7 +70,7 @@ impl VectorPool {
         }
     }
 
-    /// All rows of a matrix that was created with `spec`; nothing else may use them.
+    /// Makes a pool of all rows of a matrix that was created with `spec`. Nothing else may use these rows.
     pub fn new(matrix: MatrixId, spec: &MatrixSpec) -> Result<Self, Error> {
         spec.check()?;
         if spec.axis == Axis::Row {
@@ -81,17 +83,17 @@ impl VectorPool {
         Ok(Self { shared: Arc::new(Shared { matrix, name, element, columns, rows, free }) })
     }
 
-    /// The number of columns of each vector.
+    /// Number of columns of each vector.
     pub fn columns(&self) -> u64 {
         self.shared.columns
     }
 
-    /// The number of vectors that can still be created.
+    /// Number of vectors that can still be created.
     pub fn free_count(&self) -> usize {
         self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// A vector of zeros, in the first free row.
+    /// Creates a vector of zeros in the first free row.
     pub fn create(&self, agent: &mut (impl Agent + ?Sized)) -> Result<ServerVector, Error> {
         let taken = self.shared.free.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
         let row = taken
@@ -101,7 +103,7 @@ impl VectorPool {
         Ok(vector)
     }
 
-    /// The inner products of all pairs, in one visit; [`Gram::place`] says where which stands.
+    /// Computes the inner products of all pairs in one visit. [`Gram::index`] gives the index of a pair in the result.
     pub fn gram(
         &self,
         agent: &mut (impl Agent + ?Sized),
@@ -111,7 +113,7 @@ impl VectorPool {
         call_pull(agent, self.shared.matrix, &Gram, &rows, &())
     }
 
-    /// Carries several push functions out in one visit, on rows of [`ServerVector::row`].
+    /// Runs several push functions in one visit, on rows from [`ServerVector::row`].
     pub fn run(&self, agent: &mut (impl Agent + ?Sized), steps: &[FunctionCall]) -> Result<(), Error> {
         agent.push_function(self.shared.matrix, steps)
     }
@@ -122,7 +124,7 @@ impl Shared {
         Error::function(&self.name, function, fault)
     }
 
-    /// The rows of vectors, which are of this pool and live.
+    /// Returns the rows of live vectors of this pool.
     fn rows_of(self: &Arc<Self>, function: &str, vectors: &[&ServerVector]) -> Result<Vec<u32>, Error> {
         let row = |vector: &&ServerVector| {
             if !Arc::ptr_eq(&vector.pool, self) {
@@ -135,7 +137,7 @@ impl Shared {
     }
 }
 
-/// A long vector at the partitions. Its row goes back to the pool when it is dropped.
+/// A long vector at the partitions. Dropping it returns its row to the pool.
 #[derive(Debug)]
 pub struct ServerVector {
     pool: Arc<Shared>,
@@ -150,14 +152,14 @@ impl Drop for ServerVector {
 }
 
 impl ServerVector {
-    /// Gives the row back now. Every later call is an error.
+    /// Returns the row to the pool now. Every later call is an error.
     pub fn release(&mut self) {
         if std::mem::take(&mut self.is_live) {
             self.pool.free.lock().unwrap_or_else(PoisonError::into_inner).insert(self.row);
         }
     }
 
-    /// The row of the matrix, for functions of your own.
+    /// Returns the row in the matrix, for functions of your own.
     pub fn row(&self) -> Result<u32, Error> {
         self.row_for("row")
     }
@@ -169,7 +171,7 @@ impl ServerVector {
         Err(self.pool.error(function, FunctionFault::ReleasedVector { row: self.row }))
     }
 
-    /// The answer of a pull function on this vector and `others`.
+    /// Runs a pull function on this vector and `others`.
     pub fn pull_function<F: PullFunction>(
         &self,
         agent: &mut (impl Agent + ?Sized),
@@ -182,7 +184,7 @@ impl ServerVector {
         call_pull(agent, self.pool.matrix, function, &rows, argument)
     }
 
-    /// Makes this vector what a push function makes of `from`.
+    /// Runs a push function on `from` and assigns its result to this vector.
     pub fn assign_function<F: PushFunction>(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
@@ -195,7 +197,7 @@ impl ServerVector {
         self.push_call(agent, &FunctionCall::push(function, &from, &[into], argument))
     }
 
-    /// As [`Self::assign_function`], where this vector stands behind `from` among the rows read.
+    /// Does the same as [`Self::assign_function`], with this vector between `before` and `after` among the rows read.
     fn apply_function<F: PushFunction>(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
@@ -255,12 +257,12 @@ impl ServerVector {
         self.pull_function(agent, &FirstDifference, &[other], &()).map(|at| at.is_none())
     }
 
-    /// One value everywhere.
+    /// Sets all values to `value`.
     pub fn set(&mut self, agent: &mut (impl Agent + ?Sized), value: f64) -> Result<(), Error> {
         self.assign_function(agent, &Set, &[], &value)
     }
 
-    /// The values of another.
+    /// Copies the values of another vector.
     pub fn copy_from(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
@@ -279,7 +281,7 @@ impl ServerVector {
         self.apply_function(agent, &scalar, &[], &[], &a)
     }
 
-    /// Each value x of this vector becomes `f(x, y)`, y of the other.
+    /// Each value x of this vector becomes `f(x, y)`, where y is the value of the other vector.
     pub fn zip(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
@@ -289,12 +291,12 @@ impl ServerVector {
         self.apply_function(agent, &zip, &[], &[other], &())
     }
 
-    /// Adds `a x`.
+    /// Adds `a x` to this vector.
     pub fn axpy(&mut self, agent: &mut (impl Agent + ?Sized), a: f64, x: &ServerVector) -> Result<(), Error> {
         self.apply_function(agent, &Axpy, &[x], &[], &a)
     }
 
-    /// Becomes the sum of all `a x`, in one visit.
+    /// Sets this vector to the sum of all `a x`, in one visit.
     pub fn combine(
         &mut self,
         agent: &mut (impl Agent + ?Sized),
@@ -304,7 +306,7 @@ impl ServerVector {
         self.assign_function(agent, &Combine, &vectors, &factors)
     }
 
-    /// Becomes `values`, all of them, of the element type of the matrix. A long vector is sent in several calls.
+    /// Sets all values. `values` has the element type of the matrix. A long vector is sent in several calls.
     pub fn put(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
         self.check_len("put_sent", values)?;
         for start in (0..values.len()).step_by(PUT_VALUE_LIMIT) {
@@ -314,12 +316,12 @@ impl ServerVector {
         Ok(())
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn pull(&self, agent: &mut (impl Agent + ?Sized)) -> Result<OwnedValues, Error> {
         self.pull_keys(agent, Keys::Range(0, self.pool.columns), self.pool.columns as usize)
     }
 
-    /// The values of some columns, which are strictly ascending.
+    /// Returns the values of some columns, which are strictly ascending.
     pub fn pull_at(&self, agent: &mut (impl Agent + ?Sized), columns: &[u64]) -> Result<OwnedValues, Error> {
         self.pull_keys(agent, Keys::Sorted(columns), columns.len())
     }
@@ -336,7 +338,7 @@ impl ServerVector {
         Ok(out)
     }
 
-    /// Merges a value for each column by the push rule of the matrix: with [`VectorPool::spec`], adds them.
+    /// Merges a value for each column by the push rule of the matrix; the rule of [`VectorPool::spec`] adds them.
     pub fn push(&mut self, agent: &mut (impl Agent + ?Sized), values: Values<'_>) -> Result<(), Error> {
         self.check_len("push", values)?;
         let row = self.row_for("push")?;
@@ -344,7 +346,7 @@ impl ServerVector {
         agent.push(self.pool.matrix, part, values)
     }
 
-    /// As [`Self::push`], of some columns, which are strictly ascending.
+    /// Does the same as [`Self::push`] for some columns, which are strictly ascending.
     pub fn push_at(
         &mut self,
         agent: &mut (impl Agent + ?Sized),

@@ -1,5 +1,5 @@
-//! What a function cannot do is an error of that call: it names the function, the place and what to do; rows stay as they
-//! were; matrix and agent go on.
+//! When a function fails, its call returns an error that names the function, the location and the remedy. The rows do
+//! not change, and the matrix and the agent continue to work.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -20,14 +20,14 @@ use matrix::{
     PushFunction, PushId, PushRule, Schedule, Selection, Storage, Values, ValuesMut,
 };
 
-/// More than one block a partition.
+/// More than one block for each partition.
 const COLUMNS: u64 = 20_000;
 
 fn spec(consistency: Consistency) -> MatrixSpec {
     MatrixSpec { initializer: Initializer::Constant { value: 2.0 }, consistency, ..long(4, COLUMNS, 2) }
 }
 
-/// Panics in one column.
+/// A push function that panics in one column.
 struct Fragile {
     name: &'static str,
     at: u64,
@@ -66,7 +66,7 @@ impl PushFunction for Fragile {
     }
 }
 
-/// A pull function that panics in the half that its argument says.
+/// A pull function that panics in the half that its argument names.
 struct FragilePull;
 
 impl PullFunction for FragilePull {
@@ -149,7 +149,8 @@ fn push<F: PushFunction>(
     agent.push_function(M, &[FunctionCall::push(f, from, into, a)])
 }
 
-/// A row that functions change in place is somewhere else in between: others must find it, and a fault must bring it back.
+/// A row that functions change in place is temporarily in the scratch buffer. Other steps must read its current values,
+/// and a fault must restore it.
 #[test]
 fn a_row_that_is_changed_in_place_is_what_others_read() {
     let mut agent = agent();
@@ -161,7 +162,7 @@ fn a_row_that_is_changed_in_place_is_what_others_read() {
         FunctionCall::push(&Zip::Sub, &[1, 0], &[0], &()),
     ];
     agent.push_function(M, &program).unwrap();
-    // 2 -> -2; -2 copied; -2 + 5 = 3; -2 * 3 = -6; -6 - 3 = -9.
+    // Row 0 becomes -2; row 1 copies -2; then -2 + 5 = 3 and -2 * 3 = -6; at last -6 - 3 = -9.
     assert_eq!(row(&mut agent, 0), vec![-9.0; COLUMNS as usize]);
     assert_eq!(row(&mut agent, 1), vec![-6.0; COLUMNS as usize]);
     let late = FunctionCall::push(&LATE, &[], &[2], &1.0);
@@ -323,7 +324,8 @@ fn a_pull_function_that_panics_is_an_error_of_the_call() {
     assert_eq!(call_pull(&mut agent, M, &FragilePull, &[0], &3), Ok(()));
 }
 
-/// A program looks no further where a step cannot leave finite values, but never takes for granted what it has not made.
+/// A program skips the check of a step that keeps finite values finite, but it always checks values that it has not
+/// computed itself.
 #[test]
 fn an_overflow_is_told_though_a_later_step_would_hide_it() {
     let clip = FunctionCall::push(&Clip, &[0], &[0], &(-1.0, 1.0));
@@ -338,11 +340,11 @@ fn an_overflow_is_told_though_a_later_step_would_hide_it() {
         };
         assert_eq!((at, row(&mut agent, 0)), (0, before.clone()));
     }
-    // Bounds that singles do not have.
+    // These bounds are out of the range of single precision.
     let far = FunctionCall::push(&Clip, &[0], &[0], &(1e200, 1e300));
     let refused = fault(agent.push_function(M, &[abs.clone(), far, abs.clone()]));
     assert!(matches!(refused, FunctionFault::NonFinite { .. }), "{refused}");
-    // Two pushes whose sum is infinite: what the matrix holds is looked at.
+    // The sum of two pushes is infinite: the stored values are checked too.
     let adding = MatrixSpec { rule: PushRule::Add, ..spec(Consistency::Asp) };
     let mut agent = store(vec![adding], 1).agent(0);
     let most = vec![f32::MAX; COLUMNS as usize];
@@ -353,12 +355,12 @@ fn an_overflow_is_told_though_a_later_step_would_hide_it() {
     assert!(matches!(refused, FunctionFault::NonFinite { .. }), "{refused}");
 }
 
-/// What a step has left finite in one block says nothing of the next block, which the step has not seen yet.
+/// A step that left finite values in one block says nothing about the next block, which it has not run on yet.
 #[test]
 fn an_infinite_value_in_a_later_block_is_told_too() {
     let adding = MatrixSpec { rule: PushRule::Add, ..spec(Consistency::Asp) };
     let mut agent = store(vec![adding], 1).agent(0);
-    // Of the first partition, which has 10,000 columns: its third block of 4,096.
+    // The first partition has 10,000 columns; this column is in its third block of 4,096.
     let columns = [9_000];
     for _ in 0..2 {
         agent

@@ -1,5 +1,5 @@
-//! Under BSP a model hangs on the seed and the tasks alone: not on who comes first, not on the number of partitions, not
-//! on how they are cut.
+//! Under BSP a model depends on the seed and the tasks alone: not on the order in which tasks arrive, not on the number
+//! of partitions, and not on where they are cut.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -24,12 +24,13 @@ fn keys_and_noise(task: u32, step: u64) -> (Vec<u64>, Vec<f32>) {
     (keys, noise)
 }
 
-/// Steps that a task makes in an epoch: not all as many.
+/// Number of steps of a task in an epoch. It differs between tasks.
 fn steps(task: u32) -> u64 {
     STEPS - 5 * u64::from(task)
 }
 
-/// A training whose pushes hang on what was pulled. Task `slow` pushes in each step only when the others have pushed.
+/// Runs a training whose pushes depend on what was pulled. In each step, task `slow` pushes only after the others have
+/// pushed.
 fn train(rule: PushRule, partitioner: Partitioner, slow: u32) -> ExportedRows {
     let mut spec = spec(ElementType::F32, rule, Consistency::Bsp);
     spec.columns = COLUMNS as u64;

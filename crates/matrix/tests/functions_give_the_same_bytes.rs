@@ -1,5 +1,5 @@
-//! Every built-in function equals its serial twin on plain vectors, to the byte, in one process and on lanes, for 1 to 16
-//! partitions cut anywhere.
+//! Every built-in function equals its serial twin on plain vectors, to the byte, in one process and on lanes, for 1 to
+//! 16 partitions cut anywhere.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,8 +45,8 @@ fn spec(columns: usize, starts: &[u64]) -> MatrixSpec {
     }
 }
 
-/// The same rows as plain vectors, in a process and on a lane for each partition, which gets what it needs of the
-/// arguments.
+/// The same rows three times: as plain vectors, in one process, and on one lane for each partition. Each lane gets only
+/// what it needs of the arguments.
 struct Three {
     plain: Vec<Vec<f32>>,
     agent: LocalAgent,
@@ -128,7 +128,7 @@ impl Three {
         self.push(&[FunctionCall::push(function, from, into, argument)]).unwrap();
     }
 
-    /// Runs a function from rows 0 and 1 into row 2, and says what is there then.
+    /// Runs a function from rows 0 and 1 into row 2 and returns row 2.
     fn result<F: PushFunction>(&mut self, function: &F, from: &[u32], argument: &F::Argument) -> Vec<f32> {
         self.run(function, from, &[2], argument);
         self.row(2)
@@ -139,7 +139,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The sum as the first lines of `function::sum` define it, in plain loops over all columns at once.
+/// The sum as the module doc of `function::sum` defines it, in plain loops over all columns at once.
 fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     let mut terms: Vec<f64> = terms.collect();
     let full_count = terms.len() / 256;
@@ -155,7 +155,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     last.iter().fold(total, |total, leaf| total + leaf)
 }
 
-/// Sixteen interleaved sums, folded by halves.
+/// Sums a leaf: sixteen interleaved sums, folded by halves.
 fn leaf(terms: &[f64]) -> f64 {
     let mut sums: Vec<f64> =
         (0..16).map(|lane| terms.iter().skip(lane).step_by(16).fold(0.0, |a, b| a + b)).collect();
@@ -166,7 +166,7 @@ fn leaf(terms: &[f64]) -> f64 {
     sums[0]
 }
 
-/// A complete tree of leaves.
+/// Sums a complete tree of leaves.
 fn node(leaves: &[f64]) -> f64 {
     match leaves {
         [leaf] => *leaf,
@@ -239,7 +239,7 @@ fn quantiles_agree(all: &mut Three, x: &[f32]) {
     sorted.sort_by(f64::total_cmp);
     for (q, found) in wanted.iter().zip(&found) {
         let exact = sorted[(q * (sorted.len() - 1) as f64) as usize];
-        // A rounding of the logarithm may move a value on the border of a bucket by one.
+        // A rounding error of the logarithm may move a value at the border of a bucket by one bucket.
         assert!((found - exact).abs() <= error * exact.abs() * 1.000001, "{q}: {found} for {exact}");
     }
     assert_eq!((found[0], found[4]), (sorted[0], sorted[sorted.len() - 1]), "extremes are exact");
@@ -271,7 +271,7 @@ fn one_row_maps_agree(all: &mut Three) {
     for (map, f) in maps {
         assert_eq!(bits(&all.result(&map, &[0], &())), twin(f), "{}", map.name());
     }
-    // 0.5 is the same in singles and doubles, 0.3 is not.
+    // 0.5 has the same value in single and double precision, 0.3 has not.
     for a in [0.3, 0.5] {
         scalars_agree(all, a);
     }
@@ -374,7 +374,7 @@ fn sent_and_fills_agree(all: &mut Three) {
     assert_eq!((all.row(4), all.row(2)), (scaled(0, 2.0), scaled(1, 3.0)), "diagonal");
 }
 
-/// What the random fills of the test below put there: each column draws from a stream of its own.
+/// The expected values of the random fills in the test below: each column draws from a stream of its own.
 fn drawn(row: u32, column: u64) -> f64 {
     let name = [&b"uniform"[..], b"uniform", b"normal", b"xavier", b"kaiming"][row as usize];
     let key = math::hash::named_key(name, &row.to_le_bytes());
@@ -444,7 +444,7 @@ proptest! {
         let expected = [(0.5, 5.0 / 12f64.sqrt()), (1.0, 0.5), (0.0, bound / 3f64.sqrt()), (0.0, (0.02f64).sqrt())];
         for (row, (mean, deviation)) in rows[1..].iter().zip(expected) {
             let found = moments(row);
-            // Five standard errors; that of a deviation is at most deviation / sqrt(2 n).
+            // Five standard errors; the standard error of a deviation is at most deviation / sqrt(2 n).
             let error = 5.0 * deviation / (columns as f64).sqrt();
             prop_assert!((found.0 - mean).abs() < error && (found.1 - deviation).abs() < error, "{found:?}");
         }

@@ -1,5 +1,5 @@
-//! A push function is a push and a pull function is a pull: under BSP staged, and carried out in the order (task, index)
-//! between the other pushes; under SSP and ASP on arrival.
+//! A push function follows the rules of a push and a pull function those of a pull: under BSP functions are staged and
+//! run in the order (task, index) among the other pushes; under SSP and ASP they run on arrival.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -34,7 +34,7 @@ fn add(agent: &mut LocalAgent, value: f32) {
     agent.push(M, part, Values::F32(&vec![value; COLUMNS as usize])).unwrap();
 }
 
-/// The value in all columns of row 0.
+/// Returns the value that all columns of row 0 have.
 fn value(agent: &mut LocalAgent) -> f32 {
     let mut out = vec![0.0; COLUMNS as usize];
     agent

@@ -1,4 +1,5 @@
-//! The functions of L-BFGS, OWL-QN and ADMM equal plain loops over plain vectors, to the byte, for 1 to 9 partitions cut anywhere.
+//! The functions of L-BFGS, OWL-QN and ADMM equal plain loops over plain vectors, to the byte, for 1 to 9 partitions
+//! cut anywhere.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -21,7 +22,7 @@ use matrix::{
 use proptest::prelude::*;
 
 const M: MatrixId = MatrixId(0);
-/// z, g, d, z0, g0, two steps, two changes; then two rows to write.
+/// The rows z, g, d, z0, g0, two steps, two changes; then two rows to write.
 const ROWS: usize = 11;
 const OUT: u32 = 9;
 
@@ -67,7 +68,7 @@ fn result<F: PushFunction>(
     into.iter().map(row).collect()
 }
 
-/// Small whole numbers and zeros at the point, so that corners are met.
+/// Fills z and z0 with -1, 0 and 1, so that zeros and changes of sign occur.
 fn rows(seed: u64, columns: usize) -> Vec<Vec<f64>> {
     let mut random = math::random::stream(seed, math::random::Purpose::Test, 0, 0);
     let mut value = |row: usize| match row {
@@ -84,7 +85,7 @@ fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     RangeSum::total(&[sum]).unwrap()
 }
 
-/// Andrew and Gao, eq. 4, as the two one-sided slopes.
+/// Andrew and Gao, eq. 4, with the two one-sided slopes.
 fn pseudo(z: f64, g: f64, l1: f64) -> f64 {
     let left = g + if z > 0.0 { l1 } else { -l1 };
     let right = g + if z < 0.0 { -l1 } else { l1 };
@@ -97,7 +98,7 @@ fn pseudo(z: f64, g: f64, l1: f64) -> f64 {
     }
 }
 
-/// What `orthant_products` answers for three pairs; `moves` is 1 or 0.
+/// The expected answer of `orthant_products` for three pairs; `moves` is 1 or 0.
 fn orthant_products(
     (l1, w, v, v0): (f64, &[f64], &[f64], &[f64]),
     steps: [&[f64]; 3],
@@ -201,7 +202,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let mut plain = rows(seed, columns);
-        // 0 to 2 tasks.
+        // Each column has 0 to 2 tasks.
         plain[0].iter_mut().for_each(|count| *count += 1.0);
         let starts = if cut.index(columns) == 0 { vec![0] } else { vec![0, cut.index(columns) as u64] };
         let mut agent = agent(columns, &starts, &plain);

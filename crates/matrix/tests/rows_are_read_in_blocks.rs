@@ -1,4 +1,4 @@
-//! `MatrixRows`: whole rows by number, and block after block.
+//! `MatrixRows` reads whole rows by number and block by block.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Export, import, refusals, the shapes of matrices.
+//! Export and import of matrices: round trips, refused rows, and the shapes of matrices.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -39,14 +39,14 @@ fn training_goes_on_from_an_export_as_if_it_had_not_been_interrupted() {
         train(&resumed, 3);
         resumed.import(W, &half).unwrap();
         assert_eq!(resumed.export(W).unwrap(), half, "what was there before is gone");
-        // Adam's schedule goes by the clock: the tasks that join start at 10 and at 3.
+        // Adam's schedule depends on the clock: the tasks that join start at 10 and at 3.
         if rule == ftrl() {
             assert_eq!(train(&resumed, 10), train(&whole, 10));
         }
     }
 }
 
-/// z holds the weight times a constant, in single precision.
+/// z is the weight times a constant, in single precision.
 const ROUNDING: f32 = 1e-6;
 
 #[test]

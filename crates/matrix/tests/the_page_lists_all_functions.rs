@@ -1,4 +1,5 @@
-//! The table in docs/ps-functions.md is that of the code: every built-in, its kind, the rows it takes.
+//! The table in docs/ps-functions.md equals that of the code: every built-in function, its kind, and the rows that it
+//! takes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,5 +1,5 @@
-//! P3, by a probe: each task adds 1 a clock to its own counter, so that what a reader sees of the counter of task t is
-//! the number of pushes of t that it has not missed. One task is slow: it goes on only when the test lets it.
+//! P3, checked with counters: each task adds 1 to its own counter in each clock, so that a reader sees in the counter
+//! of task t how many pushes of t are visible. One task is slow: it continues only when the test allows it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -19,8 +19,8 @@ fn probe(consistency: Consistency) -> matrix::MatrixSpec {
     spec(ElementType::I64, PushRule::Add, consistency)
 }
 
-/// Runs all tasks; `check_staged_failure(task, clock, counters)` is called at each pull. The slow task makes a step only when the others
-/// have made as many calls as they can: it takes a token for each pull of theirs.
+/// Runs all tasks and calls `check(task, clock, counters)` at each pull. The slow task makes a step only when the
+/// others have made as many calls as they can: it takes one token for each of their pulls.
 fn run(consistency: Consistency, check: impl Fn(u32, u64, &[i64]) + Sync) -> matrix::StoreStats {
     let store = store_of(TASKS, [probe(consistency)]);
     let (token, tokens): (Sender<()>, Receiver<()>) = channel();
@@ -43,7 +43,7 @@ fn run(consistency: Consistency, check: impl Fn(u32, u64, &[i64]) + Sync) -> mat
         let mut agent = store.agent(SLOW);
         scope.spawn(move || {
             for clock in 0..STEPS {
-                // Both others have asked for this clock at least, so they are in front, or end.
+                // Each of the other two tasks has pulled at this clock or a later one, or has ended.
                 for _ in 0..2 {
                     let _ = tokens.recv();
                 }
@@ -99,7 +99,7 @@ fn asp_goes_on_with_one_task_paused_for_ever() {
     assert_eq!(stats.matrices[0].staleness[16], 984, "staleness is observed all the same");
 }
 
-/// A limit that surely passes: nobody will come.
+/// A limit that certainly expires, because no task arrives.
 const SHORT: Duration = Duration::from_millis(20);
 
 #[test]
@@ -178,7 +178,7 @@ fn stopping_wakes_all_who_wait_and_says_why() {
 #[test]
 fn a_reduction_gives_every_task_the_sum_in_the_order_of_tasks() {
     let store = store_of(3, [probe(Consistency::Asp)]);
-    // In another order the large numbers would swallow the 1.
+    // In another order the large numbers would absorb the 1.
     let parts = [1e16, -1e16, 1.0];
     std::thread::scope(|scope| {
         for task in [2, 0, 1] {

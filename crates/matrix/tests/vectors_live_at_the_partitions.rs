@@ -1,4 +1,4 @@
-//! A `ServerVector` does at the partitions what a plain vector does; its row is given back when it is dropped.
+//! A `ServerVector` computes at the partitions what a plain vector computes. Its row is returned when it is dropped.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -15,7 +15,7 @@ use matrix::{
 
 const COLUMNS: usize = 1_500;
 
-/// Two pools, of three vectors each.
+/// Creates two pools of three vectors each.
 fn pools() -> (LocalAgent, VectorPool, VectorPool) {
     let config = LocalConfig { task_count: 1, wait_limit: Duration::from_mins(2) };
     let mut store = LocalStore::new(config);

@@ -1,6 +1,6 @@
-//! How far frames are from raw bytes: a pull of 1M f32 against a raw stream of as many bytes in writes of 1 MiB, a pull
-//! of one key against a raw ping, and pushes of 100 keys with 64 in flight. Medians of interleaved rounds on loopback;
-//! server and client are threads of one process.
+//! Compares frames with raw bytes: a pull of 1M f32 with a raw stream of as many bytes in writes of 1 MiB, a pull of
+//! one key with a raw ping, and pushes of 100 keys with 64 in flight. The results are medians of interleaved rounds on
+//! loopback; server and client are threads of one process.
 //!
 //! `cargo run --release -p rpc --example throughput`
 
@@ -28,7 +28,7 @@ const PUSHES: u64 = 100_000;
 const IN_FLIGHT: u64 = 64;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Answers pulls with zeros and pushes that ask for it with `TaskTimes`.
+/// Answers pulls with zeros, and pushes that want an answer with `Done`.
 struct Zeros;
 
 impl Service for Zeros {
@@ -99,7 +99,7 @@ fn push(request: u64, index: u32) -> Message {
     })
 }
 
-/// Seconds to pull `VALUES`, one pull after the other, in frames of at most a chunk.
+/// Seconds to pull `VALUES` values, one pull after the other, in frames of at most a chunk.
 fn pull_many((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     let started = Instant::now();
     for request in 1..=PULLS as u64 {
@@ -110,7 +110,7 @@ fn pull_many((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     Ok(started.elapsed().as_secs_f64() / PULLS as f64)
 }
 
-/// The same in pieces, all asked for at once, as an agent does with much.
+/// Seconds to pull the same values in chunks that are all requested at once, as an agent does for large pulls.
 fn pull_pieces((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     let asks: Vec<Message> = (1..=PIECES as u64).map(|request| pull(request, VALUES / PIECES)).collect();
     let started = Instant::now();
@@ -124,7 +124,7 @@ fn pull_pieces((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     Ok(started.elapsed().as_secs_f64() / PULLS as f64)
 }
 
-/// Microseconds of a pull of one key: half are below the first, 99 of 100 below the second.
+/// Microseconds of a pull of one key: the median and the 99th percentile.
 fn pull_one((sender, receiver): &mut (Sender, Receiver)) -> Any<(f64, f64)> {
     let mut times = Vec::new();
     for request in 1..=PINGS as u64 {
@@ -136,7 +136,7 @@ fn pull_one((sender, receiver): &mut (Sender, Receiver)) -> Any<(f64, f64)> {
     Ok(percentiles(times))
 }
 
-/// Pushes a second, with at most so many in flight: every half of them one asks for an answer.
+/// Pushes a second, with a limited number in flight. After every half of that number one push wants an answer.
 fn push_many((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     let asks = IN_FLIGHT / 2;
     let started = Instant::now();
@@ -156,7 +156,7 @@ fn push_many((sender, receiver): &mut (Sender, Receiver)) -> Any<f64> {
     Ok(PUSHES as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Seconds until `VALUES` floats have come through a raw stream, and microseconds of a ping.
+/// Seconds to receive `VALUES` floats through a raw stream, and the microseconds of a ping.
 fn raw() -> Any<(f64, (f64, f64))> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut there = TcpStream::connect(listener.local_addr()?)?;

@@ -1,4 +1,4 @@
-//! What can go wrong between processes.
+//! Errors of the communication between processes.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use crate::message::Fault;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum Error {
-    /// The other end is gone, or this one was shut down.
+    /// The other end has closed the connection, or this end was shut down.
     #[error("the connection is closed")]
     Closed,
 
-    /// Nothing came in time. Nothing is lost: the next receive goes on.
+    /// Nothing arrived in time. Nothing is lost: the next receive continues.
     #[error("timed out {during}")]
     TimedOut { during: &'static str },
 
@@ -20,51 +20,51 @@ pub enum Error {
     #[error("refused ({:?}): {}", .0.kind, .0.text)]
     Refused(Fault),
 
-    /// The system said no.
+    /// The operating system returned an error.
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 
-    /// Not an address.
+    /// The text is not an address.
     #[error("address {text:?}: {problem}; write tcp:HOST:PORT, HOST:PORT or unix:PATH")]
     Address { text: String, problem: &'static str },
 
-    /// Another protocol speaks.
+    /// The other end uses another protocol.
     #[error("no frame: it begins with {actual:#010x}, expected {expected:#010x} (\"SRPH\")")]
     Magic { expected: u32, actual: u32 },
 
-    /// Another version of the protocol.
+    /// The other end uses another version of the protocol.
     #[error(
         "the frame is of protocol version {actual}, this end speaks {expected}: use the same release at both ends"
     )]
     Version { expected: u16, actual: u16 },
 
-    /// Damaged on the way.
+    /// The bytes were damaged on the way.
     #[error(
         "{part} of frame {kind} is damaged: its CRC-32C is {actual:#010x}, the header says {expected:#010x}"
     )]
     Checksum { part: &'static str, kind: u16, expected: u32, actual: u32 },
 
-    /// A kind that this version does not have.
+    /// This version does not have the kind.
     #[error("frame kind {kind} is unknown, kinds are 1 to {last}")]
     Kind { kind: u16, last: u16 },
 
-    /// A section longer than its limit.
+    /// A section is longer than its limit.
     #[error("{section} of frame {kind} has {bytes} bytes, the limit is {limit}")]
     TooLong { kind: &'static str, section: &'static str, bytes: u64, limit: u64 },
 
-    /// A field that cannot be.
+    /// A field has an impossible value.
     #[error("frame {kind}: {field} is {actual}, expected {expected}")]
     Field { kind: &'static str, field: &'static str, actual: String, expected: String },
 
-    /// A meta section that ends early or late.
+    /// A meta section ends early or late.
     #[error("frame {kind}: meta has {actual} bytes, {field} ends at {expected}")]
     MetaLength { kind: &'static str, field: &'static str, expected: usize, actual: usize },
 
-    /// A readable section that cannot be read.
+    /// A JSON section cannot be parsed.
     #[error("frame {kind}: its JSON cannot be read: {problem}")]
     Json { kind: &'static str, problem: String },
 
-    /// Another message than the one that must come.
+    /// Another message arrived than the expected one.
     #[error("got a message {actual}, expected {expected}")]
     Unexpected { expected: &'static str, actual: &'static str },
 
@@ -74,7 +74,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the system, with what was being done.
+    /// An error of the operating system, with the operation that failed.
     pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::UnexpectedEof
@@ -86,7 +86,7 @@ impl Error {
         }
     }
 
-    /// Whether the system says: not now.
+    /// Whether the error only means that the operation would block.
     pub(crate) fn is_wait(kind: io::ErrorKind) -> bool {
         matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
     }

@@ -1,4 +1,4 @@
-//! A frame in memory: header and sections, and the bytes of the sections without a copy.
+//! A frame in memory: the header and the sections. The bytes of the sections are accessed without a copy.
 
 use bytemuck::cast_slice_mut;
 use matrix::OwnedValues;
@@ -10,29 +10,28 @@ use crate::wire::WireValues;
 #[cfg(not(target_endian = "little"))]
 compile_error!("frames are little-endian and their sections are written as they lie in memory");
 
-/// A section that is read grows by so many bytes at a time: they are in the cache when the bytes that come overwrite them.
+/// A section grows by at most this many bytes at a time while it is read: the new bytes are still in the cache when the
+/// received bytes overwrite them.
 const GROWTH_BYTES: usize = 128 << 10;
 
 /// A frame that was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The header.
     pub header: Header,
-    /// As its kind says.
+    /// Its layout depends on the kind.
     pub meta: Vec<u8>,
-    /// The keys.
     pub keys: Vec<u64>,
-    /// The values.
     pub values: WireValues,
 }
 
-/// Bytes up to the next multiple of eight.
+/// Number of bytes up to the next multiple of 8.
 pub(crate) fn padding(len: usize) -> usize {
     len.wrapping_neg() % ALIGN
 }
 
 impl Frame {
-    /// With room for all sections, padded; the lengths are those of a checked header.
+    /// A frame with room for all sections with padding. The header must have been checked, because its lengths are
+    /// allocated.
     pub(crate) fn with_room(header: Header) -> Self {
         let meta_len = header.meta_len as usize;
         Self {
@@ -43,7 +42,7 @@ impl Frame {
         }
     }
 
-    /// Bytes of the section in which byte `at` of the padded body lies, from that byte on; 0 at the end.
+    /// Number of bytes from byte `at` of the padded body to the end of its section; 0 at the end of the body.
     pub(crate) fn section_len_from(&self, at: usize) -> usize {
         let keys_at = self.meta.len();
         let values_at = keys_at + self.header.keys_len as usize * 8;
@@ -58,8 +57,8 @@ impl Frame {
         end - at
     }
 
-    /// The section in which byte `at` of the padded body lies, from that byte on, or the beginning of that. Empty at the end.
-    /// All before it has been filled.
+    /// The bytes from byte `at` of the padded body on, at most to the end of its section; fewer when the section still
+    /// has to grow. Empty at the end of the body. All bytes before `at` must have been filled.
     pub(crate) fn section_from(&mut self, at: usize) -> &mut [u8] {
         let count = self.section_len_from(at).min(GROWTH_BYTES);
         let keys_at = self.meta.len();
@@ -80,7 +79,8 @@ impl Frame {
         &mut self.values.bytes_mut()[start..start + count]
     }
 
-    /// All bytes are there and summed up to `sum`: checks it and takes the padding off.
+    /// Ends the reading when all bytes have arrived: compares their checksum `sum` with the header and removes the
+    /// padding.
     pub(crate) fn finish(&mut self, sum: u32) -> Result<(), Error> {
         let kind = self.header.kind;
         if self.header.checksum && self.header.body_sum != sum {
@@ -101,7 +101,7 @@ impl Frame {
         Ok(())
     }
 
-    /// The values of a kind that has exact ones only, which the header was checked for.
+    /// The values of a kind that allows exact values only; the check of the header has ensured that.
     pub(crate) fn into_exact(self) -> OwnedValues {
         self.values.into_values()
     }

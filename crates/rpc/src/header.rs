@@ -27,19 +27,19 @@ use crate::wire::ValueType;
 pub(crate) const ALIGN: usize = 8;
 /// The bytes `SRPH`.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"SRPH");
-/// Of the protocol.
+/// The version of the protocol.
 pub const VERSION: u16 = 1;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
 
-/// The body has a checksum.
+/// Flag: the body has a checksum.
 const BODY_CHECKSUM: u32 = 1;
-/// Where the three bits of the type of the values stand.
+/// The position of the three bits of the type of the values.
 const TYPE_SHIFT: u32 = 4;
-/// Where the sixteen bits of the branch stand.
+/// The position of the sixteen bits of the stream number.
 const STREAM_SHIFT: u32 = 16;
 const DEFINED_FLAGS: u32 = BODY_CHECKSUM | 7 << TYPE_SHIFT | 0xFFFF << STREAM_SHIFT;
-/// What the header's own checksum covers.
+/// Number of bytes that the checksum of the header covers.
 const SUMMED: usize = 60;
 
 /// The fixed part of a frame.
@@ -49,9 +49,9 @@ pub struct Header {
     pub kind: Kind,
     /// Whether the body has a checksum.
     pub checksum: bool,
-    /// Of the values, or of those that are asked for.
+    /// The type of the values in the frame, or of the values that it asks for.
     pub value_type: ValueType,
-    /// Which conversation of the connection; 0 where there is one.
+    /// The number of the stream of the connection; 0 when the connection has only one.
     pub stream: u16,
     pub job: u32,
     pub request: u64,
@@ -66,7 +66,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Of a kind, all else 0.
+    /// A header of a kind; all other fields are 0.
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -86,7 +86,6 @@ impl Header {
         }
     }
 
-    /// Its bytes.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let flags = u32::from(self.checksum)
             | self.value_type.code() << TYPE_SHIFT
@@ -114,7 +113,8 @@ impl Header {
         bytes
     }
 
-    /// Reads and checks: magic and version first, so that strangers and other releases are told apart from damage.
+    /// Parses and checks a header. The magic and the version come first, so that another protocol or another release is
+    /// not reported as damage.
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES], limits: &FrameLimits) -> Result<Self, Error> {
         let magic = u32_at(bytes, 0);
         if magic != MAGIC {
@@ -160,7 +160,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Fields that the kind does not have are 0, so that a later version may use them.
+    /// Checks that fields that the kind does not have are 0, so that a later version may use them.
     fn check_unused(&self) -> Result<(), Error> {
         let uses = self.kind.uses();
         let fields = [
@@ -191,14 +191,14 @@ impl Header {
         Ok(())
     }
 
-    /// Bytes behind the header, padding included.
+    /// Number of bytes after the header, padding included.
     pub(crate) fn body_len(&self) -> usize {
         let padded = |bytes: usize| bytes.next_multiple_of(ALIGN);
         let values = self.value_type.section_bytes(u64::from(self.values_len)) as usize;
         padded(self.meta_len as usize) + self.keys_len as usize * 8 + padded(values)
     }
 
-    /// Nothing is longer than its limit; to be asked before anything is allocated or sent.
+    /// Checks that no section exceeds its limit. Callers check this before they allocate or send anything.
     pub fn check_lengths(&self, limits: &FrameLimits) -> Result<(), Error> {
         let uses = self.kind.uses();
         let meta = if uses.has(Uses::JSON) {
@@ -225,7 +225,7 @@ impl Header {
     }
 }
 
-/// A field of a header that cannot be.
+/// The error for a field of a header with an impossible value.
 pub(crate) fn field(
     kind: Kind,
     field: &'static str,

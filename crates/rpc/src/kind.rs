@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::message::Message;
 
-/// Parts of a frame that a kind has; `request` every kind has.
+/// The parts of a frame that a kind has. Every kind has `request`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses(u16);
 
@@ -17,18 +17,18 @@ impl Uses {
     pub const META: Self = Self(1 << 5);
     pub const KEYS: Self = Self(1 << 6);
     pub const VALUES: Self = Self(1 << 7);
-    /// Meta is readable, and its limit that of the control plane.
+    /// Meta is JSON, and its limit is that of the control plane.
     pub const JSON: Self = Self(1 << 8);
-    /// Values are those of an all-reduce, and their limit that of one.
+    /// Values are those of an all-reduce, with their own limit.
     pub const SUM: Self = Self(1 << 9);
-    /// Values may be rounded, or rounded ones be asked for.
+    /// Values may be rounded, or the frame may ask for rounded values.
     pub const ROUNDED: Self = Self(1 << 10);
-    /// Meta is frames one behind the other, and their limit that of a batch.
+    /// Meta consists of whole frames, and its limit is that of a batch.
     pub const FRAMES: Self = Self(1 << 11);
-    /// Meta has arguments or answers of functions, and their limit.
+    /// Meta has arguments or answers of functions, with their own limit.
     pub const FUNCTION: Self = Self(1 << 12);
 
-    /// Whether all of `part` are among these.
+    /// Whether this has all parts of `part`.
     pub fn has(self, part: Self) -> bool {
         self.0 & part.0 == part.0
     }
@@ -57,7 +57,6 @@ macro_rules! kinds {
             /// All kinds, by code.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
 
-            /// Its name.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Kind::$name => stringify!($name),)*
@@ -71,7 +70,6 @@ macro_rules! kinds {
                 }
             }
 
-            /// Of a message.
             pub fn of(message: &Message) -> Self {
                 match message {
                     $(Message::$name(_) => Kind::$name,)*
@@ -127,7 +125,7 @@ kinds! {
 }
 
 impl Kind {
-    /// Of a code.
+    /// The kind with a code.
     pub fn from_code(code: u16) -> Result<Self, Error> {
         let last = Self::ALL.len() as u16;
         let at = usize::from(code).checked_sub(1);

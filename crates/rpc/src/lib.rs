@@ -1,16 +1,16 @@
 //! Messages between processes, their bytes, and the transports that carry them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`message`] | what is said, one conversation a file |
-//! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of it |
-//! | [`wire`] | values as they are, or rounded to fewer bytes |
+//! | [`message`] | the messages, one topic a file |
+//! | [`codec`], [`header`], [`kind`], [`frame`], [`reader`] | the bytes of messages |
+//! | [`wire`] | values: exact, or rounded to fewer bytes |
 //! | [`transport`] | the end that connects: blocking, over tcp, unix sockets or memory |
-//! | [`service`], [`mod@serve`] | the end that is connected to: a pure state machine, and what runs it |
-//! | [`member`] | the end of a member that talks with the master |
-//! | [`reliable_queue`] | what members and master say about jobs, until it is known to have arrived |
+//! | [`service`], [`mod@serve`] | the end that accepts: a pure state machine, and the threads that run it |
+//! | [`member`] | a member's connection to the master |
+//! | [`reliable_queue`] | messages about jobs between members and the master, kept until they are acknowledged |
 //! | [`trace`] | the identity of a request in the logs |
-//! | [`metrics`] | what a process counts, as `/metrics` tells it |
+//! | [`metrics`] | the counters of a process, as `/metrics` shows them |
 //! | [`buffers`] | the memory of large frames |
 //! | [`limits`] | every limit by name |
 

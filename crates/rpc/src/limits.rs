@@ -2,33 +2,33 @@
 
 use std::time::Duration;
 
-/// Most bytes of keys, and of values, that a sender puts into one frame of the data plane: larger requests are cut.
-/// A single row may take more.
+/// Most bytes of keys, and of values, that a sender puts into one frame of the data plane; larger requests are split. A
+/// single row may take more.
 pub const CHUNK_BYTES: usize = 4 << 20;
-/// Most bytes of one row, its slots included: a row is never cut, so that it is merged, read and kept whole.
+/// Most bytes of one row, its slots included. A row is never split, so that it is merged, read and stored as a whole.
 pub const ROW_BYTES: usize = 64 << 20;
-/// What a receiver allows on top, so that a cut needs not be exact.
+/// What a receiver allows in addition, so that a split needs not be exact.
 const SLACK_BYTES: u64 = 64 << 10;
 
-/// The same in a batch, where values of the answers may take [`CHUNK_BYTES`]: headers, and refusals with their texts.
+/// What a receiver allows in a batch in addition to [`CHUNK_BYTES`] of values: headers, and refusals with their texts.
 const BATCH_SLACK_BYTES: u64 = 1 << 20;
-/// Most bytes of the arguments of functions for one lane, and of a lane's parts of an answer: a row fits.
+/// Most bytes of the arguments of functions for one lane, and of the answers of the partitions of a lane. A row fits.
 pub const FUNCTION_BYTES: usize = ROW_BYTES;
 /// Most messages in a batch.
 pub const BATCH_COUNT_LIMIT: usize = 256;
 
-/// Longest sections of a frame that are taken.
+/// The longest sections of a frame that a receiver accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLimits {
     /// Keys of a frame of the data plane, in bytes.
     pub keys_bytes: u64,
-    /// Values of a frame of the data plane, in bytes. Senders cut at [`CHUNK_BYTES`]; a single row may be longer.
+    /// Values of a frame of the data plane, in bytes. Senders split at [`CHUNK_BYTES`]; a single row may be longer.
     pub values_bytes: u64,
     /// Meta of a frame of the data plane, in bytes: eight for each run.
     pub meta_bytes: u64,
-    /// What one task brings to an all-reduce, and its sum, in bytes.
+    /// The contribution of one task to an all-reduce, and the sum, in bytes.
     pub sum_bytes: u64,
-    /// A readable (JSON) section, in bytes.
+    /// A JSON section, in bytes.
     pub control_bytes: u64,
     /// The frames in a batch, in bytes.
     pub batch_bytes: u64,
@@ -51,7 +51,7 @@ impl Default for FrameLimits {
 }
 
 impl FrameLimits {
-    /// Of one who has not said hello: nothing long.
+    /// The limits before the `Hello` is accepted: no long section.
     pub fn unauthenticated() -> Self {
         Self {
             keys_bytes: 0,
@@ -65,25 +65,25 @@ impl FrameLimits {
     }
 }
 
-/// Limits of a service. Those of bytes that wait to be written are of each branch of a connection.
+/// Limits of a service. The limits of bytes that wait to be written are for each stream of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of each frame.
     pub frame: FrameLimits,
-    /// Most connections at once, those that have not said hello included. Further ones are told `BusyGuard` and closed.
+    /// Most connections at once, including those that have not sent `Hello`. Further connections get a fault `Busy` and
+    /// are closed.
     pub connections: usize,
-    /// The hello must be there after so long.
+    /// Longest wait for the `Hello`.
     pub hello_time: Duration,
-    /// No more requests of a connection are read while more bytes than this wait to be written to it.
+    /// The lane stops reading requests of a connection while more bytes than this wait to be written to it.
     pub outbound_pause_bytes: usize,
-    /// Most bytes of requests that are put aside for the branches of one connection that are paused; a connection with more
-    /// is closed. One with a single branch is not read while that is paused.
+    /// Most bytes of requests that are deferred for the paused streams of one connection; a connection with more is
+    /// closed. A connection with a single stream is not read while that stream is paused.
     pub deferred_bytes: usize,
     /// A connection is closed when more bytes than this wait to be written to it.
     pub outbound_bytes: usize,
-    /// A connection is closed when bytes wait to be written to it and it has taken none for so long.
+    /// A connection is closed when bytes wait to be written to it and the other end has read none for this time.
     pub outbound_stall: Duration,
-    /// What is still to be written to a connection when it is closed must be gone after so long.
+    /// Longest time for writing the remaining bytes to a connection that is closed.
     pub close_time: Duration,
 }
 

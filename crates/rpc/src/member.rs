@@ -1,5 +1,5 @@
-//! The member's end of the control conversation: registers, says that it lives, comes back after a reset with the same
-//! incarnation, and gives up when the master is gone for too long. A thread with a blocking connection.
+//! A member's connection to the master: registers, sends heartbeats, reconnects after a reset with the same
+//! incarnation, and gives up when the master is away for too long. It is a thread with a blocking connection.
 
 mod registration;
 mod thread;
@@ -19,62 +19,58 @@ use crate::stop::Stop;
 use crate::trace::log_control;
 use crate::transport::{Address, Sender};
 
-/// Most messages that are kept until the master confirms them; whoever says more waits.
+/// Most messages that wait for an acknowledgement of the master; with more, the sender waits.
 const UNCONFIRMED_LIMIT: usize = 4096;
-/// Longest wait for the master to close the connection of one who leaves.
+/// Longest wait for the master to close the connection of a member that leaves.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 
 /// How a process joins.
 #[derive(Clone, Debug)]
 pub struct MemberConfig {
-    /// Where the master is.
+    /// The address of the master.
     pub master: Address,
     /// The shared secret; empty when there is none.
     pub token: Vec<u8>,
-    /// Unique among the living.
+    /// Unique among the alive members.
     pub name: String,
-    /// Host and process, for people.
+    /// Host and process id, for people.
     pub host: String,
-    /// Differs from that of every earlier process of this name.
+    /// Differs from that of every earlier process with this name.
     pub incarnation: u64,
-    /// What it is.
     pub kind: MemberKind,
-    /// Longest wait for the first contact.
+    /// Longest wait for the first registration.
     pub connect_limit: Duration,
-    /// A master of which nothing is heard for so long is gone for good.
+    /// The master is considered lost when no message of it has arrived for this time.
     pub lost_limit: Duration,
 }
 
-/// What a member hears.
+/// An event that a member receives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberEvent {
-    /// `ToTask` or `MemberLost` of another member, each once and in order.
+    /// `ToTask`, or `Gone` of another member, each once and in order.
     Message(ControlBody),
-    /// The master had taken this member for dead, and it is another one from now on: what it was part of before this time
-    /// has ended without it.
+    /// The lease expired at the master, and the process is now a new member. Jobs that it was part of before this time
+    /// have ended without it.
     LeaseExpired {
-        /// No job that began later is meant.
+        /// Jobs that began later are not affected.
         before: Instant,
     },
-    /// Connected again after a loss. What was said meanwhile on both sides arrives.
+    /// Connected again after a loss. All messages that either side sent meanwhile arrive.
     Reconnected,
-    /// The master was started anew and knows of no job. Nothing more will come: whoever has ended what it did for the one
-    /// before joins again.
+    /// The master restarted and knows no job. No more events follow: when the process has ended its work for the
+    /// previous master, it joins again.
     MasterRestarted,
-    /// Nothing more will come.
-    MasterLost {
-        /// Why.
-        reason: String,
-    },
+    /// The connection to the master is given up. No more events follow.
+    MasterLost { reason: String },
 }
 
-/// A member of a cluster, shared by whoever has something to say.
+/// A member of a cluster. Clones share it; any of them may send.
 #[derive(Clone, Debug)]
 pub struct Membership {
     shared: Arc<Shared>,
 }
 
-/// What the thread and the handles share.
+/// The state that the thread and the handles share.
 #[derive(Debug)]
 struct Shared {
     state: Mutex<MemberState>,
@@ -89,11 +85,11 @@ struct MemberState {
     /// `None` while there is no connection.
     sender: Option<Sender>,
     queue: ReliableQueue,
-    /// The thread has ended.
+    /// Whether the thread has ended.
     is_closed: bool,
 }
 
-/// Registers with the master. A master that is not there is tried until `connect_limit`; a refusal is an error at once.
+/// Registers with the master. While no master answers, it retries until `connect_limit`; a refusal is an error at once.
 pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), Error> {
     let RegisteredConnection { sender, receiver, lease: registered } =
         registration::register_with_retry(&config)?;
@@ -101,7 +97,7 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
     let link = MemberState {
         id: registered.id,
         report: Value::Null,
-        // From the start, so that whoever leaves at once says so.
+        // The sender is there from the start, so that a member that leaves at once can send `Leave`.
         sender: Some(sender),
         queue: ReliableQueue::default(),
         is_closed: false,
@@ -117,13 +113,13 @@ pub fn join(config: MemberConfig) -> Result<(Membership, Events<MemberEvent>), E
 }
 
 impl Membership {
-    /// Its number at the master. Another one after [`MemberEvent::LeaseExpired`].
+    /// The number of the member at the master. It changes with [`MemberEvent::LeaseExpired`].
     pub fn id(&self) -> u32 {
         self.shared.lock().id
     }
 
-    /// Says something to the master. `FromTask` arrives once, in order, through resets; anything else is lost when there
-    /// is no connection. Waits while too much is unconfirmed. Does nothing after `MasterLost`.
+    /// Sends a message to the master. `FromTask` arrives once and in order, also after resets; other messages are lost
+    /// when there is no connection. Waits while too many messages are unacknowledged. Does nothing after `MasterLost`.
     pub fn send(&self, body: ControlBody) {
         let mut link = self.shared.lock();
         if !matches!(body, ControlBody::FromTask { .. }) {
@@ -140,12 +136,12 @@ impl Membership {
         }
     }
 
-    /// What people see of it, from the next heartbeat on.
+    /// Sets what `status` shows of the member, from the next heartbeat on.
     pub fn set_report(&self, value: Value) {
         self.shared.lock().report = value;
     }
 
-    /// Leaves: the name is free at once. What was said before still arrives, if there is a connection.
+    /// Leaves: the name is free at once. Earlier messages still arrive if there is a connection.
     pub fn leave(&self) {
         let mut link = self.shared.lock();
         link.send(Control { request: 0, body: ControlBody::Leave });
@@ -168,7 +164,7 @@ impl Shared {
 }
 
 impl MemberState {
-    /// Sends if there is a connection. A broken one is shut down, which the thread sees.
+    /// Sends if there is a connection. Shuts a broken connection down, which the thread notices.
     fn send(&mut self, control: Control) {
         if let Some(sender) = &mut self.sender
             && sender.send(&Message::Control(control)).is_err()

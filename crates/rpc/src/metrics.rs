@@ -1,5 +1,5 @@
-//! What a process counts, as people's tools read it: the text of `/metrics` in the `OpenMetrics` format of Prometheus. Whoever
-//! counts adds samples; those of one name are grouped, whatever lane they come from, and written by `prometheus-client`.
+//! The counters of a process in the `OpenMetrics` text format of Prometheus, for `/metrics`. Each source adds samples;
+//! samples with the same name are grouped, whatever lane they come from, and written by `prometheus-client`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-/// What the text is, for HTTP.
+/// The content type for HTTP.
 pub const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// How the name of a counter ends; the format says so, and adds it itself.
+/// The suffix of the name of a counter. The format requires it, and the library adds it itself.
 const COUNTER_END: &str = "_total";
 
 /// A label and its value.
@@ -32,19 +32,19 @@ struct Family {
 enum Sample {
     Counter(Number),
     Gauge(Number),
-    /// Counts by value: the last one of all values from its own on.
+    /// Number of samples by value; the last entry counts its value and all larger ones.
     Histogram {
         counts: Vec<u64>,
         sum: u64,
     },
 }
 
-/// A value.
+/// The value of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Of things.
+    /// A count of things.
     Count(u64),
-    /// Of seconds, for example.
+    /// A real number, of seconds for example.
     Real(f64),
 }
 
@@ -61,7 +61,7 @@ impl From<f64> for Number {
 }
 
 impl Metrics {
-    /// Something that only grows. Its name ends with `_total`.
+    /// Adds a sample that only grows. The name must end with `_total`.
     pub fn counter(
         &mut self,
         name: &str,
@@ -73,12 +73,13 @@ impl Metrics {
         self.add(name, help, labels, Sample::Counter(value.into()));
     }
 
-    /// Something that rises and falls.
+    /// Adds a sample that rises and falls.
     pub fn gauge(&mut self, name: &str, help: &'static str, labels: &[Label<'_>], value: impl Into<Number>) {
         self.add(name, help, labels, Sample::Gauge(value.into()));
     }
 
-    /// How often each whole number was seen, from 0; the last count is of all numbers from its own on. `sum`: of all numbers.
+    /// Adds a histogram: how often each whole number was seen, from 0; the last count is for its number and all larger
+    /// ones. `sum` is the sum of all numbers.
     pub fn histogram(
         &mut self,
         name: &str,
@@ -96,7 +97,7 @@ impl Metrics {
         family.samples.push((labels, sample));
     }
 
-    /// Adds the samples of another one.
+    /// Adds all samples of `other`.
     pub fn merge(&mut self, other: Self) {
         for (name, family) in other.0 {
             match self.0.entry(name) {
@@ -108,7 +109,6 @@ impl Metrics {
         }
     }
 
-    /// The text.
     pub fn text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

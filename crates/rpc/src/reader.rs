@@ -1,45 +1,45 @@
-//! From bytes, as they come, to frames. It does not read by itself: whoever has a stream asks where the next bytes go
-//! ([`FrameReader::space`]), says how many came, and takes frames until there is none. Stopping between any two bytes
-//! loses nothing.
+//! Turns bytes into frames. The reader does no I/O: its user asks where the next bytes go ([`FrameReader::space`]),
+//! reports how many arrived, and takes frames until there are no more. It may stop between any two bytes without losing
+//! any.
 
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::header::{HEADER_BYTES, Header};
 use crate::limits::FrameLimits;
 
-/// Sections with at least so many bytes to come are read straight to their place; shorter rests go through the buffer,
-/// where one read brings several small frames.
+/// Sections with at least this many missing bytes are read directly into their memory. Shorter remainders go through
+/// the buffer, where one read brings several small frames.
 const DIRECT_BYTES: usize = 8 << 10;
 
-/// Takes bytes and gives frames.
+/// Collects bytes and returns frames.
 #[derive(Debug)]
 pub struct FrameReader {
     limits: FrameLimits,
     buffer: Vec<u8>,
-    /// What of the buffer is filled and not yet taken.
+    /// The bytes `start..end` of the buffer are filled and not yet consumed.
     start: usize,
     end: usize,
     partial: Option<PartialFrame>,
 }
 
-/// A frame whose header has come.
+/// A frame whose header has arrived.
 #[derive(Debug)]
 struct PartialFrame {
     frame: Frame,
-    /// Bytes of the padded body that have come.
+    /// Number of bytes of the padded body that have arrived.
     filled: usize,
-    /// Their CRC-32C.
+    /// The CRC-32C of those bytes.
     sum: u32,
 }
 
 impl FrameReader {
-    /// With a buffer of so many bytes, at least a header.
+    /// A reader with a buffer of `buffer_bytes`, at least one header.
     pub fn new(limits: FrameLimits, buffer_bytes: usize) -> Self {
         let buffer = vec![0; buffer_bytes.max(HEADER_BYTES)];
         Self { limits, buffer, start: 0, end: 0, partial: None }
     }
 
-    /// Other limits and a larger buffer from now on: the stranger has said who it is.
+    /// Changes the limits and enlarges the buffer when the other end has authenticated.
     pub fn set_limits(&mut self, limits: FrameLimits, buffer_bytes: usize) {
         self.limits = limits;
         if self.buffer.len() < buffer_bytes {
@@ -64,7 +64,7 @@ impl FrameReader {
         &mut self.buffer[self.end..]
     }
 
-    /// So many bytes came where [`Self::space`] said.
+    /// Reports that `count` bytes were written into [`Self::space`].
     pub fn advance(&mut self, count: usize) {
         if !self.reads_direct() {
             self.end += count;
@@ -73,11 +73,11 @@ impl FrameReader {
         }
     }
 
-    /// The next frame, if all of it has come. After an error the stream cannot be understood any more.
+    /// The next frame, if all of it has arrived. After an error the rest of the stream cannot be parsed.
     pub fn frame(&mut self) -> Result<Option<Frame>, Error> {
         if self.partial.is_none() {
             let Some(bytes) = self.buffer[self.start..self.end].first_chunk::<HEADER_BYTES>() else {
-                // What is there may already show that no frame will come of it.
+                // The bytes that are there may already show that no frame can follow.
                 return check_magic(&self.buffer[self.start..self.end]).map(|()| None);
             };
             let header = Header::from_bytes(bytes, &self.limits)?;
@@ -103,7 +103,7 @@ impl FrameReader {
         Ok(Some(frame))
     }
 
-    /// What has come and is no frame yet.
+    /// The bytes that have arrived and are not part of a frame yet.
     pub(crate) fn unparsed(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -133,7 +133,7 @@ impl PartialFrame {
     }
 }
 
-/// A stream that does not begin with the magic is none of ours, however short it is.
+/// A stream that does not begin with the magic is not ours, however short it is.
 fn check_magic(bytes: &[u8]) -> Result<(), Error> {
     let expected = crate::header::MAGIC.to_le_bytes();
     let count = bytes.len().min(expected.len());

@@ -1,26 +1,26 @@
-//! What member and master say to each other about a job, kept until it is known to have arrived. A connection is reliable
-//! until it is reset; then a suffix is lost. Both sides say again what was not confirmed, and drop what they have
-//! heard before, so each of these messages arrives once and in order.
+//! Messages between a member and the master about a job, kept until they are acknowledged. A connection is reliable
+//! until it is reset; a reset loses the last messages. Both sides send unacknowledged messages again and drop messages
+//! that they have received before, so each message arrives once and in order.
 
 use std::collections::VecDeque;
 
 use crate::message::{Control, ControlBody};
 
-/// Messages that are heard before the other side is told at once and not with the next heartbeat.
+/// After this many received messages the acknowledgement is sent at once and not with the next heartbeat.
 const ACKNOWLEDGE_AFTER: u64 = 64;
 
-/// What a number says about the message that carries it.
+/// What the number of a received message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceCheck {
-    /// Not heard before.
+    /// The message was not received before.
     New,
-    /// Heard before: nothing is done.
+    /// The message was received before; it is dropped.
     Duplicate,
-    /// Something before it is missing, which no network does: the connection is given up.
+    /// An earlier message is missing. No network does this; the connection is given up.
     Gap,
 }
 
-/// One side of the talk between a member and the master.
+/// One side of the exchange between a member and the master.
 #[derive(Debug, Default)]
 pub struct ReliableQueue {
     sent_count: u64,
@@ -30,7 +30,7 @@ pub struct ReliableQueue {
 }
 
 impl ReliableQueue {
-    /// Numbers and keeps `body`; the returned frame is to be sent if there is a connection.
+    /// Numbers and stores `body`. The caller sends the returned frame if there is a connection.
     pub fn enqueue(&mut self, body: ControlBody) -> Control {
         self.sent_count += 1;
         let control = Control { request: self.sent_count, body };
@@ -38,24 +38,24 @@ impl ReliableQueue {
         control
     }
 
-    /// What has to be said again on a new connection.
+    /// The messages to send again on a new connection.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Control> {
         self.unacknowledged.iter()
     }
 
-    /// Number of messages that are kept.
+    /// Number of messages that are not acknowledged.
     pub fn unacknowledged_count(&self) -> usize {
         self.unacknowledged.len()
     }
 
-    /// The other side has heard the first `count`.
+    /// The other side has received the first `count` messages.
     pub fn acknowledge_up_to(&mut self, count: u64) {
         while self.unacknowledged.front().is_some_and(|control| control.request <= count) {
             self.unacknowledged.pop_front();
         }
     }
 
-    /// Takes note of the number of a message that came. 0 is not numbered, and always new.
+    /// Records the number of a message that arrived. A message with number 0 is not numbered and always new.
     pub fn receive(&mut self, number: u64) -> SequenceCheck {
         if number == 0 {
             return SequenceCheck::New;
@@ -70,7 +70,7 @@ impl ReliableQueue {
         SequenceCheck::New
     }
 
-    /// What to tell the other side, if it does not know it yet.
+    /// The acknowledgement to send, if the other side does not have it yet.
     pub fn take_acknowledgement(&mut self) -> Option<ControlBody> {
         if self.acknowledged_count == self.received_count {
             return None;
@@ -79,12 +79,13 @@ impl ReliableQueue {
         Some(ControlBody::Heard { count: self.received_count })
     }
 
-    /// Whether the other side should be told before the next heartbeat, so that it need not keep much.
+    /// Whether the acknowledgement should be sent before the next heartbeat, so that the other side needs not store
+    /// many messages.
     pub fn is_acknowledgement_due(&self) -> bool {
         self.received_count - self.acknowledged_count >= ACKNOWLEDGE_AFTER
     }
 
-    /// The connection is new: what was confirmed on the last one may be lost.
+    /// The connection is new: the last acknowledgement may be lost with the old one.
     pub fn reset_acknowledgement(&mut self) {
         self.acknowledged_count = 0;
     }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Connections that each carry a prefix of what is said on them, whatever is confirmed when.
+        /// Simulates connections that each carry a prefix of what is sent on them, with acknowledgements at any time.
         #[test]
         fn all_is_heard_once_and_in_order(
             connections in prop::collection::vec((0..5_usize, 0..10_usize, any::<bool>()), 1..20)

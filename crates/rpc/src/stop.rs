@@ -1,11 +1,11 @@
-//! The wish that everything ends, in one place.
+//! The request to end, shared by all parts of a process.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// A flag that is raised once and seen by all its clones, threads and tasks alike.
+/// A flag that is raised once and that all its clones see, in threads and tasks.
 #[derive(Clone, Debug)]
 pub struct Stop {
     inner: Arc<Inner>,
@@ -25,26 +25,25 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Not raised.
+    /// A flag that is not raised.
     pub fn new() -> Self {
         let inner =
             Inner { watch: watch::Sender::new(false), raised: Mutex::new(false), changed: Condvar::new() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Raises it; more than once does nothing.
+    /// Raises the flag; further calls do nothing.
     pub fn raise(&self) {
         *self.inner.raised.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.inner.changed.notify_all();
         self.inner.watch.send_replace(true);
     }
 
-    /// Whether it was raised.
     pub fn is_raised(&self) -> bool {
         *self.inner.watch.borrow()
     }
 
-    /// Waits at most so long; whether it was raised.
+    /// Waits for at most `limit`; returns whether the flag was raised.
     pub fn wait(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut raised = self.inner.raised.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,9 +57,9 @@ impl Stop {
         *raised
     }
 
-    /// Ends when it is raised.
+    /// Ends when the flag is raised.
     pub async fn raised(&self) {
-        // The sender lives as long as `self`, so that waiting cannot fail.
+        // The sender lives as long as `self`, so waiting cannot fail.
         let _ = self.inner.watch.subscribe().wait_for(|raised| *raised).await;
     }
 }

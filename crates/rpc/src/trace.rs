@@ -1,35 +1,33 @@
-//! The identity of a request in the logs: the same fields at the task that asks and at the lane that answers, so that the
-//! lines of two processes can be joined.
+//! The identity of a request in the logs. The task that sends a request and the lane that answers it log the same
+//! fields, so that the lines of the two processes can be joined.
 //!
-//! (job, task, request) names a request that wants an answer; (job, task, clock, index) and the lane name a push, wanted
-//! or not.
+//! (job, task, request) names a request that wants an answer; (job, task, clock, index) and the lane name a push,
+//! whether it wants an answer or not.
 
 use std::time::Duration;
 
 use crate::message::{ControlBody, Message, RequestId};
 
-/// A request that took longer at either end, waits for other tasks included, is logged at level info.
+/// A request that takes longer than this at either end, waits for other tasks included, is logged at level info.
 pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
 
-/// What names a request of a task.
+/// The fields that name a request of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestIdentity {
-    /// Its kind.
+    /// The name of its kind.
     pub kind: &'static str,
-    /// The job.
     pub job: u32,
-    /// The task.
     pub task: u32,
     /// The number that its answer repeats; 0: no answer is wanted.
     pub request: RequestId,
-    /// The clock that it speaks of.
+    /// The clock of the request.
     pub clock: u64,
-    /// Of a push: its number under that clock; else 0.
+    /// For a push: its index under that clock; else 0.
     pub index: u32,
 }
 
 impl RequestIdentity {
-    /// Of a message, if it is a request of a task.
+    /// The identity of a message, if it is a request of a task.
     pub fn of(message: &Message) -> Option<Self> {
         let (job, task, request, clock, index) = match message {
             Message::Pull(m) => (m.job, m.task, m.request, m.clock, 0),
@@ -47,8 +45,8 @@ impl RequestIdentity {
     }
 }
 
-/// Logs, at level debug, what a member and the master say to each other once and in order; `number` is that of the message in
-/// its direction. With the member it is the identity by which the lines of both ends can be joined.
+/// Logs, at level debug, a numbered message between a member and the master. `number` is the number of the message in
+/// its direction. Member and number identify the message in the logs of both ends.
 pub fn log_control(message: &'static str, member: u32, number: RequestId, body: &ControlBody) {
     let (kind, job) = match body {
         ControlBody::ToTask { job, .. } => ("ToTask", Some(*job)),
@@ -59,7 +57,7 @@ pub fn log_control(message: &'static str, member: u32, number: RequestId, body: 
     tracing::debug!(member, request = number, job, kind, "{message}");
 }
 
-/// Logs at `$level` with the fields of an identity, then fields of one's own.
+/// Logs at `$level` with the fields of an identity, then further fields.
 #[macro_export]
 macro_rules! log_request {
     ($level:ident, $identity:expr, $($rest:tt)+) => {{

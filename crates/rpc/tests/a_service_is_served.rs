@@ -1,5 +1,6 @@
-//! A service answers over tcp and unix sockets; who may not come is told why; who behaves badly is closed, and the others
-//! notice nothing. How: real sockets, and a service that answers everything at once.
+//! A service answers over tcp and unix sockets. A refused connection gets the reason. A connection that breaks the
+//! protocol is closed, and the others are not affected. The tests use real sockets and a service that answers
+//! everything at once.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -24,13 +25,13 @@ fn tick(request: u64) -> Message {
     Message::Tick(Tick { request, job: 1, task: 0, clock: 1 })
 }
 
-/// What the other end says to these bytes until it closes.
+/// Sends bytes; returns what the other end sends until it closes the connection.
 fn exchange(served: &Served, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(served.port()).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    // A reset behind the answer is an end too.
+    // A reset after the answer is an end too.
     let _ = stream.read_to_end(&mut answer);
     answer
 }

@@ -1,5 +1,6 @@
-//! Any message comes back as it was, however its bytes are cut; any other bytes are an error and nothing worse. How:
-//! random messages through the codec, every cut of a stream, every bit of a frame flipped, random bytes.
+//! Any message is decoded as it was encoded, however its bytes are split; any other bytes give an error and nothing
+//! worse. The tests send random messages through the codec, split the stream at every byte, flip every bit of a frame,
+//! and decode random bytes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "common/samples.rs"]
@@ -23,7 +24,7 @@ fn bytes_of(message: &Message, checksum: bool) -> Vec<u8> {
     bytes
 }
 
-/// All messages in the bytes, which come in pieces of these lengths, and again from the start.
+/// Decodes all messages in `bytes`, which arrive in pieces of the lengths `pieces`, repeated as often as needed.
 fn read(bytes: &[u8], pieces: &[usize], buffer: usize) -> Result<Vec<Message>, Error> {
     let mut reader = FrameReader::new(FrameLimits::default(), buffer);
     let (mut messages, mut at, mut piece) = (Vec::new(), 0, 0);
@@ -217,7 +218,7 @@ fn a_flipped_bit_anywhere_is_noticed() {
 
 #[test]
 fn lengths_beyond_a_limit_are_refused_before_anything_is_allocated() {
-    // Of a pull: meta, keys. Of an answer: values.
+    // For a pull: meta, keys. For an answer: values.
     for (sample, at) in [
         ("pull_listed", 40),
         ("pull_listed", 44),
@@ -345,7 +346,7 @@ fn unknown_numbers_are_errors_that_say_what_and_where() {
     }
 }
 
-/// A batch of these bytes.
+/// Decodes a batch with these bytes.
 fn batch_of(frames: &[u8]) -> Result<Vec<Message>, Error> {
     let mut header = rpc::header::Header::new(rpc::kind::Kind::Batch);
     header.meta_len = frames.len() as u32;

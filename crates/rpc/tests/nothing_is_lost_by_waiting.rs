@@ -1,5 +1,5 @@
-//! A receive that times out in the middle of a frame goes on there; a closed connection says so at both ends; an open that
-//! is not answered ends in time. How: the memory transport, and sockets that write frames in pieces.
+//! A receive that times out in the middle of a frame continues there. A closed connection gives an error at both ends.
+//! An open without an answer ends in time. The tests use the memory transport, and sockets that write frames in pieces.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -71,7 +71,7 @@ fn a_byte_now_and_then_does_not_prolong_a_wait_without_end() {
 fn memory_carries_messages_both_ways_and_closes() {
     let [(mut here, mut from_there), (mut there, mut from_here)] =
         rpc::transport::memory(ConnectOptions::default()).unwrap();
-    // Larger than the pipe: both sides must run.
+    // The message is larger than the pipe, so both sides must run.
     let echo = std::thread::spawn(move || {
         while let Ok(message) = from_here.receive() {
             there.send(&message).unwrap();

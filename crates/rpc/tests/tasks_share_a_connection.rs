@@ -1,6 +1,6 @@
-//! Several conversations over one connection are to a service as many connections: answers come to whoever asked, one who
-//! does not listen, is paused, is refused or ends hurts no other. How: a trunk and real sockets; where it matters what is
-//! written when, the other end is played by the test.
+//! To a service, several streams over one connection are like several connections: answers reach the stream that sent
+//! the request, and a stream that does not read, is paused, is refused or ends does not affect the others. The tests
+//! use a multiplexed connection and real sockets; where the order of writes matters, the test plays the other end.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -59,7 +59,7 @@ fn done((sender, receiver): &mut Half, request: u64) -> Done {
     done
 }
 
-/// What the service says over HTTP.
+/// The metrics of the service, over HTTP.
 fn metrics(served: &Served) -> String {
     let mut stream = TcpStream::connect(served.port()).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -78,7 +78,7 @@ fn each_gets_its_own_answers_over_one_connection() {
         for (task, (mut sender, mut receiver)) in (1u64..).zip(halves) {
             scope.spawn(move || {
                 for i in 1..=50u64 {
-                    // From one value to more than a write takes.
+                    // From one value to more than fits into one write.
                     let count = 1 + (i as u32 % 5) * 40_000 * task as u32;
                     sender.send_all(&[tick(task << 32), pull_range(task << 32 | i, count)]).unwrap();
                     sender.send(&push(i, count as usize)).unwrap();
@@ -138,7 +138,7 @@ fn one_who_cannot_write_reads_for_those_who_do_not() {
     for request in 1..=16 {
         halves[0].0.send(&pull_range(request, 1 << 20)).unwrap();
     }
-    // The service reads nothing more before its answers are taken, and nobody listens.
+    // The service reads no more before its answers are read, and nobody reads them.
     for _ in 0..8 {
         halves[1].0.send(&push(0, 1 << 20)).unwrap();
     }
@@ -218,10 +218,10 @@ fn when_the_connection_breaks_each_is_told() {
     assert!(trunk.is_over());
 }
 
-/// Takes no more of a connection that has pushed until another one ticks, as a server does whose push waits for the others.
+/// Pauses a connection that has pushed until another one ticks, as a server does when a push waits for other tasks.
 #[derive(Default)]
 struct PauseOnPush {
-    /// Who has pushed, and what it said behind the push.
+    /// The connection that has pushed, and its messages after the push.
     paused: Option<ConnectionId>,
 }
 
@@ -267,7 +267,7 @@ impl Service for PauseOnPush {
 fn one_who_is_paused_waits_for_another_of_the_same_connection() {
     let served = Served::new("127.0.0.1:0", vec![Box::new(PauseOnPush::default())], Limits::default());
     let (_trunk, mut halves) = multiplexed(&served, 2);
-    // Two pushes that pause, each let go by the other task.
+    // Two pushes that pause their streams; each stream is resumed by the tick of the other task.
     halves[0].0.send_all(&[push(1, 1), push(2, 100_000), tick(3)]).unwrap();
     assert_eq!(next_of(&mut halves, 0), 1);
     for (request, answered) in [(11, 2), (12, 3)] {
@@ -294,7 +294,7 @@ fn too_much_behind_one_who_is_paused_is_a_fault_and_an_end() {
     assert!(matches!(halves[1].1.receive(), Err(Error::Closed)));
 }
 
-/// What the other end says to these frames until it closes.
+/// Sends frames; returns what the other end sends until it closes the connection.
 fn exchange(served: &Served, frames: &[(u16, Message)]) -> Vec<(u16, Message)> {
     let mut stream = TcpStream::connect(served.port()).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -329,7 +329,7 @@ fn frames_that_belong_to_no_branch_are_a_fault_unless_it_has_ended() {
     assert!(fault.text.contains("one Hello"), "{}", fault.text);
     let (_, fault) = fault_of(&[(0, hello()), (7, hello()), (7, end()), (7, hello())]);
     assert!(fault.text.contains("above 7"), "{}", fault.text);
-    // What was on its way to one that has ended is not missed, and the end of the last is the end of all.
+    // A message to a stream that has ended is dropped, and the end of the last stream closes the connection.
     let said =
         exchange(&served, &[(3, hello()), (7, hello()), (7, end()), (7, tick(8)), (3, tick(9)), (3, end())]);
     let numbers: Vec<u16> = said.iter().map(|(branch, _)| *branch).collect();
@@ -337,7 +337,7 @@ fn frames_that_belong_to_no_branch_are_a_fault_unless_it_has_ended() {
     assert!(matches!(said[2], (3, Message::Done(Done { request: 9, .. }))));
 }
 
-/// The other end, played by the test: takes one connection, and welcomes two branches.
+/// The other end, played by the test: accepts one connection and answers `Welcome` to two streams.
 struct FakeServer {
     stream: TcpStream,
     reader: FrameReader,
@@ -409,14 +409,14 @@ fn the_end_of_a_step_waits_for_the_others_and_goes_out_with_theirs() {
     played.assert_silent();
     other.send_step(&[tick(22)], 2).unwrap();
     played.assert_receives(&[(0, 12), (1, 22)]);
-    // Any other word takes it along, and whoever said it is not waited for.
+    // Any other message is written with the delayed end of a step, and its sender does not count as late.
     one.send_step(&[tick(13)], 3).unwrap();
     played.assert_silent();
     other.send(&tick(23)).unwrap();
     played.assert_receives(&[(0, 13), (1, 23)]);
     one.send_step(&[tick(14)], 4).unwrap();
     played.assert_receives(&[(0, 14)]);
-    // So does an end.
+    // The end of a stream does the same.
     other.send_step(&[tick(24)], 4).unwrap();
     played.assert_receives(&[(1, 24)]);
     one.send_step(&[tick(15)], 5).unwrap();

@@ -1,6 +1,6 @@
-//! The bytes of every kind of frame, the checksums, the digests of key lists and the hashes that decide where keys lie are
-//! those of the files in `vectors/`, which clients in other languages are tested with. How: the files are written again
-//! and compared; each frame of the file is read back too.
+//! The bytes of every kind of frame, the checksums, the digests of key lists and the hashes that place keys are those
+//! of the files in `vectors/`, which clients in other languages are tested with. The tests write the files again and
+//! compare them; they also decode each frame of the file.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "common/samples.rs"]
@@ -31,7 +31,7 @@ fn bytes_of(message: &Message, checksum: bool) -> Vec<u8> {
     bytes
 }
 
-/// Compares with the kept file; what it should be is left beside the test's other files.
+/// Compares with the stored file; writes the actual text beside the other files of the test.
 fn assert_kept(name: &str, text: &str) {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(name);
     if std::fs::read_to_string(&kept).ok().as_deref() == Some(text) {

@@ -1,5 +1,5 @@
-//! A client that stops reading and clients that open very many connections are closed or refused, counted, and nobody
-//! else notices. How: small limits, real sockets.
+//! A client that stops reading, and clients that open very many connections, are closed or refused and counted, and
+//! other clients are not affected. The tests use small limits and real sockets.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -12,7 +12,7 @@ use common::{Echo, LIMIT, Served, hello, pull_range};
 use rpc::message::Tick;
 use rpc::{Error, Limits, Message, open};
 
-/// Waits until the metrics of the service say so.
+/// Waits until the metrics of the service contain the line.
 fn until_metrics_say(served: &Served, line: &str) {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -40,7 +40,7 @@ fn one_who_stops_reading_is_closed_after_the_stall_time() {
     let limits = Limits { outbound_stall: Duration::from_millis(100), ..Limits::default() };
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
     let (mut sender, mut receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
-    // 16 MiB is more than the sockets hold.
+    // 16 MiB is more than the socket buffers hold.
     for request in 1..=4 {
         sender.send(&pull_range(request, 1 << 20)).unwrap();
     }
@@ -57,7 +57,7 @@ fn more_waiting_bytes_than_the_limit_close_a_connection() {
     let served = Served::new("127.0.0.1:0", vec![Box::new(Echo::default())], limits);
     let (mut sender, _receiver, _) = open(&served.address, LIMIT, &hello()).unwrap();
     for request in 1..=10 {
-        // It may be closed before the last is sent.
+        // The connection may be closed before the last one is sent.
         let _ = sender.send(&pull_range(request, 1 << 20));
     }
     until_metrics_say(&served, "seraphim_rpc_closed_outbound_total 1\n");
@@ -90,7 +90,7 @@ fn connections_beyond_the_limit_are_refused_and_places_come_back() {
             Err(Error::Refused(fault)) => {
                 assert!(fault.text.contains("all 20 connections"), "{}", fault.text);
             }
-            // The refusal may be lost with the reset of a connection whose hello nobody read.
+            // The refusal may be lost with the reset of a connection whose `Hello` was not read.
             Err(Error::Closed) => {}
             other => panic!("{other:?}"),
         }
@@ -107,7 +107,7 @@ fn ten_thousand_connections_that_say_nothing_do_not_stop_the_service() {
     let mut held = std::collections::VecDeque::new();
     for _ in 0..10_000 {
         held.push_back(TcpStream::connect(served.port()).unwrap());
-        // The test has no more files than others have.
+        // The test process may open no more files than usual.
         if held.len() > 200 {
             held.pop_front();
         }

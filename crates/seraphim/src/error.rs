@@ -1,4 +1,4 @@
-//! What can go wrong in a command, and the exit code of each.
+//! The errors of a command, and the exit code of each.
 
 use std::path::PathBuf;
 
@@ -6,106 +6,93 @@ use control::Code;
 
 use crate::exit::Exit;
 
-/// An error of this crate. Variants carry data; the text says what, where, and what to do.
+/// An error of this crate. Variants carry data; the text says what is wrong, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key that the table does not have.
+    /// A key that is not in the table of keys.
     #[error("unknown key {key:?} in {place}{}", suggestion(nearest.as_deref()))]
     UnknownKey {
-        /// As written.
+        /// The key as the user wrote it.
         key: String,
-        /// Where it stands.
+        /// The file or flag in which the key stands.
         place: String,
-        /// The most similar key there is.
+        /// The most similar key of the table.
         nearest: Option<String>,
     },
-    /// A key that is needed.
+    /// A required key is missing.
     #[error("{command} needs {what}: give {flag}")]
     MissingKey {
-        /// The command.
         command: &'static str,
         /// What the key stands for.
         what: &'static str,
-        /// How to give it.
+        /// The flag, and the key of the job file if there is one.
         flag: String,
     },
-    /// A value that a key cannot have.
+    /// A value that the key does not accept.
     #[error("{place}: {actual:?} is not {expected}")]
     BadValue {
         /// The flag or the key with its file.
         place: String,
-        /// As written.
+        /// The value as the user wrote it.
         actual: String,
-        /// What it may be.
+        /// A description of the accepted values.
         expected: String,
     },
-    /// A job file that is no TOML.
+    /// A job file that is not valid TOML.
     #[error("job file {}: {message}", path.display())]
     JobFile {
-        /// The file.
         path: PathBuf,
-        /// What the TOML reader says, with line and column.
+        /// The message of the TOML reader, with line and column.
         message: String,
     },
-    /// A request that cannot be met.
+    /// A request that cannot be fulfilled.
     #[error("{what}; {advice}")]
     InvalidRequest {
-        /// What cannot be.
+        /// What is wrong with the request.
         what: String,
         /// What to do.
         advice: String,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}{}", path.display(), io_advice(source))]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// The place of a new model is taken.
+    /// The target of a new model exists.
     #[error("{} is there already; choose another --model, or add --overwrite to replace it", path.display())]
-    ModelExists {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The place of a file is taken.
+    ModelExists { path: PathBuf },
+    /// The target of a file exists.
     #[error("{} is there already; choose another {flag}, or add --overwrite to replace it", path.display())]
     FileExists {
-        /// The file.
         path: PathBuf,
-        /// The flag that names it.
+        /// The flag that sets the path.
         flag: String,
     },
-    /// `--overwrite` on a model with which something else lies.
+    /// `--overwrite` names a model whose folder also contains other files.
     #[error(
         "{} holds {}, which is no part of the model, so --overwrite does not touch it; move it away, or choose another --model",
         path.display(),
         file.display()
     )]
     ForeignFileInModel {
-        /// The directory.
         path: PathBuf,
-        /// The name of the file.
+        /// The name of a file that is not part of the model.
         file: PathBuf,
     },
-    /// `--overwrite` on something that is not ours.
+    /// `--overwrite` names something that is neither a model nor an empty folder.
     #[error("{} is neither a model nor an empty folder, so --overwrite does not touch it; choose another --model", path.display())]
-    NotReplaceable {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// No model here.
+    NotReplaceable { path: PathBuf },
+    /// The path is not a model directory.
     #[error("{} is no model: {reason}; give the directory that `seraphim train --model` wrote", path.display())]
     NotAModel {
-        /// The directory.
         path: PathBuf,
         /// What is missing.
         reason: String,
     },
-    /// A model that another version of the program wrote.
+    /// Another version of the program wrote the model.
     #[error(
         "{} has model format version {found}, this program ({}) reads version {known}; use the program that wrote it ({written_by}), or train again{}",
         path.display(),
@@ -113,88 +100,82 @@ pub enum Error {
         damage_note(*damage)
     )]
     ModelVersion {
-        /// The manifest.
+        /// The path of the manifest.
         path: PathBuf,
-        /// The version in the file.
+        /// The format version in the file.
         found: u64,
-        /// The version that we read.
+        /// The newest format version that this program reads.
         known: u64,
-        /// The program version in the file.
+        /// The version of the program that wrote the file.
         written_by: String,
-        /// Recorded and actual checksum, when they differ: then the version itself may be damage.
+        /// Recorded and actual checksum when they differ: then the version itself may be corrupt.
         damage: Option<(u32, u32)>,
     },
-    /// A file whose bytes changed since they were written.
+    /// The checksum of a file differs from the recorded one.
     #[error("{} is damaged: its checksum is {actual:08x}, recorded was {expected:08x}; restore the file or train again", path.display())]
     Checksum {
-        /// The file.
         path: PathBuf,
         /// Recorded CRC-32C.
         expected: u32,
-        /// CRC-32C of the bytes that are there.
+        /// CRC-32C of the bytes in the file.
         actual: u32,
     },
-    /// A file of another length than recorded.
+    /// The length of a file differs from the recorded one.
     #[error("{} is damaged: it has {actual} bytes, recorded were {expected}; restore the file or train again", path.display())]
     Length {
-        /// The file.
         path: PathBuf,
         /// Recorded length in bytes.
         expected: u64,
-        /// Length in bytes.
+        /// Actual length in bytes.
         actual: u64,
     },
-    /// A model file that does not say what it must.
+    /// The contents of a model file are invalid.
     #[error("{}: {what}; restore the model or train again", path.display())]
     BadModel {
-        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: String,
     },
-    /// From reading data.
+    /// An error of reading data.
     #[error(transparent)]
     Data(#[from] data::Error),
-    /// From parameters.
+    /// An error of the parameter store.
     #[error(transparent)]
     Matrix(#[from] matrix::Error),
-    /// From an algorithm.
+    /// An error of an algorithm.
     #[error(transparent)]
     Algo(#[from] algo::Error),
-    /// No record in all the files.
+    /// The input files contain no records.
     #[error("no records in {}; look whether the files are empty, or hold comments only", inputs.join(", "))]
     NoRecords {
         /// The files, folders or patterns.
         inputs: Vec<String>,
     },
-    /// What follows from the data of all tasks, in the words of the job.
+    /// The data of all tasks together are unusable; the text uses the terms of the job.
     #[error("{what}")]
     Conclusion {
-        /// What it is, and what to do.
+        /// What is wrong, and what to do.
         what: String,
-        /// The exit code of it.
         exit: Exit,
     },
-    /// Ctrl-C before there was anything worth saving.
+    /// The user pressed Ctrl-C before anything could be saved.
     #[error("interrupted: {what}")]
     Interrupted {
-        /// What became of the work.
+        /// What the run was doing, or what happened to its output.
         what: String,
     },
-    /// Something at another process, or between processes.
+    /// An error of another process, or of the connection to it.
     #[error("{text}")]
     Cluster {
-        /// What, where, what to do.
+        /// What is wrong, where, and what to do.
         text: String,
-        /// The exit code of it.
         exit: Exit,
     },
-    /// A task's thread died.
+    /// The thread of a task panicked.
     #[error("task {task} ended by a fault of the program: {message}; please report it with the command line")]
     Panic {
-        /// The task.
         task: u32,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
@@ -229,17 +210,17 @@ impl Error {
         }
     }
 
-    /// What went wrong with a process at an address, for `map_err`.
+    /// Returns a function for `map_err` that makes an error about the server at `address`.
     pub fn server(address: &impl std::fmt::Display) -> impl FnOnce(rpc::Error) -> Self {
         let address = address.to_string();
         move |error| Self::Cluster { text: format!("{address}: {error}"), exit: Exit::Io }
     }
 
-    /// What went wrong with a call of the master at an address, for `map_err`.
+    /// Returns a function for `map_err` that makes an error about a call to the master at `address`.
     pub fn master(address: &impl std::fmt::Display) -> impl FnOnce(control::Error) -> Self {
         let address = address.to_string();
         move |error| match error.refusal() {
-            // What the master says of a job is what this program would have said.
+            // The master checks a job as this program does, so its text is enough.
             Some((Code::InvalidArgument, text)) => Self::Cluster {
                 text: format!("the master at {address} refuses it: {text}"),
                 exit: Exit::Usage,
@@ -255,26 +236,26 @@ impl Error {
         }
     }
 
-    /// What went wrong in a process of a cluster, for `map_err`.
+    /// Makes an error about a process of the cluster, for `map_err`.
     pub fn process(error: impl std::fmt::Display) -> Self {
         Self::Cluster { text: error.to_string(), exit: Exit::Io }
     }
 
-    /// An [`Error::Io`] maker for `map_err`.
+    /// Returns a function for `map_err` that makes an [`Error::Io`].
     pub fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
     }
 }
 
-/// `; did you mean "x"?`, or what to do without a similar name.
+/// Returns `; did you mean "x"?`, or advice when no name is similar.
 pub(crate) fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
 
-/// The most similar of some names, when it is similar at all.
+/// Returns the name that is most similar to `name`; none when no name is similar enough.
 pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// Below this Jaro-Winkler similarity a suggestion confuses more than it helps.
+    /// Minimum Jaro-Winkler similarity: a suggestion below it confuses more than it helps.
     const SIMILAR: f64 = 0.7;
     names
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
@@ -328,7 +309,8 @@ fn data_exit(error: &data::Error) -> Exit {
     }
 }
 
-/// What settings, data and other processes can bring about is no fault of the program.
+/// Returns the exit of an error of the parameter store. Only errors that settings, data and other processes cannot
+/// cause are [`Exit::Internal`].
 fn matrix_exit(error: &matrix::Error) -> Exit {
     use matrix::Error as E;
     match error {

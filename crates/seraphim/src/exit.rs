@@ -1,10 +1,9 @@
-//! Exit codes: the promise to scripts. `docs/exit-codes.md` lists the same table.
+//! Exit codes, which scripts may rely on. `docs/exit-codes.md` has the same table.
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// All was done.
     Done = 0,
     /// A fault of the program itself.
     Internal = 1,
@@ -16,7 +15,7 @@ pub enum Exit {
     Model = 4,
     /// Reading or writing failed: no such file, no permission, disk full.
     Io = 5,
-    /// Stopped by Ctrl-C or a termination signal; what was saved is said before.
+    /// The user stopped the command by Ctrl-C or a termination signal; an earlier message lists what was saved.
     Interrupted = 130,
 }
 
@@ -32,7 +31,7 @@ pub const TABLE: &[(Exit, &str)] = &[
 ];
 
 impl Exit {
-    /// The exit of a code that another process said; a fault of the program when there is no such.
+    /// Returns the exit with a code that another process sent; [`Exit::Internal`] when no exit has that code.
     pub fn from_code(code: u8) -> Self {
         TABLE.iter().map(|row| row.0).find(|exit| *exit as u8 == code).unwrap_or(Self::Internal)
     }

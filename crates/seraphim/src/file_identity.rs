@@ -1,39 +1,38 @@
-//! Places of files: which names mean the same one, and putting something finished in its place.
+//! Identity of paths (which ones mean the same file), and atomic renames.
 
 use std::path::{Path, PathBuf};
 
-/// What tells whether two paths mean the same file or folder, also through links.
+/// The identity of a file or folder, which also recognizes it behind links.
 #[derive(Clone, Debug)]
 pub(crate) struct FileIdentity {
-    /// Without links and dots, as far as it exists.
+    /// The path without links and dots, as far as it exists.
     canonical: PathBuf,
-    /// Device and number of the file there.
+    /// Device and inode number of the existing file.
     inode: Option<(u64, u64)>,
 }
 
 impl FileIdentity {
-    /// Of what is at a path, or would be.
+    /// Returns the identity of what is, or would be, at a path.
     pub(crate) fn of(path: &Path) -> Self {
         Self { canonical: canonical(path), inode: inode(path) }
     }
 
-    /// Whether both are one file.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.canonical == other.canonical || self.inode.is_some() && self.inode == other.inode
     }
 
-    /// Whether it lies in the folder `other`, at any depth.
+    /// Whether this path lies in the folder `other`, at any depth.
     pub(crate) fn is_inside(&self, other: &Self) -> bool {
         self.canonical != other.canonical && self.canonical.starts_with(&other.canonical)
     }
 }
 
-/// The folder of a path; the current one when it names none.
+/// Returns the folder of a path; the current folder if the path has none.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Of what is not there yet, the folder that is counts, and then the names as they are.
+/// Resolves the existing folders of a path, and appends the names that do not exist yet.
 fn canonical(path: &Path) -> PathBuf {
     if let Ok(canonical) = path.canonicalize() {
         return canonical;
@@ -55,19 +54,19 @@ fn inode(_: &Path) -> Option<(u64, u64)> {
     None
 }
 
-/// How a name was given: see [`put_new`] and [`exchange`].
+/// Renames with `flags`; false when the system does not support them. See [`rename_no_replace`] and [`exchange`].
 #[cfg(target_os = "linux")]
 fn rename_with(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> std::io::Result<bool> {
     use rustix::io::Errno;
     match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
         Ok(()) => Ok(true),
-        // The kernel or the file system does not know these renames.
+        // The kernel or the file system does not support these renames.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Gives `from` the name `to` if nothing has it; an error of kind `AlreadyExists` otherwise.
+/// Renames `from` to `to` if `to` does not exist; otherwise the error has the kind `AlreadyExists`.
 pub(crate) fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     if rename_with(from, to, rustix::fs::RenameFlags::NOREPLACE)? {
@@ -79,8 +78,7 @@ pub(crate) fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Lets two names change what they mean, so that at every moment there is something under both. False when the system cannot
-/// do that.
+/// Exchanges two names, so that both exist at every moment. Returns false when the system does not support it.
 pub(crate) fn exchange(one: &Path, other: &Path) -> std::io::Result<bool> {
     #[cfg(target_os = "linux")]
     return rename_with(one, other, rustix::fs::RenameFlags::EXCHANGE);

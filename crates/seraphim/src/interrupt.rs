@@ -1,6 +1,7 @@
-//! Ctrl-C: the first one asks for a stop at the next step, the second one ends the process at once. What is being
-//! written aside is known here, so that it is removed, and never half put in place, whenever the end comes. What a process that
-//! was killed has left is removed by the next one that writes to the same place on the same machine.
+//! Ctrl-C: the first one asks the run to stop at the next step, the second one ends the process at once. [`Interrupt`]
+//! knows all temporary outputs, so that an end at any time removes them and never leaves half of an output at its
+//! target. When a process was killed, the next process of the same machine that writes to the same target removes its
+//! temporary outputs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,34 +14,35 @@ use crate::exit::Exit;
 use crate::file_identity::{folder_of, rename_no_replace};
 use crate::machine;
 
-/// A flag that Ctrl-C (or a termination signal) raises.
+/// A flag that Ctrl-C or a termination signal raises.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
     outputs: Arc<Mutex<OutputPaths>>,
 }
 
-/// What is being written.
+/// The paths of temporary and of saved outputs, and the messages of Ctrl-C.
 #[derive(Debug, Default)]
 struct OutputPaths {
     temp_paths: Vec<PathBuf>,
     saved_paths: Vec<PathBuf>,
-    /// What the first Ctrl-C says, and ends the process with.
+    /// If set, the first Ctrl-C prints this message and ends the process.
     exit_message: Option<String>,
-    /// What the first Ctrl-C says when the process goes on until it can stop.
+    /// The message of the first Ctrl-C when the process continues until it can stop.
     stop_message: Option<&'static str>,
 }
 
-/// What the first Ctrl-C says where nothing else was chosen.
+/// The default message of the first Ctrl-C.
 const STOP_MESSAGE_DEFAULT: &str = "stopping at the next step; once more ends at once, without saving";
 
 impl Interrupt {
-    /// A flag that nobody raises by itself: for tests and embedding.
+    /// Creates a flag that no signal raises, for tests and embedding programs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A flag raised by the signals of this process. When the process has a handler already, the flag stays down.
+    /// Creates a flag that the signals of this process raise. If the process already has a handler, no signal raises
+    /// the flag.
     pub fn install() -> Self {
         let interrupt = Self::new();
         let raised = interrupt.clone();
@@ -55,36 +57,36 @@ impl Interrupt {
             let stopping = raised.outputs().stop_message.unwrap_or(STOP_MESSAGE_DEFAULT);
             write_stderr(stopping);
         };
-        // The only failure is a second handler in one process; then the first one is the one that counts.
+        // The only error is a second handler in one process; then the first handler stays in force.
         let _ = ctrlc::set_handler(handler);
         interrupt
     }
 
-    /// Raises the flag.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether the user asked the run to stop.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// From now on the first Ctrl-C says this and ends the process: what it waits for is the work of others, and goes on.
+    /// Makes the first Ctrl-C print `farewell` and end the process: the work that the process waits for is done by
+    /// other processes and continues.
     pub fn exit_on_interrupt(&self, farewell: String) {
         self.outputs().exit_message = Some(farewell);
     }
 
-    /// From now on the first Ctrl-C says this.
+    /// Sets the message of the first Ctrl-C.
     pub fn set_stop_message(&self, text: &'static str) {
         self.outputs().stop_message = Some(text);
     }
 
-    /// Ends this process when standard input ends: the process that started it holds the other end.
+    /// Ends this process when standard input ends, since the parent process holds the other end of it.
     pub fn end_with_parent(&self) {
         let own = self.clone();
         std::thread::spawn(move || {
-            // Nothing is ever written there; an error is an end as well.
+            // The parent never writes to it, and a read error counts as an end too.
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let work = own.outputs();
             work.temp_paths.iter().for_each(|path| remove(path));
@@ -92,18 +94,18 @@ impl Interrupt {
         });
     }
 
-    /// What ends a wait for standard input: the same flag.
+    /// Returns the same flag in the type that ends a wait for standard input.
     pub(crate) fn stop_reading(&self) -> StopFlag {
         StopFlag(Arc::clone(&self.raised))
     }
 
-    /// An error when somebody asked to stop; `when` says what was done, after "interrupted".
+    /// Returns an error if the user asked to stop; `when` follows "interrupted: " in its text.
     pub(crate) fn check(&self, when: &str) -> Result<(), Error> {
         if self.is_raised() { Err(Error::Interrupted { what: when.to_owned() }) } else { Ok(()) }
     }
 
-    /// A file or folder beside `target` for what is not finished yet. What dead processes of this machine have left there is
-    /// removed.
+    /// Creates a temporary output beside its target. It first removes the temporary outputs that dead processes of this
+    /// machine left there.
     pub fn temp_output(&self, place: &Path) -> TempOutput {
         let path = sibling(place, TEMP);
         remove_stale_siblings(place);
@@ -115,7 +117,7 @@ impl Interrupt {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The second Ctrl-C means now. The lock is held to the end, so that nothing is put in place any more.
+    /// The second Ctrl-C. The lock is held until the process ends, so that no output is persisted any more.
     fn end_now(&self) {
         let work = self.outputs();
         for path in &work.temp_paths {
@@ -132,7 +134,7 @@ impl Interrupt {
     }
 }
 
-/// Something that is written beside its place, and removed unless it is put there.
+/// A file or folder that is written beside its target; dropping it removes it unless it was persisted.
 #[derive(Debug)]
 pub struct TempOutput {
     path: PathBuf,
@@ -141,17 +143,17 @@ pub struct TempOutput {
 }
 
 impl TempOutput {
-    /// Where to write.
+    /// The path to write to.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it belongs.
+    /// The path to which [`Self::persist`] moves the output.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Puts it in its place by `put`; a Ctrl-C comes before that or after it.
+    /// Moves the output to its target by `put`; a Ctrl-C takes effect before or after the move, never within it.
     pub fn persist(self, put: impl FnOnce(&Path, &Path) -> Result<(), Error>) -> Result<(), Error> {
         let mut work = self.interrupt.outputs();
         put(&self.path, &self.target)?;
@@ -167,14 +169,14 @@ impl Drop for TempOutput {
     }
 }
 
-/// The role of what is being written. When it has changed places with what was there, that is in it.
+/// The role of a temporary output. After an exchange of names it contains what the output replaced.
 const TEMP: &str = "part";
-/// The role of what is being replaced, where two names cannot change places in one step.
+/// The role of what is being replaced, on systems that cannot exchange two names in one step.
 pub(crate) const OLD: &str = "old";
-/// The role of what shows whether a place can be written.
+/// The role of a file that tests whether a path can be written.
 pub(crate) const PROBE: &str = "trial";
 
-/// A hidden neighbour of `path`, of this process of this machine alone: `.NAME.ROLE-PROCESS@HOST`.
+/// Returns a hidden path beside `path` that is unique to this process of this machine: `.NAME.ROLE-PROCESS@HOST`.
 pub(crate) fn sibling(path: &Path, role: &str) -> PathBuf {
     let (start, end) = (name_before(path, role), machine::host());
     path.with_file_name(format!("{start}{}@{end}", std::process::id()))
@@ -185,8 +187,8 @@ fn name_before(path: &Path, role: &str) -> String {
     format!(".{name}.{role}-")
 }
 
-/// Removes what dead processes of this machine have left beside a place. What was there before goes back when nothing is
-/// there now. Those of other machines, who may share the folder, cannot be told from living ones.
+/// Removes what dead processes of this machine left beside a target; a replaced output moves back when nothing is at
+/// the target now. Files of other machines that share the folder stay, because their processes may be alive.
 fn remove_stale_siblings(place: &Path) {
     let end = format!("@{}", machine::host());
     for role in [OLD, TEMP, PROBE] {
@@ -205,12 +207,12 @@ fn remove_stale_siblings(place: &Path) {
     }
 }
 
-/// Removes a file or a folder, if it is there.
+/// Removes a file or a folder, if it exists.
 fn remove(path: &Path) {
-    /// The thread that writes may add a file while its folder is being emptied.
+    /// Another thread may add a file while the folder is being emptied.
     const MAX_ATTEMPTS: usize = 5;
     for _ in 0..MAX_ATTEMPTS {
-        // Nobody is left to tell; the worst is a hidden file that stays.
+        // Errors are ignored, since at worst a hidden file remains.
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         if !path.exists() {
             return;
@@ -218,7 +220,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// A word from the signal's thread; nobody may be there to read it.
+/// Writes a message from the signal thread; an error is ignored, since nobody may read it.
 fn write_stderr(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "\n{text}");
@@ -269,7 +271,7 @@ mod tests {
         for name in &others {
             assert!(folder.path().join(name).join("file").exists(), "{name}");
         }
-        // Dead, and nobody has asked yet how it ended.
+        // The process is dead, but its parent has not yet waited for it.
         child.kill().unwrap();
         while !machine::is_dead(living) {
             std::thread::yield_now();

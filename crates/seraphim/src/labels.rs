@@ -1,10 +1,11 @@
-//! Labels in words: what was recognized is shown, so that a wrong column is noticed.
+//! Descriptions of labels for people: the output shows how labels were recognized, so that a wrong label column is
+//! noticed.
 
 use algo::{Model, Output};
 use data::{LabelKind, LabelRule, LabelStats, Schema};
 
-/// `0/1, 25.9 % positive`; `20 classes (0 to 19)`; `resolve_link from 0.15 to 5`. Labels that `rule` reads as numbers are no classes,
-/// whatever they look like.
+/// Returns a text such as `0/1, 25.9 % positive`, `20 classes (0 to 19)` or `real from 0.15 to 5`. Labels that `rule`
+/// reads as real numbers are never described as classes.
 pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) -> String {
     if !schema.label_names.is_empty() {
         return format!("{} named classes: {}", schema.label_names.len(), schema.label_names.join(", "));
@@ -24,18 +25,18 @@ pub(crate) fn describe(labels: &LabelStats, schema: &Schema, rule: LabelRule) ->
     }
 }
 
-/// Very large and very small numbers as powers of ten.
+/// Returns the number as text; very large and very small ones as powers of ten.
 fn number(value: f64) -> String {
     let is_plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
     if is_plain { value.to_string() } else { format!("{value:e}") }
 }
 
-/// A label as the user writes it: the name of its number where labels have names.
+/// Returns a label as the user writes it: as its name where labels have names.
 pub(crate) fn text(label: f32, names: &[String]) -> String {
     names.get(label as usize).cloned().unwrap_or_else(|| label.to_string())
 }
 
-/// The label that a model of two classes counts as 1, as the user writes it; none for other models.
+/// Returns the label that a model of two classes counts as 1, as the user writes it; none for other models.
 pub(crate) fn positive(model: &Model, schema: &Schema) -> Option<String> {
     match (model.output(), model.label_rule()) {
         (Output::Probability | Output::Margin, LabelRule::Binary { positive }) => {
@@ -45,8 +46,8 @@ pub(crate) fn positive(model: &Model, schema: &Schema) -> Option<String> {
     }
 }
 
-/// The labels of a classifier in the order of its classes, as the user writes them; empty for other models. `seen`: the
-/// labels of the data, which tell 0 from -1.
+/// Returns the labels of a classifier in the order of its classes, as the user writes them; empty for other models.
+/// `seen` has the labels of the data, which distinguish 0 from -1.
 pub(crate) fn classes(model: &Model, schema: &Schema, seen: &LabelStats) -> Vec<String> {
     if let Output::Classes(classes) = model.output() {
         return classes.iter().map(|class| text(*class, &schema.label_names)).collect();

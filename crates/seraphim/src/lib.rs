@@ -1,15 +1,15 @@
-//! The library's front door: local runs, model directories, the command line.
+//! The library behind the command line: runs in one process and on clusters, model directories, commands.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`cli`] | the commands, one file each |
-//! | [`job`] | what is asked for: one table of keys for flags and job file |
-//! | [`run`] | training, scoring and evaluation in one process |
-//! | [`modules`] | WebAssembly modules with functions, which travel with a job |
+//! | [`job`] | checked jobs; one table of keys for flags and job files |
+//! | [`run`] | training, prediction and evaluation, in one process and on clusters |
+//! | [`modules`] | WebAssembly modules with PS functions, which are sent with a job |
 //! | [`model`] | the model directory: manifest, safetensors, dictionary |
-//! | [`report`], [`progress`] | what a run says, to machines and to people |
+//! | [`report`], [`progress`] | what a run prints and writes, for programs and for people |
 //! | [`generate`] | synthetic data with a known best model |
-//! | [`error`], [`exit`] | what can go wrong, and the exit code of each |
+//! | [`error`], [`exit`] | the errors of this crate, and the exit code of each |
 
 #![allow(clippy::format_push_string, reason = "texts for people are short; format! reads best")]
 
@@ -30,7 +30,7 @@ pub mod report;
 pub mod run;
 mod terminal_bar;
 
-/// PS functions as WebAssembly modules; `wasm::upload` makes the table of a job from files.
+/// PS functions as WebAssembly modules; `wasm::upload` makes the function table of a job from files.
 #[cfg(feature = "wasm")]
 pub use wasm;
 

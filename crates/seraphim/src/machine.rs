@@ -1,16 +1,16 @@
-//! What the machine offers: cores, memory, and how much of it this process took; its name and its processes.
+//! Facts about the machine: its name, cores and memory, the peak memory of this process, and which processes exist.
 
-/// Share of the machine's memory for kept records, unless said otherwise.
+/// The default memory limit of kept records is the machine's memory divided by this number.
 const MEMORY_SHARE: u64 = 4;
-/// Taken when the machine does not say how much memory it has.
+/// Memory to assume when the machine does not report its memory.
 const MEMORY_FALLBACK_BYTES: u64 = 1 << 30;
 
-/// Cores that this process may use.
+/// Number of cores that this process may use.
 pub(crate) fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The machine's memory, in bytes; none where the system does not say.
+/// The machine's memory in bytes; none where the system does not report it.
 pub(crate) fn memory_bytes() -> Option<u64> {
     kib_of("/proc/meminfo", "MemTotal:").map(|kib| kib * 1024)
 }
@@ -20,21 +20,21 @@ pub(crate) fn memory_share() -> u64 {
     memory_bytes().map_or(MEMORY_FALLBACK_BYTES, |bytes| bytes / MEMORY_SHARE)
 }
 
-/// The most memory this process ever had resident, in bytes; none where the system does not say.
+/// Peak resident memory of this process in bytes; none where the system does not report it.
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     kib_of("/proc/self/status", "VmHWM:").map(|kib| kib * 1024)
 }
 
-/// The name of the machine; empty where the system does not say.
+/// The name of the machine; empty where the system does not report it.
 pub(crate) fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// Whether this machine has no such process, or one that has ended and is not yet waited for. No, where it does not say.
+/// Whether this machine has no process of this number, or only a zombie. False where the system does not report it.
 pub(crate) fn is_dead(process: u32) -> bool {
     let state = |process: &str| {
         let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // NUMBER (NAME) STATE ..., where the name may hold anything.
+        // The line is `NUMBER (NAME) STATE ...`, and the name may contain any character.
         line.rsplit_once(") ")?.1.chars().next()
     };
     state("self").is_some() && matches!(state(&process.to_string()), None | Some('Z' | 'X'))

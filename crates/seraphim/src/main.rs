@@ -1,4 +1,4 @@
-//! The one binary.
+//! The `seraphim` binary.
 
 use std::process::ExitCode;
 

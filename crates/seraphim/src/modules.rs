@@ -1,5 +1,5 @@
-//! WebAssembly modules with PS functions: read once, where a job is asked for, and sent along with it. Without the feature
-//! `wasm` there are none, and whoever asks for some is told so.
+//! WebAssembly modules with PS functions. The program that submits a job reads them once and sends them with the job. A
+//! build without the feature `wasm` reports an error when a job names modules.
 
 use matrix::FunctionTable;
 use rpc::message::Base64Bytes;
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// What reads modules at a server.
+/// The function with which a server loads modules.
 #[cfg(feature = "wasm")]
 pub const OF_JOBS: Option<server::ModuleLoader> = Some(table_of);
-/// What reads modules at a server: nothing, in this build.
+/// A server of this build cannot load modules.
 #[cfg(not(feature = "wasm"))]
 pub const OF_JOBS: Option<server::ModuleLoader> = None;
 
-/// What reads modules where a job is asked for.
+/// The function with which a submitting program reads modules from files.
 type FileReader = fn(&[String]) -> Result<Vec<Base64Bytes>, Error>;
 #[cfg(feature = "wasm")]
 const OF_FILES: Option<FileReader> = Some(read);
 #[cfg(not(feature = "wasm"))]
 const OF_FILES: Option<FileReader> = None;
 
-/// The modules of a job, as they travel.
+/// The modules of a job, as they are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Modules(Vec<Base64Bytes>);
 
 impl Modules {
-    /// Reads files, as a user names them, and checks that they are modules of functions.
+    /// Reads the files and checks that they are modules with PS functions.
     pub fn read(files: &[String]) -> Result<Self, Error> {
         Self::read_with(OF_FILES, files)
     }
@@ -40,22 +40,21 @@ impl Modules {
         }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Their bytes.
+    /// Total size of the modules.
     pub fn len_bytes(&self) -> usize {
         self.0.iter().map(|module| module.0.len()).sum()
     }
 
-    /// As the servers are told.
+    /// The modules in the form of the messages to servers.
     pub fn list(&self) -> &[Base64Bytes] {
         &self.0
     }
 
-    /// The functions of `table`, and theirs.
+    /// Returns `table` extended by the functions of the modules.
     pub fn extend_table(&self, table: &FunctionTable) -> Result<FunctionTable, Error> {
         self.extend_table_with(OF_JOBS, table)
     }

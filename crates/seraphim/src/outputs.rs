@@ -1,6 +1,6 @@
-//! Whether a command may write to a path: the one place that decides it for all commands. No command writes over what it
-//! reads, into a model, or over something that is there already, unless that is an earlier output of the same kind and
-//! `--overwrite` says so.
+//! Decides for all commands whether a command may write to a path. A command never overwrites its own input, never
+//! writes into a model, and overwrites an existing file only with `--overwrite` and only when the file is an earlier
+//! output of the same kind.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,17 +10,17 @@ use crate::error::Error;
 use crate::file_identity::{self, FileIdentity};
 use crate::model::{self, manifest};
 
-/// Bytes at either end of a file that are looked at to tell what wrote it.
+/// Bytes at either end of a file that are inspected to recognize what wrote the file.
 const SNIFF_BYTES: u64 = 64 << 10;
 
-/// What a command writes to a file.
+/// The kind of a file that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputKind {
-    /// Of `predict`.
+    /// Scores of `predict`.
     Scores,
-    /// Of `train`.
+    /// The report of `train`.
     Report,
-    /// Of `generate`.
+    /// Data of `generate`.
     Generated,
 }
 
@@ -33,7 +33,7 @@ impl OutputKind {
         }
     }
 
-    /// Whether a file looks like an earlier output of this kind.
+    /// Whether the file at `path` looks like an earlier output of this kind.
     fn recognizes(self, path: &Path) -> bool {
         let names_scores = |field: &str| {
             let name = field.trim().trim_matches('"');
@@ -56,10 +56,10 @@ impl OutputKind {
     }
 }
 
-/// The file in which `generate` says what it has made.
+/// The file in which `generate` describes the data that it wrote.
 pub(crate) const GENERATED_META: &str = "meta.json";
 
-/// The first and the last bytes of a file.
+/// Returns the first and the last bytes of a file.
 fn head_and_tail(path: &Path) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
@@ -74,7 +74,7 @@ fn json_of(path: &Path) -> Option<serde_json::Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// What a command reads, and whether it may replace what it has written before.
+/// The inputs of a command, and whether the command may replace earlier outputs.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     overwrite: bool,
@@ -83,25 +83,25 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Of a command that reads nothing.
+    /// For a command that reads nothing.
     pub(crate) fn new(overwrite: bool) -> Self {
         Self { overwrite, inputs: Vec::new(), models: Vec::new() }
     }
 
-    /// The command reads the files that these inputs name.
+    /// Adds the files that these inputs name to what the command reads.
     pub(crate) fn with_inputs(mut self, inputs: &[String]) -> Self {
         let named = data::input_paths(inputs).into_iter();
         self.inputs.extend(named.map(|path| (FileIdentity::of(&path), path)));
         self
     }
 
-    /// The command reads this model, or writes it.
+    /// Adds a model that the command reads or writes.
     pub(crate) fn with_model(mut self, path: &Path) -> Self {
         self.models.push((FileIdentity::of(path), path.into()));
         self
     }
 
-    /// Whether a file may be written there. `flag` is the flag that names it.
+    /// Checks that the command may write a file to `path`, which `flag` sets.
     pub(crate) fn check_file(&self, flag: &str, path: &Path, kind: OutputKind) -> Result<(), Error> {
         let shown = path.display();
         if path.is_dir() {
@@ -110,7 +110,7 @@ impl Outputs {
         }
         let there = std::fs::metadata(path).ok();
         if there.as_ref().is_some_and(|metadata| !metadata.is_file()) {
-            // A device or a pipe: nothing is lost there.
+            // The path is a device or a pipe, where no data can be lost.
             return Ok(());
         }
         let identity = FileIdentity::of(path);
@@ -140,7 +140,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether a model may be written there, and whether that is possible: see [`model::check_target`].
+    /// Checks that the command may and can write a model to `path`: see [`model::check_target`].
     pub(crate) fn check_model(&self, flag: &str, path: &Path) -> Result<(), Error> {
         let identity = FileIdentity::of(path);
         let shown = path.display();
@@ -163,7 +163,7 @@ impl Outputs {
         model::check_target(path, self.overwrite)
     }
 
-    /// The model in which a file would lie: one of this command, or one in whose folder it is.
+    /// Returns the model that contains a path: a model of this command, or any other.
     fn enclosing_model(&self, identity: &FileIdentity, path: &Path) -> Option<PathBuf> {
         let own = self.models.iter().find(|(model, _)| identity.is_inside(model));
         own.map(|(_, path)| path.clone()).or_else(|| {
@@ -173,7 +173,8 @@ impl Outputs {
     }
 }
 
-/// Puts a finished file in its place. What has come there since it was checked stays, unless it may be replaced.
+/// Returns a function that moves a finished file to its target. It keeps a file that has appeared there since the
+/// check, unless `overwrite` is set.
 pub(crate) fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(), Error> {
     move |from, to| {
         let is_empty = std::fs::metadata(to).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0);
@@ -191,7 +192,7 @@ pub(crate) fn put_file(overwrite: bool) -> impl FnOnce(&Path, &Path) -> Result<(
     }
 }
 
-/// Tries whether a file can be written before the work, and leaves nothing behind.
+/// Checks before the work that a file can be written, and leaves nothing behind.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
     let there = path.exists();
     std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))?;

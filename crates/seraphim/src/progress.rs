@@ -1,5 +1,4 @@
-//! Progress: a bar on a terminal (`bar`), plain lines otherwise, nothing with `--quiet`. All of it goes to standard
-//! error.
+//! Progress on standard error: a bar on a terminal (`terminal_bar`), plain lines otherwise, nothing with `--quiet`.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -12,10 +11,10 @@ use crate::terminal_bar::TerminalBar;
 
 /// Time between two plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between two looks of the bar at the counters.
+/// Time between two updates of the bar.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shared by the tasks of a run.
+/// The progress of a run, shared by its tasks.
 #[derive(Debug)]
 pub struct Progress {
     kind: ProgressKind,
@@ -43,15 +42,15 @@ struct State {
     epoch_count: Option<u64>,
     epoch_records: u64,
     epoch_start: Instant,
-    /// Length of the last whole epoch.
+    /// Duration of the last complete epoch.
     epoch_time: Option<Duration>,
-    /// Records and losses of the current epoch.
+    /// Number of records and sum of losses in the current epoch.
     epoch_records_so_far: u64,
     loss_sum: f64,
 }
 
 impl Progress {
-    /// For a run of `epochs` over `size_bytes` of input, when that is known.
+    /// Creates the progress of a run of `epochs`; `size_bytes` is the size of the input, if known.
     pub fn new(quiet: bool, size_bytes: Option<u64>, epochs: Epochs) -> Self {
         let kind = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => ProgressKind::Silent,
@@ -73,12 +72,12 @@ impl Progress {
         Self { kind, start, records, bytes, size_bytes, epochs, state: Mutex::new(state) }
     }
 
-    /// Shows nothing, and counts.
+    /// Creates a progress that counts but shows nothing.
     pub fn silent() -> Self {
         Self::new(true, None, Epochs::Fixed(1))
     }
 
-    /// A line for people, above the bar if there is one.
+    /// Prints a line for people, above the bar if there is one.
     pub fn print_line(&self, line: &str) {
         match &self.kind {
             ProgressKind::Silent => {}
@@ -88,12 +87,12 @@ impl Progress {
         }
     }
 
-    /// Input bytes that a task has read since it last said so.
+    /// Adds input bytes that a task has read since its last call.
     pub fn add_bytes(&self, count: u64) {
         self.bytes.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Input bytes that a task has read in the scan before the first epoch.
+    /// Adds input bytes that a task has read in the scan before the first epoch.
     pub fn add_scanned_bytes(&self, byte_count: u64) {
         let bytes = self.bytes.fetch_add(byte_count, Ordering::Relaxed) + byte_count;
         if matches!(self.kind, ProgressKind::Silent) {
@@ -112,7 +111,7 @@ impl Progress {
         self.show(share, &format!("reading all data first  {speed}/s"));
     }
 
-    /// A step: records and the sum of their losses.
+    /// Adds a step: its number of records and the sum of their losses.
     pub fn step(&self, record_count: u64, loss_sum: f64) {
         self.records.fetch_add(record_count, Ordering::Relaxed);
         if matches!(self.kind, ProgressKind::Silent) {
@@ -127,7 +126,7 @@ impl Progress {
         }
     }
 
-    /// All tasks have ended an epoch.
+    /// Records that all tasks have ended an epoch.
     pub fn epoch_done(&self, epoch: u64, epoch_count: u64, records: u64) {
         if let Ok(mut state) = self.state.lock() {
             state.epoch = epoch + 1;
@@ -139,19 +138,19 @@ impl Progress {
         }
     }
 
-    /// Records of all epochs so far.
+    /// Number of records in all epochs so far.
     pub fn records(&self) -> u64 {
         self.records.load(Ordering::Relaxed)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         if let ProgressKind::Bar(bar) = &self.kind {
             bar.clear();
         }
     }
 
-    /// Share of the current epoch that is done, when it can be known.
+    /// Returns the share of the current epoch that is done; none when it cannot be estimated.
     fn share_of_epoch(&self, state: &State) -> Option<f64> {
         let share = if state.epoch_records > 0 {
             state.epoch_records_so_far as f64 / state.epoch_records as f64
@@ -161,7 +160,8 @@ impl Progress {
         Some(share.min(1.0))
     }
 
-    /// How many epochs there will be. In the first one that may be a guess, from the records of the share that is read.
+    /// Returns the number of epochs. In the first epoch it may be an estimate from the number of records in the share
+    /// that has been read.
     fn epoch_count(&self, state: &State, share: Option<f64>) -> Option<u64> {
         match (state.epoch_count, self.epochs) {
             (Some(count), _) | (None, Epochs::Fixed(count)) => Some(count),
@@ -190,7 +190,7 @@ impl Progress {
         let loss = state.loss_sum / state.epoch_records_so_far.max(1) as f64;
         let speed = self.records() as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
         let eta = eta.unwrap_or_else(|| "?".into());
-        // What matters most comes first: a narrow terminal shows the beginning.
+        // The most important numbers come first, since a narrow terminal shows only the beginning.
         let text = format!(
             "epoch {}{of_all}  ETA {eta}  loss {loss:.5}  {}/s  {} records",
             state.epoch + 1,
@@ -200,7 +200,7 @@ impl Progress {
         self.show(share.map(|share| share.min(1.0)), &text);
     }
 
-    /// Time between two looks at the counters.
+    /// Time between two updates.
     fn interval(&self) -> Duration {
         if matches!(self.kind, ProgressKind::Bar(_)) { DRAW_INTERVAL } else { LINE_INTERVAL }
     }
@@ -217,7 +217,7 @@ impl Progress {
     }
 }
 
-/// `950`, `12.3k`, `4.56M`.
+/// Returns a number as `950`, `12.3k` or `4.56M`.
 pub fn count(number: f64) -> String {
     match number {
         n if n >= 1e9 => format!("{:.2}G", n / 1e9),
@@ -227,12 +227,12 @@ pub fn count(number: f64) -> String {
     }
 }
 
-/// `1 epoch`, `3 epochs`.
+/// Returns a number with its noun: `1 epoch`, `3 epochs`.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Bytes in binary units.
+/// Returns a number of bytes in binary units.
 pub fn bytes(number: u64) -> String {
     match number as f64 {
         n if n >= 1073741824.0 => format!("{:.2} GiB", n / 1073741824.0),
@@ -242,7 +242,7 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// `12 s`, `3 min 5 s`, `2 h 10 min`.
+/// Returns a duration as `12 s`, `3 min 5 s` or `2 h 10 min`.
 fn duration_text(seconds: f64) -> String {
     match seconds.round() as u64 {
         s if s >= 3600 => format!("{} h {} min", s / 3600, s % 3600 / 60),

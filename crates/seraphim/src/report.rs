@@ -1,4 +1,4 @@
-//! The report of a training run: everything a later reader wants to know, as one JSON file (`--report`).
+//! The report of a training run as one JSON file (`--report`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,130 +8,122 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The report of one `train`.
+/// The report of one `train` run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of the program.
     pub program_version: String,
-    /// Name of the algorithm.
     pub algorithm: String,
-    /// Every parameter with its value in force.
+    /// Value of every parameter of the algorithm.
     pub settings: BTreeMap<String, String>,
-    /// What was chosen where the settings were `auto`, and why.
+    /// Values that the program chose where a setting was `auto`, with the reasons.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// Seed.
     pub seed: u64,
-    /// As spelled on the command line.
+    /// Consistency as the command line spells it.
     pub consistency: String,
-    /// Number of tasks.
     pub tasks: u32,
-    /// Tasks that could compute at once.
+    /// Number of tasks that can compute at once.
     pub threads: usize,
     /// Training data as given.
     pub data: Vec<String>,
     /// Validation data as given.
     pub validate: Vec<String>,
-    /// Format that was read.
+    /// Format of the training data.
     pub format: String,
-    /// What was read.
     pub input: InputReport,
-    /// Every epoch.
     pub epochs: Vec<EpochLine>,
     /// `finished`, `early_stopping` or `interrupted`.
     pub ended_by: String,
     /// The epoch whose weights were saved, when early stopping chose one.
     pub best_epoch: Option<u64>,
-    /// Seconds of each part of the run.
+    /// Duration of each phase of the run.
     pub timings: Timings,
-    /// Training records of all epochs for each second of training.
+    /// Training records of all epochs per second of training.
     pub records_per_second: f64,
-    /// Most resident memory, in bytes; none where the system does not say.
+    /// Peak resident memory in bytes; none where the system does not report it.
     pub peak_memory_bytes: Option<u64>,
-    /// What the parameter store counted.
+    /// Counters of the parameter store.
     pub store: serde_json::Value,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
-    /// The model.
     pub model: ModelReport,
 }
 
-/// What was read.
+/// What the run read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputReport {
-    /// Training records, those held out included.
+    /// Number of training records, including those held out for validation.
     pub records: u64,
-    /// Bytes of the training files, as they lie on disk; none for standard input.
+    /// Size of the training files on disk in bytes; none for standard input.
     pub size_bytes: Option<u64>,
-    /// What the labels look like.
+    /// Description of the labels, for people.
     pub labels: String,
-    /// Bad lines left out.
+    /// Number of bad lines that were skipped.
     pub bad_lines: u64,
-    /// The first few of them.
+    /// The first bad lines, with file and line.
     pub first_bad_lines: Vec<String>,
-    /// Bytes of records kept for later epochs.
+    /// Bytes of records that are kept for later epochs.
     pub kept: serde_json::Value,
 }
 
-/// One epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EpochLine {
-    /// From 0.
+    /// Number of the epoch, from 0.
     pub epoch: u64,
-    /// The clock at its end: steps of the task that makes most of them, of all epochs so far.
+    /// The clock at the end of the epoch: the largest number of steps of one task, over all epochs so far.
     #[serde(default)]
     pub clock: u64,
-    /// Training records.
+    /// Number of training records.
     pub records: u64,
-    /// Seconds of training in it, validation included.
+    /// Duration of the epoch in seconds, including validation.
     pub seconds: f64,
-    /// Of each record before the update of its batch.
+    /// Metrics of the training data; each record is scored before the update of its batch.
     pub training: BTreeMap<String, f64>,
-    /// Of the validation data after the epoch.
+    /// Metrics of the validation data after the epoch.
     pub validation: Option<BTreeMap<String, f64>>,
-    /// Of the validation data after the epoch: predicted probabilities against what was seen, in bins.
+    /// Predicted probabilities and observed frequencies on the validation data after the epoch, in bins.
     #[serde(default)]
     pub calibration_table: Vec<CalibrationRow>,
 }
 
-/// Wall-clock seconds.
+/// Durations in wall-clock seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Timings {
-    /// Finding files, formats, columns.
+    /// Finding files, formats and columns.
     pub open_s: f64,
-    /// Reading all data before the first epoch, where the algorithm needs it.
+    /// Reading all data before the first epoch, if the algorithm needs it.
     pub scan_s: f64,
-    /// All epochs, validation included.
+    /// All epochs, including validation.
     pub train_s: f64,
-    /// The longest task's time in validation, all epochs.
+    /// Validation in all epochs, of the task that took longest.
     pub validate_s: f64,
     /// Exporting and writing the model.
     pub save_s: f64,
-    /// Waiting until the disk had the model, within `save_s`; files that were written at once are added up.
+    /// Waiting for the disk while the model is saved (part of `save_s`), summed over files that are written in
+    /// parallel.
     pub sync_s: f64,
-    /// From the first to the last.
+    /// The whole run.
     pub total_s: f64,
 }
 
-/// The model that was written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ModelReport {
-    /// Its directory.
+    /// Path of the model directory.
     pub path: String,
-    /// Bytes of its files.
+    /// Size of all its files in bytes.
     pub size_bytes: u64,
-    /// Rows stored of each matrix.
+    /// Number of stored rows by matrix.
     pub stored_rows: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// Writes the report.
+    /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON");
         std::fs::write(path, text + "\n").map_err(Error::io("write", path))
     }
 
-    /// The epoch whose weights were saved.
+    /// Returns the epoch whose weights were saved.
     pub fn saved_epoch(&self) -> Option<&EpochLine> {
         match self.best_epoch {
             Some(best) => self.epochs.iter().find(|line| line.epoch == best),

@@ -1,22 +1,22 @@
-//! The bar on a terminal: one row, never as wide as the terminal, so that nothing wraps.
+//! The progress bar on a terminal: one row that is narrower than the terminal, so that it never wraps.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar counts in thousandths of the work.
+/// Steps of the bar.
 const LENGTH: u64 = 1000;
-/// From so many columns on, the bar has its full width.
+/// Minimum number of columns at which the bar has its full width.
 const FULL_WIDTH_COLUMNS: usize = 80;
 /// Columns of the percentage and of the spaces around it.
 const PERCENT_COLUMNS: usize = 8;
-/// A row is never longer: a terminal of usual size that becomes narrower has nothing to wrap.
+/// Maximum number of columns of the row: a terminal of usual size that becomes narrower then has nothing to wrap.
 const MAX_COLUMNS: usize = 80;
-/// Columns of a terminal that does not say how many it has.
+/// Columns to assume when the terminal does not report its width.
 const COLUMNS_FALLBACK: usize = 80;
 
-/// A bar at the end of what a terminal shows.
+/// A bar in the last row of the terminal.
 #[derive(Debug)]
 pub(crate) struct TerminalBar {
     row: ProgressBar,
@@ -24,12 +24,12 @@ pub(crate) struct TerminalBar {
     drawn_size: Mutex<DrawnSize>,
 }
 
-/// What the terminal shows of the bar.
+/// The size of the bar as the terminal shows it.
 #[derive(Clone, Copy, Debug, Default)]
 struct DrawnSize {
-    /// Columns of the terminal when it was drawn.
+    /// Columns of the terminal at the last drawing.
     columns: usize,
-    /// Columns of the bar and its text; 0 before the first time.
+    /// Columns of the bar and its text; 0 before the first drawing.
     bar_columns: usize,
 }
 
@@ -39,7 +39,7 @@ impl TerminalBar {
         Self { row, term: Term::stderr(), drawn_size: Mutex::default() }
     }
 
-    /// A line above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn print_line(&self, line: &str) {
         let mut drawn = self.drawn_size();
         self.fit(&mut drawn);
@@ -54,27 +54,27 @@ impl TerminalBar {
         let template = format!("{{bar:{width}}} {{percent:>3}} %  {{msg}}");
         self.row
             .set_style(ProgressStyle::with_template(&template).expect("the template is valid for any width"));
-        // The text goes out with the position.
+        // The position draws the text too.
         self.row.set_message(text);
         self.row.set_position((share * LENGTH as f64) as u64);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         let mut drawn = self.drawn_size();
         self.fit(&mut drawn);
         self.row.finish_and_clear();
     }
 
-    /// A terminal that has become narrower has wrapped the bar: the rows above its last are taken away here, which the bar
-    /// itself does not know of.
+    /// Clears the rows above the last row of the bar when the terminal has become narrower and has wrapped the bar: the
+    /// bar does not know these rows.
     fn fit(&self, drawn: &mut DrawnSize) {
         let columns =
             self.term.size_checked().map_or(COLUMNS_FALLBACK, |(_, columns)| usize::from(columns)).max(1);
         let rows = drawn.bar_columns.saturating_sub(1) / columns;
         if columns < drawn.columns && rows > 0 {
             self.row.suspend(|| {
-                // A terminal that is gone shows nothing wrong.
+                // A failure is harmless: the terminal may be closed.
                 let _ = self.term.clear_last_lines(rows);
             });
             drawn.bar_columns = 0;
@@ -87,7 +87,7 @@ impl TerminalBar {
     }
 }
 
-/// The width of the bar and as much of the text as fits beside it, with a column to spare.
+/// Returns the width of the bar and as much of the text as fits beside it, with one spare column.
 fn layout(columns: usize, text: &str) -> (usize, String) {
     let width = if columns >= FULL_WIDTH_COLUMNS { 20 } else { 8 };
     let room = columns.min(MAX_COLUMNS).saturating_sub(width + PERCENT_COLUMNS + 1);

@@ -1,5 +1,6 @@
-//! A master that dies in the middle of a job takes nothing with it: the workers stop, meet, and save what the servers hold
-//! beside the place of the model; that trains on and predicts. A master that is started anew finds its members again.
+//! When a master dies in the middle of a job, nothing is lost. The workers stop, meet at the shutdown barrier, and one
+//! of them saves the state of the servers beside the path of the model. That state can be trained further and can
+//! predict. The members register again at a restarted master.
 #![cfg(unix)]
 
 mod common;
@@ -12,16 +13,16 @@ use common::cluster::{Cluster, PATIENCE, Process};
 use common::{Folder, bytes_of, clicks, number, succeed};
 use serde_json::Value;
 
-/// Pause of the last worker before a batch, so that a job lasts.
+/// Pause of the last worker before a batch, so that a job takes long enough.
 const SLOW_MS: u64 = 5;
 
-/// A job that does not end by itself in the time of a test.
+/// A job that does not end by itself during a test.
 fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     let fixed = ["lr", "--data", data, "--model", model, "--tasks", "3", "--servers", "2", "--workers", "2"];
     [&fixed[..], &["--set", "epochs=10000", "--set", "batch_size=100"]].concat()
 }
 
-/// A job that is under way on two servers and two workers, and who waits for it.
+/// A running job on two servers and two workers, and the client that waits for it.
 struct UnderWay {
     folder: Folder,
     data: String,
@@ -40,7 +41,7 @@ fn under_way(flags: impl Fn(&str, usize) -> Vec<String>) -> UnderWay {
     UnderWay { folder, data, model, cluster, client }
 }
 
-/// The last worker is slow.
+/// Flags that make the last worker slow.
 fn slow(kind: &str, number: usize) -> Vec<String> {
     let pause = if kind == "worker" && number == 1 { SLOW_MS } else { 0 };
     if kind == "worker" { vec!["--pause-ms".into(), pause.to_string()] } else { Vec::new() }
@@ -51,7 +52,7 @@ fn manifest(model: &str) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// What all members say when they end; each must end with 5 and say that the master is gone.
+/// Returns what all members print when they end. Each must exit with 5 and report that the master is lost.
 fn ends(cluster: &mut Cluster) -> Vec<String> {
     let members = cluster.servers.drain(..).chain(cluster.workers.drain(..));
     let ends = members.map(|mut member| {
@@ -68,7 +69,7 @@ fn ends(cluster: &mut Cluster) -> Vec<String> {
 #[test]
 fn the_state_of_a_job_whose_master_is_killed_is_saved_trained_on_and_predicts() {
     let UnderWay { folder, data, model, mut cluster, client } = under_way(slow);
-    // Something that is not ours stands where the state would go.
+    // A foreign file exists where the state would be saved.
     let foreign = folder.path("model.unfinished");
     std::fs::create_dir(&foreign).expect("the folder is ours");
     std::fs::write(Path::new(&foreign).join("notes.txt"), "mine").expect("the folder is ours");
@@ -121,11 +122,11 @@ fn the_first_worker_that_lives_saves_when_the_first_died_with_the_master() {
     succeed(&["evaluate", "--model", &saved, "--data", &data]);
 }
 
-/// The optimizer's file is a pipe that nobody reads: whoever opens it to write stands still there, with the weights beside it
-/// written and the manifest not.
+/// The file of the optimizer is a pipe without a reader. A worker that opens it for writing blocks there: it has
+/// written the weights and not the manifest.
 #[test]
 fn a_worker_that_is_killed_while_it_saves_leaves_nothing_half_and_the_next_one_saves() {
-    /// A quarter of it is the turn of the first worker.
+    /// Seconds; a quarter of this limit is the turn of the first worker.
     const SAVE_LIMIT_S: &str = "24";
     let limited =
         |kind: &str, number| [vec!["--save-limit".into(), SAVE_LIMIT_S.into()], slow(kind, number)].concat();
@@ -165,7 +166,7 @@ fn members_of_a_master_that_is_started_anew_save_their_jobs_and_serve_it() {
     cluster.master.wait_for("master is ready");
     cluster.wait_until(|status| status["members"].as_array().map(Vec::len) == Some(4));
     assert_eq!(manifest(&folder.path("model.unfinished"))["trained"]["interrupted"], true);
-    // The number of the job is that of the one that was saved.
+    // The job has the number of the saved one.
     let (alone, again) = (folder.path("alone"), folder.path("again"));
     let small = |model: &str| {
         let fixed = ["lr", "--data", &data, "--model", model, "--tasks", "3", "--set", "epochs=2"];

@@ -1,5 +1,6 @@
-//! Promise: plain or compressed, one file or many, a folder, a pattern or standard input, text or Parquet, features with
-//! numbers or with names: the same records give the same model, in this process and on any servers and workers.
+//! Promise: the same records give the same model, in this process and on any servers and workers. The input may be
+//! plain or compressed, one file or many, a folder, a pattern or standard input, text or Parquet, with numbers or names
+//! as features.
 
 #![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
@@ -14,7 +15,8 @@ use common::parquet_file::{self, Table};
 use common::{Folder, clicks, command, gzip, succeed, train_everywhere};
 use math::random::{Purpose, stream};
 
-/// What the features of a model are: weights and names. The rest tells of the input too, which is another each time.
+/// Keeps the files with the features of a model: weights and names. The other files describe the input too, which
+/// differs between runs.
 fn features(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files.retain(|(name, _)| {
         ["weights.safetensors", "dictionary.tsv"].iter().any(|kept| name.ends_with(kept))
@@ -22,11 +24,11 @@ fn features(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The same for files and streams: left to the program, a stream is read once, and a file to the minimum.
+/// Set for files and streams alike: the default reads a stream once, and trains on a file to the minimum.
 const OPTIMIZER: &str = "optimizer=ftrl";
 
-/// The features of a model that is trained on `data` by one task: then only the records and their order count. By three
-/// tasks the model is the same in every deployment.
+/// Returns the features of a model that one task trains on `data`: only the records and their order matter then. Also
+/// checks that the model of three tasks is the same in every deployment.
 fn trained(folder: &Folder, data: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
     train_everywhere(folder, &[&["lr", "--tasks", "3", "--set", OPTIMIZER, "--data"], data].concat());
     let model = folder.path("model");
@@ -35,7 +37,7 @@ fn trained(folder: &Folder, data: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
     features(common::bytes_of(&model))
 }
 
-/// All records, as one file and in a folder of two files, plain and packed.
+/// Trains on all records as one file and as a folder of two files, plain and compressed.
 fn in_all_ways(folder: &Folder, ending: &str, first: &str, second: &str, header: &str) {
     let whole = folder.write(&format!("whole.{ending}"), format!("{header}{first}{second}"));
     let expected = trained(folder, &[&whole]);
@@ -77,7 +79,7 @@ fn values_left_out_are_one() {
     assert!(trained(&folder, &[&valued]) == trained(&folder, &[&dummy]));
 }
 
-/// Towns of tables: each stands in so few records that tasks meet names which no other task meets.
+/// Number of towns in tables: each occurs in so few records that tasks meet names which no other task meets.
 const TOWNS: u64 = 200;
 
 fn table(count: u64, seed: u64) -> Table {

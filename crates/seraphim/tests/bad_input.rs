@@ -1,4 +1,4 @@
-//! Promise: bad input is an error that says what, where and what to do, with the documented exit code.
+//! Promise: bad input is an error that states what is wrong, where it is and what to do, with the documented exit code.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -13,7 +13,7 @@ const DATA: i32 = 3;
 const MODEL: i32 = 4;
 const IO: i32 = 5;
 
-/// Trains on `content` and must fail; the message must hold all of `words`.
+/// Trains on `content`, which must fail with this exit code. The message must contain all of `words`.
 fn refused(code: i32, content: impl AsRef<[u8]>, words: &[&str]) {
     let folder = Folder::new();
     let data = folder.write("bad.libsvm", content);
@@ -243,7 +243,6 @@ fn no_command_writes_over_what_it_reads_or_has_not_made() {
     succeed(&[&predict[..], &["--output", &scores, "--overwrite"]].concat());
 }
 
-/// Names and bytes of the files of a folder.
 fn files_of(folder: &str) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let files = entries.filter(|entry| entry.path().is_file());
@@ -289,7 +288,7 @@ fn a_flipped_byte_in_any_model_file_is_an_error_with_both_checksums() {
     let model = folder.path("model");
     let next = folder.path("next");
     succeed(&["train", "lr", "--data", &data, "--model", &model]);
-    // Training on reads every file; to evaluate, the optimizer's state is not needed and not read.
+    // Continuing training reads every file; `evaluate` neither needs nor reads the state of the optimizer.
     let train_on = ["train", "lr", "--data", &data, "--model", &next, "--from", &model];
     let evaluate = ["evaluate", "--model", &model, "--data", &data];
     for (name, bytes) in bytes_of(&model) {
@@ -375,7 +374,7 @@ fn a_validation_file_may_have_more_columns_than_training() {
     succeed(&["train", "lr", "--data", &data, "--validate", &wider, "--model", &folder.path("model")]);
 }
 
-/// Every number of a JSON value, by its pointer.
+/// Collects the pointer of every number in a JSON value.
 fn numbers(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
     match value {
         serde_json::Value::Number(_) => found.push(at.to_owned()),
@@ -389,7 +388,7 @@ fn numbers(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A manifest whose checksum is right, whatever it says.
+/// Returns the text of a manifest with a correct checksum, whatever its content.
 fn sealed(manifest: &serde_json::Value) -> String {
     let mut text = serde_json::to_string_pretty(manifest).unwrap();
     text.truncate(text.trim_end_matches(['\n', '}']).len());

@@ -1,5 +1,5 @@
-//! Whatever is done to a cluster from outside has a defined end that says what happened: jobs that do not fit, masters that
-//! are not there or go away, and clients that send rubbish, speak another version or come ten thousand at once.
+//! Everything that others do to a cluster has a defined end with a clear message: jobs that do not fit, masters that
+//! are missing or go away, and clients that send garbage, use another version or open ten thousand connections.
 #![cfg(unix)]
 
 mod common;
@@ -14,13 +14,13 @@ use math::random::{Purpose, stream};
 use rpc::Message;
 use rpc::message::{Hello, Role};
 
-/// Promised for a master that is not there.
+/// Promised time until a client reports a missing master.
 const NO_MASTER_LIMIT: Duration = Duration::from_secs(5);
-/// Longest wait for a server to answer a stranger.
+/// Longest wait for the answer of a server to an unauthenticated connection.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Connections of one who opens too many.
+/// Number of connections that one client opens.
 const CONNECTIONS: usize = 10_000;
-/// Pause of a slow worker before a batch, so that a job lasts while strangers come.
+/// Pause of a slow worker before a batch, so that a job runs during the test.
 const SLOW_MS: u64 = 20;
 
 /// A job of about 3 seconds with that slow worker.
@@ -29,18 +29,17 @@ fn job<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     [&fixed[..], &["--set", "epochs=18", "--set", "batch_size=128"]].concat()
 }
 
-/// What the job gives without a cluster.
+/// Trains the model of the job without a cluster and returns its path.
 fn alone(folder: &Folder, data: &str) -> String {
     let model = folder.path("alone");
     let mut arguments = vec!["train"];
     arguments.extend(job(data, &model).into_iter().filter(|word| !["--servers", "--workers"].contains(word)));
-    // The numbers of servers and workers went with their flags.
+    // Removes the numbers of servers and workers, whose flags are gone already.
     arguments.drain(8..10);
     succeed(&arguments);
     model
 }
 
-/// `HOST:PORT` of a server.
 fn place(cluster: &Cluster) -> String {
     let status = cluster.wait_until(|_| true);
     let members = status["members"].as_array().expect("it is a list");
@@ -89,7 +88,7 @@ fn a_job_larger_than_the_memory_of_its_servers_is_refused_with_the_sum_before_tr
         cluster.submit(&fixed).end()
     };
     let model = folder.path("model");
-    // FTRL keeps three numbers of 4 bytes for each of 10 million features.
+    // FTRL stores three numbers of 4 bytes for each of 10 million features.
     let (code, _, error) = submit(&model, "dimensions=10000000");
     assert_eq!(code, Some(2), "{error}");
     for part in ["114.4 MiB", "weights", "intercept", "2 servers", "2.0 MiB", "--memory-limit"] {
@@ -139,7 +138,6 @@ fn a_job_for_a_master_that_is_not_there_is_refused_at_once() {
     }
 }
 
-/// The frame of a hello.
 fn hello() -> Vec<u8> {
     let hello = Hello { request: 7, token: Vec::new(), role: Role::Tool, lane: 0 };
     let mut bytes = Vec::new();
@@ -148,11 +146,11 @@ fn hello() -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes and nothing more; what comes back until the server closes.
+/// Sends only these bytes; returns what arrives until the server closes the connection.
 fn say(place: &str, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(place).expect("the server takes it");
     stream.set_read_timeout(Some(ANSWER_LIMIT)).expect("it is a socket");
-    // The server may have closed before all is written.
+    // The server may close the connection before all bytes are written.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
@@ -181,12 +179,12 @@ fn rubbish_on_the_port_of_a_server_does_no_harm_to_a_job() {
             0 => {}
             1 => drop(bytes.splice(..0, *b"SRPH\x01\x00")),
             2 => drop(bytes.splice(..0, *b"GET /")),
-            // Behind a good hello.
+            // After a valid hello.
             _ => drop(bytes.splice(..0, hello())),
         }
         say(&place, &bytes);
     }
-    // A frame that claims the longest section that can be said.
+    // A frame whose header claims the largest possible length of a section.
     let mut claims = hello();
     claims[40..44].fill(0xff);
     let sum = crc32c::crc32c(&claims[..60]);
@@ -236,7 +234,7 @@ fn ten_thousand_connections_to_a_server_do_no_harm_to_a_job() {
                 held.push(stream);
                 opened += 1;
             }
-            // This process may not have so many files: half of them are given back.
+            // The limit of open files of this process is reached: half of them are closed.
             Err(error) => {
                 assert!(!held.is_empty(), "after {opened}: {error}");
                 held.drain(..held.len().div_ceil(2));

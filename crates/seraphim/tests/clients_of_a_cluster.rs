@@ -1,5 +1,5 @@
-//! What clients of a cluster of processes are promised over gRPC: the commands with a token, health of all processes,
-//! and jobs of clients in other languages.
+//! What clients of a cluster of processes can do over gRPC: run commands with a token, check the health of all
+//! processes, and submit jobs from other languages.
 #![cfg(unix)]
 
 mod common;
@@ -53,7 +53,7 @@ fn a_report_of_submit_replaces_nothing_that_it_should_not() {
     let (model, stranger) = (folder.path("model"), folder.write("notes.txt", "mine"));
     let submit = |report: &str, more: &[&str]| {
         let job = ["submit", "lr", "--data", &data, "--model", &model, "--report", report];
-        // Nobody is there: all of this is said before the master is asked.
+        // No master is running: all of these errors come before the master is contacted.
         fail(2, &[&job[..], &["--master", "127.0.0.1:1"], more].concat())
     };
     for more in [&[][..], &["--overwrite"]] {
@@ -75,7 +75,7 @@ fn masters_servers_and_workers_answer_for_their_health() {
     let status = cluster.wait_until(listens);
     let worker = status["members"][1]["report"]["listens"][0].as_str().expect("it says where it is");
     let server = status["members"][0]["member"]["addresses"][0].as_str().expect("it says where it is");
-    // Processes of this machine find a Unix socket beside it.
+    // Processes of this machine find a Unix socket beside the TCP address.
     let socket = status["members"][0]["member"]["addresses"][1].as_str().expect("it offers a second place");
     assert!(socket.starts_with("unix:"), "{socket}");
     for place in [server, socket, worker, &cluster.address] {

@@ -1,6 +1,7 @@
-//! Clocks live at every server: one that a batch never touches still advances, ticks may come early, late and twice, whoever
-//! leaves lets go whom it held, who joins starts at the minimum, matrices of one job differ in consistency, and a barrier
-//! can be passed again and again. Real servers; the test plays the tasks.
+//! Every server has clocks of its own. The clock of a server that no batch touches still advances. Ticks may come
+//! early, late and twice. A task that leaves releases the tasks that waited for it, and a task that joins starts at the
+//! minimum. Matrices of one job may differ in consistency, and a barrier can be passed many times. The servers are
+//! real; the test plays the tasks.
 #![cfg(unix)]
 
 mod common;
@@ -11,14 +12,13 @@ use rpc::Message;
 use rpc::message::{FaultKind, Join, Joined, Leave, Tick};
 use worker::RemoteAgent;
 
-/// The matrix of a job that has one.
+/// The matrix of a job with one matrix.
 const ONE: u32 = 0;
-/// The job of a probe.
 const JOB: u32 = 1;
-/// Barriers that are passed.
+/// Number of barriers that the tasks pass.
 const BARRIERS: u64 = 25;
 
-/// Ticks so often, without a push; confirmed by the servers.
+/// Ticks this often without a push, and waits until the servers have acknowledged it.
 fn advance(probe: &Probe, agent: &mut RemoteAgent, clocks: u64) {
     for _ in 0..clocks {
         agent.tick().expect("a tick waits for nobody");
@@ -37,7 +37,7 @@ fn a_server_that_no_batch_touches_still_advances() {
         for clock in 0..clocks {
             probe.push(agent, ONE, touched.clone());
             agent.tick().expect("a tick waits for nobody");
-            // At the second server too: it would be held if the server stood still.
+            // This pull would block if the clock of the second server did not advance.
             let seen = probe.look(agent, ONE);
             for (partition, counts) in (0u32..).zip(seen.of(0)) {
                 let count = if touched.contains(&partition) { clock + 1 } else { 0 };
@@ -123,7 +123,7 @@ fn the_slowest_that_ends_or_is_removed_releases_all_whom_it_held_and_who_joins_s
         }
         let [first, ..] = &mut agents;
         advance(&probe, first, 2);
-        // At 8 it needs 6; tasks 1 and 3 are at 5.
+        // At clock 8 the task needs clock 6; tasks 1 and 3 are at 5.
         std::thread::scope(|scope| {
             let probe = &probe;
             let held = scope.spawn(move || probe.look(first, ONE));
@@ -147,7 +147,7 @@ fn matrices_of_one_job_keep_each_its_own_consistency() {
     for matrix in [bsp, ssp, asp] {
         probe.push(&mut slow, matrix, 0..PARTITIONS);
     }
-    // The pull is behind the pushes on the same connection.
+    // The pull comes after the pushes on the same connection.
     assert_eq!(probe.look(&mut slow, bsp).of(1)[0], (0, 0), "staged");
     advance(&probe, &mut fast, 2);
     assert_eq!(probe.look(&mut fast, asp).of(1)[0], (1, 1), "free at a gap of 2");
@@ -173,7 +173,7 @@ fn a_barrier_is_passed_again_and_again_and_sums_in_the_order_of_tasks() {
     let probe = Probe::start(tasks, &[Consistency::Asp]);
     probe.run(|task, agent| {
         for round in 1..=BARRIERS {
-            // Tasks make other numbers of steps; behind the barrier all stand at the largest clock and see all pushes.
+            // Tasks make different numbers of steps. After the barrier all are at the largest clock and see all pushes.
             for _ in 0..=task {
                 probe.step(agent, ONE);
             }

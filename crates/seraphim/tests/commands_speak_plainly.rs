@@ -1,10 +1,11 @@
-//! Promise: what a command needs it says, before the work; `--json` is one document on standard output and nothing else.
+//! Promise: a command reports what it needs before it starts to work; `--json` prints one document on standard output
+//! and nothing else.
 
 mod common;
 
 use common::{Folder, bytes_of, clicks, fail, seraphim, succeed};
 
-/// Steps of 1e-9 change no order of scores that lie further apart.
+/// Tolerance of the AUC: steps of 1e-9 do not change the order of scores with a larger distance.
 const STILL: f64 = 1e-6;
 const USAGE: i32 = 2;
 const DATA: i32 = 3;
@@ -75,7 +76,7 @@ fn training_goes_on_with_another_rule_from_the_weights_alone() {
         assert_eq!(said.contains("from its weights alone"), set != "optimizer=sgd", "{set}: {said}");
     }
     assert!(!on("same", "epochs=3").contains("weights alone"));
-    // A rate that changes almost nothing leaves the weights almost as they were: they did come along.
+    // A learning rate of almost 0 leaves the weights almost unchanged, so this shows that they were loaded.
     let before = succeed(&["evaluate", "--model", &model, "--data", &data, "--json"]);
     on("slow", "learning_rate=0.000000001");
     let after = succeed(&["evaluate", "--model", &folder.path("slow"), "--data", &data, "--json"]);

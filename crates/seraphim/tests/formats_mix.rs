@@ -1,4 +1,4 @@
-//! Promise: what comes after training may be of another format, as long as its features are known in the same way.
+//! Promise: data after training may have another format, as long as both formats identify features in the same way.
 
 #![cfg(feature = "parquet")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]

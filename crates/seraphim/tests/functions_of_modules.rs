@@ -1,5 +1,5 @@
-//! Promise: `--functions FILE.wasm` brings functions along, in this process and to servers alike, with the same bytes as the
-//! built-in ones; a file that is no module is said before anything starts.
+//! Promise: `--functions FILE.wasm` adds functions in this process and on servers, with the same bytes as the built-in
+//! ones. A file that is no module is an error before anything starts.
 #![cfg(feature = "wasm")]
 
 mod common;
@@ -8,7 +8,7 @@ use common::{Folder, bytes_of, clicks, fail, succeed};
 
 const USAGE: i32 = 2;
 
-/// A model of three rows of weights.
+/// Trains a model with three rows of weights and returns its path.
 fn trained(folder: &Folder) -> String {
     let lines: Vec<String> = (0..300).map(|i| format!("{} {}:1 {}:0.5", i % 3, i % 7, 8 + i % 5)).collect();
     let (data, model) = (folder.write("three.libsvm", lines.join("\n")), folder.path("model"));
@@ -20,7 +20,7 @@ fn axpy(folder: &Folder) -> String {
     folder.write("axpy.wasm", wat::parse_str(include_str!("../../../examples/axpy.wat")).expect("good text"))
 }
 
-/// The weights that a push function of two rows makes.
+/// Returns the weights that a push function with two rows makes.
 fn weights(folder: &Folder, model: &str, name: &str, more: &[&str]) -> Vec<u8> {
     let output = folder.path(name);
     let rows = ["apply", model, "--from", "0,1", "--into", "2", "--output", &output];
@@ -80,13 +80,13 @@ fn modules_travel_with_training_and_change_nothing_in_it() {
 fn a_job_does_not_start_with_a_file_that_is_no_module() {
     let folder = Folder::new();
     let (bad, model) = (folder.write("bad.wasm", "no module"), folder.path("model"));
-    // No data, and no master: both would be said later.
+    // The data and the master are missing too, but those errors would come later.
     let job = ["lr", "--data", "nowhere.csv", "--model", &model, "--functions", &bad];
     for start in [&["train"][..], &["train", "--servers", "2"], &["submit", "--master", "127.0.0.1:1"]] {
         let error = fail(USAGE, &[start, &job].concat());
         assert!(error.contains("bad.wasm: no valid WebAssembly"), "{start:?}: {error}");
     }
-    // Data that nobody uses.
+    // Adds data that no function uses.
     let text = include_str!("../../../examples/axpy.wat").trim_end().strip_suffix(')').expect("a module");
     let large = wat::parse_str(format!("{text} (data \"{}\"))", "x".repeat(3 << 20))).expect("good text");
     let large = folder.write("large.wasm", large);
@@ -99,7 +99,7 @@ fn a_job_does_not_start_with_a_file_that_is_no_module() {
 fn a_file_that_is_no_module_is_named_before_anything_starts() {
     let folder = Folder::new();
     let (good, bad) = (axpy(&folder), folder.write("bad.wasm", "no module"));
-    // There is no such model, which would be said later.
+    // The model is missing too, but that error would come later.
     let cases: [(&[&str], &str); 3] = [
         (&[&bad], "bad.wasm: no valid WebAssembly"),
         (&["nowhere.wasm"], "nowhere.wasm: the file cannot be read"),

@@ -1,5 +1,5 @@
-//! Promise: `seraphim apply` carries a function out on the weights of a model, in this process and on servers alike; what it
-//! cannot do it says, and nothing is written then.
+//! Promise: `seraphim apply` applies a function to the weights of a model, in this process and on servers. If it
+//! cannot, it reports an error and writes nothing.
 
 mod common;
 
@@ -150,7 +150,7 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
 #[test]
 fn a_value_that_one_server_alone_cannot_take_is_named_with_its_place() {
     let folder = Folder::new();
-    // Far enough apart for several partitions, so that both servers hold some.
+    // The keys are far enough apart for several partitions, so that both servers own some.
     let lines: Vec<String> = (0..300).map(|i| format!("{} {}:1 2000:0.5", i % 2, i * 7 % 1990)).collect();
     let (data, model) = (folder.write("wide.libsvm", lines.join("\n")), folder.path("model"));
     succeed(&["train", "lr", "--data", &data, "--model", &model, "--quiet"]);

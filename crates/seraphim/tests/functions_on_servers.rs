@@ -1,6 +1,6 @@
-//! Functions on real servers give what they give in one process, to the byte, whatever the number of servers; what goes wrong
-//! in one is an error of that call, and servers and agents go on. How: the same random steps on a store of this process and on
-//! 1, 2 and 3 servers that listen on sockets.
+//! Functions on real servers return the same bytes as in one process, for any number of servers. A failure in a
+//! function is an error of that call, and servers and agents continue. The same random steps run on a store of this
+//! process and on 1, 2 and 3 servers that listen on sockets.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn spec(consistency: Consistency) -> MatrixSpec {
     VectorPool::spec("vectors", ElementType::F32, ROWS, COLUMNS, 5, consistency)
 }
 
-/// Servers of this process on sockets; they end with this value.
+/// Servers of this process on sockets. They end when the value is dropped.
 struct Served {
     layout: JobLayout,
     stop: rpc::Stop,
@@ -96,7 +96,7 @@ fn local(spec: &MatrixSpec, task_count: u32) -> Arc<LocalStore> {
     Arc::new(store)
 }
 
-/// All bytes of all rows.
+/// Returns the bytes of all rows.
 fn rows(agent: &mut dyn Agent) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in 0..ROWS {
@@ -112,7 +112,7 @@ fn reals(random: &mut RandomStream, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.normal() as f32).collect()
 }
 
-/// A push function that gives finite values.
+/// Returns a random push function with finite results.
 fn a_push(random: &mut RandomStream) -> FunctionCall {
     let mut row = || random.below(u64::from(ROWS)) as u32;
     let (x, y, z) = (row(), row(), row());
@@ -156,7 +156,7 @@ fn push_values(agent: &mut dyn Agent, random: &mut RandomStream) {
     agent.push(M, Selection::Columns { row, keys: Keys::Sorted(&keys) }, Values::F32(&values)).unwrap();
 }
 
-/// What one task does alone, and all that it sees.
+/// Runs random steps of a single task and returns all that it reads.
 fn play(agent: &mut dyn Agent, seed: u64) -> Vec<Vec<u8>> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut seen = Vec::new();
@@ -192,7 +192,7 @@ fn any_functions_do_on_servers_what_they_do_in_one_process() {
     }
 }
 
-/// What a task does among others under BSP, and all that it sees.
+/// Runs random steps of one of several tasks under BSP and returns all that it reads.
 fn play_with_others(agent: &mut dyn Agent, seed: u64) -> Vec<Vec<u8>> {
     let mut random = stream(seed, Purpose::Test, u64::from(agent.task()), 1);
     let mut seen = Vec::new();
@@ -280,7 +280,7 @@ fn vectors_live_on_servers() {
     }
 }
 
-/// Panics when its argument says so; else adds.
+/// Panics when its argument is true; otherwise adds.
 struct Own {
     version: u32,
 }
@@ -352,7 +352,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     let put = FunctionCall::push(&VectorOp::Put, &[], &[0], &below_zero);
     agent.push_function(M, &[fill, put]).unwrap();
     let before = rows(&mut agent);
-    // A program, so that the server with good values alone has something to undo in two rows.
+    // A program, so that the server whose values are all valid has to undo changes in two rows.
     let double = FunctionCall::push(&Scalar::Mul, &[0], &[1], &2.0);
     let log = FunctionCall::push(&Map::Log, &[0], &[0], &());
     let program = [double, log];
@@ -361,7 +361,7 @@ fn a_function_that_fails_on_one_server_changes_no_row_on_any() {
     let expected = format!("row 0, column {} is NaN, from -0.5", COLUMNS - 2);
     assert!(error.to_string().contains(&expected), "{error}");
     assert!(rows(&mut agent) == before, "no row anywhere has changed");
-    // And when no server says no, all do it, as one process does.
+    // When no server fails, the program changes the rows on all servers as in one process.
     let abs = FunctionCall::push(&Map::Abs, &[0], &[0], &());
     agent.push_function(M, std::slice::from_ref(&abs)).unwrap();
     agent.push_function(M, &program).unwrap();
@@ -410,7 +410,7 @@ fn what_fails_in_a_function_is_told_to_its_caller_and_servers_go_on() {
     let error = stranger.pull_function(M, &unknown).unwrap_err().to_string();
     assert!(error.contains("did you mean \"sum\"?"), "{error}");
 
-    // All of them go on: one call has counted.
+    // All of them continue: one call has counted.
     for agent in [&mut agent, &mut newer] {
         let sum = matrix::function::call::call_pull(agent, M, &Reduce::Sum, &[1], &()).unwrap();
         assert_eq!(sum, COLUMNS as f64);

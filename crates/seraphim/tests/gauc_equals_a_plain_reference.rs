@@ -1,5 +1,5 @@
-//! Promise: with a group column, reports hold the AUC within groups. Checked against a count of pairs over the scores
-//! that `predict` writes: training (scores before the update), validation and `evaluate`.
+//! Promise: with a group column, reports contain the AUC within groups. The test compares it with a count of pairs over
+//! the scores that `predict` writes, for training (scores before the update), validation and `evaluate`.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -7,16 +7,16 @@ mod common;
 
 use common::{Folder, clicks, number, succeed};
 
-/// Sums of some ten groups, added in another order.
+/// Tolerance for sums of about ten groups in another order.
 const TOLERANCE: f64 = 1e-12;
 const GROUP_COUNT: usize = 12;
 
-/// Group of a record: of very different sizes, so that their weights tell; group 11 has one record only.
+/// Group of a record. The sizes differ widely, so that the weights of groups matter; group 11 has one record only.
 fn group(record: usize) -> usize {
     if record == 0 { GROUP_COUNT - 1 } else { (record * record) % 37 % (GROUP_COUNT - 1) }
 }
 
-/// Records with their groups as libsvm's `qid`.
+/// Records with their groups as `qid` of libsvm.
 fn grouped(records: u64, seed: u64) -> String {
     let lines = clicks(records, seed);
     let with_group = lines.lines().enumerate().map(|(i, line)| {
@@ -26,7 +26,8 @@ fn grouped(records: u64, seed: u64) -> String {
     with_group.collect()
 }
 
-/// `sum_g n_g AUC_g / sum_g n_g` over the groups with both classes; AUC is the share of pairs in order, ties one half.
+/// `sum_g n_g AUC_g / sum_g n_g` over the groups with both classes. The AUC is the share of ordered pairs; ties count
+/// one half.
 fn reference(scores: &str) -> f64 {
     let records: Vec<(f64, f64)> = scores
         .lines()
@@ -75,7 +76,7 @@ fn gauc_of_training_validation_and_evaluate() {
     };
     let predicted =
         |model: &str, data: &str| succeed(&["predict", "--model", model, "--data", data, "--output", "-"]);
-    // One batch an epoch: the scores of epoch 1 before its update are those of the model after epoch 0.
+    // With one batch per epoch, the scores of epoch 1 before its update are those of the model after epoch 0.
     let whole = ["--set", "batch_size=1000", "--set", "epochs=1"];
     let (model, longer) = (folder.path("model"), folder.path("longer"));
     run(&model, "1", &whole);
@@ -83,7 +84,7 @@ fn gauc_of_training_validation_and_evaluate() {
     let told = run(&longer, "1", &[&whole[..], &["--set", "epochs=2"]].concat());
     assert_close(number(&told, "/epochs/1/training/gauc"), expected, "training");
 
-    // Groups lie across tasks: their records meet when the parts are merged.
+    // Records of a group belong to different tasks; they meet when the partial results are merged.
     let told = run(&model, "3", &["--set", "epochs=2"]);
     let expected = reference(&predicted(&model, &test));
     assert_close(number(&told, "/epochs/1/validation/gauc"), expected, "validation");

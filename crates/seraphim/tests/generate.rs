@@ -1,4 +1,4 @@
-//! Promise: generated data are the same bytes everywhere, and their best model is known.
+//! Promise: generated data have the same bytes on every machine, and their best model is known.
 
 #![allow(clippy::items_after_statements, reason = "a tolerance stands where it is used")]
 
@@ -18,11 +18,11 @@ fn any_number_of_threads_writes_the_same_bytes() {
     let one = run("one", "1");
     assert!(one == run("three", "3"));
     assert_eq!(std::str::from_utf8(&one).unwrap().lines().count(), 25000);
-    // Another program for the same numbers, in Python (numpy 2.4.6), has made these, the AUC with scores sorted by it.
+    // Made by another program for the same numbers, in Python (numpy 2.4.6). It computes the AUC by sorting the scores.
     const CRC_32: u32 = 0xd59004a4;
     const BAYES: [(&str, f64); 3] =
         [("auc", 0.6904612883763864), ("log_loss", 0.5500145511209958), ("positives", 0.28496)];
-    /// The logarithm and the order of sums are those of another library.
+    /// The other library has another logarithm and another order of sums.
     const ROUNDING: f64 = 1e-9;
     let mut crc = flate2::Crc::new();
     crc.update(&one);
@@ -58,6 +58,6 @@ fn text_and_parquet_hold_the_same_records() {
         succeed(&[&files[..], &["--set", "epochs=1"]].concat());
         number(&std::fs::read_to_string(report).unwrap(), "/epochs/0/training/auc")
     };
-    // Ids begin with 1 in text and with 0 in Parquet, so the models differ in their keys only.
+    // Ids begin with 1 in text and with 0 in Parquet, so the models differ only in their keys.
     assert_eq!(train("train.libsvm", "text").to_bits(), train("train.parquet", "parquet").to_bits());
 }

@@ -1,6 +1,6 @@
-//! Promise: Ctrl-C before the first step saves nothing and says so, also while standard input is waited for; a second one ends
-//! at once and says what was saved; a killed run leaves the old model or the new one;
-//! one during validation ends it at the next batch; generated files are whole or absent.
+//! Promise: Ctrl-C before the first step saves nothing and reports that, also while the run waits for standard input. A
+//! second Ctrl-C ends the run at once and reports what was saved. A killed run leaves the old model or the new one.
+//! Ctrl-C during validation ends it at the next batch. Generated files are complete or absent.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -12,14 +12,15 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, clicks, command};
 
-/// A run that scans standard input, and does not end before more is written.
+/// A run that scans standard input and does not end before more input comes.
 struct Scanning {
     child: Child,
     said: Lines<BufReader<ChildStderr>>,
 }
 
 impl Scanning {
-    /// When this comes back, the run has read more than `kib` without a pipe's room, so it listens to signals.
+    /// After this returns, the run has read `kib` of input apart from what the pipe buffers, so its signal handler is
+    /// installed.
     fn start(folder: &Folder, kib: usize) -> Self {
         let (model, set) = (folder.path("model"), "class_weights=balanced");
         let arguments = ["train", "lr", "--data", "-", "--model", &model, "--tasks", "1", "--set", set];
@@ -35,7 +36,7 @@ impl Scanning {
         scanning
     }
 
-    /// Reads what it says until a line holds `words`.
+    /// Reads standard error until a line contains `words`.
     fn hear(&mut self, words: &str) {
         let heard = self.said.by_ref().map_while(Result::ok).any(|line| line.contains(words));
         assert!(heard, "it ended without saying {words:?}");
@@ -54,12 +55,12 @@ fn is_empty(folder: &Folder) -> bool {
 #[test]
 fn the_first_one_during_the_scan_saves_nothing() {
     let folder = Folder::new();
-    // More than the 4 MiB that are looked at before the format is known: then the run greets, and reads on.
+    // More than the 4 MiB that the run inspects to detect the format. Then it prints its first line and reads on.
     let mut run = Scanning::start(&folder, 6 << 10);
     run.hear("training lr");
     run.interrupt();
     run.hear("stopping at the next step");
-    // The next batch is where it stops; when it has stopped, nobody reads any more.
+    // The run stops at the next batch and reads no more, so the write may fail.
     let _ = run.child.stdin.take().unwrap().write_all(clicks(50_000, 2).as_bytes());
     run.hear("no model was written");
     assert_eq!(run.child.wait().unwrap().code(), Some(130));
@@ -68,7 +69,7 @@ fn the_first_one_during_the_scan_saves_nothing() {
 
 #[test]
 fn the_first_one_while_standard_input_is_waited_for_ends_it() {
-    // Less than is looked at before the format is known, and more: it waits for the rest, which never comes.
+    // Less and more input than the run inspects to detect the format. It waits for the rest, which never comes.
     for kib in [512, 6 << 10] {
         let folder = Folder::new();
         let mut run = Scanning::start(&folder, kib);
@@ -113,7 +114,8 @@ fn the_second_one_ends_at_once() {
     let mut child = command(&["train", "lr", "--data", &pipe, "--model", &folder.path("model")]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap()).lines();
-    // Opened when the run has opened it: then it listens to signals, and waits for what never comes.
+    // This returns when the run has opened the pipe. By then its signal handler is installed, and it waits for input
+    // that never comes.
     let _writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
     let mut run = Scanning { child, said };
     run.interrupt();
@@ -146,7 +148,7 @@ fn at_every_moment_there_is_the_old_model_or_the_new_one() {
         });
         for wait_ms in 0..20 {
             let mut child = command(&train).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            // The time of death is what varies; whether it comes before, in or after the writing does not matter.
+            // The time of death varies; it may be before, during or after the writing.
             let deadline = Instant::now() + Duration::from_millis(wait_ms * 4);
             while Instant::now() < deadline && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();
@@ -176,14 +178,15 @@ fn the_first_one_during_validation_ends_it_at_the_next_batch() {
     let mut child = child.spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut run = Scanning { child, said };
-    // More than the 4 MiB that are looked at before training: when all is taken, validation reads.
+    // More than the 4 MiB that the run inspects before training. When the pipe has taken all of it, validation is
+    // reading.
     let lines = clicks(50_000, 2);
     for _ in 0..=(6 << 20) / lines.len() {
         run.child.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
     }
     run.interrupt();
     run.hear("stopping at the next step");
-    // The next batch is where it stops, long before these end: nobody reads any more.
+    // The run stops at the next batch, long before this input ends.
     let mut input = run.child.stdin.take().unwrap();
     let mut taken = 0;
     while taken < 50 && input.write_all(lines.as_bytes()).is_ok() {
@@ -200,7 +203,7 @@ fn the_first_one_during_validation_ends_it_at_the_next_batch() {
     assert!(std::path::Path::new(&model).is_dir(), "the model is saved");
 }
 
-/// Processes that were started by `parent` and live.
+/// Processes that `parent` started and that are alive.
 #[cfg(target_os = "linux")]
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc")
@@ -218,7 +221,7 @@ fn children(parent: u32) -> Vec<u32> {
 #[cfg(target_os = "linux")]
 #[test]
 fn servers_and_workers_end_with_the_command_that_is_killed() {
-    /// They end at once; this is for a machine that has much else to do.
+    /// The processes end at once; the limit allows for a busy machine.
     const LIMIT: Duration = Duration::from_secs(10);
     let folder = Folder::new();
     let (data, model) = (folder.write("train.libsvm", clicks(2000, 1)), folder.path("model"));
@@ -247,13 +250,13 @@ fn servers_and_workers_end_with_the_command_that_is_killed() {
 fn generated_files_are_whole_or_absent() {
     for signals in [1, 2] {
         let folder = Folder::new();
-        // More records than anybody waits for: only the signal can end it.
+        // So many records that only the signal can end the run.
         let size = ["--rows", "1000000000", "--dimensions", "5000", "--nonzeros", "10", "--threads", "1"];
         let formats = ["--format", if cfg!(feature = "parquet") { "libsvm,parquet" } else { "libsvm" }];
         let output = folder.path("");
         let mut child = command(&[&["generate", "ctr", "--output", &output][..], &size, &formats].concat());
         let mut child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // A file that has begun proves that the run listens to signals.
+        // A file that exists proves that the signal handler is installed.
         while is_empty(&folder) {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it wrote");
             std::thread::yield_now();

@@ -1,13 +1,13 @@
-//! Promise: a job under SSP or ASP with slow tasks reaches what it reaches under BSP, and SSP hides tasks that are slow now
-//! and then. Logistic regression on a9a, 4 tasks on 2 servers and 4 workers, compared by the log loss of its model on the
-//! training data with a BSP run in one process.
+//! Promise: a job under SSP or ASP with slow tasks reaches the same loss as under BSP, and SSP hides tasks that are
+//! slow now and then. The test trains logistic regression on a9a with 4 tasks on 2 servers and 4 workers. It compares
+//! the log loss on the training data with that of a BSP run in one process.
 //!
-//! Two kinds of slowness, for they are not the same:
-//! - one worker is slow at **every** step. It has the most to do in every epoch, so its own time is the time of the job:
-//!   under BSP, SSP and ASP alike. No consistency makes up for that (handing data to others would), the times are
-//!   printed and only convergence is tested.
-//! - every worker is slow **now and then**, each at another step. Under BSP everybody pays for every pause; under SSP a
-//!   task goes on while another pauses, and pauses overlap. Here SSP must be faster.
+//! There are two kinds of slow tasks:
+//! - One worker is slow at **every** step. It has the most work in every epoch, so its own time is the time of the job
+//!   under BSP, SSP and ASP alike. No consistency changes that (moving data to other tasks would). The test prints the
+//!   times and checks only convergence.
+//! - Every worker is slow **now and then**, each at a different step. Under BSP all tasks wait for every pause. Under
+//!   SSP a task continues while another one pauses, and pauses overlap, so SSP must be faster.
 #![cfg(unix)]
 #![allow(clippy::print_stdout, reason = "the times are part of the result")]
 
@@ -18,21 +18,23 @@ use std::io::Read as _;
 use common::cluster::Cluster;
 use common::{Folder, number, real_data, succeed};
 
-/// What the objective of a run may differ from that of the BSP run in one process: the promise of the project.
+/// Largest difference from the log loss of the BSP run in one process: the promise of the project.
 const LOSS_TOLERANCE: f64 = 1e-3;
 const TASKS: &str = "4";
-/// About ten times a step of these settings with even workers, which is printed too: near a millisecond.
+/// Milliseconds, about ten times a step of these settings without pauses. The test prints that time too; it is about 1
+/// ms.
 const PAUSE_MS: &str = "10";
-/// Batches from one pause of a task to the next; those of the others lie between, 8 batches apart.
+/// Number of batches from one pause of a task to the next. The pauses of the tasks are 8 batches apart.
 const PAUSE_EVERY: &str = "32";
-/// 8 epochs of 32561 / 4 records, 128 at a time.
+/// 8 epochs of 32561 / 4 records, in batches of 128.
 const STEPS: f64 = 8.0 * 64.0;
-/// Hides pauses 8 batches apart.
+/// A staleness that hides pauses 8 batches apart.
 const WIDE: &str = "ssp:8";
-/// Of the time under BSP, with pauses in turns: about a quarter plus the work would be possible.
+/// Largest time as a share of the time under BSP, with pauses in turns. The best possible share is about a quarter plus
+/// the computing time.
 const FASTER: f64 = 0.8;
 
-/// The settings of all runs: small batches, so that there are many steps.
+/// Arguments of all runs: small batches, so that there are many steps.
 fn job<'a>(data: &'a str, model: &'a str, consistency: &'a str) -> Vec<&'a str> {
     let fixed = ["lr", "--data", data, "--model", model, "--consistency", consistency, "--tasks", TASKS];
     [&fixed[..], &["--set", "epochs=8", "--set", "batch_size=128", "--json", "--quiet"]].concat()
@@ -42,7 +44,7 @@ fn loss(model: &str, data: &str) -> f64 {
     number(&succeed(&["evaluate", "--model", model, "--data", data, "--json"]), "/metrics/log_loss")
 }
 
-/// Trains on the cluster; the loss of the model, and the seconds of training.
+/// Trains on the cluster. Returns the loss of the model and the seconds of training.
 fn train(cluster: &Cluster, folder: &Folder, data: &str, consistency: &str) -> (f64, f64) {
     let model = folder.path(&consistency.replace(':', "_"));
     let mut arguments = job(data, &model, consistency);
@@ -52,12 +54,12 @@ fn train(cluster: &Cluster, folder: &Folder, data: &str, consistency: &str) -> (
     (loss(&model, data), number(&report, "/timings/train_s"))
 }
 
-/// The data, and the loss of a BSP run in one process.
+/// Returns the data, and the loss of a BSP run in one process.
 fn reference(folder: &Folder) -> Option<(String, f64)> {
     let packed = std::fs::File::open(real_data("a9a")?.join("train.libsvm.gz")).expect("the file is there");
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(packed).read_to_end(&mut text).expect("it is whole");
-    // A packed file is one split; this one is cut for all tasks.
+    // A compressed file is one split; this one can be split for all tasks.
     let data = folder.write("train.libsvm", text);
     let model = folder.path("alone");
     succeed(&[&["train"], &job(&data, &model, "bsp")[..]].concat());

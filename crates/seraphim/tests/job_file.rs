@@ -1,4 +1,4 @@
-//! Promise: a job file has the same keys as the command line, and flags win over it.
+//! Promise: a job file has the same keys as the command line, and flags override it.
 
 mod common;
 

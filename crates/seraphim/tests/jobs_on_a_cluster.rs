@@ -1,4 +1,4 @@
-//! A running cluster takes jobs, shows them, stops them, and says what happened when a member dies.
+//! A running cluster accepts jobs, lists them, stops them, and reports the cause when a member dies.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn jobs_run_one_after_the_other_and_at_once() {
     assert_eq!(states, ["done", "done", "done"]);
 }
 
-/// A job that does not end by itself in the time of a test.
+/// A job that does not end by itself during a test.
 fn long<'a>(data: &'a str, model: &'a str) -> Vec<&'a str> {
     [&arguments(data, model)[..], &["--set", "epochs=10000", "--wait-limit", "20"]].concat()
 }

@@ -1,5 +1,5 @@
-//! Promise: whatever the number of tasks, limits hold over all of them, the first failure ends them all, and it is the
-//! failure that is told, the same one in every run. Nothing is left behind.
+//! Promise: for any number of tasks, limits apply to all of them together. The first failure ends all tasks, and the
+//! run reports that failure, the same one in every run. Nothing is left behind.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -10,7 +10,7 @@ use common::{DEPLOYMENTS, Folder, clicks, fail, succeed, train_everywhere};
 const DATA: i32 = 3;
 const IO: i32 = 5;
 
-/// Names in a folder, hidden ones too.
+/// Names in a folder, including hidden ones.
 fn names(folder: &Folder) -> Vec<String> {
     let entries = std::fs::read_dir(folder.path("")).unwrap();
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().to_str().unwrap().to_owned()).collect();
@@ -27,7 +27,7 @@ fn the_limit_of_bad_lines_holds_over_all_tasks_of_any_deployment() {
     let model = folder.path("model");
     let common = ["lr", "--model", &model, "--tasks", "4"];
     let epochs = ["--set", "epochs=3"];
-    // In the first epoch, in the scan before it, in validation.
+    // Errors in the first epoch, in the scan before it, and in validation.
     let cases: [&[&str]; 3] = [
         &["--data", &bad],
         &["--data", &bad, "--set", "class_weights=balanced"],
@@ -42,7 +42,7 @@ fn the_limit_of_bad_lines_holds_over_all_tasks_of_any_deployment() {
             assert!(error.contains(&format!("the first: {bad}:201:")), "{train:?}: {error}");
             assert_eq!(names(&folder), ["bad.libsvm", "good.libsvm"], "{train:?}");
         }
-        // Without the model, which is another in every deployment.
+        // Without the model, whose path differs between deployments.
         let arguments = [&["lr"], &arguments[3..], &["--bad-lines", "skip=4"]].concat();
         let model = train_everywhere(&folder, &arguments);
         assert!(!model.is_empty());
@@ -84,17 +84,17 @@ fn the_first_failure_is_told_and_nothing_is_left() {
     }
 }
 
-/// Runs of each case: a race that hides the cause in one of twenty is found by 92 %.
+/// Runs of each case: they find a race that hides the cause in one of twenty runs with a probability of 92 %.
 const RUNS: usize = 50;
 
 #[test]
 fn the_failure_that_is_told_is_the_same_in_every_run() {
     let folder = Folder::new();
     let (model, scratch) = (folder.path("model"), folder.path("scratch"));
-    // More tasks than lines, so that most have nothing to read.
+    // More tasks than lines, so that most tasks have nothing to read.
     let short = folder.write("short.libsvm", "1 1:1\n0 2:1\n1 x\n0 1:1\n");
     let huge = folder.write("huge.libsvm", "1 1:3e38 2:3e38\n0 1:-3e38 2:1\n1 1:3e38\n0 2:3e38\n".repeat(4));
-    // Two bad lines in the shares of two tasks, at the same batch.
+    // Two bad lines in the splits of two tasks, in the same batch.
     let twice = folder.write("twice.libsvm", format!("{0}1 x\n{0}1 y\n", clicks(20, 1)));
     let binary = folder.write("binary.libsvm", "1 1:1\n0 2:1\n7 1:1\n");
     let missing = format!("{scratch}/no/folder");
@@ -141,7 +141,7 @@ fn on_servers_too() {
         let mut said = std::collections::BTreeSet::new();
         for _ in 0..RUNS / 10 {
             let error = fail(DATA, &[&fixed[..], &size, more].concat());
-            // Which worker has which tasks depends on who joins first.
+            // The order in which workers join decides which of them has which tasks.
             said.insert(error.replace("worker-1", "worker-0"));
         }
         assert!(said.len() == 1 && said.iter().all(|error| error.contains(part)), "{more:?}: {said:#?}");
@@ -160,7 +160,7 @@ fn validation_data_without_records_are_an_error() {
     assert_eq!(names(&folder), ["a.libsvm", "b.libsvm"]);
 }
 
-/// Runs the binary where a file may have `blocks` of 512 or 1024 bytes: then writing fails as on a full disk.
+/// Runs the binary with a limit of `blocks` of 512 or 1024 bytes per file. Writing fails then as on a full disk.
 #[cfg(unix)]
 fn on_a_full_disk(blocks: u32, arguments: &[&str]) -> String {
     let script = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");

@@ -1,5 +1,5 @@
-//! `GET /metrics` on the ports of master, server and worker shows what docs/watching.md lists, while a job runs, in the text format
-//! of Prometheus; and it shows nothing that the page does not list.
+//! While a job runs, `GET /metrics` on the ports of master, server and worker returns the metrics that docs/watching.md
+//! lists, and no others, in the text format of Prometheus.
 #![cfg(unix)]
 
 mod common;
@@ -10,16 +10,16 @@ use common::cluster::Cluster;
 use common::metrics::{ANSWER_LIMIT, get, value};
 use common::{Folder, clicks, succeed};
 
-/// The page that lists them.
+/// The page that lists the metrics.
 const PAGE: &str = include_str!("../../../docs/watching.md");
 
-/// Names that are shown.
+/// Names of metrics in an answer.
 fn shown(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split(['{', ' ']).next()).filter(|name| !name.is_empty()).collect()
 }
 
-/// Names that the page lists, in rows of its tables.
+/// Names that the page lists in rows of its tables.
 fn listed() -> BTreeSet<&'static str> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.filter_map(|row| row.split(['`', '{']).next()).filter(|name| name.starts_with("seraphim_")).collect()
@@ -41,7 +41,7 @@ fn master_server_and_worker_show_what_the_page_lists() {
     let members = status["members"].as_array().expect("it is a list");
     let server = members.iter().find(|entry| entry["member"]["kind"] == "server").expect("there is one");
     let place = server["member"]["addresses"][0].as_str().expect("it says where").trim_start_matches("tcp:");
-    // Something that is refused, so that refusals are counted.
+    // Makes a request that the server refuses, so that its counter is not 0.
     let _ = rpc_refusal(place);
     let (of_server, of_master) = (get(place, "/metrics"), get(&cluster.address, "/metrics"));
     for name in ["pulls_total", "pushes_total", "task_clock", "waits_total", "wait_seconds_total"] {
@@ -92,7 +92,7 @@ fn master_server_and_worker_show_what_the_page_lists() {
     client.end();
 }
 
-/// The first worker is the fast one: it waits for tasks, not for the network.
+/// Checks the metrics of both workers. The first worker is the fast one: it waits for tasks, not for the network.
 fn check_workers(texts: &[String]) {
     for (task, text) in ["task=\"0\"", "task=\"1\""].iter().zip(texts) {
         for name in ["steps_total", "records_total", "task_clock", "sent_bytes_total", "received_bytes_total"]
@@ -120,7 +120,7 @@ fn check_workers(texts: &[String]) {
     assert!(waits(&texts[0], "network") > 0.0, "{}", texts[0]);
 }
 
-/// Asks a server for a job that is not there.
+/// Asks a server for a job that does not exist.
 fn rpc_refusal(place: &str) -> Option<rpc::Message> {
     let address: rpc::Address = place.parse().ok()?;
     let hello =

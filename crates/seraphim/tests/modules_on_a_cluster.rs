@@ -1,5 +1,5 @@
-//! Promise: `submit --functions FILE.wasm` works on a running cluster whose processes know nothing of the file, and while such a job
-//! trains, tasks of another one on the same servers call the functions that theirs has brought.
+//! Promise: `submit --functions FILE.wasm` works on a running cluster whose processes do not have the file. While such
+//! a job trains, tasks of another job on the same servers call the functions of the modules that their own job brought.
 #![cfg(feature = "wasm")]
 
 mod common;
@@ -20,7 +20,7 @@ fn axpy(folder: &Folder) -> String {
     folder.write("axpy.wasm", wat::parse_str(include_str!("../../../examples/axpy.wat")).expect("good text"))
 }
 
-/// A job of vectors on the servers of a cluster.
+/// The layout of a job of vectors on the servers of a cluster.
 fn vectors(cluster: &Cluster) -> JobLayout {
     let status = cluster.wait_until(|_| true);
     let members = status["members"].as_array().expect("a list").iter();
@@ -48,7 +48,7 @@ fn vectors(cluster: &Cluster) -> JobLayout {
     }
 }
 
-/// x = 2, y = 3, then y = 0.5 x + y by the function of the module; the sum of y.
+/// Computes x = 2, y = 3, then y = 0.5 x + y by the function of the module. Returns the sum of y.
 fn call(layout: &JobLayout, modules: &Modules) -> f64 {
     let functions = modules.extend_table(&FunctionTable::builtin()).expect("good modules");
     let agent = RemoteAgent::new(layout.clone(), 0, Vec::new()).expect("a good layout");
@@ -79,7 +79,7 @@ fn modules_are_submitted_to_a_running_cluster_and_called_there() {
         let on = ["--servers", "2", "--workers", "2"];
         cluster.submit(&[&fixed[..], &on, more].concat())
     };
-    // A job that does not end by itself in the time of this test.
+    // A job that does not end by itself during this test.
     let training = with(&long, &["--set", "epochs=10000", "--wait-limit", "20"]);
     cluster.wait_until(|status| status["jobs"][0]["progress"]["records"].as_u64().is_some_and(|n| n > 0));
     let (layout, modules) =
@@ -90,7 +90,7 @@ fn modules_are_submitted_to_a_running_cluster_and_called_there() {
     servers.close_job("the end of a test").expect("it is open");
     assert!(succeed(&["cancel", "1", "--master", &cluster.address]).contains("told to stop"));
     training.end();
-    // The next job, to its end: the modules change nothing in it.
+    // The next job runs to its end: the modules change nothing in it.
     let (code, out, error) = with(&there, &[]).end();
     assert_eq!(code, Some(0), "{error}");
     assert!(out.contains("model saved in"), "{out}");

@@ -1,5 +1,5 @@
-//! Promise: servers take modules with a job. What a module does wrong is an error of its call; the servers go on, and a server
-//! without modules refuses the job.
+//! Promise: servers accept modules with a job. A fault of a module is an error of its call, and the servers continue. A
+//! server that was built without modules refuses the job.
 #![cfg(feature = "wasm")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,8 +18,8 @@ use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 const M: MatrixId = MatrixId(0);
 const COLUMNS: u64 = 3_001;
 
-/// One push function that never ends, one that writes the number of the column, and one that writes and traps in the last
-/// columns alone.
+/// Three push functions: one never ends, one writes the number of the column, and one writes and traps only in the last
+/// columns.
 const MODULE: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "reads:spins") (result i32) (i32.const 0))
@@ -45,7 +45,7 @@ const MODULE: &str = r#"(module
       (br_if $next (i32.lt_u (local.get $i) (local.get $length))))
     (i32.const 0)))"#;
 
-/// Two servers of this process on sockets; they end with this value.
+/// Two servers of this process on sockets. They end when the value is dropped.
 struct Served {
     layout: JobLayout,
     stop: rpc::Stop,
@@ -127,7 +127,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     let (served, modules) = (Served::start(&spec(), OF_JOBS), modules());
     let mut servers = Servers::connect(&served.layout, &[]).unwrap();
     servers.open_job_with(modules.list()).unwrap();
-    // As a connection that was lost does it: the same contents again.
+    // Sends the same content again, as after a lost connection.
     servers.open_job_with(modules.list()).unwrap();
     let functions = modules.extend_table(&FunctionTable::builtin()).unwrap();
     let mut agent =
@@ -145,7 +145,7 @@ fn an_endless_loop_is_an_error_of_its_call_and_the_servers_go_on() {
     assert!(row(&mut agent).iter().zip(0..).all(|(value, column)| *value == column as f32));
     agent.finish().unwrap();
     servers.close_job("the end of a test").unwrap();
-    // Another job without modules does not have them.
+    // Another job without modules does not have their functions.
     let layout = JobLayout { job: 2, ..served.layout.clone() };
     let mut servers = Servers::connect(&layout, &[]).unwrap();
     servers.open_job().unwrap();
@@ -167,7 +167,7 @@ fn servers_refuse_what_they_cannot_read() {
     broken[0].0[middle] ^= 1;
     let error = servers.open_job_with(&broken).unwrap_err().to_string();
     assert!(error.contains("a module of the job"), "{error}");
-    // The servers are still there.
+    // The servers still work.
     let mut servers = Servers::connect(&served.layout, &[]).unwrap();
     servers.open_job_with(modules.list()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Promise: one model, everywhere. A BSP job gives the same bytes in one process and on any number of servers and workers.
+//! Promise: a BSP job gives the same model bytes in one process and on any number of servers and workers.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use common::{DEPLOYMENTS, Folder, bytes_of, clicks, number, succeed, train_everywhere};
 
-/// Every algorithm family that lays its matrices out differently, and what happens between epochs.
+/// Every family of algorithms with another layout of matrices, and settings that act between epochs.
 const JOBS: &[(&str, &[&str])] = &[
     ("lr", &[]),
     ("linear", &["--set", "learning_rate=1"]),
@@ -63,7 +63,7 @@ fn training_on_from_a_model_gives_the_same_bytes_too() {
     assert!(model == alone);
 }
 
-/// Every push rule with a schedule where it reads one, in orders that hang on the number of the epoch.
+/// Every push rule, with a schedule where it reads one, in orders that depend on the number of the epoch.
 const RULES: &[&[&str]] = &[
     &["optimizer=ftrl", "shuffle=batches"],
     &["optimizer=sgd", "schedule=exponential", "schedule_decay=0.5", "shuffle=records"],
@@ -101,7 +101,7 @@ fn two_epochs_and_two_more_are_four_epochs_to_the_byte() {
         assert!(state("on", &on, &[]) == four, "{rule:?}");
         let on_servers = state("on_servers", &on, &["--servers", "2", "--workers", "2"]);
         assert!(on_servers == four, "{rule:?} on servers");
-        // And from what the servers made, one epoch after the other.
+        // Also continues from the model of the servers, one epoch after the other.
         let three = [settings("epochs=1"), vec!["--from", &from]].concat();
         state("three", &three, &["--servers", "1", "--workers", "2"]);
         let from = folder.path(&format!("three_{i}"));
@@ -133,10 +133,10 @@ fn new_data_are_read_in_their_own_order_and_the_schedule_goes_on() {
     assert_eq!(same["clock"], new["clock"], "the schedule follows the steps of all runs");
 }
 
-/// Long steps on few records: the weights fit them better and better, other records worse and worse.
+/// Long steps on few records: epoch by epoch the weights fit these records better and other records worse.
 #[test]
 fn early_stopping_ends_with_the_weights_of_the_best_epoch_everywhere() {
-    // Sums over batches of another size round otherwise, in the last places of a mean of 400 losses.
+    // Sums over batches of another size are rounded differently, in the last digits of a mean of 400 losses.
     const ROUNDING: f64 = 1e-12;
     let folder = Folder::new();
     let (data, other) = (folder.write("a.libsvm", clicks(200, 1)), folder.write("b.libsvm", clicks(400, 2)));
@@ -169,7 +169,7 @@ fn early_stopping_ends_with_the_weights_of_the_best_epoch_everywhere() {
 #[test]
 fn the_number_of_tasks_follows_the_size_of_the_data_alone() {
     let folder = Folder::new();
-    // Comments are bytes of the input, too: 33 MiB are two tasks.
+    // Comments count as bytes of the input too: 33 MiB give two tasks.
     let padding = format!("# {}\n", "-".repeat(1021)).repeat(33 << 10);
     let data = folder.write("train.libsvm", format!("{}{padding}{}", clicks(300, 1), clicks(300, 2)));
     let train = |name: &str, how: &[&str]| {

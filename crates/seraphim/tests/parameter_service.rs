@@ -1,5 +1,6 @@
-//! Promise: `serve-parameters` gives a program that is no job of ours matrices to pull from and push to, and outlives it. How:
-//! real processes, the client of `examples/` in plain Python, and plain frames for what it must refuse.
+//! Promise: `serve-parameters` gives an external program matrices to pull from and push to, and survives its end. The
+//! test uses real processes, the client of `examples/` in plain Python, and plain frames for requests that the service
+//! must refuse.
 #![cfg(unix)]
 
 mod common;
@@ -45,7 +46,7 @@ impl Service {
         Ok(Line { sender, receiver })
     }
 
-    /// Ends it as Ctrl-C does; it must end well.
+    /// Ends it with Ctrl-C; the exit must be clean.
     fn end(self) -> String {
         let id = self.process.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill is everywhere").success());
@@ -218,7 +219,7 @@ fn a_session_can_be_cancelled_and_ends_with_its_server() {
     succeed(&["cancel", &job.to_string(), "--master", &service.address]);
     let fault = loop {
         match host.ask(&Message::RenewSession(RenewSession { request: 10, job })) {
-            // Its runner is told at once, and has freed it a moment later.
+            // The master notifies the runner at once, and the runner releases the session a moment later.
             Message::Done(_) => {}
             Message::Fault(fault) => break fault,
             other => panic!("{other:?}"),

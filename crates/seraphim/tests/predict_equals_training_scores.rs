@@ -1,4 +1,4 @@
-//! Promise: `evaluate` and `predict` score as validation in training does, to the bit.
+//! Promise: `evaluate` and `predict` return the same bits as validation in training.
 
 #![allow(clippy::items_after_statements, reason = "a tolerance stands where it is used")]
 
@@ -11,7 +11,7 @@ fn metrics_of_the_last_epoch_are_those_of_the_saved_model() {
     let folder = Folder::new();
     let train = folder.write("train.libsvm", clicks(3000, 1));
     let (model, report) = (folder.path("model"), folder.path("report.json"));
-    // One task: then the sums over records are added in one order in both commands.
+    // One task, so that both commands add the sums over records in the same order.
     let data = ["--data", &train, "--validate", &train, "--tasks", "1"];
     succeed(&[&["train", "lr", "--model", &model, "--report", &report][..], &data].concat());
     let evaluated = succeed(&["evaluate", "--model", &model, "--data", &train, "--json"]);
@@ -21,7 +21,7 @@ fn metrics_of_the_last_epoch_are_those_of_the_saved_model() {
         let of = |json: &str, prefix: &str| number(json, &format!("{prefix}/{metric}"));
         assert_eq!(of(&evaluated, "/metrics").to_bits(), of(&last, "").to_bits(), "{metric}");
     }
-    /// Sums of batches of other sizes round otherwise: a few units in the last place of a mean.
+    /// Sums over batches of other sizes are rounded differently: a few units in the last place of a mean.
     const ROUNDING: f64 = 1e-13;
     let difference = number(&evaluated, "/metrics/log_loss") - number(&last, "/log_loss");
     assert!(difference.abs() < ROUNDING, "{difference}");

@@ -1,4 +1,4 @@
-//! Promise: `--report` holds every metric of every epoch, settings, timings and memory.
+//! Promise: `--report` contains every metric of every epoch, settings, timings and memory.
 
 mod common;
 

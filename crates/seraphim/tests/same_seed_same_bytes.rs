@@ -1,4 +1,5 @@
-//! Promise: same seed, same bytes. Under BSP the model hangs on the seed and the number of tasks, not on threads or luck.
+//! Promise: same seed, same bytes. Under BSP the model depends on the seed and the number of tasks, not on the threads
+//! or their timing.
 
 mod common;
 

@@ -1,12 +1,13 @@
-//! Given lanes and agents in one thread, over a network that delays, reorders between connections, loses and breaks, and
-//! members that stand still, crash, come and go; when tasks pull, push, tick and meet; then a checker that sees only what
-//! the tasks did and saw finds every promise of the consistency modes kept. The same checker finds every rule that is
-//! taken out of the lanes.
+//! Given lanes and agents in one thread, over a network that delays and loses messages, reorders them between
+//! connections and breaks connections, and members that pause, crash, join and leave; when tasks pull, push, tick and
+//! wait at barriers; then a checker that sees only what the tasks did and read finds every promise of the consistency
+//! modes kept. The same checker finds every rule that a broken build leaves out of the lanes.
 //!
-//! The master is driven by itself in the same way (`control`), and all of them together (`whole_cluster`): jobs that a master places on
-//! servers and workers which beat, stand still, die, come back and leave while their lanes and tasks work.
+//! The master is simulated in the same way on its own (`control`), and together with all other members
+//! (`whole_cluster`): it places jobs on servers and workers that send heartbeats, pause, die, come back and leave while
+//! their lanes and tasks work.
 //!
-//! Everything follows from the seed. `cargo xtask simulate --seeds N --start S` runs any seeds.
+//! Everything depends on the seed only. `cargo xtask simulate --seeds N --start S` runs any seeds.
 
 #[path = "simulation/checker.rs"]
 mod checker;
@@ -43,10 +44,10 @@ use history::Facts;
 use scenario::{InjectedFault, Scenario};
 use server::Broken;
 
-/// Where seeds of which there are few are looked for.
+/// End of the search for rare seeds.
 const FAR_OUT: u64 = 6_000;
 
-/// What is wrong with a run, and what it reached.
+/// Returns the faults of a run, and the counts of what happened.
 fn run(seed: u64, broken: Option<Broken>, broken_agent: Option<worker::Broken>) -> (Vec<String>, Facts) {
     let (mut faults, mut facts) = (Vec::new(), Facts::default());
     for (scenario, history) in neighbours::run(&Scenario::of(seed), broken, broken_agent) {
@@ -137,7 +138,7 @@ fn waiters_kept_by_a_removed_task_are_found() {
     found(Broken::RemovedTaskKeepsWaiters);
 }
 
-/// Seeds under which a task joins a job with barriers. There are few, so that they are looked for far out.
+/// Seeds in which a task joins a job with barriers. They are rare, so the search range is large.
 fn seeds_with_joins_and_barriers() -> impl Iterator<Item = u64> {
     (0..FAR_OUT).filter(|seed| {
         let scenario = Scenario::of(*seed);

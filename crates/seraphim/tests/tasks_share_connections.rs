@@ -1,6 +1,6 @@
-//! The tasks of a worker reach each server over one connection: nothing is lost, doubled or seen too early, though the
-//! connection breaks in the middle of calls, a task is slow, and one leaves before the others. Real servers, a relay that
-//! cuts all that goes through it; the test plays the tasks.
+//! The tasks of a worker reach each server over one connection. No message is lost, applied twice or seen too early
+//! when the connection breaks in the middle of calls, a task is slow, or a task leaves before the others. The servers
+//! are real, a relay cuts the connections, and the test plays the tasks.
 #![cfg(unix)]
 
 mod common;
@@ -15,16 +15,16 @@ use matrix::{Agent, Consistency, Keys, MatrixId, Selection, Values, ValuesMut};
 use worker::{AheadAgent, JobLayout, Multiplexer, RemoteAgent, Upcoming};
 
 const TASKS: u32 = 4;
-/// The matrix of a job that has one.
+/// The matrix of a job with one matrix.
 const ONE: u32 = 0;
-/// What a slow task computes in a step.
+/// Computing time of a slow task in a step.
 const COMPUTES: Duration = Duration::from_millis(5);
 
-/// Passes connections on to a server, and cuts them.
+/// Forwards connections to a server and cuts them.
 #[derive(Clone)]
 struct Relay {
     address: String,
-    /// Both ends of each that was ever taken.
+    /// Both ends of every connection that was accepted.
     taken: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -69,7 +69,7 @@ fn clone(stream: &TcpStream) -> TcpStream {
     stream.try_clone().expect("there are files enough")
 }
 
-/// The servers of a probe behind relays.
+/// Puts relays in front of the servers of a probe.
 fn behind_relays(probe: &Probe) -> (JobLayout, Vec<Relay>) {
     let mut layout = probe.layout.clone();
     let relays: Vec<Relay> = layout
@@ -121,7 +121,7 @@ fn nothing_is_lost_or_doubled_when_the_shared_connection_breaks() {
         let (layout, relays) = behind_relays(&probe);
         play(&layout, |task, mut agent| {
             for step in 0..40u32 {
-                // In every second step, by another task each time, before what it pushes is confirmed.
+                // In every second step another task cuts a connection before its pushes are acknowledged.
                 probe.push(&mut agent, ONE, 0..common::probe::PARTITIONS);
                 if step % 8 == 2 * task {
                     relays[step as usize / 8 % relays.len()].cut();
@@ -137,8 +137,8 @@ fn nothing_is_lost_or_doubled_when_the_shared_connection_breaks() {
     }
 }
 
-/// Steps of an agent that asks ahead, whose ticks wait for those of the others: task 0 slow, the last task leaving early,
-/// the connection cut now and then.
+/// Steps of an agent that prefetches, whose ticks wait for those of the other tasks. Task 0 is slow, the last task
+/// leaves early, and the connection is cut now and then.
 #[test]
 fn steps_that_go_out_together_wait_for_the_slow_and_not_for_who_has_left() {
     let probe = Probe::start(TASKS, &[Consistency::Bsp]);
@@ -147,7 +147,7 @@ fn steps_that_go_out_together_wait_for_the_slow_and_not_for_who_has_left() {
     play(&layout, |task, agent| {
         let upcoming = Upcoming::default();
         let mut agent = AheadAgent::new(agent, upcoming.clone());
-        // Every task adds 1 to all keys, so that BSP shows how many have ended the step.
+        // Every task adds 1 to all keys, so under BSP the values show how many tasks have ended the step.
         let keys: Vec<u64> = (0..probe.rows()).collect();
         for step in 0..steps(task) {
             upcoming.set(&keys, &keys);

@@ -1,6 +1,7 @@
-//! Promise: the bound holds, also across processes. Two real servers, this test as the tasks, one of them slow: what every
-//! pull shows of every task is within what the consistency of its matrix allows, whoever runs ahead is held and let go, no
-//! read goes back, a task sees its own pushes, and at the end every push has counted once.
+//! Promise: the bound on staleness holds across processes. Two servers are real, the test plays the tasks, and one of
+//! them is slow. Every pull shows pushes of every task within what the consistency of its matrix allows. A task that
+//! runs ahead is blocked and later released. No read goes back, a task sees its own pushes, and at the end every push
+//! has counted once.
 #![cfg(unix)]
 
 mod common;
@@ -17,11 +18,11 @@ use worker::RemoteAgent;
 
 const TASKS: u32 = 3;
 const CLOCKS: u64 = 40;
-/// The matrix of a job that has one.
+/// The matrix of a job with one matrix.
 const ONE: u32 = 0;
-/// The task that is slow.
+/// The slow task.
 const SLOW: u32 = TASKS - 1;
-/// What it spends on a step: many times what a step of the others takes.
+/// Time of a step of the slow task, many times that of the others.
 const SLOW_STEP: Duration = Duration::from_millis(10);
 /// Longest wait for a thread of the test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,7 +40,7 @@ fn clocks() -> Vec<AtomicU64> {
 #[test]
 fn under_bsp_all_see_exactly_the_steps_before_theirs_and_the_same_bytes() {
     let probe = Probe::start(TASKS, &[Consistency::Bsp]);
-    // The clock that a task is about to reach, and the one at which it has pulled.
+    // Per task: the clock that it is about to reach, and the clock of its last pull.
     let (announced, pulled) = (clocks(), clocks());
     let seen = probe.run(|task, agent| {
         let mut all = Vec::new();
@@ -71,7 +72,7 @@ fn under_bsp_all_see_exactly_the_steps_before_theirs_and_the_same_bytes() {
     }
 }
 
-/// What holds of every read but those under BSP. `own`: pushes that the reader has made, with those of this step.
+/// Checks a read that is not under BSP. `own`: number of pushes that the reader has made, including those of this step.
 fn check(
     seen: &PulledCounters,
     earlier: Option<&PulledCounters>,
@@ -89,7 +90,7 @@ fn check(
     assert!(earlier.is_none_or(|earlier| seen.is_not_before(earlier)), "a read of task {task} went back");
 }
 
-/// The steps of a task under SSP or ASP, with reads before and behind its push, every third asked for ahead.
+/// Runs the steps of a task under SSP or ASP. It reads before and after its push, and prefetches every third read.
 fn play(probe: &Probe, task: u32, agent: &mut RemoteAgent, bounds: impl Fn(u64) -> (u64, u64)) {
     let mut earlier = None;
     for clock in 0..CLOCKS {
@@ -129,7 +130,7 @@ fn under_asp_one_task_that_stands_still_for_ever_holds_nobody_up() {
     let still = SLOW;
     let mut sleeper = probe.agent(still);
     probe.push(&mut sleeper, ONE, 0..PARTITIONS);
-    // Its pushes have come, and then nothing more comes of it.
+    // The pushes of the task arrive; after that it does nothing.
     probe.look(&mut sleeper, ONE);
     std::thread::scope(|scope| {
         for task in 0..still {
@@ -184,7 +185,8 @@ fn one_who_only_pushes_is_bounded_too() {
     for _ in 0..CLOCKS {
         probe.step(&mut pusher, ONE);
     }
-    // Two pushes a step and server, those of the clocks 0 to 3; that of clock 4 is held, with the ticks behind it.
+    // A step makes two pushes per server. Those of clocks 0 to 3 are applied; that of clock 4 is deferred, with the
+    // ticks after it.
     let applied = 2 * (staleness + 1);
     probe.wait_until(|stats| stats.held_count > 0 && stats.clocks[0] == Some(staleness + 1));
     for lane in 0..SERVERS {
@@ -215,7 +217,7 @@ fn every_push_counts_once_although_connections_are_torn() {
         let connections = probe.run(|task, agent| {
             for clock in 0..CLOCKS {
                 probe.push(agent, ONE, 0..PARTITIONS);
-                // A server drops the earlier connection of a task that says hello again: here with pushes on their way.
+                // A server drops the earlier connection of a task that sends a hello again, here with pushes in flight.
                 if clock % 3 == u64::from(task) {
                     drop(probe.line((clock % 2) as u16, task));
                 }
@@ -237,7 +239,8 @@ fn a_push_that_comes_again_is_dropped_and_counted() {
     const TIMES: u64 = 3;
     for consistency in [Consistency::Bsp, Consistency::Asp] {
         let probe = Probe::start(2, &[consistency]);
-        // The first and the second key of task 0 in partition 0, each over a connection of its own and twice over that.
+        // Each round pushes to the first and the second key of task 0 in partition 0 over a connection of its own, and
+        // to the first key twice.
         for again in 0..TIMES {
             let (mut sender, mut receiver) = probe.line(0, 0);
             for (index, key) in [(0, 0), (1, 2), (0, 0)] {

@@ -1,5 +1,5 @@
-//! A request of a task has one identity in the logs of the worker that asks and of the server that answers; what is slow is
-//! logged by both without being asked for.
+//! A request of a task has one identity in the logs of the worker that sends it and of the server that answers it. Both
+//! log slow requests at the default level.
 #![cfg(unix)]
 
 mod common;
@@ -11,19 +11,19 @@ use common::cluster::{Cluster, PATIENCE, Process};
 use common::{Folder, clicks};
 use serde_json::Value;
 
-/// Pause of the slow worker before a batch: longer than what is called slow.
+/// Pause of the slow worker before a batch, in milliseconds: longer than the threshold for slow requests.
 const PAUSE_MS: &str = "1300";
 
-/// Lines of a log, as lists of some of their fields.
+/// Lines of a log, each as the values of some of its fields.
 type Lines = BTreeSet<Vec<u64>>;
 
-/// What a process has logged as JSON so far, by fields.
+/// The fields of the lines that a process has logged as JSON so far.
 fn log(process: &mut Process) -> Vec<Value> {
     let lines = process.so_far().iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.map(|line| line["fields"].clone()).collect()
 }
 
-/// The lines of a message, as lists of some fields.
+/// Selects the lines with this message and kind; returns these fields of each.
 fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> Lines {
     let wanted = log.iter().filter(|line| line["message"] == message && line["kind"] == kind);
     wanted
@@ -36,7 +36,7 @@ fn lines(log: &[Value], message: &str, kind: &str, fields: &[&str]) -> Lines {
 /// What each process of a job has logged so far.
 struct Logs {
     worker: Vec<Value>,
-    /// Of the worker that pauses.
+    /// Log of the worker that pauses.
     other: Vec<Value>,
     server: Vec<Value>,
     master: Vec<Value>,
@@ -53,12 +53,12 @@ impl Logs {
         }
     }
 
-    /// The same of both workers.
+    /// Lines of both workers.
     fn of_workers(&self, message: &str, kind: &str, fields: &[&str]) -> Lines {
         &lines(&self.worker, message, kind, fields) | &lines(&self.other, message, kind, fields)
     }
 
-    /// Pairs of what one end has logged and what the other end should have, with a name.
+    /// Pairs of what one end has logged and what the other end should have logged, with a name.
     fn both_ends(&self) -> Vec<(&'static str, Lines, Lines)> {
         let asked = ["job", "task", "request", "lane"];
         let named = ["job", "task", "clock", "index", "lane"];
@@ -82,7 +82,7 @@ impl Logs {
     }
 }
 
-/// Runs a job of two workers to its end; its cluster still lives, for what was said last may yet be on its way.
+/// Runs a job of two workers to its end. The cluster stays alive because the last log lines may still be missing.
 fn run(folder: &Folder, level: &str, pause_ms: &str) -> Cluster {
     let data = folder.write("train.libsvm", clicks(2000, 1));
     let of_master = ["--log", level, "--log-format", "json"];
@@ -100,7 +100,7 @@ fn run(folder: &Folder, level: &str, pause_ms: &str) -> Cluster {
     cluster
 }
 
-/// Reads the logs until they are as wanted, or patience ends.
+/// Reads the logs until `wanted` accepts them or [`PATIENCE`] has passed.
 fn settled(cluster: &mut Cluster, wanted: impl Fn(&Logs) -> bool) -> Logs {
     let deadline = Instant::now() + PATIENCE;
     loop {

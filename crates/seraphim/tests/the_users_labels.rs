@@ -1,4 +1,4 @@
-//! Promise: labels and columns are the user's, names or numbers, wherever they are written or read.
+//! Promise: labels and columns keep the names or numbers of the user in all inputs and outputs.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,10 +11,10 @@ mod common;
 
 use common::{Folder, clicks, fail, succeed};
 
-/// Ways to run a job that must give the same: in this process, and on servers.
+/// Deployments that must give the same result: in this process, and on servers.
 const DEPLOYMENTS: [&[&str]; 2] = [&[], &["--servers", "2", "--workers", "2"]];
 
-/// `clicks` as CSV of two columns, with the labels 0 and 1 written as `labels` says.
+/// `clicks` as CSV with two columns, the labels 0 and 1 replaced by `labels`.
 fn table(records: u64, labels: &[&str]) -> String {
     let mut text = String::from("sum,small,answer\n");
     for (i, line) in clicks(records, 1).lines().enumerate() {
@@ -22,7 +22,7 @@ fn table(records: u64, labels: &[&str]) -> String {
         let label: usize = fields.next().unwrap().parse().unwrap();
         let keys: Vec<u64> = fields.map(|field| field.split(':').next().unwrap().parse().unwrap()).collect();
         let small = keys.iter().filter(|key| **key < 25).count();
-        // More labels than two: every other record of class 0 has the third.
+        // With more than two labels, every other record of class 0 has the third.
         let label = if label == 0 && i % 2 == 0 && labels.len() > 2 { 2 } else { label };
         text += &format!("{},{small},{}\n", keys.len(), labels[label]);
     }
@@ -51,7 +51,7 @@ impl Job {
         all.chain(deployment.iter().copied()).map(str::to_owned).collect()
     }
 
-    /// The bytes of the weights.
+    /// Trains and returns the bytes of the weights.
     fn weights(&self, name: &str, algorithm: &str, settings: &[&str], deployment: &[&str]) -> Vec<u8> {
         let arguments = self.arguments(name, algorithm, settings, deployment);
         succeed(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
@@ -181,7 +181,7 @@ impl Scored {
         scored
     }
 
-    /// The table with these columns.
+    /// Writes the table with these columns.
     fn write(&self, name: &str, columns: &[&str], header: bool) -> String {
         let at = |column: &str| COLUMNS.iter().position(|name| *name == column).unwrap();
         let mut text = if header { columns.join(",") + "\n" } else { String::new() };
@@ -272,7 +272,7 @@ fn columns_of_the_data_are_carried_into_the_predictions() {
             assert!(text == expected, "{columns:?} {kept}:\n{text}");
         }
     }
-    // Without a header, a column that training did not have stands between the others.
+    // Without a header, a column that training did not have is between the others.
     let data = scored.write("some.csv", &["sum", "id", "small", "answer"], false);
     let text = scored.predict(&data, &["--keep-columns", "1"]);
     let without_query = |line: &str| format!("{}\n", line.split_once(',').unwrap().1);
@@ -312,7 +312,8 @@ fn predictions_in_text_and_in_parquet_are_the_same() {
         output
     };
     let (text, binary) = (output("scores.csv"), output("scores.parquet"));
-    // Every column but `id` and `query` is the label or a feature of a second model: equal scores say equal columns.
+    // Every column but `id` and `query` is the label or a feature of a second model, so equal scores prove equal
+    // columns.
     let model = scored.folder.path("second");
     let columns = ["--label", "label", "--skip-columns", "id,query"];
     succeed(&[&["train", "softmax", "--data", &text, "--model", &model][..], &columns].concat());

@@ -1,4 +1,4 @@
-//! Promise: one command trains, a second evaluates, a third predicts, and what they say fits together.
+//! Promise: one command trains, a second evaluates and a third predicts, and their results agree.
 
 #![allow(clippy::items_after_statements, reason = "a tolerance stands where it is used")]
 #![allow(
@@ -24,7 +24,7 @@ fn a_model_is_trained_evaluated_and_predicts() {
     let (model, scores) = (folder.path("model"), folder.path("scores.csv"));
     succeed(&["train", "lr", "--data", &train, "--validate", &test, "--model", &model]);
     let metrics = succeed(&["evaluate", "--model", &model, "--data", &test, "--json"]);
-    // The true model has about .83; a model that has learnt nothing has .5.
+    // The true model has an AUC of about .83; a model that has learned nothing has .5.
     assert!(number(&metrics, "/metrics/auc") > 0.75, "{metrics}");
     succeed(&["predict", "--model", &model, "--data", &test, "--output", &scores]);
     let text = std::fs::read_to_string(&scores).unwrap();
@@ -49,11 +49,11 @@ fn prediction_hangs_on_no_number_of_tasks() {
     assert_eq!(one, three);
 }
 
-/// Files of several chunks, some of which cannot be cut and go to the task with the least to do. The label of a record is
-/// its number.
+/// The files have several chunks. Some files cannot be split; each goes to the task with the least work. The label of a
+/// record is its number.
 #[test]
 fn scores_are_in_the_order_of_the_data_over_many_large_files() {
-    /// Makes a record a kilobyte long, so that few of them fill a chunk of 4 MiB.
+    /// Makes a record a kilobyte long, so that few records fill a chunk of 4 MiB.
     const PADDING: usize = 1000;
     let folder = Folder::new();
     let train = folder.write("train.libsvm", clicks(400, 3));
@@ -66,7 +66,7 @@ fn scores_are_in_the_order_of_the_data_over_many_large_files() {
     {
         let lines = (next..next + records).map(|i| format!("{i} {}:1 # {padding}\n", 1 + i % 50));
         let text: String = lines.collect();
-        // Stored as it is: the size of the file is that of its text.
+        // Stored without compression: the size of the file is that of its text.
         let content = if name.ends_with("gz") { stored(&text) } else { text.into_bytes() };
         files.push(folder.write(name, content));
         next += records;
@@ -81,7 +81,7 @@ fn scores_are_in_the_order_of_the_data_over_many_large_files() {
     }
 }
 
-/// As gzip, not compressed.
+/// Encodes the text as gzip without compression.
 fn stored(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     encoder.write_all(text.as_bytes()).unwrap();
@@ -102,7 +102,7 @@ fn training_on_is_the_same_as_training_longer() {
     assert_eq!(weights(&on), weights(&twice), "the optimizer's state came along");
 }
 
-/// Records whose label is 1 when two things are alike: no sum of single features tells them apart.
+/// Records whose label is 1 when two values are equal: no sum of single features separates them.
 fn alike(line: impl Fn(u32, u32, u32) -> String) -> String {
     let things = (0..400u32).map(|i| (i % 2, i / 2 % 2));
     things.map(|(a, b)| line(u32::from(a == b), a, b) + "\n").collect()
@@ -141,7 +141,7 @@ fn interactions_are_learnt_and_come_with_the_model() {
 #[test]
 fn a9a_is_learnt_without_any_setting() {
     let Some(data) = real_data("a9a") else { return };
-    /// The best known is .9022; the promise is to be within .001 of it.
+    /// The best known AUC is .9022; the promise is to be within .001 of it.
     const AUC: f64 = 0.9012;
     let folder = Folder::new();
     let model = folder.path("model");
@@ -151,7 +151,7 @@ fn a9a_is_learnt_without_any_setting() {
     assert!(number(&metrics, "/metrics/auc") >= AUC, "{metrics}");
 }
 
-/// Label and score of each record, as `predict` writes them.
+/// Returns the label and the score of each record, as `predict` writes them.
 fn scored(model: &str, data: &str) -> Vec<(String, String)> {
     let text = succeed(&["predict", "--model", model, "--data", data, "--output", "-"]);
     let pair = |line: &str| line.split_once(',').map(|(label, rest)| (label.to_owned(), rest.to_owned()));
@@ -242,7 +242,7 @@ fn the_confusion_matrix_of_classes_counts_every_pair() {
 
 #[test]
 fn the_calibration_table_compares_predictions_with_what_was_seen() {
-    /// Sums of batches in another order, in f64.
+    /// Sums over batches in another order, in f64.
     const ROUNDING: f64 = 1e-12;
     let folder = Folder::new();
     let data = folder.write("train.libsvm", clicks(1500, 7));
@@ -295,7 +295,7 @@ fn early_stopping_watches_the_metric_that_is_asked_for() {
             let epochs = report["epochs"].as_array().unwrap();
             let values: Vec<f64> =
                 epochs.iter().map(|epoch| epoch["validation"][metric].as_f64().unwrap()).collect();
-            // The first of the best: an equal value is no improvement.
+            // The first of the best epochs: an equal value is no improvement.
             let better = |a: f64, b: f64| if higher { a > b } else { a < b };
             let best =
                 (1..values.len()).fold(0, |best, i| if better(values[i], values[best]) { i } else { best });

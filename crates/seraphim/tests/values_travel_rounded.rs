@@ -1,4 +1,6 @@
-//! Promise: with `--wire bf16` or `--wire int8` fewer bytes travel, the model is as good, and what it depends on is said.
+//! Promise: with `--wire bf16` or `--wire int8` fewer bytes are sent and the model is as good. Under BSP the model does
+//! not depend on the number of workers, and with bf16 not on the number of servers either. A job in one process sends
+//! nothing, so it refuses these flags.
 #![cfg(unix)]
 
 mod common;
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 use common::cluster::Cluster;
 use common::{Folder, bytes_of, clicks, fail, number, real_data, succeed};
 
-/// Largest difference of a metric on a9a from the model whose values travelled as they are.
+/// Largest difference of a metric on a9a from the model whose values were sent exactly.
 const BAND: f64 = 0.001;
 
 fn train(
@@ -52,7 +54,7 @@ fn in_one_process_nothing_travels_and_so_it_is_refused() {
     succeed(&["train", "lr", "--data", &data, "--model", &model, "--wire", "f32"]);
 }
 
-/// The sum of what a server has counted under a name.
+/// Returns the sum of a counter of a server.
 fn counted(place: &str, name: &str) -> f64 {
     let mut stream = TcpStream::connect(place).expect("it takes connections");
     write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
@@ -63,7 +65,7 @@ fn counted(place: &str, name: &str) -> f64 {
     series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// Bytes of values that left the server, and all bytes in and out, of a job on a cluster of one server.
+/// Bytes of values that left the server, and all bytes in and out, of a job on a cluster with one server.
 fn traffic(folder: &Folder, data: &str, wire: &str) -> (f64, f64) {
     let cluster = Cluster::start(1, 1, 0);
     let model = folder.path(&format!("model_{wire}"));

@@ -1,5 +1,7 @@
-//! What a lane costs beyond its matrix: times of one message, in milliseconds, and of `LaneMatrix` alone with the same
-//! keys. `cargo run --release -p server --example lane_speed`
+//! Measures what a lane costs beyond its matrix: the time of one message in milliseconds, beside that of `LaneMatrix`
+//! alone with the same keys.
+//!
+//! `cargo run --release -p server --example lane_speed`
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +73,7 @@ fn send(lane: &mut LaneState, at: u64, message: Message) -> Vec<Effect> {
     out
 }
 
-/// The median of the times of `work`, whose argument is made outside of the time.
+/// The median time of `work` in milliseconds. The time of `make`, which makes its argument, is not counted.
 fn median<T, R>(mut make: impl FnMut(usize) -> T, mut work: impl FnMut(T) -> R) -> f64 {
     let mut times: Vec<f64> = (0..ROUNDS)
         .map(|round| {
@@ -149,7 +151,7 @@ fn measure(name: &str, storage: Storage, keys: &[u64], list: &KeyList) -> (Strin
     (name.to_owned(), pulled, held_pull, pushed, held_push)
 }
 
-/// Pushes of 100 random keys that a lane takes in a second.
+/// Pushes of 100 random keys that a lane merges in a second.
 fn small_pushes() -> f64 {
     let mut lane = lane(spec(Storage::Sparse));
     let count = 1 << 16;

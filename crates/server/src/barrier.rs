@@ -1,5 +1,5 @@
-//! The barrier of a job, with its sums. Generations are counted, so that it can be used again and a repeat of one that is
-//! over is told what came out of it.
+//! The barrier of a job, with its sums. Barriers are numbered by generation. So the barrier can be used again, and a
+//! task that repeats an old request gets the result of that barrier.
 
 use std::time::Duration;
 
@@ -14,32 +14,33 @@ use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 use rpc::trace::RequestIdentity;
 
-/// Who waits, with what each brought, and what came out of the last one.
+/// The tasks that wait at the barrier, the part of the sum that each has sent, and the result of the last barrier.
 #[derive(Debug)]
 pub(crate) struct JobBarrier {
-    /// By task.
+    /// Indexed by task.
     tasks: Vec<BarrierTask>,
-    /// Passed barriers that were answered.
+    /// Number of passed barriers that were answered.
     answered_count: u64,
-    /// What each waiting task was told of the last one. It stays until all have come again, so that nobody can miss it.
+    /// The sum of the last barrier. It stays until all tasks have arrived at the next one, so that each task can still
+    /// get it.
     sum: Result<Vec<f64>, matrix::Error>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct BarrierTask {
-    /// Generations that were over before the task joined.
+    /// Number of barriers that were passed before the task joined.
     joined_generation: u64,
     part: Option<Vec<f64>>,
     waiter: Option<BarrierWaiter>,
 }
 
-/// A barrier to be answered.
+/// A barrier request that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BarrierWaiter {
     pub(crate) connection: ConnectionId,
     pub(crate) request: RequestId,
     pub(crate) since: Duration,
-    /// When who asked no longer waits, if that is before the limit of the job.
+    /// The time at which the task stops waiting, if that is before the wait limit of the job.
     pub(crate) task_deadline: Option<Duration>,
 }
 
@@ -63,20 +64,20 @@ impl JobBarrier {
         self.tasks.push(BarrierTask { joined_generation: generation, ..BarrierTask::default() });
     }
 
-    /// Generations that were over before a task joined.
+    /// Number of barriers that were passed before the task joined.
     pub(crate) fn joined_generation(&self, task: u32) -> u32 {
         let at = self.tasks.get(task as usize).map_or(0, |task| task.joined_generation);
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// A task that left brings nothing.
+    /// Removes the part of a task that has left: it adds nothing to the sum.
     pub(crate) fn leave(&mut self, task: u32) {
         if let Some(task) = self.tasks.get_mut(task as usize) {
             task.part = None;
         }
     }
 
-    /// Forgets who waited on a connection, not what they brought.
+    /// Removes the waiters of a connection. The parts that they have sent stay.
     pub(crate) fn remove_waiter(&mut self, at: ConnectionId) {
         for task in &mut self.tasks {
             task.waiter.take_if(|waiting| waiting.connection == at);
@@ -88,29 +89,28 @@ impl JobBarrier {
         waiting.map(|waiting| (waiting.connection, waiting.request)).collect()
     }
 
-    /// Takes out whoever has waited for `limit`, with the task.
+    /// Removes the waiters whose wait has reached `limit` or their own deadline, and returns them with their tasks.
     pub(crate) fn take_expired(&mut self, now: Duration, limit: Duration) -> Vec<(BarrierWaiter, u32)> {
         let late = |waiting: &mut BarrierWaiter| waiting.expires_at(limit) <= now;
         let tasks = self.tasks.iter_mut().zip(0u32..);
         tasks.filter_map(|(entry, task)| Some((entry.waiter.take_if(late)?, task))).collect()
     }
 
-    /// When those who wait give up.
+    /// The times at which the waiters expire.
     pub(crate) fn deadlines(&self, limit: Duration) -> impl Iterator<Item = Duration> {
         self.tasks.iter().filter_map(move |task| Some(task.waiter?.expires_at(limit)))
     }
 
-    /// Since when a task waits.
+    /// The time since which a task waits.
     pub(crate) fn waiting_since(&self, task: u32) -> Option<Duration> {
         Some(self.tasks.get(task as usize)?.waiter?.since)
     }
 
-    /// Since when somebody waits.
+    /// The time since which each waiter waits.
     pub(crate) fn wait_starts(&self) -> impl Iterator<Item = Duration> {
         self.tasks.iter().filter_map(|task| Some(task.waiter?.since))
     }
 
-    /// Number of those who wait.
     pub(crate) fn waiter_count(&self) -> u64 {
         self.wait_starts().count() as u64
     }
@@ -140,7 +140,7 @@ impl LaneState {
 }
 
 impl Job {
-    /// A task comes. The answer, when the barrier is one that is over.
+    /// Handles the arrival of a task. Returns the answer at once when the barrier is already passed.
     fn arrive(
         &mut self,
         now: Duration,
@@ -178,7 +178,7 @@ impl Job {
         Ok(None)
     }
 
-    /// When the barrier is open: closes its sum and answers whoever waits, in the order of tasks.
+    /// Closes the sum and answers all waiters in the order of tasks, if the barrier has opened.
     pub(crate) fn pass_barrier(&mut self, now: Duration, lane: u16, out: &mut Vec<Effect>) -> bool {
         if self.barrier.answered_count == self.clock_table.generation() {
             return false;
@@ -211,7 +211,7 @@ impl Job {
         true
     }
 
-    /// What a task is told of the last barrier.
+    /// The message that releases a task from the last barrier.
     fn release_message(&self, task: u32, request: RequestId, held: Duration) -> Result<Message, Refusal> {
         let clock = self
             .clock_table

@@ -12,7 +12,7 @@ use crate::state::LaneState;
 /// Most bytes of values in the answers of a batch.
 const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64;
 
-/// What may be in a batch: what has a small answer, or one that is counted.
+/// The requests that a batch may have: their answers are small, or count against the limit.
 const SMALL: &str = "pulls, pushes, staged pushes, commits, closings of tokens and functions";
 
 fn is_small(message: &Message) -> bool {
@@ -31,7 +31,7 @@ fn is_small(message: &Message) -> bool {
 }
 
 impl LaneState {
-    /// Does them in order. Nothing waits for a session, so that every answer is there at once.
+    /// Handles the requests in order. Requests of a session never wait, so every answer is there at once.
     pub(crate) fn batch(
         &mut self,
         now: Duration,
@@ -64,7 +64,7 @@ impl LaneState {
                     other => others.push(other),
                 }
             }
-            // It was none that may come here: nothing behind it counts.
+            // The request was refused and its connection is closed: the requests behind it are ignored.
             if !self.connections.contains_key(&at) {
                 break;
             }
@@ -74,7 +74,7 @@ impl LaneState {
         out.extend(others);
     }
 
-    /// An answer, or in its place the refusal of one that is too much.
+    /// Returns the answer, or a refusal in its place when its values exceed the limit.
     fn within_limit(&mut self, answer: Message, bytes: &mut u64) -> Message {
         let Some((request, size)) = value_bytes(&answer) else { return answer };
         if *bytes + size <= ANSWER_LIMIT_BYTES {
@@ -89,7 +89,7 @@ impl LaneState {
     }
 }
 
-/// The request that an answer belongs to, and the bytes of its values, if it has some.
+/// The request that an answer belongs to and the bytes of its values, if it has any.
 fn value_bytes(answer: &Message) -> Option<(RequestId, u64)> {
     match answer {
         Message::Pulled(pulled) => Some((pulled.request, pulled.values.byte_count() as u64)),

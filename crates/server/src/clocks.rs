@@ -1,4 +1,4 @@
-//! Ticks, leaving and joining; and the end of waits that took too long.
+//! Ticks, leaving and joining, and the end of waits that took too long.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
-/// After so long a lane where a barrier is still open is asked again to let a task in.
+/// Delay after which a task may try again to join at a lane that still waits at an earlier barrier.
 const JOIN_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 impl LaneState {
@@ -21,7 +21,8 @@ impl LaneState {
         let result = self.check_task(at, job, task).and_then(|()| {
             let open = self.job(job)?;
             if let Some(known) = open.clock_table.last_clock(task).filter(|known| clock <= *known) {
-                // A repeat, also behind the end of the task: the connection broke before it heard that it had left.
+                // This is a repeat. It may come after the task has left: the connection broke before the task got the
+                // answer.
                 return Ok(known);
             }
             open.clock_table
@@ -81,7 +82,7 @@ impl LaneState {
         });
         match result {
             Ok((clock, generation)) => {
-                // With nobody live before, those who wait now wait for the new task.
+                // If no other task was live, the requests that wait now wait for the new task.
                 self.changed_jobs.insert(job);
                 let joined = Message::Joined(Joined { request, clock, generation });
                 out.push(Effect::Send { connection: at, message: joined });
@@ -97,8 +98,8 @@ impl LaneState {
         }
     }
 
-    /// Ends the waits that have reached the limit of their job. Nothing behind a push that is given up may be applied, so
-    /// that its connection is closed.
+    /// Ends the waits that have reached the limit of their job. Nothing behind an expired push may be applied, so its
+    /// connection is closed.
     pub(crate) fn expire_waits(&mut self, now: Duration, out: &mut Vec<Effect>) {
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in jobs {
@@ -155,9 +156,10 @@ impl LaneState {
 }
 
 impl Job {
-    /// A new task takes part in all barriers from the one that is open at the home lane. Where an earlier one is open,
-    /// all that wait there would wait for a task that does not come: it has to be over first, as it is at the home lane.
-    /// Where that one is over, the others wait at the home lane for the new task: it must not wait for their clocks here.
+    /// Adds a task. It takes part in all barriers from the one that is open at the home lane. If an earlier barrier is
+    /// open here, its waiters would wait for a task that does not come: the task can join when that barrier is passed,
+    /// as it is at the home lane. If a later barrier is open here, the other tasks wait at the home lane for the new
+    /// task: it must not wait for their clocks here.
     fn admit_task(&mut self, task: u32, generation: u32, lates_wait: bool) -> Result<(), Refusal> {
         let open = self.clock_table.generation();
         let generation = if self.open_request.home { open } else { u64::from(generation) };
@@ -178,7 +180,7 @@ impl Job {
         Ok(())
     }
 
-    /// When the first wait reaches the limit.
+    /// The time at which the first wait expires.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         let limit = self.wait_limit();
         let held = self.deferred_requests.values().map(|held| held.expires_at(limit));

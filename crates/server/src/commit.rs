@@ -1,5 +1,5 @@
-//! Staged pushes of foreign hosts: chunks are checked and kept, the first commit of a part merges its own. Push functions are
-//! not kept: the first commit of a part carries them out.
+//! Staged pushes of foreign hosts. The lane checks and stages chunks; the first commit of a part merges the chunks of
+//! its attempt. Push functions are not staged: the first commit of a part runs them.
 
 use matrix::{FunctionCall, KeyRun, LaneMatrix, PushId, RowPositions, Values};
 use rpc::message::{
@@ -45,7 +45,7 @@ impl LaneState {
         Ok(())
     }
 
-    /// The chunk of a push that can be merged.
+    /// Takes the keys and values of a push as a chunk, and checks that it can be merged.
     fn checked_chunk(&mut self, at: ConnectionId, push: &mut PushStaged) -> Result<StagedChunk, Refusal> {
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
         let place = TableId { job: push.job, matrix: push.matrix, table: push.table };
@@ -68,8 +68,8 @@ impl LaneState {
         Ok(chunk)
     }
 
-    /// Refuses what would keep more than a lane may, rows included. The rows are counted now and then: a bound, not a promise
-    /// to the byte.
+    /// Refuses a chunk when the staged bytes would exceed their limit, or the memory that the rows leave. The rows are
+    /// counted from time to time, so the bound is not exact.
     fn check_staging_memory(&self, bytes: u64) -> Result<(), Refusal> {
         let left = self.config.memory_limit_bytes.saturating_sub(self.memory_bytes);
         let (used, limit) = (self.staged_bytes(), self.config.staged_limit_bytes.min(left));
@@ -92,7 +92,7 @@ impl LaneState {
         Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
-    /// What is staged, of all sessions.
+    /// Staged bytes of all sessions.
     pub(crate) fn staged_bytes(&self) -> u64 {
         self.jobs.values().map(|job| StagedChunks::bytes(&job.staged_chunks)).sum()
     }
@@ -134,12 +134,12 @@ impl LaneState {
         }
     }
 
-    /// Merges the chunks of the first commit. The attempt that counts.
+    /// Merges the chunks of the first commit. Returns the attempt that counts.
     fn apply_commit(&mut self, at: ConnectionId, commit: &Commit) -> Result<u64, Refusal> {
         self.check_session(at, commit.job)?;
         self.check_memory(0)?;
         if commit.chunks == 0 {
-            // It frees nothing, and that it counts is remembered.
+            // A commit without chunks frees nothing, and the winning attempt takes memory.
             self.check_staging_memory(ATTEMPT_BYTES)?;
         }
         let open = self.job(commit.job)?;
@@ -159,7 +159,7 @@ impl LaneState {
         Ok(commit.attempt)
     }
 
-    /// Carries functions out, if they are those that count. The attempt that does.
+    /// Runs the functions if this is the first commit of its part. Returns the attempt that counts.
     fn apply_function_commit(
         &mut self,
         at: ConnectionId,
@@ -170,12 +170,12 @@ impl LaneState {
         let open = self.job(commit.job)?;
         open.matrix(commit.matrix)?;
         if let Some(winner) = open.staged_chunks.winner(commit)? {
-            // It counts those that come too late.
+            // This call counts late commits.
             open.staged_chunks.commit(commit)?;
             return Ok(winner);
         }
         self.check_staging_memory(ATTEMPT_BYTES)?;
-        // One that fails half-way would be committed by halves.
+        // All functions are tried first: one that fails after others have run would leave a partial commit.
         self.try_functions_for_session(commit.job, commit.matrix, calls)?;
         self.push_functions_for_session(commit.job, commit.matrix, calls)?;
         self.job(commit.job)?.staged_chunks.commit(commit)?;
@@ -198,7 +198,7 @@ impl LaneState {
 }
 
 impl StagedChunk {
-    /// Each run with its values.
+    /// The key runs of a chunk, each with its values.
     fn key_runs<'a>(
         table: u32,
         runs: &'a [PartitionRun],
@@ -214,7 +214,7 @@ impl StagedChunk {
         })
     }
 
-    /// Whether all of it can be merged.
+    /// Checks that every run of the chunk can be merged.
     fn check(&mut self, matrix: &LaneMatrix) -> Result<(), Refusal> {
         let columns = matrix.spec().columns_of_table();
         let (expected, actual) = (self.keys.len() * columns, self.values.len());
@@ -230,7 +230,7 @@ impl StagedChunk {
         Ok(())
     }
 
-    /// Merges a chunk that was checked.
+    /// Merges a chunk that [`Self::check`] has accepted.
     fn merge(&mut self, matrix: &mut LaneMatrix, index: u32) {
         let columns = matrix.spec().columns_of_table();
         let name = PushId { clock: 0, task: 0, index };

@@ -1,4 +1,4 @@
-//! The settings of a lane, and what the process around it sees of its jobs.
+//! The settings of a lane, and the jobs of a process as the process sees them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,18 +9,19 @@ use rpc::message::{Base64Bytes, JobId};
 
 use crate::broken::Broken;
 
-/// Makes the functions of a job: those of the server and, besides, those of the modules that the job brings. The error says
-/// which module is wrong, and how.
+/// Makes the function table of a job: the functions of the server and those of the modules that the job brings. The
+/// error says which module is wrong, and why.
 pub type ModuleLoader = fn(&FunctionTable, &[Base64Bytes]) -> Result<FunctionTable, String>;
 
-/// Makes the functions of jobs that bring modules: once in a process, for all of its lanes and for jobs that bring the same.
+/// Makes the function tables of jobs with modules. A process makes each table once, for all of its lanes and for all
+/// jobs with the same modules.
 #[derive(Clone, Debug)]
 pub struct ModuleCache {
     load: ModuleLoader,
     tables: Arc<Mutex<Vec<CachedTable>>>,
 }
 
-/// The functions of some modules, while a job has them.
+/// The function table of some modules, while a job uses it.
 #[derive(Debug)]
 struct CachedTable {
     modules: Vec<Base64Bytes>,
@@ -28,12 +29,13 @@ struct CachedTable {
 }
 
 impl ModuleCache {
-    /// None are made yet.
+    /// An empty cache.
     pub fn new(of: ModuleLoader) -> Self {
         Self { load: of, tables: Arc::default() }
     }
 
-    /// The functions of `clock_table`, which is that of the process, and of the modules. Waits while another lane makes some.
+    /// The functions of `table`, which is that of the process, and of the modules. Waits while another lane makes a
+    /// table.
     pub(crate) fn table(
         &self,
         table: &FunctionTable,
@@ -51,38 +53,40 @@ impl ModuleCache {
     }
 }
 
-/// What a lane is told at its start.
+/// The settings of a lane.
 #[derive(Clone, Debug)]
 pub struct LaneConfig {
-    /// Its number, from 0.
+    /// Number of the lane, from 0.
     pub lane: u16,
     /// Number of lanes of the process.
     pub lanes: u16,
-    /// Another number at each start of the process.
+    /// A number that differs at each start of the process.
     pub incarnation: u64,
-    /// Most bytes of rows on this lane, kept copies included.
+    /// Most bytes of rows on this lane, row copies included.
     pub memory_limit_bytes: u64,
-    /// Most bytes of requests behind a held push of one connection before the lane stops reading it.
+    /// Most bytes of requests of one connection behind a deferred push. Beyond it the lane stops reading the
+    /// connection.
     pub window_bytes: u64,
-    /// Most bytes of held requests of all connections; beyond it, pulls that would have to wait are sent away.
+    /// Most bytes of deferred requests of all connections. Beyond it, pulls that would have to wait are refused as
+    /// busy.
     pub held_limit_bytes: u64,
-    /// Most bytes that attempts of foreign hosts have staged and not committed, on this lane.
+    /// Most bytes on this lane that attempts of foreign hosts have staged and not committed.
     pub staged_limit_bytes: u64,
-    /// Most bytes of key lists that are remembered for one connection.
+    /// Most bytes of cached key lists of one connection.
     pub key_list_limit_bytes: u64,
-    /// The rule that is taken out.
+    /// The rule that is disabled, if any.
     #[cfg(feature = "broken")]
     pub broken: Option<Broken>,
 }
 
 impl LaneConfig {
-    /// Whether a rule is taken out.
+    /// Whether a rule is disabled.
     #[cfg(feature = "broken")]
     pub(crate) fn lacks(&self, rule: Broken) -> bool {
         self.broken == Some(rule)
     }
 
-    /// Whether a rule is taken out: never.
+    /// Always false: no rule is disabled without the feature.
     #[cfg(not(feature = "broken"))]
     #[allow(clippy::unused_self, reason = "the same call with the feature and without")]
     pub(crate) fn lacks(&self, _rule: Broken) -> bool {
@@ -90,11 +94,12 @@ impl LaneConfig {
     }
 }
 
-/// The jobs that are open on any lane of a process, for whoever has to know whether it may end, or has to end them.
+/// The jobs that are open on any lane of a process. The process uses it to know whether it may end, and which jobs to
+/// end.
 #[derive(Clone, Debug, Default)]
 pub struct OpenJobs(Arc<Mutex<BTreeMap<JobId, OpenJobEntry>>>);
 
-/// How many lanes have a job, and when the first took it.
+/// Number of lanes that have the job, and the time at which the first lane opened it.
 #[derive(Debug)]
 struct OpenJobEntry {
     lane_count: u32,
@@ -102,12 +107,12 @@ struct OpenJobEntry {
 }
 
 impl OpenJobs {
-    /// Their numbers.
+    /// Numbers of all open jobs.
     pub fn list(&self) -> Vec<JobId> {
         self.lock().keys().copied().collect()
     }
 
-    /// Of those that were opened before a time.
+    /// Numbers of the jobs that were opened before `time`.
     pub fn list_before(&self, time: Instant) -> Vec<JobId> {
         self.lock().iter().filter(|(_, open)| open.since < time).map(|(job, _)| *job).collect()
     }

@@ -1,4 +1,4 @@
-//! What a lane remembers of a connection.
+//! The state that a lane keeps for a connection.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use rpc::message::Role;
 
 use crate::key_lists::KeyLists;
 
-/// One connection. When `is_blocked`, its first queued request is a push that is held, and all behind it wait.
+/// One connection. If `is_blocked`, its first queued request is a deferred push, and all requests behind it wait.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) role: Role,
@@ -18,10 +18,10 @@ pub(crate) struct Connection {
     pub(crate) key_lists: KeyLists,
 }
 
-/// A request that waits for those before it.
+/// A request that waits for those before it on its connection.
 #[derive(Debug)]
 pub(crate) struct QueuedRequest {
-    /// Counts the messages of the lane.
+    /// Number of the message among all messages of the lane.
     pub(crate) arrival: u64,
     pub(crate) message: Message,
     pub(crate) bytes: u64,

@@ -1,21 +1,20 @@
-//! What can go wrong with a server process.
+//! Errors of a server process.
 
-/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum Error {
-    /// A setting that cannot be.
+    /// A setting outside of its range.
     #[error("server: {field} is {actual}, expected {expected}")]
     Config { field: &'static str, actual: String, expected: String },
 
-    /// An address beyond this machine without a secret.
+    /// The address can be reached from other machines, and there is no token.
     #[error(
         "server: {address} can be reached from other machines, which needs a shared token (--token-file); without \
          one, listen on 127.0.0.1"
     )]
     NoToken { address: String },
 
-    /// Sockets.
+    /// An error of the sockets.
     #[error("server: {0}")]
     Network(#[from] rpc::Error),
 }

@@ -1,4 +1,4 @@
-//! Sessions of foreign hosts: jobs without tasks, whose matrices come and go and whose requests never wait.
+//! Sessions of foreign hosts. They are jobs without tasks: matrices are added and dropped, and requests never wait.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::push::{NO_KEYS, NO_VALUES, merge};
 use crate::refusal::Refusal;
 use crate::state::LaneState;
 
-/// Numbers of matrices of a job are below it.
+/// Most matrices that a session may add: their numbers are below it.
 const MATRIX_LIMIT: u32 = 1 << 16;
 
 impl LaneState {
-    /// Whether a connection is one of a session.
+    /// Whether a connection belongs to a session.
     pub(crate) fn is_of_session(&self, at: ConnectionId) -> bool {
         self.connections.get(&at).is_some_and(|connection| matches!(connection.role, Role::Session { .. }))
     }
 
-    /// Whether a session may speak here.
+    /// Checks that a job is an open session.
     pub(crate) fn check_session_is_open(&mut self, job: JobId) -> Result<(), Refusal> {
         if self.job(job)?.open_request.task_count == 0 {
             return Ok(());
@@ -32,7 +32,7 @@ impl LaneState {
         Err(Refusal::new(FaultKind::Invalid, text))
     }
 
-    /// Whether a request comes from the session that it names.
+    /// Checks that a request comes from the session that it names.
     pub(crate) fn check_session(&mut self, at: ConnectionId, job: JobId) -> Result<(), Refusal> {
         match self.connections.get(&at).map(|connection| connection.role) {
             Some(Role::Session { job: own }) if own == job => self.job(job).map(drop),
@@ -55,7 +55,7 @@ impl LaneState {
         }
     }
 
-    /// Merges at once. Such a push has no name: who sends it twice has it counted twice.
+    /// Merges a push at once. A push of a session has no push id: if it is sent twice, it is merged twice.
     pub(crate) fn push_of_session(&mut self, at: ConnectionId, mut push: Push, out: &mut Vec<Effect>) {
         let Push { request, job, matrix, table, .. } = push;
         let result = self.check_session(at, job).and_then(|()| self.check_memory(push.values.len()));
@@ -101,7 +101,7 @@ impl LaneState {
         }
     }
 
-    /// Carries functions out at once. As a push of a session they have no name: who sends them twice has them done twice.
+    /// Runs functions at once. Like a push of a session they have no push id: if they are sent twice, they run twice.
     pub(crate) fn push_function_of_session(
         &mut self,
         at: ConnectionId,
@@ -128,7 +128,7 @@ impl LaneState {
         }
     }
 
-    /// Looks whether functions could be carried out on a matrix of a session.
+    /// Checks whether functions could run on a matrix of a session, and changes nothing.
     pub(crate) fn try_functions_for_session(
         &mut self,
         job: JobId,
@@ -139,7 +139,7 @@ impl LaneState {
         Ok(self.job(job)?.matrix(matrix)?.try_function(&functions, calls)?)
     }
 
-    /// Carries functions out on a matrix of a session.
+    /// Runs functions on a matrix of a session.
     pub(crate) fn push_functions_for_session(
         &mut self,
         job: JobId,
@@ -156,7 +156,7 @@ impl LaneState {
         Ok(())
     }
 
-    /// Makes a matrix of an open job; the same again is done already.
+    /// Adds a matrix to an open job. Nothing happens if the matrix exists with the same spec.
     pub(crate) fn add_matrix(&mut self, at: ConnectionId, add: AddMatrix, out: &mut Vec<Effect>) {
         let (request, job) = (add.request, add.job);
         let name = add.spec.name.clone();
@@ -190,7 +190,7 @@ impl LaneState {
         let made = LaneMatrix::new(*spec, &held)?;
         let open = self.job(job)?;
         while open.matrices.len() < matrix as usize {
-            // One that another lane refused never came here.
+            // Another lane refused this matrix, so this lane never got it.
             open.dropped_matrices.insert(open.matrices.len() as u32);
             open.matrices.push(empty_matrix(made.spec())?);
         }
@@ -199,7 +199,7 @@ impl LaneState {
         Ok(())
     }
 
-    /// Frees a matrix; one that is gone is done already.
+    /// Frees a matrix. Nothing happens if it is dropped already.
     pub(crate) fn drop_matrix(&mut self, at: ConnectionId, drop: DropMatrix, out: &mut Vec<Effect>) {
         let DropMatrix { request, job, matrix } = drop;
         match self.free_matrix(job, matrix) {
@@ -224,7 +224,7 @@ impl LaneState {
     }
 }
 
-/// In the place of a matrix that is not there: the name, and next to no bytes.
+/// Stands in the place of a dropped matrix: it has the name, and takes almost no memory.
 fn empty_matrix(of: &MatrixSpec) -> Result<LaneMatrix, Refusal> {
     let spec = MatrixSpec {
         storage: Storage::Sparse,

@@ -1,4 +1,5 @@
-//! PS functions of tasks: held and named as pulls and pushes are. What goes wrong in one is told to whoever called it.
+//! PS functions of tasks. They are deferred as pulls are, and have push ids as pushes have. The error of a function
+//! goes to the task that called it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ impl LaneState {
         }
     }
 
-    /// Answers a pull function whose m has come, after it was held for so long.
+    /// Answers a pull function when the smallest clock allows it. `held` is the time for which it was deferred.
     pub(crate) fn serve_pull_function(
         &mut self,
         at: ConnectionId,
@@ -99,12 +100,12 @@ impl LaneState {
         }
     }
 
-    /// Says whether a push function whose m has come could be carried out, and undoes what it did.
+    /// Answers whether a push function could run, and undoes its changes.
     pub(crate) fn serve_try_function(&mut self, at: ConnectionId, ask: &TryFunction, out: &mut Vec<Effect>) {
         let head = PushHeader::of_try(ask);
         let Some(open) = self.jobs.get_mut(&head.job) else { return };
         if head.mark() < open.mark(head.task) {
-            // An earlier attempt of the task has pushed it: tried on what it has changed, it might fail.
+            // An earlier attempt of the task has pushed this function. Tried on the changed rows, it might fail.
             return self.repeat_reply(at, head, out);
         }
         let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
@@ -114,7 +115,7 @@ impl LaneState {
             Ok(()) => self.reply_done(at, head.request, head.job, out),
             Err(refusal) => {
                 if refusal.kind == FaultKind::Function {
-                    // The name will be used up by a push of nothing.
+                    // The task uses up this push id by an empty push.
                     open.function_faults.insert(head.task, (head.mark(), refusal.clone()));
                 }
                 self.refuse(at, head.request, refusal, out);
@@ -122,8 +123,8 @@ impl LaneState {
         }
     }
 
-    /// Carries out, or stages, a push function whose turn and m have come. One that fails has used up its name, if who
-    /// called it waits for the answer: it is told why, also when it asks again.
+    /// Runs or stages a push function whose turn has come and whose clock is reached. If it fails and the task waits
+    /// for its answer, the push id is used up: the task gets the reason, also when it repeats the request.
     pub(crate) fn serve_push_function(
         &mut self,
         at: ConnectionId,
@@ -135,7 +136,7 @@ impl LaneState {
         let element_count = calls_bytes(&push.calls) / size_of::<f32>();
         let room = self.check_memory(element_count);
         let Some(open) = self.jobs.get_mut(&job) else { return };
-        // The master may have taken the task out while the push was held.
+        // The master may have removed the task while the push was deferred.
         let live =
             open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault));
         let functions = open.functions.clone().unwrap_or_else(|| Arc::clone(&self.functions));
@@ -155,7 +156,7 @@ impl LaneState {
             Ok(()) => {
                 let failed = open.function_faults.get(&task).is_some_and(|(name, _)| *name == head.mark());
                 if failed && !push.calls.is_empty() {
-                    // A try of an earlier attempt, before others changed the rows.
+                    // An earlier attempt tried this function and failed, before other tasks changed the rows.
                     open.function_faults.remove(&task);
                 }
                 self.reply_done(at, request, job, out);
@@ -170,7 +171,7 @@ impl LaneState {
     }
 }
 
-/// The bytes of an answer, if a frame holds them.
+/// The bytes of an answer, or a refusal if no frame has room for them.
 fn check_length(function: &str, parts: &[PartialAnswer]) -> Result<usize, Refusal> {
     let bytes = parts_bytes(parts);
     if bytes <= FUNCTION_BYTES {

@@ -1,4 +1,4 @@
-//! Opening and losing connections.
+//! Opening and closing of connections.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
 impl LaneState {
-    /// Takes a connection, in place of the earlier one of the same task.
+    /// Opens a connection. It replaces the earlier connection of the same task.
     pub(crate) fn on_hello(&mut self, now: Duration, at: ConnectionId, hello: &Hello, out: &mut Vec<Effect>) {
         let refusal = if self.connections.contains_key(&at) {
             Some(Refusal::new(FaultKind::BadFrame, "a second hello on one connection"))
@@ -66,13 +66,13 @@ impl LaneState {
         }
     }
 
-    /// Closes a connection and forgets it.
+    /// Closes a connection and removes its state.
     pub(crate) fn close(&mut self, now: Duration, at: ConnectionId, out: &mut Vec<Effect>) {
         out.push(Effect::Close { connection: at });
         self.remove_connection(now, at);
     }
 
-    /// Forgets a connection with all that is held for it: whoever it was will ask again.
+    /// Removes a connection with its deferred requests: its task sends them again over the next connection.
     pub(crate) fn remove_connection(&mut self, now: Duration, at: ConnectionId) {
         let Some(connection) = self.connections.remove(&at) else { return };
         self.runnable_connections.remove(&at);
@@ -97,7 +97,7 @@ impl LaneState {
         }
     }
 
-    /// The job and task that speak on a connection.
+    /// The job and task of a connection.
     pub(crate) fn task_at(&self, at: ConnectionId) -> Option<(JobId, u32)> {
         match self.connections.get(&at)?.role {
             Role::Task { job, task } => Some((job, task)),
@@ -105,7 +105,7 @@ impl LaneState {
         }
     }
 
-    /// Whether a request in the name of a task comes from that task.
+    /// Checks that a request comes from the task that it names.
     pub(crate) fn check_task(&self, at: ConnectionId, job: JobId, task: u32) -> Result<(), Refusal> {
         match self.task_at(at) {
             Some(known) if known == (job, task) => Ok(()),

@@ -1,4 +1,4 @@
-//! A job on a lane: its matrices, the clocks and marks of its tasks, and who waits.
+//! A job on a lane: its matrices, the clocks and push positions of its tasks, and its deferred requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,41 +19,42 @@ use crate::state::LaneState;
 use crate::stats::JobStats;
 use rpc::service::{ConnectionId, Effect};
 
-/// A job that is open.
+/// A job that is open on this lane.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// What it was opened with, request 0.
+    /// The request that opened the job, with request id 0.
     pub(crate) open_request: OpenJob,
     pub(crate) matrices: Vec<LaneMatrix>,
-    /// With those of the modules that it brought; none: those of the server.
+    /// The functions of the server and of the modules of the job. None if the job brings no modules.
     pub(crate) functions: Option<Arc<FunctionTable>>,
-    /// Numbers of matrices that are not there any more; what stands in their places is empty.
+    /// Numbers of dropped matrices. Their entries in `matrices` are empty.
     pub(crate) dropped_matrices: BTreeSet<u32>,
-    /// What attempts of a foreign host have not committed.
+    /// Chunks that attempts of a foreign host have staged and not committed.
     pub(crate) staged_chunks: StagedChunks,
     pub(crate) clock_table: ClockTable,
-    /// By task: the connection on which it speaks now, how far its pushes have come.
+    /// Indexed by task: the current connection, and the position after the last applied push.
     pub(crate) connections: Vec<Option<ConnectionId>>,
     pub(crate) marks: Vec<PushPosition>,
-    /// By task: the last push function that failed, or was tried and would have, and why, for who asks again.
+    /// By task: the last push function that failed when it was pushed or tried, with the reason, for tasks that repeat
+    /// the request.
     pub(crate) function_faults: BTreeMap<u32, (PushPosition, Refusal)>,
-    /// Pulls and pushes that wait, by arrival.
+    /// Deferred pulls and pushes, by arrival.
     pub(crate) deferred_requests: BTreeMap<u64, DeferredRequest>,
     pub(crate) barrier: JobBarrier,
-    /// The matrix that was asked for last, while nothing has changed it.
+    /// The matrix that was exported last, until it changes.
     pub(crate) export_cache: Option<(u32, ExportedRows)>,
-    /// The copy for early stopping.
+    /// The row copy for early stopping.
     pub(crate) row_copy: Option<Vec<ExportedRows>>,
     pub(crate) stats: JobStats,
 }
 
-/// A request that waits for m.
+/// A request that waits for the smallest clock.
 #[derive(Debug)]
 pub(crate) struct DeferredRequest {
     pub(crate) connection: ConnectionId,
     pub(crate) needed_clock: Clock,
     pub(crate) since: Duration,
-    /// When who asked no longer waits, if that is before the limit of the job.
+    /// The time at which the task stops waiting, if that is before the wait limit of the job.
     pub(crate) task_deadline: Option<Duration>,
     pub(crate) task: u32,
     pub(crate) clock: Clock,
@@ -64,20 +65,20 @@ pub(crate) struct DeferredRequest {
 }
 
 impl DeferredRequest {
-    /// When it is no longer held: at the limit of the job, or when who asked no longer waits.
+    /// The time at which the wait ends: the wait limit of the job or the deadline of the task, whichever is earlier.
     pub(crate) fn expires_at(&self, limit: Duration) -> Duration {
         let end = self.since + limit;
         self.task_deadline.map_or(end, |until| until.min(end))
     }
 }
 
-/// Which request.
+/// The deferred request itself.
 #[derive(Debug)]
 pub(crate) enum DeferredCall {
     Pull(Pull),
     PullFunction(PullFunction),
     TryFunction(TryFunction),
-    /// The first in the queue of its connection.
+    /// The push is the first request in the queue of its connection.
     Push,
 }
 
@@ -127,19 +128,19 @@ impl Job {
         self.marks.get(task as usize).copied().unwrap_or_default()
     }
 
-    /// m, for answers.
+    /// The smallest clock for answers; `u64::MAX` when no task is live.
     pub(crate) fn minimum_or_max(&self) -> u64 {
         self.clock_table.minimum().unwrap_or(u64::MAX)
     }
 
-    /// Forgets what was exported of a matrix that changes now.
+    /// Drops the cached export of a matrix that changes.
     pub(crate) fn invalidate_export(&mut self, matrix: u32) {
         if self.export_cache.as_ref().is_some_and(|(exported, _)| *exported == matrix) {
             self.export_cache = None;
         }
     }
 
-    /// m may have risen: what is staged below it is visible now.
+    /// Drops a cached export with staged pushes: the smallest clock may have risen, and then more pushes are visible.
     pub(crate) fn invalidate_staged_export(&mut self) {
         let stages = |id: u32| self.matrices[id as usize].spec().consistency.stages_pushes();
         if self.export_cache.as_ref().is_some_and(|(exported, _)| stages(*exported)) {
@@ -161,7 +162,7 @@ pub(crate) fn exported_bytes(rows: &ExportedRows) -> u64 {
 }
 
 impl LaneState {
-    /// A held push that is given up: what waits behind it on its connection goes on.
+    /// Drops a deferred push from the queue of its connection, so that the requests behind it continue.
     pub(crate) fn unblock_connection(&mut self, held: &DeferredRequest) {
         let DeferredCall::Push = held.call else { return };
         if let Some(connection) = self.connections.get_mut(&held.connection) {
@@ -171,7 +172,6 @@ impl LaneState {
         }
     }
 
-    /// The functions that a job may call.
     pub(crate) fn job_functions(&mut self, job: JobId) -> Result<Arc<FunctionTable>, Refusal> {
         let own = self.job(job)?.functions.clone();
         Ok(own.unwrap_or_else(|| Arc::clone(&self.functions)))
@@ -187,7 +187,7 @@ impl LaneState {
         }
     }
 
-    /// Whether m as the lane counts it is at least `needed_clock`.
+    /// Whether the smallest clock, as this lane computes it, is at least `needed`.
     pub(crate) fn has_reached(&self, job: &Job, needed: Clock) -> bool {
         if self.config.lacks(Broken::StalenessIgnored) {
             return true;
@@ -200,7 +200,7 @@ impl LaneState {
         job.clock_table.minimum().is_none_or(|m| m >= needed)
     }
 
-    /// Answers `TaskTimes`, if an answer is wanted.
+    /// Answers with `Done`, unless the request id is 0.
     pub(crate) fn reply_done(
         &mut self,
         at: ConnectionId,

@@ -1,4 +1,4 @@
-//! Opening and closing jobs. Both may be repeated.
+//! Opening and closing jobs. Both requests may be repeated.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::state::LaneState;
 
 /// Most tasks of a job.
 const TASK_LIMIT: u32 = 1 << 16;
-/// Reasons of closed jobs that are remembered, so that late requests learn why.
+/// Most closed jobs whose reasons are kept, so that late requests get the reason.
 const CLOSED_COUNT_LIMIT: usize = 64;
 
 /// Bytes of the modules that a job brings.
@@ -79,7 +79,7 @@ impl LaneState {
         Ok(())
     }
 
-    /// The functions of a job that brings modules; none: those of the server.
+    /// The function table of a job with modules. None if it brings no modules and uses the functions of the server.
     fn load_functions(&self, modules: &[Base64Bytes]) -> Result<Option<Arc<FunctionTable>>, Refusal> {
         if modules.is_empty() {
             return Ok(None);
@@ -93,8 +93,8 @@ impl LaneState {
         table.map(Some).map_err(|text| Refusal::new(FaultKind::Invalid, text))
     }
 
-    /// Refuses matrices whose dense partitions do not fit beside what is here, with so many bytes of modules; the text has
-    /// the sum.
+    /// Refuses matrices whose dense partitions do not fit in the memory that is left. `modules` is the bytes of
+    /// modules. The text of the refusal shows the sum.
     pub(crate) fn check_matrix_memory(
         &mut self,
         specs: &[&MatrixSpec],

@@ -1,7 +1,7 @@
-//! The key lists that were sent on a connection, with what is known of where their rows are. Bounded; the least
-//! recently used goes.
+//! The cached key lists of a connection, with the positions of their rows. Memory is bounded; the least recently used
+//! list is removed.
 //!
-//! A digest is computed when somebody asks for one: a list that is never named again costs nothing but its memory.
+//! A digest is computed at the first lookup by digest: a list that is never used again costs nothing but its memory.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use rpc::message::{FaultKind, JobId, KeyList, PartitionRun};
 
 use crate::refusal::Refusal;
 
-/// Most lists of a connection, so that looking through them stays cheap.
+/// Most lists of a connection, so that a search through them stays cheap.
 const LIST_COUNT_LIMIT: usize = 256;
-/// Matrices of which positions are kept for one list.
+/// Most matrices for which one list keeps positions.
 const POSITIONS_COUNT_LIMIT: usize = 4;
 /// Most keys of a range: twice the number whose values fill a frame.
 const KEY_COUNT_LIMIT: u64 = 1 << 21;
 
-/// The remembered lists, the most recently used last.
+/// The cached lists, the most recently used last.
 #[derive(Debug)]
 pub(crate) struct KeyLists {
     lists: VecDeque<CachedKeyList>,
@@ -25,7 +25,7 @@ pub(crate) struct KeyLists {
     limit_bytes: u64,
 }
 
-/// Keys in runs.
+/// The keys of a request, in runs.
 #[derive(Debug)]
 pub(crate) struct CachedKeyList {
     pub(crate) runs: Vec<PartitionRun>,
@@ -52,7 +52,7 @@ impl KeyLists {
         self.bytes
     }
 
-    /// Takes the list that a request names; give it back with [`Self::put`].
+    /// Takes out the list that a request names. The caller returns it with [`Self::put`].
     pub(crate) fn take(&mut self, runs: Vec<PartitionRun>, keys: KeyList) -> Result<CachedKeyList, Refusal> {
         let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let fits = |keys: u64| {
@@ -94,7 +94,7 @@ impl KeyLists {
         }
     }
 
-    /// Remembers a list after use.
+    /// Caches a list after its use.
     pub(crate) fn put(&mut self, list: CachedKeyList) {
         self.bytes += list.bytes();
         self.lists.push_back(list);
@@ -116,7 +116,7 @@ impl CachedKeyList {
         *self.digest.get_or_insert_with(|| KeyList::digest(&self.runs, &self.keys))
     }
 
-    /// Its runs and keys, and what is known of the rows at `place`, one for each run.
+    /// The runs, the keys, and the row positions in the table `place`, one entry for each run.
     pub(crate) fn with_positions(
         &mut self,
         place: TableId,
@@ -131,7 +131,7 @@ impl CachedKeyList {
         (&self.runs, &self.keys, &mut self.positions[at].1)
     }
 
-    /// Keys, and positions of 4 bytes for each place.
+    /// Bytes of the keys, of the runs, and of positions at 4 bytes a key and table.
     fn bytes(&self) -> u64 {
         (self.keys.capacity() * 8 + self.keys.len() * 4 * self.positions.len() + self.runs.len() * 48 + 128)
             as u64
@@ -148,7 +148,7 @@ mod tests {
         vec![PartitionRun { partition: 0, count }]
     }
 
-    /// Sends the list that begins with `first`.
+    /// Sends the list of two keys that begins with `first`.
     fn send(lists: &mut KeyLists, first: u64) {
         let list = lists.take(runs(2), KeyList::Listed(vec![first, first + 1])).unwrap();
         lists.put(list);

@@ -1,13 +1,15 @@
 //! Owns partitions: a pure state machine for each thread, and the process around it.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`config`] | the settings of a lane |
 //! | [`state`] | [`LaneState`], which takes a time and a message and returns effects |
-//! | `handshake`, `job_lifecycle`, `job`, `pull`, `push`, `function`, `clocks`, `barrier`, `rows`, `stats` | its concerns, one conversation a file |
-//! | `foreign_session`, `staged_chunks`, `commit`, `batch` | sessions of foreign hosts: matrices that come and go, staged pushes |
+//! | `handshake`, `job_lifecycle`, `job` | opening of connections and jobs, the state of a job |
+//! | `pull`, `push`, `function`, `clocks`, `barrier`, `rows` | requests of tasks and tools, one kind a file |
+//! | `stats`, `log` | counters and log entries |
+//! | `foreign_session`, `staged_chunks`, `commit`, `batch` | sessions of foreign hosts, with staged pushes |
 //! | [`process`] | [`ServerConfig`], and [`run`], the process around the lanes |
-//! | `connection`, `key_lists` | what it remembers of a connection |
+//! | `connection`, `key_lists` | the state that a lane keeps for a connection |
 
 mod barrier;
 mod batch;

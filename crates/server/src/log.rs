@@ -1,5 +1,5 @@
-//! What a lane logs of requests, with the identity that the task that asks logs too: each at level debug, those that were
-//! held for long at level info, refusals at level warn.
+//! Log entries of requests, with the same identity that the task logs. Each request is logged at level debug, a long
+//! deferral at level info, a refusal at level warn.
 
 use std::time::Duration;
 
@@ -25,11 +25,12 @@ impl LaneState {
         let (job, task) = self.task_at(at).unzip();
         let (lane, kind, text) = (self.config.lane, refusal.kind, refusal.text.as_str());
         match kind {
-            // Lists are forgotten, and sent again; a job that is over says so to whoever still asks.
+            // These are expected: key lists are removed and sent again, and a late request of a closed job gets its
+            // reason.
             FaultKind::UnknownKeys | FaultKind::Stopped | FaultKind::TaskLeft => {
                 tracing::debug!(job, task, request, lane, connection = at, ?kind, text, "request refused");
             }
-            // Who called it is told, and may go on.
+            // The task gets this error and may continue.
             FaultKind::Function => {
                 tracing::info!(job, task, request, lane, connection = at, ?kind, text, "request refused");
             }
@@ -38,7 +39,7 @@ impl LaneState {
     }
 }
 
-/// The end of a wait of a pull or push.
+/// Logs the end of the wait of a pull or push.
 pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, held: &DeferredRequest) {
     let kind = match held.call {
         DeferredCall::Pull(_) => "Pull",
@@ -51,7 +52,7 @@ pub(crate) fn log_deferred(now: Duration, job: JobId, lane: u16, held: &Deferred
     log_wait(now.saturating_sub(held.since), &identity, lane);
 }
 
-/// The end of a wait for other tasks.
+/// Logs the end of a wait for other tasks.
 pub(crate) fn log_wait(held: Duration, identity: &RequestIdentity, lane: u16) {
     let held_ms = held.as_millis() as u64;
     if held >= SLOW_REQUEST {

@@ -1,4 +1,5 @@
-//! The process around the lanes: it binds, says where, and serves until it is stopped. It knows no master.
+//! The process around the lanes. It binds its addresses, reports them, and serves until it is stopped. It does not know
+//! the master.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,38 +13,37 @@ use crate::config::{LaneConfig, ModuleCache, ModuleLoader, OpenJobs};
 use crate::error::Error;
 use crate::state::LaneState;
 
-/// Most lanes of a process: each is a thread.
+/// Most lanes of a process. Each lane is a thread.
 const LANE_LIMIT: u16 = 256;
-/// Least window: a frame must fit.
+/// Smallest window: a frame must fit.
 const LEAST_WINDOW_BYTES: u64 = 64 << 10;
 
-/// The settings of a server process. Limits in bytes are for the whole process, each lane has its share, except those
-/// of one connection.
+/// The settings of a server process. A limit in bytes is for the whole process and is divided among the lanes, except
+/// the limits of one connection.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Where it takes connections; port 0 is any free one.
+    /// Addresses at which the server takes connections. Port 0 means any free port.
     pub listen: Vec<Address>,
-    /// The shared secret; empty: none.
+    /// The shared secret; empty for none.
     pub token: Vec<u8>,
     /// Number of threads, each with partitions of its own.
     pub lanes: u16,
-    /// Most bytes of rows, kept copies included.
+    /// Most bytes of rows, row copies included.
     pub memory_limit_bytes: u64,
-    /// Most bytes of requests behind a held push, of one connection.
+    /// Most bytes of requests of one connection behind a deferred push.
     pub window_bytes: u64,
-    /// Most bytes of held requests.
+    /// Most bytes of deferred requests.
     pub held_limit_bytes: u64,
     /// Most bytes that attempts of foreign hosts have staged and not committed.
     pub staged_limit_bytes: u64,
-    /// Most bytes of key lists that are remembered, of one connection.
+    /// Most bytes of cached key lists of one connection.
     pub key_list_limit_bytes: u64,
-    /// Limits of frames and connections.
     pub limits: Limits,
     /// Shows which jobs are open.
     pub open_jobs: OpenJobs,
     /// The functions that tasks may call.
     pub functions: FunctionTable,
-    /// What reads the modules that jobs bring; without it jobs that bring some are refused.
+    /// Reads the modules that jobs bring. Without it, jobs with modules are refused.
     pub modules: Option<ModuleLoader>,
 }
 
@@ -54,11 +54,11 @@ impl Default for ServerConfig {
             token: Vec::new(),
             lanes: 1,
             memory_limit_bytes: 8 << 30,
-            // A pull and a push of a large batch, keys and values, while those before them wait.
+            // This is room for a pull and a push of a large batch, keys and values, behind a deferred push.
             window_bytes: 64 << 20,
             held_limit_bytes: 1 << 30,
             staged_limit_bytes: 1 << 30,
-            // The lists of a dozen batches of 100 thousand keys with their positions.
+            // This is room for the lists of a dozen batches of 100 thousand keys with their positions.
             key_list_limit_bytes: 64 << 20,
             limits: Limits::default(),
             open_jobs: OpenJobs::default(),
@@ -69,7 +69,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// Checks each setting; the error names the first that cannot be.
+    /// Checks each setting. The error names the first that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let fault = |field, actual: String, expected: &str| {
             Err(Error::Config { field, actual, expected: expected.to_owned() })
@@ -97,7 +97,7 @@ impl ServerConfig {
         }
     }
 
-    /// The settings of one of its lanes, in a process that is started as `incarnation`.
+    /// The settings of one lane. `incarnation` identifies this start of the process.
     pub fn lane(&self, lane: u16, incarnation: u64) -> LaneConfig {
         let lanes = u64::from(self.lanes);
         LaneConfig {
@@ -123,8 +123,8 @@ fn is_local(address: &Address) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Binds, tells `listening` the addresses with their real ports, and serves until `stop` is raised. What `listening`
-/// refuses ends it.
+/// Binds, gives `listening` the addresses with their real ports, and serves until `stop` is raised. An error of
+/// `listening` ends the server.
 pub fn run<E: From<Error>>(
     config: ServerConfig,
     stop: Stop,
@@ -153,7 +153,7 @@ pub fn run<E: From<Error>>(
     Ok(())
 }
 
-/// Another number at each start: nobody starts a server twice in one nanosecond.
+/// A number that differs at each start: a server does not start twice within one nanosecond.
 fn incarnation() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_nanos() as u64
 }

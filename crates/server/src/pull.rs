@@ -1,4 +1,4 @@
-//! Reading parameters: at once, or when m has come.
+//! Reads of parameters: answered at once, or when the smallest clock is far enough.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 use rpc::{WireType, WireValues};
 
-/// Most bytes of values in one answer, before they are rounded; a single row may have more.
+/// Most bytes of values in one answer, before rounding. A single row may have more.
 const ANSWER_LIMIT_BYTES: u64 = rpc::CHUNK_BYTES as u64 + (64 << 10);
-/// When a pull that was sent away comes again.
+/// Delay after which a refused pull may be sent again.
 const BUSY_RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What all requests that read say.
+/// The fields that all read requests have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadHeader {
     pub(crate) request: RequestId,
@@ -55,7 +55,7 @@ impl LaneState {
         }
     }
 
-    /// Keeps a request that reads until m has come.
+    /// Defers a read request until the smallest clock is far enough.
     #[allow(clippy::too_many_arguments, reason = "of a request: where, when, what, and for what it waits")]
     pub(crate) fn defer_pull(
         &mut self,
@@ -96,7 +96,7 @@ impl LaneState {
         }
     }
 
-    /// The m that a request that reads has to wait for; `None` when it has come.
+    /// The smallest clock that a read request has to wait for, or `None` if it is reached.
     pub(crate) fn missing_clock(
         &mut self,
         at: ConnectionId,
@@ -114,7 +114,7 @@ impl LaneState {
         Ok((!self.has_reached(job, needed)).then_some(needed))
     }
 
-    /// Answers a pull whose m has come, after it was held for so long.
+    /// Answers a pull when the smallest clock allows it. `held` is the time for which it was deferred.
     pub(crate) fn serve_pull(&mut self, at: ConnectionId, pull: Pull, held: Duration, out: &mut Vec<Effect>) {
         let Pull { request, job, task, clock, .. } = pull;
         let (Some(connection), Some(open)) = (self.connections.get_mut(&at), self.jobs.get_mut(&job)) else {
@@ -141,7 +141,7 @@ impl LaneState {
     }
 }
 
-/// Only f32 is rounded.
+/// Refuses rounding of other values than f32.
 pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusal> {
     if wire == WireType::F32 || spec.element == ElementType::F32 {
         return Ok(());
@@ -154,17 +154,18 @@ pub(crate) fn check_wire(spec: &MatrixSpec, wire: WireType) -> Result<(), Refusa
     Err(Refusal::new(FaultKind::Invalid, text))
 }
 
-/// When who asked no longer waits. Only lengths of time travel: the clocks of two machines need not agree.
+/// The time at which the task stops waiting, or `None` for `wait_ms` 0. A request has a length of time, because the
+/// clocks of two machines may differ.
 pub(crate) fn deadline_after(now: Duration, wait_ms: u32) -> Option<Duration> {
     (wait_ms > 0).then(|| now + Duration::from_millis(u64::from(wait_ms)))
 }
 
-/// As it stands in answers.
+/// A length of time as answers have it.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The values of a list, each written once.
+/// Reads the values of a key list. Each value is written once.
 fn read(
     matrix: &mut LaneMatrix,
     place: TableId,

@@ -1,4 +1,4 @@
-//! Changing parameters: each name once, in order, at once or when m has come.
+//! Changes of parameters: each push id is applied once, in order, at once or when the smallest clock is far enough.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
-/// Elements pushed before the memory is counted again.
+/// Number of pushed elements after which the memory is counted again.
 const RECOUNT_ELEMENTS: usize = 1 << 16;
 
-/// What a name means after the pushes before it.
+/// The place of a push id among the pushes of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PushTurn {
     Next,
@@ -35,14 +35,14 @@ fn push_turn(expected: PushPosition, name: PushPosition) -> PushTurn {
     }
 }
 
-/// What has a name and changes a matrix.
+/// A push or a push function: a request with a push id that changes a matrix.
 #[derive(Debug)]
 pub(crate) enum PushRequest {
     Push(Push),
     Function(PushFunction),
 }
 
-/// The name of a change, and what else all of them say.
+/// The push id of a push request, and the other fields that all push requests have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PushHeader {
     pub(crate) request: RequestId,
@@ -167,7 +167,7 @@ impl LaneState {
         self.pause_if_full(at, out);
     }
 
-    /// Carries out a change whose turn and m have come.
+    /// Runs a push request whose turn has come and whose clock is reached.
     pub(crate) fn serve_push_request(
         &mut self,
         now: Duration,
@@ -181,7 +181,7 @@ impl LaneState {
         }
     }
 
-    /// The answer to a change that counts already: the one that it has had.
+    /// Repeats the answer of a push request that was applied before.
     pub(crate) fn repeat_reply(&mut self, at: ConnectionId, head: PushHeader, out: &mut Vec<Effect>) {
         let Some(job) = self.jobs.get_mut(&head.job) else { return };
         job.stats.duplicate_count += 1;
@@ -204,7 +204,8 @@ impl LaneState {
         })
     }
 
-    /// The task is at the clock of its push. The m that the push has to wait for; `None` when it has come.
+    /// Moves the task to the clock of its push. Returns the smallest clock that the push has to wait for, or `None` if
+    /// it is reached.
     fn start_push(&mut self, head: PushHeader) -> Result<Option<u64>, Refusal> {
         let PushHeader { job, task, clock, .. } = head;
         let breaks =
@@ -230,7 +231,7 @@ impl LaneState {
         Ok((!self.has_reached(job, needed)).then_some(needed))
     }
 
-    /// Merges a push whose turn and m have come.
+    /// Merges a push whose turn has come and whose clock is reached.
     pub(crate) fn serve_push(
         &mut self,
         now: Duration,
@@ -248,7 +249,7 @@ impl LaneState {
         let (runs, keys) = (std::mem::take(&mut push.runs), std::mem::replace(&mut push.keys, NO_KEYS));
         let values = std::mem::replace(&mut push.values, NO_VALUES);
         let value_count = values.len();
-        // The master may have taken the task out while the push was held.
+        // The master may have removed the task while the push was deferred.
         let live =
             open.clock_table.clock(task).map_err(|fault| Refusal::from_clock_fault(task, "push", fault));
         let result =
@@ -270,7 +271,7 @@ impl LaneState {
             Err(refusal) => {
                 let closes = refusal.kind == FaultKind::UnknownKeys;
                 self.refuse_push(at, head, refusal, out);
-                // Nothing behind it may be applied before it has come again.
+                // Nothing behind this push may be applied before the task has sent it again.
                 if closes {
                     self.close(now, at, out);
                 }
@@ -278,7 +279,8 @@ impl LaneState {
         }
     }
 
-    /// Refuses what would need more memory than there is. Counted now and then: a bound, not a promise to the byte.
+    /// Refuses a push when the rows exceed the memory limit. The rows are counted from time to time, so the bound is
+    /// not exact.
     pub(crate) fn check_memory(&mut self, element_count: usize) -> Result<(), Refusal> {
         if self.uncounted_elements + element_count >= RECOUNT_ELEMENTS {
             self.count_memory();
@@ -297,7 +299,8 @@ impl LaneState {
         Err(Refusal::new(FaultKind::TooLarge, text))
     }
 
-    /// Refuses with the name in the text; who called a function knows it.
+    /// Refuses a push request, with its push id in the text. The error of a function goes without it: the task knows
+    /// the call.
     pub(crate) fn refuse_push(
         &mut self,
         at: ConnectionId,
@@ -314,11 +317,11 @@ impl LaneState {
     }
 }
 
-/// What is left of a push whose keys and values were taken.
+/// Placeholders in a push whose keys and values were taken out.
 pub(crate) const NO_KEYS: rpc::message::KeyList = rpc::message::KeyList::Listed(Vec::new());
 pub(crate) const NO_VALUES: WireValues = WireValues::Exact(OwnedValues::F32(Vec::new()));
 
-/// Merges all of it, or nothing.
+/// Merges the whole push, or nothing.
 pub(crate) fn merge(
     matrix: &mut LaneMatrix,
     place: TableId,

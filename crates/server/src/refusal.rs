@@ -1,4 +1,4 @@
-//! Why a request is refused, before it is known to whom it is said.
+//! The reason for a refusal, before its request is known.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Refusal {
         Self { retry_after_ms: after.as_millis().min(u128::from(u32::MAX)) as u32, ..self }
     }
 
-    /// Says of what it is a refusal.
+    /// Prefixes the text with the request that is refused.
     pub(crate) fn with_context(mut self, what: impl std::fmt::Display) -> Self {
         self.text = format!("{what}: {}", self.text);
         self

@@ -1,4 +1,4 @@
-//! Whole matrices: out in pages, in, kept aside and put back.
+//! Whole matrices: export and import in pages, the row copy and its restoration.
 
 use matrix::{ExportedRows, MatrixSpec, OwnedValues, Values};
 use rpc::message::{Export, ExportPage, FaultKind, Import, KeepRows, Message, RestoreRows};
@@ -9,10 +9,10 @@ use crate::refusal::Refusal;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
-/// Bytes of a page; a single row may be larger.
+/// Bytes of a page. A single row may be larger.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
-/// Elements of a row of each part of an export: of the values, then of each slot.
+/// Elements of a row in each part of an export: the values, then each slot.
 fn widths(spec: &MatrixSpec) -> Vec<usize> {
     let columns = spec.columns_of_table();
     std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
@@ -90,7 +90,7 @@ impl Job {
         }
         let page =
             ExportPage { request, row_count: total as u64, keys: rows.keys[start..end].to_vec(), values };
-        // The last page: nobody asks for more.
+        // After the last page the export is not needed.
         self.export_cache = (end < total).then_some((matrix, rows));
         Ok(page)
     }
@@ -133,7 +133,7 @@ impl Job {
     }
 }
 
-/// Rows as they come in a message.
+/// Splits the values of a message into the parts of the rows: the values, then each slot.
 fn split_rows(
     spec: &MatrixSpec,
     with_slots: bool,

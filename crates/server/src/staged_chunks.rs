@@ -1,7 +1,8 @@
-//! What attempts of a foreign host have staged, and which of them count. Pure, and of one job on one lane.
+//! The chunks that attempts of a foreign host have staged, and the attempts that count. This is pure state of one job
+//! on one lane.
 //!
-//! Invariants: nothing is staged for a part that is committed, nor under a token that is closed; `bytes` is the sum over all
-//! chunks and over all that is remembered of commits.
+//! Invariants: nothing is staged for a committed part or under a closed token; `bytes` is the sum over all chunks, all
+//! attempts with chunks and all committed parts.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use rpc::message::{Commit, FaultKind, PartitionRun, PushStaged};
 
 use crate::refusal::Refusal;
 
-/// Most tokens of a matrix that are open at once: a driver has one for each evaluation under way.
+/// Most open tokens of a matrix. A driver has one for each evaluation under way.
 const TOKEN_LIMIT: usize = 1024;
 /// Bytes that are counted for a chunk besides its lists, and for each run of it.
 const CHUNK_BYTES: u64 = 128;
 const RUN_BYTES: u64 = 48;
-/// Bytes that are counted for an attempt that has staged something, or that counts.
+/// Bytes that are counted for an attempt with chunks, and for a committed part.
 pub(crate) const ATTEMPT_BYTES: u64 = 128;
 
 /// A chunk whose keys and values were checked.
@@ -29,63 +30,62 @@ pub(crate) struct StagedChunk {
 }
 
 impl StagedChunk {
-    /// What it takes while it waits.
+    /// Bytes of the chunk while it is staged.
     pub(crate) fn bytes(&self) -> u64 {
         let values = self.values.len() * self.values.element_type().size();
-        // Positions of rows are 4 bytes a key.
+        // Positions of rows take 4 bytes a key.
         (self.keys.len() * 12 + values) as u64 + self.runs.len() as u64 * RUN_BYTES + CHUNK_BYTES
     }
 }
 
-/// What is to be done with a chunk.
+/// What the lane does with a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkStatus {
-    /// It is new.
+    /// The chunk is new and gets staged.
     New,
-    /// It is staged already.
+    /// The chunk is staged already.
     Duplicate,
-    /// The part is committed: nobody needs it.
+    /// The part is committed: the chunk is not needed.
     Late,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug)]
 pub(crate) enum CommitDecision {
-    /// It is the first: these are to be merged, in order.
+    /// This is the first commit of the part. Its chunks are to be merged in this order.
     First(Vec<StagedChunk>),
-    /// This attempt counts, and has been merged.
+    /// The part was committed before, by this attempt.
     Repeated(u64),
 }
 
 /// A part of a token.
 #[derive(Debug)]
 enum StagedPart {
-    /// Chunks by attempt.
+    /// Chunks by attempt, then by chunk number.
     Open(BTreeMap<u64, BTreeMap<u32, StagedChunk>>),
     /// The attempt that counts.
     Committed(u64),
 }
 
-/// The tokens of a matrix.
 #[derive(Debug, Default)]
 struct MatrixTokens {
-    /// Tokens below it are closed.
+    /// All tokens below it are closed.
     first_open: u64,
     open: BTreeMap<u64, BTreeMap<u32, StagedPart>>,
 }
 
-/// Counts for people.
+/// Counts for metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StagingCounts {
-    /// Commits that were the first.
+    /// First commits of a part.
     pub(crate) commits: u64,
     /// Commits of attempts that came too late.
     pub(crate) late_commits: u64,
-    /// Chunks that were dropped: staged before, or of a part that was committed.
+    /// Chunks that were dropped: they were staged before, or their part was committed.
     pub(crate) dropped_chunks: u64,
 }
 
-/// All that is staged for a job.
+/// All chunks that are staged for a job.
 #[derive(Debug, Default)]
 pub(crate) struct StagedChunks {
     matrices: BTreeMap<u32, MatrixTokens>,
@@ -98,12 +98,12 @@ impl StagedChunks {
         self.bytes
     }
 
-    /// Number of tokens that are open, of all matrices.
+    /// Number of open tokens of all matrices.
     pub(crate) fn token_count(&self) -> usize {
         self.matrices.values().map(|tokens| tokens.open.len()).sum()
     }
 
-    /// What a chunk means after all before it.
+    /// What to do with a chunk, given all that came before it.
     pub(crate) fn status(&self, push: &PushStaged) -> Result<ChunkStatus, Refusal> {
         let none = MatrixTokens::default();
         let tokens = self.matrices.get(&push.matrix).unwrap_or(&none);
@@ -123,7 +123,7 @@ impl StagedChunks {
         })
     }
 
-    /// Keeps a chunk whose turn is [`Turn::New`].
+    /// Stages a chunk whose status is [`ChunkStatus::New`].
     pub(crate) fn stage(&mut self, push: &PushStaged, chunk: StagedChunk) {
         let bytes = chunk.bytes();
         let tokens = self.matrices.entry(push.matrix).or_default();
@@ -135,7 +135,7 @@ impl StagedChunks {
         self.bytes += bytes + if is_new { ATTEMPT_BYTES } else { 0 };
     }
 
-    /// Whose commit of this part counts already; none: that of this one would. Nothing is changed.
+    /// The attempt that has committed this part, or `None` if this commit would be the first. Nothing changes.
     pub(crate) fn winner(&self, commit: &Commit) -> Result<Option<u64>, Refusal> {
         let none = MatrixTokens::default();
         let tokens = self.matrices.get(&commit.matrix).unwrap_or(&none);
@@ -149,8 +149,8 @@ impl StagedChunks {
         }
     }
 
-    /// Decides a commit; nothing is changed when it is refused. The chunks of the first are to be merged now, all other
-    /// attempts at the part are freed.
+    /// Decides a commit; a refused commit changes nothing. The chunks of the first commit are returned to be merged,
+    /// and the chunks of all other attempts at the part are freed.
     pub(crate) fn commit(&mut self, commit: &Commit) -> Result<CommitDecision, Refusal> {
         if let Some(winner) = self.winner(commit)? {
             self.counts.late_commits += u64::from(winner != commit.attempt);
@@ -168,7 +168,7 @@ impl StagedChunks {
         Ok(CommitDecision::First(chunks.into_values().collect()))
     }
 
-    /// Closes a token and all below it.
+    /// Closes a token and all tokens below it.
     pub(crate) fn close_token(&mut self, matrix: u32, token: u64) {
         let tokens = self.matrices.entry(matrix).or_default();
         tokens.first_open = tokens.first_open.max(token.saturating_add(1));
@@ -177,7 +177,7 @@ impl StagedChunks {
         self.bytes -= closed.values().flat_map(BTreeMap::values).map(StagedPart::bytes).sum::<u64>();
     }
 
-    /// Forgets a matrix that is dropped.
+    /// Removes the chunks of a dropped matrix.
     pub(crate) fn remove_matrix(&mut self, matrix: u32) {
         if let Some(tokens) = self.matrices.remove(&matrix) {
             let parts = tokens.open.values().flat_map(BTreeMap::values);
@@ -199,7 +199,7 @@ impl StagedPart {
 }
 
 impl MatrixTokens {
-    /// Whether something may come for a token.
+    /// Checks that a token is open, or may be opened.
     fn check(&self, token: u64) -> Result<(), Refusal> {
         if token < self.first_open {
             let text = format!(
@@ -223,7 +223,7 @@ impl MatrixTokens {
     }
 }
 
-/// Whether an attempt has staged what it says it has.
+/// Checks that an attempt has staged exactly the chunks that its commit counts.
 fn check_complete(chunks: Option<&BTreeMap<u32, StagedChunk>>, commit: &Commit) -> Result<(), Refusal> {
     let count = chunks.map_or(0, BTreeMap::len);
     let last = chunks.and_then(|chunks| chunks.last_key_value()).map(|(chunk, _)| *chunk);

@@ -1,8 +1,10 @@
 //! The state of a lane. Each arm of `LaneState::handle` is one call into the file of its concern.
 //!
-//! Invariants: a held request stands in `deferred_requests` of its job, once, under its arrival; a held push is also the first in the
-//! queue of its connection, which is then blocked; `deferred_bytes` is the sum over held pulls and all queues; after every
-//! call nothing is held that may go.
+//! Invariants:
+//! - A deferred request is in `deferred_requests` of its job once, by its arrival.
+//! - A deferred push is also the first request in the queue of its connection, and this connection is blocked.
+//! - `deferred_bytes` is the sum over deferred pulls and all queues.
+//! - After every call no request is deferred that could be answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,27 +24,27 @@ use crate::refusal::Refusal;
 use crate::stats::LaneStats;
 use rpc::service::{ConnectionId, Effect, Service};
 
-/// One lane: its partitions, its clocks, whoever waits.
+/// One lane: its partitions, its clocks and its deferred requests.
 #[derive(Debug)]
 pub struct LaneState {
     pub(crate) config: LaneConfig,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
-    /// Why jobs were closed.
+    /// The reasons for which jobs were closed.
     pub(crate) close_reasons: BTreeMap<JobId, String>,
     pub(crate) arrival_count: u64,
     pub(crate) deferred_bytes: u64,
-    /// As counted last.
+    /// Bytes of all jobs at the last count.
     pub(crate) memory_bytes: u64,
-    /// Elements pushed since then.
+    /// Elements pushed since the last count.
     pub(crate) uncounted_elements: usize,
-    /// Connections whose queues may go on, and jobs whose clocks have changed; empty between calls.
+    /// Connections whose queues may continue, and jobs whose clocks have changed. Both are empty between calls.
     pub(crate) runnable_connections: BTreeSet<ConnectionId>,
     pub(crate) changed_jobs: BTreeSet<JobId>,
     pub(crate) stats: LaneStats,
-    /// Told of jobs that are opened and closed.
+    /// Gets each job that this lane opens or closes.
     pub(crate) open_jobs: OpenJobs,
-    /// Of jobs that bring none of their own.
+    /// The functions for jobs without modules.
     pub(crate) functions: Arc<FunctionTable>,
     pub(crate) module_cache: Option<ModuleCache>,
 }
@@ -68,19 +70,19 @@ impl LaneState {
         }
     }
 
-    /// The same, with functions of your own.
+    /// Replaces the functions.
     #[must_use]
     pub fn with_functions(self, functions: FunctionTable) -> Self {
         Self { functions: Arc::new(functions), ..self }
     }
 
-    /// The same, taking jobs that bring modules.
+    /// Accepts jobs with modules, whose functions come from this cache.
     #[must_use]
     pub fn with_modules(self, modules: Option<ModuleCache>) -> Self {
         Self { module_cache: modules, ..self }
     }
 
-    /// The same, telling `open_jobs` of its jobs.
+    /// Reports the jobs of the lane to `open_jobs`.
     #[must_use]
     pub fn with_open_jobs(self, open_jobs: OpenJobs) -> Self {
         Self { open_jobs, ..self }
@@ -93,7 +95,7 @@ impl LaneState {
             return self.on_hello(now, at, &hello, out);
         }
         let overtakes = self.config.lacks(Broken::TickOvertakesPush) && matches!(message, Message::Tick(_));
-        // A connection that was closed here may still have had frames on their way.
+        // Frames of a connection that the lane has closed may still arrive.
         let Some(connection) = self.connections.get_mut(&at) else { return };
         if !connection.is_blocked || overtakes {
             return self.handle(now, at, arrival, message, out);
@@ -185,7 +187,8 @@ impl LaneState {
         }
     }
 
-    /// Lets everything go that may: queues behind pushes that were held, then held requests in the order of arrival.
+    /// Runs everything that need not wait any more: queues behind deferred pushes, then deferred requests in the order
+    /// of arrival.
     pub(crate) fn run_ready(&mut self, now: Duration, out: &mut Vec<Effect>) {
         loop {
             if let Some(at) = self.runnable_connections.first().copied() {
@@ -212,7 +215,8 @@ impl LaneState {
         self.resume_if_half_empty(at, out);
     }
 
-    /// Answers whoever a barrier lets go, or the first held request that may go; false when there is none.
+    /// Answers the tasks at an open barrier, or the first deferred request that need not wait. Returns false when there
+    /// is none.
     fn release_next(&mut self, now: Duration, id: JobId, out: &mut Vec<Effect>) -> bool {
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         job.invalidate_staged_export();
@@ -263,7 +267,6 @@ impl LaneState {
         }
     }
 
-    /// Answers with a fault.
     pub(crate) fn refuse(
         &mut self,
         at: ConnectionId,

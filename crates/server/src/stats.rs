@@ -1,4 +1,4 @@
-//! What a lane counts, and how it is shown.
+//! The counters of a lane and of its jobs, as replies and as metrics.
 
 use std::time::Duration;
 
@@ -13,7 +13,6 @@ use crate::key_lists::KeyLists;
 use crate::state::LaneState;
 use rpc::service::{ConnectionId, Effect};
 
-/// Counts of a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobStats {
     pub(crate) pull_count: u64,
@@ -28,7 +27,7 @@ pub(crate) struct JobStats {
 }
 
 impl JobStats {
-    /// A pull of a task at `clock` was answered when the slowest was at `minimum`.
+    /// Counts the answer of a pull of a task at `clock`. `minimum` is the smallest clock at that moment.
     pub(crate) fn count_pull(&mut self, clock: Clock, minimum: Option<Clock>) {
         self.pull_count += 1;
         let staleness = clock.saturating_sub(minimum.unwrap_or(clock));
@@ -36,14 +35,14 @@ impl JobStats {
         self.staleness[staleness.min(STALENESS_BUCKETS as u64 - 1) as usize] += 1;
     }
 
-    /// A request that was held is held no more.
+    /// Counts the end of the wait of a deferred request.
     pub(crate) fn count_wait(&mut self, time: Duration) {
         self.wait_count += 1;
         self.wait_time += time;
     }
 }
 
-/// The kinds of requests that are counted one by one.
+/// Labels of the request kinds that are counted separately.
 const REQUEST_KINDS: [&str; 12] = [
     "pull",
     "push",
@@ -59,7 +58,6 @@ const REQUEST_KINDS: [&str; 12] = [
     "other",
 ];
 
-/// Counts of a lane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneStats {
     requests: [u64; REQUEST_KINDS.len()],

@@ -1,4 +1,5 @@
-//! A server process on real sockets: a tool opens a job on both lanes, a task pushes and pulls, all stops when it is told.
+//! A server process on real sockets: a tool opens a job on both lanes, a task pushes and pulls, and the server ends
+//! when it is stopped.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -38,7 +39,7 @@ fn open(address: &Address, role: Role, lane: u16) -> (Sender, Receiver) {
     (sender, receiver)
 }
 
-/// Half a matrix on each lane: partition `lane`, keys from 500 * `lane` on.
+/// Opens a job with half a matrix on each lane: partition `lane`, with the keys from 500 * `lane` on.
 fn use_lane(address: &Address, lane: u16) {
     let (mut sender, mut receiver) = open(address, Role::Tool, lane);
     let held = vec![vec![u32::from(lane)]];

@@ -1,14 +1,15 @@
-//! The exports of the interface. Addresses and lengths are `i32`, numbers of columns `i64`, one argument is a pointer to doubles
-//! and their number. What has no `:` in its name is the module's own business.
+//! The exports of the interface. Addresses and lengths are `i32`; column numbers are `i64`. The argument of a function
+//! is passed as a pointer to doubles and their number. Exports without a `:` in their name are not part of the
+//! interface.
 //!
 //! | export | type |
 //! |---|---|
 //! | `memory` | memory |
-//! | `change:NAME:TYPE` | `(from, from_count, into, into_count, length, start i64, argument, argument_count) -> status` |
-//! | `terms:NAME:TYPE` | `(from, from_count, terms, length, start i64, argument, argument_count) -> status` |
-//! | `read:NAME:TYPE` | `(from, from_count, length, start i64, argument, argument_count) -> partial i64` |
-//! | `merge:NAME` | `(left, left_bytes, right, right_bytes, argument, argument_count) -> partial i64` |
-//! | `answer:NAME` | `(partial, part_bytes, argument, argument_count) -> decode_numbers i64` |
+//! | `change:NAME:TYPE` | `(from, from_count, into, into_count, len, start i64, argument, argument_len) -> status` |
+//! | `terms:NAME:TYPE` | `(from, from_count, terms, len, start i64, argument, argument_len) -> status` |
+//! | `read:NAME:TYPE` | `(from, from_count, len, start i64, argument, argument_len) -> partial i64` |
+//! | `merge:NAME` | `(left, left_bytes, right, right_bytes, argument, argument_len) -> partial i64` |
+//! | `answer:NAME` | `(partial, partial_bytes, argument, argument_len) -> numbers i64` |
 //! | `reads:NAME`, `writes:NAME`, `arguments:NAME` | `() -> count` |
 //! | `version:NAME`, `tries_first:NAME`, `overwrites:NAME` | `() -> i32` |
 
@@ -16,25 +17,25 @@ use matrix::ElementType;
 
 use crate::Error;
 
-/// The memory of the module.
+/// Name of the export of the module's memory.
 pub const MEMORY: &str = "memory";
 
-/// Arguments of a `change`.
+/// Arguments of a `change` export.
 pub type ChangeArguments = (u32, u32, u32, u32, u32, u64, u32, u32);
-/// Arguments of a `terms`.
+/// Arguments of a `terms` export.
 pub type TermsArguments = (u32, u32, u32, u32, u64, u32, u32);
-/// Arguments of a `read`.
+/// Arguments of a `read` export.
 pub type ReadArguments = (u32, u32, u32, u64, u32, u32);
-/// Arguments of a `merge`.
+/// Arguments of a `merge` export.
 pub type MergeArguments = (u32, u32, u32, u32, u32, u32);
-/// Arguments of an `answer`.
+/// Arguments of an `answer` export.
 pub type AnswerArguments = (u32, u32, u32, u32);
 
-/// The element types of which there may be code, in the order of [`place`].
+/// The element types that a module can have code for, in the order of [`type_index`].
 pub const TYPES: [(ElementType, &str); 3] =
     [(ElementType::F32, "f32"), (ElementType::F64, "f64"), (ElementType::I64, "i64")];
 
-/// The place of an element type in [`TYPES`].
+/// The index of an element type in [`TYPES`].
 pub fn type_index(element: ElementType) -> usize {
     match element {
         ElementType::F32 => 0,
@@ -48,19 +49,19 @@ pub fn size_of(element: ElementType) -> usize {
     if element == ElementType::F32 { 4 } else { 8 }
 }
 
-/// What a function does, by its export.
+/// What a function does. The prefix of its export says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportKind {
-    /// Changes rows.
+    /// The function changes rows.
     Change,
-    /// A sum over columns: writes the terms.
+    /// The function writes the terms of a sum over columns.
     Terms,
-    /// Reads rows into a part of its own.
+    /// The function reads rows into a partial answer whose format is its own.
     Read,
 }
 
 impl ExportKind {
-    /// The word before the name.
+    /// The part of the export name before the first `:`.
     pub fn prefix(self) -> &'static str {
         match self {
             ExportKind::Change => "change",
@@ -70,25 +71,25 @@ impl ExportKind {
     }
 }
 
-/// Exports with a name behind the word and no type.
+/// Prefixes of exports whose names hold a function name but no element type.
 const PROPERTY_PREFIXES: [&str; 8] =
     ["merge", "answer", "reads", "writes", "arguments", "version", "tries_first", "overwrites"];
 
-/// Longest name of a function, in bytes.
+/// Maximum length of a function name, in bytes.
 const NAME_LIMIT_BYTES: usize = 64;
 
-/// What the name of an export says.
+/// The meaning of the name of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParsedExport<'a> {
     /// Code of a function for an element type.
     Code(ExportKind, &'a str, ElementType),
-    /// Something else about the function.
+    /// A property of the function with this name.
     Property(&'a str),
-    /// Nothing of ours.
+    /// The export is not part of the interface.
     Other,
 }
 
-/// Reads the name of an export.
+/// Parses the name of an export.
 pub fn parse_export(export: &str) -> Result<ParsedExport<'_>, Error> {
     let Some((word, rest)) = export.split_once(':') else { return Ok(ParsedExport::Other) };
     let kind = [ExportKind::Change, ExportKind::Terms, ExportKind::Read]

@@ -1,24 +1,24 @@
-//! PS functions as WebAssembly modules: code that a user brings along without building a binary of their own, run in a
-//! sandbox with limits on time and memory.
+//! PS functions as WebAssembly modules. Users supply code without building a binary of their own; it runs in a sandbox
+//! with limits on time and memory.
 //!
-//! What a module exports is in [docs/wasm-functions.md](../../../docs/wasm-functions.md) and, as code, in [`exports`]. This
-//! crate alone knows wasmtime; it sees `matrix`, whose traits its functions implement.
+//! [docs/wasm-functions.md](../../../docs/wasm-functions.md) describes the exports of a module; [`exports`] has them as
+//! code. Only this crate uses wasmtime. It depends on `matrix`, whose function traits it implements.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`exports`] | the exports of the interface |
 //! | [`module`] | [`load`]: from bytes to functions, and everything that can be wrong with a file |
-//! | [`limits`] | what a module may take |
-//! | `instantiate` | an instance, the part of its memory that is ours, calls with a budget; the pool of them |
+//! | [`limits`] | limits on what a module uses |
+//! | `sandbox` | an instance, the area of its memory that holds rows, calls with limits, and the pool of instances |
 //! | [`push`], [`pull`], [`sum`] | the three kinds of functions |
-//! | [`module_file`] | files that travel with a job, the table that they make |
+//! | [`module_file`] | module files that are sent with a job, and the function table that they make |
 //!
-//! **Time** is counted in steps (wasmtime's fuel: one for an instruction, one for a byte of a bulk copy), not on a clock: the
-//! same call takes the same steps on every server, however busy, and needs no thread that ticks.
+//! **Time** is counted in units of wasmtime's fuel (one for an instruction, one for a byte of a bulk copy), not on a
+//! clock. The same call uses the same fuel on every server, however busy, and needs no timer thread.
 //!
 //! **Same bytes.** NaNs are made canonical, and there are no threads, no relaxed SIMD and no imports, so that a module
-//! computes the same everywhere. Instances are used again for later calls in any order, so a function must not carry
-//! anything from one call into the next; after a fault its instance is thrown away.
+//! computes the same everywhere. Instances are reused for later calls in any order, so a function must not keep state
+//! from one call to the next. After a fault its instance is discarded.
 
 mod error;
 pub mod exports;

@@ -1,4 +1,4 @@
-//! From the bytes of a file to functions in a table.
+//! Compiles the bytes of a file and registers its functions in a table.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Module {
     }
 }
 
-/// What a module says of one of its functions.
+/// The properties of one function of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionSignature {
     pub(crate) name: String,
@@ -38,19 +38,20 @@ pub(crate) struct FunctionSignature {
     pub(crate) version: u32,
     pub(crate) reads: Arity,
     pub(crate) writes: Arity,
-    /// Numbers in the argument.
+    /// Count of numbers in the argument.
     pub(crate) arguments: Option<Arity>,
-    /// Whether it is tried on all partitions before it changes the first.
+    /// Whether the function is tried on all partitions before it changes the first.
     pub(crate) tries_first: bool,
-    /// Whether it writes all of its rows without looking at what they held.
+    /// Whether the function writes all values of its rows without reading the old ones.
     pub(crate) overwrites: bool,
-    /// For which element types there is code.
+    /// For each of [`TYPES`], whether the module has code.
     pub(crate) types: [bool; 3],
-    /// Whether the answer is made of the last part by code.
+    /// Whether the module has an `answer` export, which makes the answer from the last partial answer.
     pub(crate) has_answer: bool,
 }
 
-/// What every function of a module says of itself, in the words of the trait that it implements.
+/// The methods of [`PullFunction`](matrix::PullFunction) and [`PushFunction`](matrix::PushFunction) that return the
+/// signature.
 macro_rules! signature_methods {
     () => {
         fn name(&self) -> &str {
@@ -72,8 +73,8 @@ macro_rules! signature_methods {
 }
 pub(crate) use signature_methods;
 
-/// Compiles a module and looks at its functions. Nothing of it is trusted: it gets no imports, and what it may take is
-/// bounded.
+/// Compiles a module and reads its function signatures. The module is not trusted: it gets no imports, and `limits`
+/// bound what it uses.
 pub fn load(bytes: &[u8], limits: &Limits) -> Result<Module, Error> {
     if bytes.len() > limits.module_bytes {
         return Err(Error::TooLarge { actual: bytes.len(), limit: limits.module_bytes });
@@ -106,7 +107,7 @@ pub fn load(bytes: &[u8], limits: &Limits) -> Result<Module, Error> {
 }
 
 impl Module {
-    /// Adds all functions of the module to a table. After an error it may hold some of them.
+    /// Adds all functions of the module to a table. After an error the table may hold some of them.
     pub fn register(&self, table: &mut FunctionTable) -> Result<(), Error> {
         for facts in &self.signatures {
             let (facts, recipe) = (facts.clone(), self.recipe.clone());
@@ -119,13 +120,13 @@ impl Module {
         Ok(())
     }
 
-    /// Names of the functions, ascending.
+    /// Returns the names of the functions, ascending.
     pub fn names(&self) -> Vec<&str> {
         self.signatures.iter().map(|facts| facts.name.as_str()).collect()
     }
 }
 
-/// Everything that a module could do differently on another machine is off.
+/// Creates an engine without the features whose results differ between machines.
 fn engine() -> Result<Engine, Error> {
     let mut config = Config::new();
     config
@@ -137,7 +138,7 @@ fn engine() -> Result<Engine, Error> {
     Engine::new(&config).map_err(|error| Error::Machine { reason: format!("{error:#}") })
 }
 
-/// The functions that exports make, each checked.
+/// Reads the functions that the exports define and checks each of them.
 fn read_signatures(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<FunctionSignature>, Error> {
     let mut kinds: BTreeMap<&str, (ExportKind, [bool; 3])> = BTreeMap::new();
     let meanings = exports.iter().map(|export| Ok((*export, parse_export(export)?)));
@@ -167,7 +168,7 @@ fn read_signatures(exports: &[&str], sandbox: &mut Sandbox) -> Result<Vec<Functi
     kinds.into_iter().map(|(name, (kind, types))| reader.signature(name, kind, types)).collect()
 }
 
-/// Reads what exports say.
+/// Reads the properties of functions from exports.
 struct ExportReader<'a> {
     exports: &'a [&'a str],
     sandbox: &'a mut Sandbox,
@@ -210,7 +211,7 @@ impl ExportReader<'_> {
             reads: self.required_count("reads", name)?,
             writes: writes.map_or_else(|| self.required_count("writes", name), Ok)?,
             arguments: self.count("arguments", name)?,
-            // Code that nobody vouches for may trap anywhere.
+            // A module is not trusted, so its code may trap anywhere.
             tries_first: self.constant("tries_first", name)? != Some(0),
             overwrites: self.constant("overwrites", name)?.is_some_and(|number| number != 0),
             types,
@@ -222,7 +223,7 @@ impl ExportReader<'_> {
         self.exports.contains(&export)
     }
 
-    /// Whether an export is there with a type.
+    /// Checks the type of an export, if the export exists.
     fn check_type<P: WasmParams, R: WasmResults>(&mut self, export: &str) -> Result<(), Error> {
         if self.has(export) {
             return self.sandbox.function::<P, R>(export).map(drop);
@@ -230,7 +231,7 @@ impl ExportReader<'_> {
         Err(Error::export(export, "not there", "a function of the interface"))
     }
 
-    /// What a function without arguments gives, if there is one.
+    /// Returns the result of a function without arguments, if the module exports it.
     fn constant(&mut self, word: &str, name: &str) -> Result<Option<i32>, Error> {
         let export = format!("{word}:{name}");
         if !self.has(&export) {
@@ -241,7 +242,7 @@ impl ExportReader<'_> {
         number.map(Some).map_err(|fault| Error::export(&export, fault.to_string(), "a number"))
     }
 
-    /// A number of rows: n, or -n for n or more.
+    /// Returns a number of rows. The module exports n for exactly n, or -n for n or more.
     fn count(&mut self, word: &str, name: &str) -> Result<Option<Arity>, Error> {
         let count = |n: i32| {
             let size = n.unsigned_abs() as usize;
@@ -258,7 +259,7 @@ impl ExportReader<'_> {
 }
 
 impl FunctionSignature {
-    /// The functions of an instance that do the work, by element type.
+    /// Returns the exported functions of an instance, one for each element type.
     pub(crate) fn code<P: WasmParams, R: WasmResults>(
         &self,
         sandbox: &mut Sandbox,
@@ -275,7 +276,7 @@ impl FunctionSignature {
         Ok(code)
     }
 
-    /// Refuses what the module does not take.
+    /// Refuses arguments and shapes that the function does not accept.
     pub(crate) fn check(&self, argument: &[f64], shape: &Shape) -> Result<(), FunctionFault> {
         let element = type_index(shape.element);
         if !self.types[element] {
@@ -293,7 +294,7 @@ impl FunctionSignature {
         Ok(())
     }
 
-    /// The fault of an element type without code.
+    /// The fault of a call with an element type that the module has no code for.
     pub(crate) fn missing_code(&self, element: usize) -> FunctionFault {
         missing_code(&self.name, TYPES[element].1)
     }

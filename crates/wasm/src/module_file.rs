@@ -1,5 +1,5 @@
-//! Modules that travel with a job: the bytes of the files, with what tells a broken copy, and the table that they make with the
-//! built-ins.
+//! Module files that are sent with a job: their bytes, a digest that detects a damaged copy, and the function table
+//! that they make with the built-ins.
 
 use std::path::Path;
 
@@ -13,27 +13,25 @@ use crate::{Error, Limits, load};
 /// The bytes of a module file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleFile {
-    /// As the user named the file, for errors.
+    /// The file name that the user gave, for errors.
     pub file: String,
-    /// The module.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// XXH3 of the bytes, so that processes can say which module they hold.
+    /// XXH3 digest of the bytes, so that processes can compare which module they have.
     pub digest: u64,
 }
 
-/// A file and what is wrong with it.
+/// An error of one module file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("functions of {file}: {error}")]
 pub struct FileError {
-    /// As the user named the file.
+    /// The file name that the user gave.
     pub file: String,
-    /// What is wrong.
     pub error: Error,
 }
 
 impl ModuleFile {
-    /// Reads a file, of which no more than `limits` allow are taken into memory, and checks that it is a module of
-    /// functions.
+    /// Reads a file and checks that it is a module of functions. A file larger than the limit is not read into memory.
     pub fn read(path: &Path, limits: &Limits) -> Result<Self, FileError> {
         let file = path.display().to_string();
         let of_file = |error| FileError { file: file.clone(), error };
@@ -48,12 +46,12 @@ impl ModuleFile {
         Ok(Self { file, bytes, digest })
     }
 
-    /// As bytes that a job can carry.
+    /// Encodes the file as bytes that a job can contain.
     pub fn encode(&self) -> Vec<u8> {
         pack(self)
     }
 
-    /// Out of such bytes; those of another module than the digest says are an error.
+    /// Decodes bytes from [`Self::encode`]. Bytes that do not match the digest are an error.
     pub fn decode(bytes: &[u8]) -> Result<Self, FunctionFault> {
         unpack(bytes)
     }
@@ -85,12 +83,13 @@ impl FunctionValue for ModuleFile {
     }
 }
 
-/// Reads module files, as a user names them.
+/// Reads several module files.
 pub fn read_all(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<Vec<ModuleFile>, FileError> {
     paths.iter().map(|path| ModuleFile::read(path.as_ref(), limits)).collect()
 }
 
-/// The functions of `table` and those of the modules. Every process of a job makes the same table of the same uploads.
+/// Returns the functions of `table` and those of the modules. Every process of a job makes the same table from the same
+/// files.
 pub fn extend_table(
     table: &FunctionTable,
     uploads: &[ModuleFile],
@@ -104,12 +103,12 @@ pub fn extend_table(
     Ok(table)
 }
 
-/// The same with the built-ins.
+/// Returns the built-in functions and those of the modules.
 pub fn table_with_builtins(uploads: &[ModuleFile], limits: &Limits) -> Result<FunctionTable, FileError> {
     extend_table(&FunctionTable::builtin(), uploads, limits)
 }
 
-/// The built-ins and the functions of the modules in these files: what `--functions FILE.wasm` makes.
+/// Returns the built-in functions and those of the module files at `paths`: the table of `--functions FILE.wasm`.
 pub fn load_functions(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<FunctionTable, FileError> {
     table_with_builtins(&read_all(paths, limits)?, limits)
 }

@@ -1,9 +1,10 @@
-//! Pull functions of a module with parts of their own: `read` makes a part of some columns, `merge` makes one of two
-//! neighbours, at the partition and at the agent alike, `answer` makes numbers of the last.
+//! Pull functions of a module with partial answers of their own. `read` makes a partial answer from some columns,
+//! `merge` makes one from two neighbours, both at the partition and at the agent, and `answer` makes numbers from the
+//! last one.
 //!
-//! Blocks end at multiples of [`BLOCK_COLUMNS`], counted from the first column of the matrix, and at the ends of partitions, so
-//! `merge` must be associative for the answer to be the same for every cut; sums of floating-point numbers are not, for
-//! them there is [`crate::sum`].
+//! Blocks end at multiples of [`BLOCK_COLUMNS`], counted from the first column of the matrix, and at the ends of
+//! partitions. So `merge` must be associative for the answer to be the same for every partitioning. Sums of
+//! floating-point numbers are not associative; use [`crate::sum`] for them.
 
 use std::iter;
 
@@ -19,7 +20,7 @@ use crate::push::{put_argument, put_rows};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory};
 use crate::sum::{TypedRows, typed_rows};
 
-/// Columns that are read in one call.
+/// Number of columns that one call reads.
 pub const BLOCK_COLUMNS: u64 = 4096;
 
 /// A pull function of a module. The argument and the answer are lists of numbers.
@@ -29,7 +30,7 @@ pub struct WasmPull {
     pool: InstancePool<PullInstance>,
 }
 
-/// Bytes that only the module understands.
+/// A partial answer in a format that only the module knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpaquePartial(Vec<u8>);
 
@@ -47,7 +48,7 @@ impl FunctionValue for OpaquePartial {
     }
 }
 
-/// An instance with the functions that are called.
+/// An instance with its exported functions.
 struct PullInstance {
     sandbox: Sandbox,
     read: [Option<TypedFunc<ReadArguments, u64>>; 3],
@@ -76,7 +77,7 @@ impl WasmPull {
 }
 
 impl PullInstance {
-    /// The part of all columns of a partition.
+    /// Computes the partial answer for all columns of a partition.
     fn partial<E: Pod>(
         &mut self,
         facts: &FunctionSignature,
@@ -151,7 +152,7 @@ impl PullInstance {
             at_argument as u32,
             argument.len() as u32,
         );
-        // Parts may be as long as a block of columns.
+        // A partial answer may be as long as a block of columns.
         let packed = self.sandbox.call("merge", &self.merge, BLOCK_COLUMNS as usize, arguments)?;
         self.sandbox.packed_slice("merge", packed).map(|bytes| OpaquePartial(bytes.to_vec()))
     }
@@ -172,7 +173,7 @@ impl PullInstance {
     }
 }
 
-/// The numbers that bytes are.
+/// Decodes little-endian doubles.
 fn decode_numbers(what: &str, bytes: &[u8]) -> Result<Vec<f64>, FunctionFault> {
     let (numbers, rest) = bytes.as_chunks::<8>();
     if rest.is_empty() {

@@ -1,4 +1,5 @@
-//! Push functions of a module: the rows of a block go into its memory, `change` runs, the rows to write come back.
+//! Push functions of a module: the rows of a block are copied into the memory of the module, `change` runs, and the
+//! written rows are copied back.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ use crate::exports::{ChangeArguments, ExportKind, type_index};
 use crate::module::{FunctionSignature, signature_methods};
 use crate::sandbox::{InstancePool, Layout, Sandbox, SandboxFactory, check_status};
 
-/// Columns that go into the module together: a few rows of them, and their copies, lie in the first cache.
+/// Number of columns that are copied into the module at a time: a few rows of them, and their copies, fit in the
+/// first-level cache.
 const CHUNK: usize = 4096;
 
 /// A push function of a module. The argument is a list of numbers.
@@ -21,7 +23,7 @@ pub struct WasmPush {
     pool: InstancePool<PushInstance>,
 }
 
-/// An instance with the functions that are called.
+/// An instance with its exported functions.
 struct PushInstance {
     sandbox: Sandbox,
     change: [Option<TypedFunc<ChangeArguments, i32>>; 3],
@@ -106,12 +108,12 @@ impl PushInstance {
     }
 }
 
-/// Puts the numbers of an argument where the module finds them.
+/// Copies an argument into the memory of the module.
 pub(crate) fn put_argument(memory: &mut [u8], at: usize, argument: &[f64]) {
     memory[at..at + size_of_val(argument)].copy_from_slice(bytemuck::cast_slice(argument));
 }
 
-/// Puts rows one behind another.
+/// Copies rows into the memory of the module, one after the other.
 pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iterator<Item = &'a [E]>) {
     let mut rest = &mut memory[at..];
     for row in rows {
@@ -122,7 +124,7 @@ pub(crate) fn put_rows<'a, E: Pod>(memory: &mut [u8], at: usize, rows: impl Iter
     }
 }
 
-/// An element type for which a module brings nothing.
+/// The fault of a call with an element type that the module has no code for.
 pub(crate) fn missing_code(name: &str, element: &str) -> FunctionFault {
     FunctionFault::user(format!("the module has no code of {name} for {element}"))
 }

@@ -1,7 +1,7 @@
-//! An instance of a module: its store with limits, its memory, and the part of that memory in which it gets the rows.
+//! An instance of a module: its store with limits, its memory, and the area of that memory that holds the rows.
 //!
-//! The area for rows is pages that we let the memory grow by, so a module needs no allocator for them. The module may
-//! write where it likes: all of it is its own sandbox, and whatever comes out is checked.
+//! The host grows the memory by the pages of the area, so a module needs no allocator for rows. The module may write
+//! anywhere in its own memory, and the host checks everything that the module returns.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,16 +13,16 @@ use wasmtime::{
 
 use crate::{Error, Limits, exports};
 
-/// Bytes of a page of linear memory.
+/// Size of a page of linear memory, in bytes.
 const PAGE: usize = 1 << 16;
 
-/// Elements of a table: functions that are called by pointer.
+/// Maximum number of table elements (functions that are called by pointer).
 const TABLE_ELEMENTS: usize = 10_000;
 
-/// Bytes to which every slice in the area is aligned: a line of the cache.
+/// Alignment of every slice in the area, in bytes: one cache line.
 pub(crate) const ALIGNMENT: usize = 64;
 
-/// What a function needs to make an instance.
+/// Everything that is needed to create an instance.
 #[derive(Clone)]
 pub(crate) struct SandboxFactory {
     pub(crate) engine: Engine,
@@ -31,7 +31,6 @@ pub(crate) struct SandboxFactory {
 }
 
 impl SandboxFactory {
-    /// A fresh instance.
     pub(crate) fn instantiate(&self) -> Result<Sandbox, FunctionFault> {
         let limits = StoreLimitsBuilder::new()
             .memory_size(self.limits.memory_bytes)
@@ -55,7 +54,7 @@ impl SandboxFactory {
     }
 }
 
-/// An instance.
+/// An instance of a module with its memory.
 pub(crate) struct Sandbox {
     store: Store<StoreLimits>,
     instance: Instance,
@@ -66,7 +65,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// An exported function.
+    /// Returns an exported function.
     pub(crate) fn function<P: WasmParams, R: WasmResults>(
         &mut self,
         name: &str,
@@ -77,13 +76,13 @@ impl Sandbox {
         })
     }
 
-    /// The address of at least `bytes` bytes for rows.
+    /// Returns the address of an area of at least `bytes` bytes for rows.
     pub(crate) fn area(&mut self, bytes: usize) -> Result<usize, FunctionFault> {
         if bytes <= self.area_bytes {
             return Ok(self.area);
         }
         let old = self.memory.data_size(&self.store);
-        // Pages that are ours already and at the end go on being ours.
+        // An area at the end of the memory is extended; otherwise a new one starts there.
         let at_end = self.area_bytes > 0 && self.area + self.area_bytes == old;
         let start = if at_end { self.area } else { old };
         let pages = (start + bytes - old).div_ceil(PAGE);
@@ -99,12 +98,12 @@ impl Sandbox {
         Ok(start)
     }
 
-    /// All of the memory.
+    /// Returns the whole memory of the module.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         self.memory.data_mut(&mut self.store)
     }
 
-    /// Calls a function of the module, which may take the steps for so many columns.
+    /// Calls a function of the module with the fuel for this number of columns.
     pub(crate) fn call<P: WasmParams, R: WasmResults>(
         &mut self,
         what: &str,
@@ -119,7 +118,7 @@ impl Sandbox {
             .map_err(|error| budget.fault(what, &error))
     }
 
-    /// The bytes that a packed place (address in the lower half, length in the upper) names.
+    /// Returns the bytes at a packed address (lower 32 bits) and length (upper 32 bits).
     pub(crate) fn packed_slice(&mut self, what: &str, place: u64) -> Result<&[u8], FunctionFault> {
         let (address, len) = (place as u32 as usize, (place >> 32) as usize);
         let bytes = self.bytes();
@@ -132,7 +131,7 @@ impl Sandbox {
     }
 }
 
-/// What a call may take, to be named when it takes more.
+/// The limits of a call, for the text of errors.
 struct CallLimits {
     steps: u64,
     memory_bytes: usize,
@@ -157,7 +156,7 @@ impl CallLimits {
     }
 }
 
-/// Instances that wait for the next call: one for each thread that was in a call at the same time.
+/// Idle instances: at most one for each thread that has been in a call at the same time.
 pub(crate) struct InstancePool<T> {
     idle: Mutex<Vec<T>>,
 }
@@ -167,7 +166,8 @@ impl<T> InstancePool<T> {
         Self { idle: Mutex::new(Vec::new()) }
     }
 
-    /// Uses an instance, which `make` makes when none waits. It waits again afterwards, unless there was a fault.
+    /// Runs `use_it` on an idle instance, or on one that `make` creates when none is idle. The instance becomes idle
+    /// again afterwards, unless there was a fault.
     pub(crate) fn with<R>(
         &self,
         make: impl FnOnce() -> Result<T, FunctionFault>,
@@ -181,7 +181,7 @@ impl<T> InstancePool<T> {
     }
 }
 
-/// What a status of other than 0 means.
+/// Turns a status other than 0 into a fault.
 pub(crate) fn check_status(what: &str, status: i32) -> Result<(), FunctionFault> {
     if status == 0 {
         return Ok(());
@@ -189,21 +189,21 @@ pub(crate) fn check_status(what: &str, status: i32) -> Result<(), FunctionFault>
     Err(FunctionFault::user(format!("{what} refused with status {status}; the module says what that means")))
 }
 
-/// Lays slices out one behind another.
+/// Lays slices out one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     end: usize,
 }
 
 impl Layout {
-    /// The offset of the next `bytes` bytes.
+    /// Reserves `bytes` bytes and returns their offset.
     pub(crate) fn reserve(&mut self, bytes: usize) -> usize {
         let start = self.end.next_multiple_of(ALIGNMENT);
         self.end = start + bytes;
         start
     }
 
-    /// Bytes of all.
+    /// Total number of bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.end
     }

@@ -1,5 +1,5 @@
-//! Sums over the columns: a module writes the term of each column, we add them, so that the sum has the same bytes however
-//! the columns are cut ([`RangeSum`]).
+//! Sums over columns. A module writes the term of each column and the host adds them, so that the sum has the same
+//! bytes for any partitioning ([`RangeSum`]).
 
 use bytemuck::Pod;
 use matrix::function::sum::RangeSum;
@@ -19,7 +19,7 @@ pub struct WasmSum {
     pool: InstancePool<SumInstance>,
 }
 
-/// An instance with the functions that are called.
+/// An instance with its exported functions.
 struct SumInstance {
     sandbox: Sandbox,
     terms: [Option<TypedFunc<TermsArguments, i32>>; 3],
@@ -38,7 +38,7 @@ impl WasmSum {
 }
 
 impl SumInstance {
-    /// Writes the terms of some columns, of which `start` is the first.
+    /// Writes the terms of some columns, the first of which is `start`.
     fn terms<E: Pod>(
         &mut self,
         facts: &FunctionSignature,
@@ -97,14 +97,14 @@ impl SumInstance {
     }
 }
 
-/// The rows of a call, of one type.
+/// The rows of a call, all of one element type.
 pub(crate) enum TypedRows<'a> {
     F32(Vec<&'a [f32]>),
     F64(Vec<&'a [f64]>),
     I64(Vec<&'a [i64]>),
 }
 
-/// The rows of a call. Functions that read none do so as of doubles.
+/// Returns the rows of a call. A function that reads no rows gets an empty list of doubles.
 pub(crate) fn typed_rows<'a>(columns: &Columns<'a>) -> Result<TypedRows<'a>, FunctionFault> {
     let count = columns.row_count();
     let first = (count > 0).then(|| columns.row(0));

@@ -1,4 +1,4 @@
-//! What is wrong with a file is told when it is loaded, with the export and what was expected.
+//! Loading a file that is not a module of functions is an error that names the export and what was expected.
 
 mod common;
 
@@ -12,7 +12,7 @@ const CODE: &str =
     r#"(func (export "change:f:f32") (param i32 i32 i32 i32 i32 i64 i32 i32) (result i32) (i32.const 0))"#;
 const MEMORY: &str = r#"(memory (export "memory") 1)"#;
 
-/// The error of a module of these fields.
+/// Returns the error of loading a module with these fields.
 fn refused(fields: &[&str]) -> String {
     let text = format!("(module {})", fields.join("\n"));
     module_with(&text, &Limits::default()).expect_err(&text).to_string()
@@ -58,7 +58,7 @@ fn a_file_above_the_limit_is_refused() {
 
 #[test]
 fn memory_above_the_limit_is_refused() {
-    // 4 GiB, and what 100 GB take: 64-bit memories.
+    // A memory of 4 GiB, and a 64-bit memory for 100 GB.
     holds(
         &refused(&[r#"(memory (export "memory") 65536)"#, META, CODE]),
         &["cannot be started", "67108864 bytes"],

@@ -1,4 +1,5 @@
-//! Functions of a module give the bytes that the built-ins of the same formula give, on every element type, in any cut.
+//! A function of a module gives the same bytes as the built-in function with the same formula, for every element type
+//! and any partitioning.
 
 mod common;
 
@@ -10,7 +11,8 @@ use matrix::{Agent as _, ElementType, FunctionCall, Values};
 
 const AXPY: &str = include_str!("../../../examples/axpy.wat");
 
-/// Dot product as terms; the largest value and the number of columns as parts of their own; a sum of integers.
+/// Pull functions: a dot product as terms, the largest value and the number of columns with their own partial answers,
+/// and a sum of integers.
 const PULLS: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "reads:my_dot") (result i32) (i32.const 2))
@@ -82,7 +84,7 @@ fn axpy_of_singles_has_the_bytes_of_the_built_in() {
     assert!(ours.iter().any(|x| *x != 0.0));
     assert_eq!(ours, built_in);
 
-    // Into the row that is read, as optimizers do.
+    // The function writes the row that it reads, as optimizers do.
     change(&mut agent, "wat_axpy", &[0, 1], &[1], &[0.3]).expect("rows that fit");
     assert_eq!(f32_row(&mut agent, 1), built_in);
 }

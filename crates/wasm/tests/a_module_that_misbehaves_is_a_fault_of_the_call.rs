@@ -1,5 +1,5 @@
-//! Whatever the code of a module does, the call gets an error that says what, the rows stay as they were, and the agent,
-//! the matrix and the other functions go on.
+//! Whatever the code of a module does, the call returns an error that describes it, the rows do not change, and the
+//! agent, the matrix and the other functions continue to work.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::{agent_of, ask, change, f64_row, fill, module, module_with, numbers}
 use matrix::{ElementType, LocalAgent, Values};
 use wasm::Limits;
 
-/// A push function `bad` of one row whose body is given. Locals: the parameters of the interface, by name.
+/// Returns a module with a push function `bad` of one row and the given body. The locals are the parameters of the
+/// interface, by name.
 fn bad(body: &str) -> String {
     format!(
         r#"(module
@@ -33,7 +34,7 @@ fn agent(text: &str) -> LocalAgent {
     agent
 }
 
-/// Calls `bad` on row 0: it must fail with these words, twice, and change nothing.
+/// Calls `bad` on row 0 twice. Both calls must fail with these words and change nothing.
 fn fails(body: &str, words: &[&str]) {
     let mut agent = agent(&bad(body));
     for _ in 0..2 {
@@ -57,7 +58,7 @@ fn copies_of_much_memory_count_as_steps() {
 
 #[test]
 fn a_trap_in_the_middle_of_a_change_leaves_the_rows() {
-    // In a later block: the earlier ones are put back.
+    // The function fails in a later block, so the earlier blocks must be restored.
     let late = "(if (i64.ge_u (local.get $start) (i64.const 4096)) (then unreachable)) (i32.const 0)";
     fails(late, &["trapped", "unreachable"]);
     fails("(drop (i32.div_u (i32.const 1) (i32.const 0))) (i32.const 0)", &["trapped", "divide by zero"]);
@@ -129,12 +130,12 @@ fn arguments_and_element_types_for_which_there_is_no_code_are_refused_before_any
 
 #[test]
 fn an_instance_is_not_used_again_after_a_fault() {
-    // Fails in the first call of an instance; a second call of the same one would pass.
+    // The function fails in the first call of an instance; a second call of the same instance would succeed.
     let body = "(if (i32.eq (global.get $calls) (i32.const 1)) (then unreachable)) (i32.const 0)";
     fails(body, &["unreachable"]);
 }
 
-/// A pull function `far` whose part is at an address and of a length that are given.
+/// Returns a module with a pull function `far` whose partial answer has the given packed address and length.
 fn far(place: &str) -> String {
     format!(
         r#"(module

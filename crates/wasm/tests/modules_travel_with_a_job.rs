@@ -1,4 +1,4 @@
-//! Files become uploads, uploads bytes, bytes uploads again, and these the same table in every process.
+//! Module files survive encoding and decoding, and every process makes the same function table from them.
 
 mod common;
 

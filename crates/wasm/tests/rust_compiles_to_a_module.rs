@@ -1,5 +1,6 @@
-//! The example in Rust compiles to a module, as its first lines say, and does what the built-in does. Needs the target
-//! wasm32-unknown-unknown (`rustup target add wasm32-unknown-unknown`), without which it is skipped.
+//! The Rust example compiles to a module with the command in its first lines, and computes what the built-in function
+//! computes. The test needs the target wasm32-unknown-unknown (`rustup target add wasm32-unknown-unknown`) and is
+//! skipped without it.
 
 #![allow(clippy::print_stdout, reason = "says that it is skipped")]
 
@@ -17,7 +18,7 @@ use wasm::Limits;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Whether the standard library is there for the target.
+/// Whether the standard library of the target is installed.
 fn has_target() -> bool {
     let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     asked.is_ok_and(|output| {

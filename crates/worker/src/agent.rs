@@ -1,5 +1,5 @@
-//! The agent over blocking connections, on the thread of its task: carries out what [`AgentState`] wants, and gives it
-//! what the lanes say. First everything is sent to all lanes, then they are listened to one by one.
+//! The agent over blocking connections, on the thread of its task. It runs the effects of [`AgentState`] and passes the
+//! messages of the lanes to it. It sends to all lanes first and then receives from one lane after the other.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,32 +22,32 @@ use crate::stats::{AgentStats, SharedStats};
 
 /// Longest attempt to connect to one address of a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Before a tick, a connection that has said nothing for so long is looked at: it may have broken while the task computed.
-/// A look costs three calls of the system, which nobody sees in a step of this length.
+/// Before a tick, the agent polls each connection that has received nothing for this time: it may have broken while the
+/// task computed. A poll costs three system calls, which is little in a step of this length.
 const POLL_AFTER: Duration = Duration::from_millis(1);
-/// Longest time without a look at the clock.
+/// Longest wait before the agent checks the time and the cancellation token again.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
 
-/// An [`UnsupportedAgent`] of matrices on servers. Dropping it without `finish` lets the task leave, if its servers can be reached.
+/// An [`Agent`] of matrices on servers. If it is dropped without `finish`, the task leaves, as far as its servers can
+/// be reached.
 #[derive(Debug)]
 pub struct RemoteAgent {
     pub(crate) state: AgentState,
     token: Vec<u8>,
     start: Instant,
-    /// What the tasks of the process share; without, each connection is its own.
+    /// The connections that the tasks of the process share. If none, the agent has connections of its own.
     multiplexer: Option<Multiplexer>,
     cancellation: CancellationToken,
-    /// By lane.
+    /// Indexed by lane.
     connections: Vec<Option<LaneConnection>>,
     stats: AgentStats,
     shared_stats: SharedStats,
-    /// Whether small messages of any kind wait for company.
+    /// Whether messages of all kinds are buffered until the next flush.
     is_corked: bool,
 }
 
 impl RemoteAgent {
-    /// The agent of `task`. `token` is the secret of the cluster, empty when there is none. Connections are made with
-    /// the first call.
+    /// The agent of `task`. `token` is the secret of the cluster, empty when there is none. The first call connects.
     pub fn new(layout: JobLayout, task: u32, token: Vec<u8>) -> Result<Self, LayoutError> {
         layout.check()?;
         rpc::buffers::retain_large();
@@ -71,34 +71,33 @@ impl RemoteAgent {
         })
     }
 
-    /// The same, with functions of your own. The servers must have them too.
+    /// Replaces the functions. The servers must have the same.
     #[must_use]
     pub fn with_functions(mut self, functions: FunctionTable) -> Self {
         self.state.functions = functions;
         self
     }
 
-    /// The same, over connections that it shares with the agents of other tasks of this process.
+    /// Shares connections with the agents of other tasks of this process.
     #[must_use]
     pub fn with_multiplexer(mut self, trunks: Multiplexer) -> Self {
         self.multiplexer = Some(trunks);
         self
     }
 
-    /// The same, ended from outside when `cancellation` is raised: the call that waits then, and every later one, is the error
-    /// [`Error::Stopped`].
+    /// Lets `cancellation` end the agent: the call that waits then and all later calls fail with [`Error::Stopped`].
     #[must_use]
     pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
     }
 
-    /// What was sent and received so far.
+    /// What the agent has sent and received so far.
     pub fn stats(&self) -> AgentStats {
         self.stats
     }
 
-    /// Shows the stats to other threads, as they were at the last call or wait.
+    /// Shows the stats to other threads, as of the last call or wait.
     pub fn shared_stats(&self) -> SharedStats {
         self.shared_stats.clone()
     }
@@ -111,22 +110,22 @@ impl RemoteAgent {
         self.shared_stats.set(&self.stats);
     }
 
-    /// Asks for a pull ahead, while the task computes. A later pull of exactly this part uses the answer if it may:
-    /// see [`AgentState::prefetch`].
+    /// Prefetches a pull while the task computes. A later pull of exactly this part uses the answer if it is still
+    /// valid: see [`AgentState::prefetch`].
     pub fn prefetch(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<(), Error> {
         self.state.prefetch(self.now(), matrix, part)?;
         self.run_effects();
         Ok(())
     }
 
-    /// Asks ahead for a pull at the next clock: see [`AgentState::prefetch_next`].
+    /// Prefetches a pull at the next clock: see [`AgentState::prefetch_next`].
     pub fn prefetch_next(&mut self, matrix: MatrixId, part: Selection<'_>) -> Result<bool, Error> {
         let asked = self.state.prefetch_next(self.now(), matrix, part)?;
         self.run_effects();
         Ok(asked)
     }
 
-    /// Ends a step as [`UnsupportedAgent::tick`] does, and lets `ask` ask for what the next one reads: both go out together.
+    /// Ends a step as [`Agent::tick`] does, and lets `ask` prefetch what the next step reads. Both are sent together.
     pub(crate) fn tick_and_prefetch(&mut self, ask: impl FnOnce(&mut Self)) -> Result<(), Error> {
         self.is_corked = true;
         let ticked = self.tick();
@@ -145,19 +144,19 @@ impl RemoteAgent {
         }
         ticked?;
         if is_lost {
-            // The step has ended when its tick is out.
+            // The step ends when its tick is sent.
             self.state.flush_ticks(self.now());
             self.run()?;
         }
         Ok(())
     }
 
-    /// What became of what was asked ahead so far.
+    /// Counts of prefetches so far.
     pub fn ahead_counts(&self) -> AheadCounts {
         self.state.ahead_counts()
     }
 
-    /// What the caches did so far.
+    /// Counts of the caches so far.
     pub fn cache_counts(&self) -> CacheCounts {
         self.state.cache_counts()
     }
@@ -166,7 +165,7 @@ impl RemoteAgent {
         self.start.elapsed()
     }
 
-    /// Goes on until the call that was begun has ended.
+    /// Runs until the open call has ended.
     pub(crate) fn run(&mut self) -> Result<CallOutput, Error> {
         let waited_ns = self.stats.wait_ns;
         let mut has_listened = false;
@@ -215,7 +214,8 @@ impl RemoteAgent {
         }
     }
 
-    /// `is_over`: whether the state has ended this connection itself.
+    /// Sends a message over the connection of a lane. `is_over` tells whether a later effect closes or replaces this
+    /// connection.
     fn send(&mut self, lane: u16, message: &Arc<Message>, is_over: impl Fn() -> bool) {
         let Some(connection) = &mut self.connections[usize::from(lane)] else { return };
         if tracing::enabled!(tracing::Level::DEBUG)
@@ -285,7 +285,7 @@ impl RemoteAgent {
         }
     }
 
-    /// Waits for the next message of a lane that the call waits for, or until something is to be done.
+    /// Waits for the next message of a lane that the open call needs, or until a deadline.
     fn wait_for_message(&mut self) {
         let now = self.now();
         let due = self.state.next_time().map_or(WAIT_LIMIT, |time| time.saturating_sub(now));
@@ -301,7 +301,7 @@ impl RemoteAgent {
                 self.state.on_time(self.now());
             }
             Some((lane, connection)) => {
-                // A limit that stays the same costs no call of the system.
+                // Setting the same limit again costs no system call.
                 let set = connection.receiver.set_timeout(Some(due.min(WAIT_LIMIT)));
                 self.receive(lane, now, set);
             }
@@ -328,7 +328,7 @@ impl RemoteAgent {
         }
     }
 
-    /// Hears what has come while the task computed, without a wait.
+    /// Handles messages that have arrived while the task computed, without a wait.
     fn poll_connections(&mut self) {
         let now = self.now();
         for lane in 0..self.connections.len() {
@@ -352,7 +352,7 @@ impl RemoteAgent {
         }
     }
 
-    /// The end of a request at this side: of every one at level debug, of a slow one at level info.
+    /// Logs the answer of a request: each at level debug, a slow one at level info.
     fn log_answer(&self, lane: u16, now: Duration, message: &Message) {
         let (request, held_ns) = match message {
             Message::Pulled(pulled) => (pulled.request, pulled.held_ns),
@@ -443,7 +443,7 @@ impl Agent for RemoteAgent {
 
     fn push(&mut self, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         match self.state.long_key_list(matrix, part) {
-            // What rounding leaves is kept of whole pushes.
+            // Residuals are kept for whole pushes only.
             Some(list) if self.state.layout().wire_of(matrix.0 as usize) == WireType::F32 => {
                 self.push_in_parts(matrix, part, list, values)
             }

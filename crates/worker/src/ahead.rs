@@ -1,5 +1,5 @@
-//! An agent that asks ahead: it knows the columns of the next batch from the stream that gives the batches, and what is
-//! pulled of them from the step before. The algorithm between the two does not change for it.
+//! An agent that prefetches. The stream of batches gives the columns of the next batch, and the step before shows which
+//! pulls use them. The algorithm needs no change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use matrix::{Agent, Clock, Error, FunctionCall, MatrixId, Selection, Values, Val
 use crate::agent::RemoteAgent;
 use crate::pull_pattern::PullPattern;
 
-/// Columns of the batch of this step and of the next: said by a stream, read by the agent of the same task.
+/// Columns of the batches of this step and of the next. The stream writes them, the agent of the same task reads them.
 #[derive(Clone, Debug, Default)]
 pub struct Upcoming(Arc<Mutex<Columns>>);
 
@@ -19,11 +19,11 @@ struct Columns {
 }
 
 impl Upcoming {
-    /// A step begins whose batch has the columns `now`; that of the next step has `next`, none when there is no next one.
-    /// Both strictly ascending.
+    /// Begins a step whose batch has the columns `now`. `next` is the columns of the next batch, empty when there is
+    /// none. Both must be strictly ascending.
     pub fn set(&self, now: &[u64], next: &[u64]) {
         let mut columns = self.columns();
-        // What was next is now, unless an epoch was broken off.
+        // The next columns become the current ones, unless the epoch was aborted.
         let columns = &mut *columns;
         std::mem::swap(&mut columns.now, &mut columns.next);
         if columns.now != now {
@@ -39,8 +39,8 @@ impl Upcoming {
     }
 }
 
-/// A [`RemoteAgent`] that asks for what the next step reads, as [`crate::Prefetch`] of its layout says: behind the tick, or
-/// before the step computes.
+/// A [`RemoteAgent`] that prefetches what the next step reads: after the tick or before the step computes, as the
+/// [`crate::Prefetch`] of its layout says.
 #[derive(Debug)]
 pub struct AheadAgent {
     agent: RemoteAgent,
@@ -49,17 +49,17 @@ pub struct AheadAgent {
 }
 
 impl AheadAgent {
-    /// Around an agent whose batches come from a stream that tells `upcoming`.
+    /// Wraps an agent. Its batches must come from a stream that writes `upcoming`.
     pub fn new(agent: RemoteAgent, upcoming: Upcoming) -> Self {
         Self { agent, upcoming, pull_pattern: PullPattern::default() }
     }
 
-    /// The agent, for its figures.
+    /// The agent inside, for its counts.
     pub fn agent(&self) -> &RemoteAgent {
         &self.agent
     }
 
-    /// The agent, which asks for nothing ahead any more.
+    /// Unwraps the agent, which then prefetches no more by itself.
     pub fn into_agent(self) -> RemoteAgent {
         self.agent
     }
@@ -83,7 +83,7 @@ impl Agent for AheadAgent {
         let columns = self.upcoming.columns();
         self.pull_pattern.pulled(matrix, part, &columns.now);
         if self.pull_pattern.is_complete() && !columns.next.is_empty() {
-            // What cannot be asked is an error when it is pulled.
+            // An error of a prefetch is ignored: the pull itself returns it.
             self.pull_pattern
                 .ask(&columns.next, |matrix, part| self.agent.prefetch_next(matrix, part).unwrap_or(false));
         }

@@ -1,17 +1,17 @@
-//! Rules that the simulation takes out, one at a time, to prove that its checker notices.
+//! Rules that the simulation disables, one at a time, to prove that its checker notices.
 
-/// A rule that is taken out.
+/// A rule that is disabled.
 #[cfg_attr(not(feature = "broken"), allow(unreachable_pub, reason = "shown only to the simulation"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// A request does not wait until the pushes before it are sent.
+    /// A request is sent before the pushes in front of it.
     RequestsOvertakeLog,
-    /// A tick ends before all lanes are told.
+    /// A tick ends before it is sent to all lanes.
     TicksAreNotAwaited,
     /// Another attempt of a task begins at the highest clock of all lanes.
     AttemptsBeginAtTheHighestClock,
-    /// What was asked ahead is used behind a barrier.
+    /// A prefetched answer is used after a barrier.
     AheadIsKeptAtBarriers,
-    /// Any row that is kept serves any pull.
+    /// Any cached row serves any pull.
     CacheIgnoresFreshness,
 }

@@ -1,8 +1,8 @@
-//! Rows that a task has read, kept to serve a later pull when they are as fresh as that pull may see.
+//! The cache of rows that a task has read. A cached row serves a later pull if it is fresh enough for that pull.
 //!
-//! What serves is decided by [`Consistency::may_reuse`]. A row that the task pushes to is forgotten, so that its next read
-//! has the push in it; a row that is read again replaces what was kept, so that reads never go back; a barrier empties
-//! the cache. At its limit the row that was kept longest goes, and is read from its server again.
+//! [`Consistency::may_reuse`] decides what is fresh enough. A push of the task removes its rows, so that the next read
+//! includes the push. A row that is read again replaces the cached one, so that reads never go back. A barrier empties
+//! the cache. A full cache evicts the row that it has had longest.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,21 +13,21 @@ use crate::lane_keys::element_size;
 use crate::pending_pull::CachedRows;
 use crate::route::Route;
 
-/// Bytes of a row beside its values, about: its slot and its place in the index.
+/// Approximate bytes of a row beside its values: its slot and its index entry.
 const ROW_OVERHEAD_BYTES: u64 = 64;
 
-/// What the cache of an agent did.
+/// Counts of the caches of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Rows that were served.
+    /// Rows that were served from a cache.
     pub hits: u64,
-    /// Rows that had to be asked for.
+    /// Rows that were pulled from their lanes.
     pub misses: u64,
-    /// Rows that went for want of room.
+    /// Rows that were removed to make room.
     pub evictions: u64,
 }
 
-/// Mixes whole numbers; keys are no secret, and nothing is iterated.
+/// Mixes integers. Keys are not secret, and the map is never iterated.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -52,19 +52,19 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// By table and key.
+/// Slots by table and key.
 type Index = HashMap<(u32, u64), u32, BuildHasherDefault<KeyHasher>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     row: (u32, u64),
-    /// The stamp of the pull that read it, and m as its answer said.
+    /// The clock of the pull that read the row, and the smallest clock of its answer.
     stamp: Clock,
     minimum: Clock,
 }
 
-/// The cache of one matrix. Invariants: `index` names slots that hold the row of that name; slot i has its values from
-/// `i * columns` on.
+/// The cache of one matrix. Invariants: `index` maps a row to the slot that has it; the values of slot i begin at `i *
+/// columns`.
 #[derive(Debug)]
 pub(crate) struct Cache {
     consistency: Consistency,
@@ -73,13 +73,13 @@ pub(crate) struct Cache {
     index: Index,
     slots: Vec<Slot>,
     values: OwnedValues,
-    /// The slot that is used next, when all are.
+    /// The slot that is replaced next when all slots are used.
     next_slot: usize,
     pub(crate) counts: CacheCounts,
 }
 
 impl Cache {
-    /// Of a matrix, in so many bytes at most; none where nothing could ever be reused, or no row fits.
+    /// A cache of at most `limit_bytes`. `None` if no row could ever be reused, or no row fits.
     pub(crate) fn new(spec: &MatrixSpec, limit_bytes: u64) -> Option<Self> {
         let columns = spec.columns_of_table();
         let row_bytes = ROW_OVERHEAD_BYTES + (columns * element_size(spec.element)) as u64;
@@ -103,8 +103,8 @@ impl Cache {
         self.values.element_type()
     }
 
-    /// What it has of the keys of a route for a pull at `clock`; none when that is nothing. Of any age only for the
-    /// simulation, which must notice.
+    /// The cached rows of a route that may serve a pull at `clock`, or `None` if there are none. The simulation sets
+    /// `of_any_age` to disable the check of freshness.
     pub(crate) fn lookup(&mut self, route: &Route, clock: Clock, of_any_age: bool) -> Option<CachedRows> {
         let (table, count) = (route.table(), route.key_count());
         let mut found: Vec<(u32, u32)> = Vec::new();
@@ -141,7 +141,7 @@ impl Cache {
         })
     }
 
-    /// Keeps rows that were read: the keys of a route with their values in that order.
+    /// Caches rows that were read. `values` are in the order of the keys of the route.
     pub(crate) fn insert(&mut self, route: &Route, values: Values<'_>, stamp: Clock, minimum: Clock) {
         let mut places = Vec::with_capacity(route.key_count());
         for i in 0..route.key_count() {
@@ -153,11 +153,11 @@ impl Cache {
             let more = OwnedValues::zeros(self.element(), len - self.values.len());
             self.values.extend(more.as_values());
         }
-        // Of two rows that found the same slot, the later one has it.
+        // If two rows got the same slot, the later one stays.
         copy_values(self.columns, values, self.values.slice_mut(0..len), places.into_iter());
     }
 
-    /// The slot for a row, which is its own, a new one, or that of the row that was kept longest.
+    /// The slot for a row: its own, a new one, or the slot that has been in use longest.
     fn slot(&mut self, name: (u32, u64), stamp: Clock, minimum: Clock) -> u32 {
         let slot = Slot { row: name, stamp, minimum };
         if let Some(at) = self.index.get(&name) {
@@ -170,7 +170,7 @@ impl Cache {
         } else {
             let at = self.next_slot;
             self.next_slot = (self.next_slot + 1) % self.limit;
-            // A row that was forgotten may live elsewhere by now.
+            // The old row of this slot may have been removed and cached again in another slot.
             let before = std::mem::replace(&mut self.slots[at], slot).row;
             if self.index.get(&before) == Some(&(at as u32)) {
                 self.index.remove(&before);
@@ -182,7 +182,7 @@ impl Cache {
         at as u32
     }
 
-    /// The task has pushed to these rows.
+    /// Removes rows that the task has pushed to.
     pub(crate) fn invalidate(&mut self, route: &Route) {
         if self.index.is_empty() {
             return;
@@ -199,7 +199,7 @@ impl Cache {
     }
 }
 
-/// Copies rows: those of `from` at the first of each pair to `to` at the second.
+/// Copies rows. Each pair has the row in `from` and the row in `to`.
 pub(crate) fn copy_values(
     columns: usize,
     from: Values<'_>,

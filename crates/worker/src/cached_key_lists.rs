@@ -1,4 +1,4 @@
-//! The key lists that a lane was sent over the connection that stands, so that they need not be sent again.
+//! The key lists that a lane has from the current connection, so that their digests can stand for them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use rpc::Message;
 use rpc::message::{KeyList, Pull, Push};
 
-/// A list shorter than this is always sent: its digest saves little.
+/// Shortest list that is cached: the digest of a shorter one saves little.
 pub(crate) const SHORTEST_LIST: usize = 16;
-/// Most lists that are kept.
+/// Most lists of a connection.
 const LIST_LIMIT: usize = 64;
-/// Most bytes of requests that are kept for their lists.
+/// Most bytes of the requests that are kept for their lists.
 const BYTES_LIMIT: u64 = 16 << 20;
 
-/// Lists by digest, the one used last at the end. Each is kept as the message that listed it, for it may have to be
-/// sent again in full.
+/// Lists by digest, the one used last at the end. Each is stored as the message that listed it, because it may have to
+/// be sent again in full.
 #[derive(Debug, Default)]
 pub(crate) struct CachedKeyLists {
     lists: VecDeque<(u128, u64, Arc<Message>)>,
@@ -23,7 +23,7 @@ pub(crate) struct CachedKeyLists {
 }
 
 impl CachedKeyLists {
-    /// The message that listed what has this digest.
+    /// The message that listed the keys with this digest.
     pub(crate) fn find(&mut self, digest: u128) -> Option<Arc<Message>> {
         let at = self.lists.iter().rposition(|list| list.0 == digest)?;
         if at + 1 < self.lists.len() {
@@ -58,13 +58,13 @@ impl CachedKeyLists {
     }
 }
 
-/// A message on its way to a lane, with what is needed to send it again on another connection.
+/// A message for a lane, with what is needed to send it again on another connection.
 #[derive(Clone, Debug)]
 pub(crate) struct OutgoingRequest {
     pub(crate) message: Arc<Message>,
-    /// Of its keys, when they may be named by it.
+    /// The digest of its keys, if a digest may replace them.
     digest: Option<u128>,
-    /// The message that listed the keys, when this one does not.
+    /// The message that listed the keys, if this one has their digest only.
     key_source: Option<Arc<Message>>,
     pub(crate) bytes: u64,
 }
@@ -75,7 +75,7 @@ impl OutgoingRequest {
         Self { message: Arc::new(message), digest, key_source: source, bytes }
     }
 
-    /// What is sent now, over a connection on which the lists `known` were sent.
+    /// The message as it is sent now. `known` is the lists that were sent over the current connection.
     pub(crate) fn send(&mut self, known: &mut CachedKeyLists) -> Arc<Message> {
         if let Some(digest) = self.digest {
             match (known.find(digest), &self.key_source) {
@@ -91,7 +91,7 @@ impl OutgoingRequest {
         Arc::clone(&self.message)
     }
 
-    /// Drops the list: `key_source` has brought it over this connection.
+    /// Replaces the keys by their digest: `source` has listed them over this connection.
     fn replace_keys_by_digest(&mut self, digest: u128, source: Arc<Message>) {
         let message = Arc::make_mut(&mut self.message);
         let (Message::Pull(Pull { keys, .. }) | Message::Push(Push { keys, .. })) = message else { return };
@@ -100,7 +100,7 @@ impl OutgoingRequest {
         self.bytes = message.frame_bytes();
     }
 
-    /// Says for how long the task still waits, when this is sent again.
+    /// Sets the time for which the task still waits. It is set when the request is sent again.
     pub(crate) fn set_wait(&mut self, rest: Duration) {
         let ms = u32::try_from(rest.as_millis()).unwrap_or(u32::MAX).max(1);
         match Arc::make_mut(&mut self.message) {
@@ -112,7 +112,7 @@ impl OutgoingRequest {
         }
     }
 
-    /// The lane does not know the keys any more: they are listed when this is sent again.
+    /// Handles the answer that the lane has not cached the keys: they are listed when this is sent again.
     pub(crate) fn on_unknown_keys(&mut self, known: &mut CachedKeyLists) {
         if let Some(digest) = self.digest {
             known.remove(digest);

@@ -1,4 +1,4 @@
-//! The end of a job from outside: its agents stop waiting, whatever they wait for.
+//! Cancellation of a job from outside: its agents stop all waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rpc::{Closer, Sender};
 
-/// A cancellation token, shared by the agents of a job and whoever may end it. It is raised once. Then every connection that
-/// it watches is closed, so that no thread stays blocked in a send or a receive.
+/// A cancellation token that the agents of a job share with its owner. It is cancelled once. Then it closes every
+/// connection that it watches, so that no thread stays blocked in a send or a receive.
 #[derive(Clone, Debug, Default)]
 pub struct CancellationToken(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Looked at before the lock: every call of an agent asks.
+    /// Every call of an agent reads this flag, so that it needs no lock.
     is_cancelled: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl CancellationToken {
-    /// Ends all waits. Only the first reason counts.
+    /// Cancels the token and ends all waits. Only the first reason counts.
     pub fn cancel(&self, reason: &str) {
         let mut state = self.lock();
         state.reason.get_or_insert_with(|| reason.to_owned());
@@ -37,17 +37,16 @@ impl CancellationToken {
         connections.iter().for_each(Closer::close);
     }
 
-    /// Whether it was raised.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.load(Ordering::SeqCst)
     }
 
-    /// Why it was raised, if it was.
+    /// The reason, if the token is cancelled.
     pub fn reason(&self) -> Option<String> {
         if self.is_cancelled() { self.lock().reason.clone() } else { None }
     }
 
-    /// Waits until it is raised, at most so long.
+    /// Waits until the token is cancelled, at most for `limit`.
     pub fn wait(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         let mut state = self.lock();
@@ -60,7 +59,7 @@ impl CancellationToken {
         }
     }
 
-    /// Closes this connection when it is raised; at once, when it was.
+    /// Closes this connection when the token is cancelled, at once if it is already.
     pub fn watch(&self, sender: &Sender) {
         let mut state = self.lock();
         if state.reason.is_some() {

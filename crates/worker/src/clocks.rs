@@ -1,4 +1,4 @@
-//! Ticks, barriers, leaving: said to every lane of the job.
+//! Ticks, barriers and leaving. They go to every lane of the job.
 
 use std::time::Duration;
 
@@ -12,20 +12,21 @@ use crate::cached_key_lists::OutgoingRequest;
 use crate::lane::{LinkState, PendingRequest, RequestOwner};
 use crate::state::{AgentEffect, AgentState, Call, CallOutput};
 
-/// A barrier under way.
+/// A barrier that some lanes have not released.
 #[derive(Debug)]
 pub(crate) struct PendingBarrier {
     /// Lanes that have not released the task.
     pub(crate) missing_count: usize,
-    /// What each lane said the clock is.
+    /// The clock of the task as each lane has reported it.
     clocks: Vec<Clock>,
     sum: Vec<f64>,
 }
 
 impl AgentState {
-    /// Where another attempt of a task goes on: the lowest clock that the task has at any lane, when all lanes have said
-    /// theirs. From there it does its steps once more, with the same pushes in the same order; a lane drops those that it
-    /// has. Under BSP a pull of such a step may see at the lanes that are ahead what was pushed under its own clock.
+    /// The clock at which another attempt of a task continues: the lowest clock of the task at any lane. `None` until
+    /// all lanes have reported it. The attempt repeats the steps from there, with the same pushes in the same order,
+    /// and each lane drops the pushes that it has. Under BSP a pull of such a step may read, at the lanes that are
+    /// ahead, pushes of its own clock.
     pub fn resume_clock(&self) -> Option<Clock> {
         let clocks: Option<Vec<Clock>> = self.lanes.iter().map(|lane| lane.first_clock).collect();
         if self.lacks(Broken::AttemptsBeginAtTheHighestClock) {
@@ -34,8 +35,8 @@ impl AgentState {
         clocks?.into_iter().min()
     }
 
-    /// Before the first call of a task that begins at `clock`: one that goes on from another attempt, at its
-    /// [`Self::resume_clock`], or one that joins, at the largest clock that a lane has said.
+    /// Sets the clock of a task before its first call. An attempt that continues begins at its [`Self::resume_clock`];
+    /// a task that joins begins at the largest clock that a lane has reported.
     pub fn start_at(&mut self, clock: Clock) {
         self.clock = clock;
         for lane in 0..self.lanes.len() {
@@ -43,9 +44,8 @@ impl AgentState {
         }
     }
 
-    /// Ends a step. It has ended when the tick has gone out to every lane: a task that computes for long hears nothing
-    /// meanwhile, and the others wait for its tick. What has come in the meantime must be given before, so that a
-    /// connection that broke is known.
+    /// Ends a step. The call ends when the tick is sent to every lane, because other tasks wait for it while this task
+    /// computes. The caller must pass all received messages before, so that a broken connection is known.
     pub fn tick(&mut self, now: Duration) {
         if !self.begin(now, "tick") {
             return;
@@ -55,7 +55,7 @@ impl AgentState {
         self.advance(now);
     }
 
-    /// A call that ends when all that was ticked has gone out to every lane.
+    /// Begins a call that ends when all ticks are sent to every lane.
     pub fn flush_ticks(&mut self, now: Duration) {
         if self.begin(now, "tick") {
             self.call = Some(Call::Tick);
@@ -63,12 +63,12 @@ impl AgentState {
         }
     }
 
-    /// Begins a barrier, and a sum over all tasks when `part` is given. An open step is ended first.
+    /// Begins a barrier, and a sum over all tasks if `part` is given. An open step is ended first.
     pub fn barrier(&mut self, now: Duration, mut part: Option<Vec<f64>>) {
         if !self.begin(now, "barrier") {
             return;
         }
-        // What was asked before may miss what others have pushed since; behind a barrier all see all.
+        // A prefetched answer may lack later pushes of other tasks. After a barrier a task must see all pushes.
         if !self.lacks(Broken::AheadIsKeptAtBarriers) {
             self.drop_all_ahead();
         }
@@ -102,7 +102,7 @@ impl AgentState {
         self.advance(now);
     }
 
-    /// Leaves: ends when all lanes have everything. Leaving twice is done already.
+    /// Leaves the job. The call ends when all lanes have all pushes. A second call does nothing.
     pub fn finish(&mut self, now: Duration) {
         if self.has_left && self.failure.is_none() {
             self.result = Some(Ok(CallOutput::Done));
@@ -145,7 +145,7 @@ impl AgentState {
         }
     }
 
-    /// All lanes have released the task: its clock is the largest that any of them says.
+    /// Ends the barrier when all lanes have released the task. Its clock is the largest that a lane reports.
     pub(crate) fn end_barrier(&mut self, now: Duration) {
         let Some(Call::Barrier(meeting)) = self.call.take() else { return };
         self.generation += 1;
@@ -163,7 +163,7 @@ impl AgentState {
         self.end(Ok(CallOutput::BarrierSum(meeting.sum)));
     }
 
-    /// One clock further, at every lane, touched or not.
+    /// Increments the clock and enqueues a tick for every lane, also for lanes without pushes.
     fn end_step(&mut self) {
         self.clock += 1;
         self.push_count = 0;

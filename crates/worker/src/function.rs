@@ -1,12 +1,11 @@
-//! PS functions at the lanes: each is asked of all lanes that hold partitions of its matrix at once, and ends when all have
-//! answered. So a call is one round trip, whatever the number of servers.
+//! PS functions at the lanes. A call goes to all lanes with partitions of its matrix at once and ends when all have
+//! answered, so a call is one round trip for any number of servers.
 //!
-//! A push function takes its place in the log among the pushes of the task. Where pushes are staged nobody knows yet what will
-//! become of it, and it is sent as a push is, without a wait; elsewhere the task waits to hear whether it was carried out.
-//! There, when several lanes hold partitions and the functions say that they may fail, all lanes are asked before whether they
-//! could carry them out: one that says no is the error of the call, and nothing has changed anywhere. What they would have been
-//! pushed under is used up all the same, by a push of nothing: another attempt of the task finds every name where it was.
-//! What a function cannot do is an error of that call: the agent goes on.
+//! A push function is queued among the pushes of the task. If the matrix stages pushes, its result is not known yet and
+//! the function is sent like a push, without a wait. Otherwise the task waits for the answers. If then several lanes
+//! have partitions and the functions may fail, all lanes try them first. If a lane refuses, the call fails and nothing
+//! has changed at any lane. Its push id is used up by an empty push, so that another attempt of the task gets the same
+//! push ids. The error of a function is an error of its call: the agent continues.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::cached_key_lists::OutgoingRequest;
 use crate::lane::RequestOwner;
 use crate::state::{AgentState, Call, CallOutput};
 
-/// A pull function under way.
+/// A pull function that some lanes have not answered.
 #[derive(Debug)]
 pub(crate) struct PendingPullFunction {
     matrix: usize,
@@ -28,33 +27,33 @@ pub(crate) struct PendingPullFunction {
     parts: Vec<PartialAnswer>,
     /// Lanes that have not answered.
     pub(crate) missing_count: usize,
-    /// The smallest m of all answers.
+    /// The smallest clock of all answers.
     minimum: Clock,
-    /// What is read was read before the sending after this one.
+    /// The number of the last sending: all rows are read before the next one.
     pub(crate) last_send: u64,
-    /// The longest that any lane held it for other tasks.
+    /// The longest time for which a lane deferred it for other tasks, in nanoseconds.
     deferred_ns: u64,
 }
 
-/// Push functions, with what each lane needs of them.
+/// The push functions of a call, with the calls for each lane.
 #[derive(Debug)]
 pub(crate) struct PushFunctionPlan {
     id: MatrixId,
     calls_by_lane: Vec<(usize, Vec<FunctionCall>)>,
-    /// Whether all lanes are asked first.
+    /// Whether all lanes try the functions before they are pushed.
     tries_first: bool,
 }
 
-/// Push functions that the lanes are asked about.
+/// Push functions that the lanes try.
 #[derive(Debug)]
 pub(crate) struct PendingTry {
     program: PushFunctionPlan,
-    /// Of the lanes that have said no the first, and its error.
+    /// The first lane, in the order of lanes, that has refused, and its error.
     failure: Option<(u16, Error)>,
 }
 
 impl AgentState {
-    /// Begins a pull function; its answer is [`CallOutput::FunctionAnswer`].
+    /// Begins a pull function. Its result is [`CallOutput::FunctionAnswer`].
     pub fn pull_function(&mut self, now: Duration, matrix: MatrixId, call: &FunctionCall) {
         if !self.begin(now, "pull_function") {
             return;
@@ -78,7 +77,7 @@ impl AgentState {
         self.functions.check_pull(spec, call)?;
         check_length(&spec.name, std::slice::from_ref(call))?;
         let state = &mut self.matrices[matrix];
-        // Reads of a task never go back, and what is kept may be older than what the lanes read now.
+        // Reads of a task never go back, and cached rows may be older than the rows that the lanes read now.
         if let Some(cache) = &mut state.cache {
             cache.clear();
         }
@@ -129,7 +128,7 @@ impl AgentState {
         ask.deferred_ns = ask.deferred_ns.max(pulled.held_ns);
     }
 
-    /// All lanes have answered: merges their parts.
+    /// Merges the partial answers when all lanes have answered.
     pub(crate) fn end_pull_function(&mut self) {
         let Some(Call::PullFunction(ask)) = self.call.take() else { return };
         self.call_deferred_ns = self.call_deferred_ns.max(ask.deferred_ns);
@@ -142,12 +141,12 @@ impl AgentState {
         self.end(answer.map(CallOutput::FunctionAnswer));
     }
 
-    /// Begins push functions, which are carried out in this order and in one visit.
+    /// Begins push functions. Each lane runs them in this order, one directly after the other.
     pub fn push_function(&mut self, now: Duration, matrix: MatrixId, calls: &[FunctionCall]) {
         if !self.begin(now, "push_function") {
             return;
         }
-        // What is left of earlier pushes goes before, also before the try.
+        // Residuals of earlier pushes are pushed first, also before a try.
         let program = self.plan_push_function(matrix, calls).and_then(|program| {
             self.push_matrix_residuals(matrix.0 as usize)?;
             Ok(program)
@@ -165,7 +164,7 @@ impl AgentState {
         }
     }
 
-    /// Checks all before anything is sent.
+    /// Checks all calls before anything is sent.
     fn plan_push_function(&self, id: MatrixId, calls: &[FunctionCall]) -> Result<PushFunctionPlan, Error> {
         let matrix = self.matrix_index(id)?;
         let spec = &self.layout.matrices[matrix];
@@ -181,12 +180,12 @@ impl AgentState {
             check_length(&spec.name, &own)?;
             by_lane.push((lane, own));
         }
-        // A lane tries on all of its partitions by itself.
+        // A single lane tries the functions on all of its partitions by itself.
         let tries_first = may_fail && by_lane.len() > 1 && !spec.consistency.stages_pushes();
         Ok(PushFunctionPlan { id, calls_by_lane: by_lane, tries_first })
     }
 
-    /// Asks all lanes whether they could carry the functions out.
+    /// Sends the functions to all lanes for a try.
     fn request_try(&mut self, program: PushFunctionPlan) -> Call {
         for (lane, calls) in &program.calls_by_lane {
             let request = self.next_request_id();
@@ -205,7 +204,7 @@ impl AgentState {
         Call::TryFunction(PendingTry { program, failure: None })
     }
 
-    /// All lanes have answered: pushes the functions, unless one has said no.
+    /// Ends the try when all lanes have answered: pushes the functions, or empty pushes if a lane has refused.
     pub(crate) fn end_try(&mut self, now: Duration) {
         let Some(Call::TryFunction(PendingTry { program, failure: failed })) = self.call.take() else {
             return;
@@ -221,7 +220,7 @@ impl AgentState {
         self.advance(now);
     }
 
-    /// The call that waits for what is logged.
+    /// Enqueues the functions at their lanes. Returns the call that waits for them.
     fn enqueue_functions(&mut self, program: PushFunctionPlan) -> Call {
         let PushFunctionPlan { id, calls_by_lane: by_lane, .. } = program;
         let matrix = id.0 as usize;
@@ -250,7 +249,7 @@ impl AgentState {
         if waits { Call::PushFunction(None) } else { Call::Push }
     }
 
-    /// From the first column that a lane holds to the last; none when it holds nothing of the matrix.
+    /// The range from the first to the last column of a lane, or `None` if the lane has no partition of the matrix.
     fn columns_of(&self, matrix: usize, lane: usize) -> Option<Range<u64>> {
         let state = &self.matrices[matrix];
         let range = |partition: &u32| {
@@ -261,31 +260,31 @@ impl AgentState {
         ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
     }
 
-    /// All lanes have answered.
+    /// Ends the call when all lanes have answered.
     pub(crate) fn end_push_function(&mut self) {
         let Some(Call::PushFunction(failed)) = self.call.take() else { return };
         self.end(failed.map_or(Ok(CallOutput::Done), |(_, error)| Err(error)));
     }
 
-    /// A lane could not carry a function out: the error of the call that waits for it.
+    /// Handles the failure of a function at a lane: it becomes the error of the open call.
     pub(crate) fn function_failed(&mut self, lane: u16, fault: &Fault) {
         let server = self.layout.lanes[usize::from(lane)].to_string();
         let error = Error::FunctionAtServer { server, text: fault.text.clone() };
         match &mut self.call {
             Some(Call::PullFunction(_)) => {
-                // The answers of the other lanes mean nothing any more.
+                // The answers of the other lanes are not needed any more.
                 self.lanes
                     .iter_mut()
                     .for_each(|lane| lane.requests.retain(|_, r| r.owner != RequestOwner::Function));
                 self.end(Err(error));
             }
             Some(Call::TryFunction(PendingTry { failure: failed, .. }) | Call::PushFunction(failed)) => {
-                // Which lane answers first must not decide what is said.
+                // The error of the first lane counts, so that the order of the answers does not matter.
                 if failed.as_ref().is_none_or(|(first, _)| lane < *first) {
                     *failed = Some((lane, error));
                 }
             }
-            // A staged one that asked for an answer only because a window was full.
+            // This is a staged function, which asked for an answer only because the window was full.
             _ => self.fail(error),
         }
     }
@@ -295,7 +294,7 @@ fn is_ascending(parts: &[PartialAnswer]) -> bool {
     parts.array_windows().all(|[a, b]| a.partition < b.partition)
 }
 
-/// Refuses calls that no frame holds.
+/// Refuses calls that are too large for a frame.
 fn check_length(matrix: &str, calls: &[FunctionCall]) -> Result<(), Error> {
     let bytes = rpc::codec::calls_bytes(calls);
     if bytes <= FUNCTION_BYTES {

@@ -1,4 +1,4 @@
-//! What comes from outside: connections, messages, time.
+//! Inputs of the agent: connections, messages, time.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::lane::{LinkState, MIN_BACKOFF, PendingRequest, RequestOwner};
 use crate::state::{AgentEffect, AgentState, Call};
 
 impl AgentState {
-    /// A lane has taken the connection that was asked for.
+    /// Handles the welcome of a lane to a connection that the agent has asked for.
     pub fn on_connected(&mut self, now: Duration, lane: u16, welcome: &Welcome) {
         let at = usize::from(lane);
         if self.lanes[at].link != LinkState::Opening {
@@ -27,7 +27,7 @@ impl AgentState {
         self.advance(now);
     }
 
-    /// The connection to a lane is gone, or could not be made.
+    /// Handles a connection that was closed or could not be opened.
     pub fn on_closed(&mut self, now: Duration, lane: u16, reason: &str) {
         let at = usize::from(lane);
         if matches!(self.lanes[at].link, LinkState::Open | LinkState::Opening) {
@@ -36,7 +36,7 @@ impl AgentState {
         self.on_time(now);
     }
 
-    /// A lane has said something.
+    /// Handles a message of a lane.
     pub fn on_message(&mut self, now: Duration, lane: u16, message: Message) {
         let at = usize::from(lane);
         match (self.lanes[at].link, message) {
@@ -61,7 +61,7 @@ impl AgentState {
         self.advance(now);
     }
 
-    /// Time has passed: connects again, or gives up.
+    /// Handles the passing of time: connects again, or fails when a deadline has passed.
     pub fn on_time(&mut self, now: Duration) {
         if let Some(lane) =
             (0..self.lanes.len()).find(|lane| self.lane_deadline(*lane).is_some_and(|at| at <= now))
@@ -103,12 +103,12 @@ impl AgentState {
         self.take_request(at, done.request);
     }
 
-    /// An answer is taken once; what comes for a request that is no more is an echo.
+    /// Takes the request of an answer. An answer to a request that is not pending is a duplicate and is ignored.
     pub(crate) fn take_request(&mut self, at: usize, id: RequestId) -> Option<PendingRequest> {
         self.lanes[at].requests.remove(&id)
     }
 
-    /// A lane refused the connection.
+    /// Handles a fault that a lane has sent in place of a welcome.
     fn on_refused(&mut self, now: Duration, lane: u16, fault: &Fault) {
         let at = usize::from(lane);
         match fault.kind {
@@ -147,7 +147,7 @@ impl AgentState {
         }
     }
 
-    /// A fault for a push, or for a request that is no more.
+    /// Handles a fault for a push, or for a request that is not pending.
     fn on_stray_fault(&mut self, now: Duration, lane: u16, fault: &Fault) {
         let state = &mut self.lanes[usize::from(lane)];
         if fault.request != 0 && !state.retransmit_queue.has_ack_request(fault.request) {
@@ -157,11 +157,12 @@ impl AgentState {
             return self.function_failed(lane, fault);
         }
         if fault.kind == FaultKind::TaskLeft && self.has_left && !state.retransmit_queue.has_pushes() {
-            // The answer to the leave was lost, and ticks before it went out once more.
+            // The answer to the leave was lost, and earlier ticks were sent again.
             return self.on_left(usize::from(lane));
         }
         if fault.kind.retry_may_help() {
-            // Nothing behind the refused push may be applied before it: all of it goes again over a new connection.
+            // Nothing behind the refused push may be applied before it: all pushes are sent again over a new
+            // connection.
             self.effects.push(AgentEffect::Close { lane });
             state.on_closed(now, fault.text.clone());
             let pause = Duration::from_millis(u64::from(fault.retry_after_ms));
@@ -171,7 +172,7 @@ impl AgentState {
         }
     }
 
-    /// Sends a request once more, its keys in full.
+    /// Sends a request again, with its keys in full.
     fn resend(&mut self, at: usize, id: RequestId, not_before: Option<Duration>) {
         let lane = &mut self.lanes[at];
         let Some(request) = lane.requests.get_mut(&id) else { return };
@@ -183,7 +184,7 @@ impl AgentState {
         self.mark_reads_resent(at);
     }
 
-    /// Some pulls of a lane are sent again, and read later than they were asked.
+    /// Notes that pulls of a lane are sent again and read later than they were first sent.
     fn mark_reads_resent(&mut self, at: usize) {
         let open = match &mut self.call {
             Some(Call::Pull(ask)) => Some(ask),
@@ -202,7 +203,7 @@ impl AgentState {
         }
     }
 
-    /// A lane says that this task has left it: it has all that was said before.
+    /// Handles the report of a lane that this task has left: the lane has all pushes and ticks.
     fn on_left(&mut self, at: usize) {
         let lane = &mut self.lanes[at];
         lane.link = LinkState::Ended;

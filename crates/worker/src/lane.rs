@@ -1,4 +1,4 @@
-//! What an agent knows of a lane: the connection, what it has not confirmed, what it was asked.
+//! The state of a lane in an agent: its connection, its retransmit queue and its pending requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::cached_key_lists::{CachedKeyLists, OutgoingRequest};
 use crate::retransmit_queue::RetransmitQueue;
 use crate::state::AgentEffect;
 
-/// Pause before the first attempt to connect again; each next one is twice as long.
+/// Pause before the first attempt to connect again. Each further pause is twice as long.
 pub(crate) const MIN_BACKOFF: Duration = Duration::from_millis(10);
 /// Longest pause between attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkState {
-    /// Not connected, until then.
+    /// Not connected. The next attempt is at `retry_at`.
     Closed { retry_at: Duration },
-    /// Asked to connect.
+    /// The agent has asked for a connection.
     Opening,
-    /// Welcomed.
+    /// The lane has sent its welcome.
     Open,
-    /// The task has left: never again.
+    /// The task has left. The agent does not connect again.
     Ended,
 }
 
-/// For whom a request was made.
+/// What a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOwner {
-    /// A piece of a pull.
+    /// The lane keys of a pull with this index.
     Pull {
         pull_id: u64,
         reply_index: usize,
@@ -48,13 +48,13 @@ pub(crate) enum RequestOwner {
 pub(crate) struct PendingRequest {
     pub(crate) owner: RequestOwner,
     pub(crate) outgoing: OutgoingRequest,
-    /// Of the request and its answer.
+    /// Bytes of the request and its answer.
     pub(crate) bytes: u64,
-    /// Over the connection that stands.
+    /// Whether it was sent over the current connection.
     pub(crate) is_sent: bool,
-    /// When the lane was busy: not before.
+    /// Earliest time at which to send it again after the lane was busy.
     pub(crate) retry_at: Option<Duration>,
-    /// When the task no longer waits for the answer; known from the first sending on.
+    /// The time at which the task stops waiting. It is set when the request is first sent.
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -62,21 +62,21 @@ pub(crate) struct PendingRequest {
 pub(crate) struct Lane {
     pub(crate) link: LinkState,
     pub(crate) incarnation: Option<u64>,
-    /// The clock of the task there, as it was welcomed first.
+    /// The clock of the task in the first welcome of the lane.
     pub(crate) first_clock: Option<Clock>,
     pub(crate) backoff: Duration,
-    /// Since when there is no connection, and why.
+    /// The time since which there is no connection, and the reason.
     pub(crate) outage: Option<(Duration, String)>,
     pub(crate) window: u64,
     pub(crate) retransmit_queue: RetransmitQueue,
     /// In the order in which they were made.
     pub(crate) requests: BTreeMap<RequestId, PendingRequest>,
     pub(crate) key_lists: CachedKeyLists,
-    /// Index of the next push under the clock that is.
+    /// Index of the next push under the current clock.
     pub(crate) next_index: u32,
-    /// How long a task waits for an answer.
+    /// Longest time for which a task waits for an answer.
     wait_limit: Duration,
-    /// Messages sent once more.
+    /// Messages that were sent again.
     pub(crate) resend_count: u64,
 }
 
@@ -98,7 +98,8 @@ impl Lane {
         }
     }
 
-    /// The connection stands: everything that is not confirmed goes out again, behind what the lane says it has.
+    /// Handles a new connection: pushes that are not acknowledged and requests are sent again, after the last push that
+    /// the lane has applied.
     pub(crate) fn on_connected(&mut self, welcome: &Welcome) {
         self.link = LinkState::Open;
         self.incarnation = Some(welcome.incarnation);
@@ -109,7 +110,7 @@ impl Lane {
         self.retransmit_queue.acknowledge(welcome.applied);
     }
 
-    /// There is no connection, for now.
+    /// Handles the loss of a connection, and sets the time of the next attempt.
     pub(crate) fn on_closed(&mut self, now: Duration, reason: String) {
         self.link = LinkState::Closed { retry_at: now + self.backoff };
         self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
@@ -129,7 +130,7 @@ impl Lane {
         self.requests.values_mut().for_each(|request| request.is_sent = false);
     }
 
-    /// Connects when it is time, and sends what may be sent of the log.
+    /// Connects when it is time, and sends entries of the retransmit queue as far as the window allows.
     pub(crate) fn send_queue(
         &mut self,
         now: Duration,
@@ -149,8 +150,8 @@ impl Lane {
         }
     }
 
-    /// Sends the requests that may be sent, in their order. They wait for the log, for they must see the pushes before
-    /// them. `open` is the pull that the task waits for.
+    /// Sends pending requests in their order, as far as the window allows. They are sent after the retransmit queue,
+    /// because they must see the pushes before them. `open` is the pull that the task waits for.
     pub(crate) fn send_requests(
         &mut self,
         now: Duration,
@@ -164,7 +165,8 @@ impl Lane {
         for request in self.requests.values_mut() {
             request.retry_at = request.retry_at.filter(|time| *time > now);
         }
-        // Pulls asked ahead may wait for others; the open call does not wait behind them.
+        // Prefetches may wait for other tasks. They have a window of their own, so that the open call does not wait
+        // behind them.
         let is_ahead = |r: &PendingRequest| matches!(r.owner, RequestOwner::Pull { pull_id, .. } if Some(pull_id) != open);
         let mut under_way = [0; 2];
         for request in self.requests.values().filter(|request| request.is_sent) {
@@ -187,7 +189,7 @@ impl Lane {
         }
     }
 
-    /// When [`Self::send_queue`] has something to do without any message.
+    /// The time at which [`Self::send_queue`] or [`Self::send_requests`] has to run even without a message.
     pub(crate) fn next_time(&self) -> Option<Duration> {
         match self.link {
             LinkState::Closed { retry_at } => Some(retry_at),

@@ -1,4 +1,4 @@
-//! A blocking connection to a lane: made by the first address that can be reached, small messages gathered.
+//! A blocking connection to a lane. It uses the first address that can be reached, and buffers small messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use rpc::{Address, Receiver, Sender};
 
 use crate::layout::LaneAddress;
 
-/// Pushes that nobody waits for are gathered up to so many bytes, and go out in one write: with whatever is sent next to
-/// their lane, at the latest the tick.
+/// Size of the write buffer. Pushes without an answer are collected and sent in one write: with the next other message
+/// to their lane, at the latest with the tick.
 const WRITE_BUFFER_BYTES: u64 = 32 << 10;
 #[derive(Debug)]
 pub(crate) struct LaneConnection {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Small messages that wait for company.
+    /// Messages that are not written yet.
     pub(crate) write_buffer: Vec<Arc<Message>>,
     pub(crate) write_buffer_bytes: u64,
-    /// When it last said something, or was looked at.
+    /// The time of the last message or poll.
     pub(crate) received_at: Duration,
 }
 
@@ -35,7 +35,8 @@ impl LaneConnection {
         if waits && self.write_buffer_bytes < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush(None) }
     }
 
-    /// Sends what was gathered. `step`: it ends this step, and nobody can answer it before all tasks have ended theirs.
+    /// Writes the buffered messages. `step` is set if they end this step, so that no answer can come before all tasks
+    /// have ended it.
     pub(crate) fn flush(&mut self, step: Option<u64>) -> Result<(), rpc::Error> {
         if self.write_buffer.is_empty() {
             return Ok(());
@@ -50,7 +51,7 @@ impl LaneConnection {
     }
 }
 
-/// Connects to a lane by the first address that takes it.
+/// Connects to a lane by the first address that accepts.
 pub(crate) fn connect_lane(
     place: &LaneAddress,
     limit: Duration,
@@ -59,7 +60,7 @@ pub(crate) fn connect_lane(
     connect_first(place, |address| rpc::open(address, limit, hello))
 }
 
-/// What `open` makes of the first address of a lane that takes it: sockets of this machine first.
+/// The result of `open` for the first address of a lane that accepts. Sockets of this machine are tried first.
 pub(crate) fn connect_first<T>(
     place: &LaneAddress,
     open: impl Fn(&Address) -> Result<T, rpc::Error>,
@@ -68,7 +69,7 @@ pub(crate) fn connect_first<T>(
     for text in &place.addresses {
         addresses.push(text.parse::<Address>()?);
     }
-    // A socket that is not there is one of another machine.
+    // A socket file that does not exist here belongs to another machine.
     addresses.retain(|address| !matches!(address, Address::Unix(path) if !path.exists()));
     addresses.sort_by_key(|address| !matches!(address, Address::Unix(_)));
     let mut last = rpc::Error::Closed;

@@ -1,5 +1,5 @@
-//! From a route to pieces: what goes to one lane in one frame. Several partitions of a lane travel together; a piece is
-//! cut where its keys or values would take more than [`LANE_KEYS_BYTES`] bytes.
+//! Splits a route into lane keys: the keys that go to one lane in one frame. Partitions of one lane share a frame. A
+//! new frame begins where keys or values would take more than [`LANE_KEYS_BYTES`] bytes.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use rpc::message::{KeyList, PartitionRun};
 use crate::cached_key_lists::{CachedKeyLists, SHORTEST_LIST};
 use crate::route::{PartitionKeys, Route};
 
-/// Most bytes of keys, and of values, of a piece, unless one row has more: a lane works on one while the next is on its
-/// way, and a frame still costs little beside its bytes.
+/// Most bytes of keys, and of values, in one frame, unless a single row has more. A lane works on one frame while the
+/// next is on its way, and the cost of a frame stays small against its bytes.
 const LANE_KEYS_BYTES: usize = 1 << 20;
 
 /// Some keys of one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartitionSlice {
     pub(crate) partition: u32,
-    /// Among the keys of the partition.
+    /// Index of the first key among the keys of the partition.
     pub(crate) start: usize,
     pub(crate) count: usize,
 }
 
-/// What goes to one lane in one frame.
+/// The keys that go to one lane in one frame.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneKeys {
     pub(crate) lane: u16,
@@ -31,8 +31,8 @@ pub(crate) struct LaneKeys {
     pub(crate) key_count: usize,
 }
 
-/// Cuts a route into pieces: the first of each lane, then the second of each, so that all lanes begin at once. `lane_partitions`
-/// are the partitions of each lane, ascending.
+/// Splits a route into lane keys. They are ordered as the first frames of all lanes, then the second frames, so that
+/// all lanes begin at once. `parts` is the partitions of each lane, ascending.
 pub(crate) fn split_by_lane(
     route: &Route,
     spec: &MatrixSpec,
@@ -64,7 +64,7 @@ pub(crate) fn split_by_lane(
     pieces
 }
 
-/// Orders pieces by their place in their lane.
+/// Orders lane keys by their index in their lane.
 fn interleave_lanes(pieces: &mut Vec<LaneKeys>, lane_count: usize) {
     let mut turns = vec![0u32; lane_count];
     let mut ordered: Vec<(u32, LaneKeys)> = pieces
@@ -86,15 +86,15 @@ pub(crate) fn element_size(element: ElementType) -> usize {
     }
 }
 
-/// The runs of a piece, and the digest of its keys if they may be named by it.
+/// The runs of lane keys, and the digest of the keys if it may stand for them.
 pub(crate) struct DigestedRuns {
     pub(crate) runs: Vec<PartitionRun>,
     pub(crate) digest: Option<u128>,
 }
 
 impl LaneKeys {
-    /// The keys in the fewest bytes: as a range, by the digest of a list that went over this connection before (and then
-    /// the message that listed them), or all of them.
+    /// Encodes the keys in the fewest bytes: as a range, as the digest of a list that was sent over this connection
+    /// (with the message that listed it), or as a list.
     pub(crate) fn encode_keys(
         &self,
         route: &Route,
@@ -126,7 +126,6 @@ impl LaneKeys {
         KeyList::Listed(self.all_keys(route, placement))
     }
 
-    /// All keys.
     pub(crate) fn all_keys(&self, route: &Route, placement: &Placement) -> Vec<u64> {
         let mut list = Vec::with_capacity(self.key_count);
         for span in &self.slices {
@@ -143,7 +142,7 @@ impl LaneKeys {
         list
     }
 
-    /// The keys as `start..end`, when they follow each other without a gap.
+    /// The keys as `start..end` if they have no gaps.
     fn range(&self, route: &Route, placement: &Placement) -> Option<(u64, u64)> {
         let mut range: Option<(u64, u64)> = None;
         for span in &self.slices {
@@ -162,7 +161,7 @@ impl LaneKeys {
         range
     }
 
-    /// Copies the values of its keys out of the caller's order.
+    /// Copies the values of these keys from the order of the caller.
     pub(crate) fn gather(
         &self,
         route: &Route,
@@ -204,7 +203,7 @@ impl LaneKeys {
         E::owned(out)
     }
 
-    /// Copies the values of its keys to the caller's order. False when they are of another type or number.
+    /// Copies the values of these keys to the order of the caller. Returns false when they have another type or number.
     pub(crate) fn scatter(
         &self,
         route: &Route,
@@ -262,7 +261,7 @@ impl LaneKeys {
     }
 }
 
-/// Where the values of a span lie in the caller's slice, in rows.
+/// Where the values of a partition slice lie in the buffer of the caller, in rows.
 enum RowOrder<'a> {
     Contiguous(usize),
     Scattered(&'a [u32]),

@@ -1,4 +1,5 @@
-//! Where the parameters of a job lie. Made once by whoever starts the job, the same for all its tasks.
+//! The layout of a job: which lanes have its parameters. The starter of the job makes it once, and it is the same for
+//! all tasks.
 
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use rpc::message::JobId;
 use rpc::{ROW_BYTES, WireType};
 use serde::{Deserialize, Serialize};
 
-/// A lane of a server, and where to find it.
+/// A lane of a server and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneAddress {
-    /// Where the server takes connections, as `rpc::transport::Address` reads them; the first that can be reached is used.
+    /// Addresses of the server in the format of `rpc::transport::Address`. The first that can be reached is used.
     pub addresses: Vec<String>,
-    /// The lane within its server.
+    /// Number of the lane within its server.
     pub lane: u16,
-    /// The name of its server, for people; empty where it has none.
+    /// Name of the server in messages; empty if it has none.
     #[serde(default)]
     pub server: String,
 }
@@ -29,97 +30,95 @@ impl std::fmt::Display for LaneAddress {
     }
 }
 
-/// What a task asks of the servers before it needs it.
+/// What a task prefetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Prefetch {
     /// Nothing.
     Off,
-    /// What the next step reads, behind the tick of this one. Reads see what they would see without it.
+    /// What the next step reads, after the tick of this step. Reads return the same as without prefetch.
     #[default]
     Exact,
-    /// What the next step reads, before this one computes, so that its answer misses the pushes of this step: a task need
-    /// not see its last own pushes. Weaker than what is promised otherwise, and good enough for optimizer rules, which
-    /// only take a step from a slightly older point. What others have pushed is as fresh as the consistency says. Under
-    /// BSP no read may miss anything: there it is `Exact`.
+    /// What the next step reads, before this step computes. The answer lacks the pushes of this step, so a task may
+    /// miss its own last pushes. This is weaker than the consistency promises otherwise, and good enough for optimizer
+    /// rules, which only step from a slightly older point. Pushes of other tasks are as fresh as the consistency
+    /// requires. Under BSP no read may miss a push, and `Stale` means `Exact`.
     Stale,
 }
 
-/// Which lane holds which partition, and all else that an agent must know of a job.
+/// The lanes of all partitions, and everything else that an agent must know of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobLayout {
-    /// The job.
     pub job: JobId,
-    /// Its tasks.
+    /// Number of tasks of the job.
     pub task_count: u32,
-    /// Longest wait of a task for others, and for a server that is lost.
+    /// Longest time for which a task waits for other tasks, and for a server without a connection.
     pub wait_limit: Duration,
-    /// Most bytes of pushes that a lane has not confirmed, and of pulls under way to one lane. A single frame may be
+    /// Most bytes of pushes that a lane has not acknowledged, and of pulls under way to one lane. A single frame may be
     /// larger.
     pub window_bytes: u64,
     /// By matrix id.
     pub matrices: Vec<MatrixSpec>,
-    /// All lanes of the job. Indices of this list name lanes everywhere in an agent.
+    /// All lanes of the job. An agent names lanes by their index in this list.
     pub lanes: Vec<LaneAddress>,
-    /// For each matrix, for each partition, the lane that holds it.
+    /// For each matrix and each partition, the lane that owns it.
     pub owners: Vec<Vec<u16>>,
-    /// The lane that makes the sums of all-reduces.
+    /// The lane that computes the sums of all-reduces.
     pub home: u16,
-    /// For each matrix, how its values travel in pulls and pushes; empty: all as they are. Only values of `f32` matrices
-    /// whose pushes add up can be rounded.
+    /// For each matrix, the encoding of its values in pulls and pushes. If empty, no values are rounded. Only values of
+    /// `f32` matrices whose pushes add up can be rounded.
     #[serde(default)]
     pub wire: Vec<WireType>,
-    /// What its tasks ask ahead.
+    /// What its tasks prefetch.
     #[serde(default)]
     pub prefetch: Prefetch,
-    /// Most bytes of rows that each task keeps to serve its pulls while they are fresh enough; 0: none. Shared out evenly
-    /// over the matrices. Under ASP nothing is kept: no row would ever be read again.
+    /// Most bytes of rows that each task caches for later pulls; 0 for none. They are divided evenly among the
+    /// matrices. Under ASP nothing is cached, because no clock bounds the age of a row.
     #[serde(default)]
     pub cache_bytes: u64,
 }
 
-/// A layout that cannot be.
+/// An error of a layout.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LayoutError {
-    /// A matrix that cannot be.
+    /// The spec of a matrix is invalid.
     #[error(transparent)]
     Matrix(#[from] matrix::Error),
-    /// A matrix whose values cannot travel as is wanted.
+    /// The values of a matrix cannot be rounded as requested.
     #[error(
         "matrix {matrix:?} of {element:?} with rule {rule:?} cannot travel as {wire}: only f32 whose pushes add up is \
          rounded, send it as f32"
     )]
     Wire {
-        /// The matrix.
+        /// Name of the matrix.
         matrix: String,
         /// Type of its elements.
         element: ElementType,
-        /// How its pushes merge.
+        /// Its push rule.
         rule: &'static str,
-        /// How its values were to travel.
+        /// The requested encoding.
         wire: &'static str,
     },
-    /// A number that does not fit the others.
+    /// A number is out of range, or does not fit the others.
     #[error("layout of job {job}: {what} is {actual}, expected {expected}")]
     Field {
-        /// The job.
         job: JobId,
-        /// What is wrong.
+        /// What the number counts.
         what: String,
-        /// What it is.
+        /// The number.
         actual: u64,
-        /// What it may be.
+        /// The allowed range.
         expected: String,
     },
 }
 
 impl JobLayout {
-    /// The wait limit as it stands in requests: at least 1, for 0 means none.
+    /// The wait limit for requests, in milliseconds. It is at least 1, because 0 means no limit.
     pub(crate) fn wait_ms(&self) -> u32 {
         u32::try_from(self.wait_limit.as_millis()).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Checks that every partition has a lane, every lane an address, and every number a meaning.
+    /// Checks that every partition has a lane, that every lane has an address, and that every number is in range.
     pub fn check(&self) -> Result<(), LayoutError> {
         let fault = |what: String, actual: u64, expected: String| {
             Err(LayoutError::Field { job: self.job, what, actual, expected })
@@ -179,32 +178,32 @@ impl JobLayout {
         Ok(())
     }
 
-    /// How the values of a matrix travel.
+    /// The encoding of the values of a matrix.
     pub fn wire_of(&self, matrix: usize) -> WireType {
         self.wire.get(matrix).copied().unwrap_or_default()
     }
 
-    /// For each matrix the partitions of a lane, ascending: what `OpenJob` says to it.
+    /// For each matrix, the partitions of a lane, ascending, as `OpenJob` has them.
     pub fn lane_partitions(&self, lane: u16) -> Vec<Vec<u32>> {
         (0..self.owners.len()).map(|matrix| self.lane_partitions_of(matrix, lane)).collect()
     }
 
-    /// The partitions of a matrix that a lane holds, ascending.
+    /// The partitions of a matrix that a lane owns, ascending.
     pub(crate) fn lane_partitions_of(&self, matrix: usize, lane: u16) -> Vec<u32> {
         let owners = (0u32..).zip(&self.owners[matrix]);
         owners.filter(|(_, owner)| **owner == lane).map(|(partition, _)| partition).collect()
     }
 }
 
-/// Whether values of a matrix may travel rounded: they are of `f32`, and what is taken from one push can be added to the
+/// Whether the values of a matrix may be rounded: they are `f32`, and the residual of one push can be added to the
 /// next.
 pub fn can_be_rounded(spec: &MatrixSpec) -> bool {
     spec.element == ElementType::F32 && spec.rule.is_additive()
 }
 
-/// The lane of each of `partition_count` partitions: contiguous blocks, so that a range of keys meets few lanes, whose
-/// sizes differ by at most one, so that no lane carries more than its part. With fewer partitions than lanes some lanes
-/// hold nothing.
+/// The lane of each of `partition_count` partitions. Each lane gets a contiguous block, so that a range of keys has few
+/// lanes. The sizes of the blocks differ by at most one, so that no lane has more than its share. If there are fewer
+/// partitions than lanes, some lanes get none.
 ///
 /// # Panics
 /// When there is no lane.

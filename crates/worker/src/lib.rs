@@ -1,19 +1,20 @@
 //! Reaches parameters on servers: the agent as a pure state machine, and its sockets.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`layout`] | [`JobLayout`]: which lane holds which partition, and where the lanes are |
+//! | [`layout`] | [`JobLayout`]: the lane of each partition, and the addresses of the lanes |
 //! | [`state`] | [`AgentState`], the agent without sockets and without a clock of its own |
-//! | [`stats`] | what an agent counts, for whoever watches |
+//! | [`stats`] | the counters of an agent |
 //! | [`agent`] | [`RemoteAgent`], the same over blocking connections |
-//! | `cancellation` | [`CancellationToken`], by which the end of a job reaches agents that wait |
+//! | `cancellation` | [`CancellationToken`], which ends the waits of agents when their job ends |
 //! | `multiplexer` | [`Multiplexer`], one connection to each lane for all tasks of a process |
-//! | `ahead` | [`AheadAgent`], which asks for what the next step reads; what that is, its `pull_pattern` learns |
+//! | `ahead` | [`AheadAgent`], which prefetches what the next step reads; its `pull_pattern` learns what that is |
 //!
-//! The state is cut by concern: `route` and `lane_keys` turn keys into pieces, `ask` is a pull under way, `prefetch` one asked
-//! ahead, `cache` what was read before, `push`, `function` and `clocks` the other calls, `residuals` what rounding has left of
-//! pushes, `long_key_list` the calls with so many keys that they go in parts; `lane` is what is known of a lane, with the `log` of what it
-//! has not confirmed and the key lists that it knows (`cached_key_lists`); `input` is what comes from outside.
+//! The state is cut by concern: `route` and `lane_keys` split the keys of a call by partition and by lane;
+//! `pending_pull` is a pull that is not answered, `prefetch` a pull sent before the task needs it, and `cache` the rows
+//! read before; `push`, `function` and `clocks` are the other calls; `residuals` is what rounding took from pushes;
+//! `long_key_list` splits calls with very many keys into parts; `lane` is the state of a lane, with its
+//! `retransmit_queue` and its `cached_key_lists`; `input` handles messages, connections and time.
 
 pub mod agent;
 mod ahead;

@@ -1,5 +1,5 @@
-//! Long lists of keys: pulled and pushed in parts one behind the other, so that servers work on the first while the next is
-//! put in runs and sent. Each part is a pull asked ahead, or a push, of its own.
+//! Long key lists. They are pulled and pushed in parts, one after the other, so that servers work on the first part
+//! while the next is routed and sent. Each part is a prefetch or a push of its own.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use crate::pending_pull::PrefetchKind;
 use crate::push::check_finite;
 use crate::state::AgentState;
 
-/// Most keys of a part: with two servers still half a piece for each.
+/// Most keys of a part. With two servers each still gets half a frame.
 pub(crate) const PART_KEYS: usize = 1 << 17;
-/// Parts that are asked for before the first is read: lanes have work while the task reads one and puts another in runs.
+/// Number of parts that are prefetched before the first is read. Lanes have work while the task reads one part and
+/// routes another.
 pub(crate) const PREFETCHED_PARTS: usize = 8;
 
-/// A list that goes in parts.
+/// A key list that is split into parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongKeyList {
     key_count: usize,
@@ -25,14 +26,14 @@ pub(crate) struct LongKeyList {
 }
 
 impl LongKeyList {
-    /// Where its parts stand.
+    /// The index ranges of its parts.
     fn part_ranges(self) -> impl Iterator<Item = Range<usize>> {
         let end = self.key_count;
         (0..end).step_by(PART_KEYS).map(move |start| start..end.min(start + PART_KEYS))
     }
 }
 
-/// Some keys of a part that lists them.
+/// The keys of a selection at the indices `places`.
 fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
     let some = |keys: Keys<'a>| match keys {
         Keys::Sorted(keys) => Keys::Sorted(&keys[places.clone()]),
@@ -45,8 +46,8 @@ fn subset<'a>(part: Selection<'a>, places: Range<usize>) -> Selection<'a> {
 }
 
 impl AgentState {
-    /// The list of a call that goes in parts: it is long, and each part of it has keys of all lanes. `None`: it goes as
-    /// one.
+    /// The list of a call that is split into parts: it is long, and each part of it has keys of all lanes. `None` if
+    /// the call is not split.
     pub(crate) fn long_key_list(&self, matrix: MatrixId, part: Selection<'_>) -> Option<LongKeyList> {
         let (Selection::Rows(Keys::Sorted(keys)) | Selection::Columns { keys: Keys::Sorted(keys), .. }) =
             part
@@ -60,7 +61,7 @@ impl AgentState {
         (is_spread && keys.len() > PART_KEYS).then_some(list)
     }
 
-    /// Asks for the part of a pull that stands at `places`.
+    /// Prefetches the part of a pull at the indices `places`.
     fn prefetch_part(
         &mut self,
         now: Duration,
@@ -69,7 +70,7 @@ impl AgentState {
         places: Range<usize>,
     ) -> Result<(), Error> {
         if places.start > 0 {
-            // A part is checked by itself; this is where it meets the one before.
+            // Each part is checked by itself. This checks the order at the boundary to the part before.
             let seam = subset(part, places.start - 1..places.start + 1);
             matrix::check_selection(&self.layout.matrices[self.matrix_index(id)?], seam)?;
         }
@@ -77,7 +78,7 @@ impl AgentState {
         self.ask_ahead(now, id, subset(part, places), self.clock, ahead).map(drop)
     }
 
-    /// Begins the pull of a part that was asked for.
+    /// Begins the pull of a part that was prefetched.
     fn pull_part(&mut self, now: Duration, id: MatrixId, part: Selection<'_>, places: Range<usize>) {
         if !self.begin(now, "pull") {
             return;
@@ -88,7 +89,7 @@ impl AgentState {
         self.open_pull(now, id, subset(part, places), taken);
     }
 
-    /// The long pull is over: throws parts away that no pull came for, and the memory that only parts use.
+    /// Ends a long pull: drops parts that were not pulled, and frees the routes that only parts use.
     fn end_parts(&mut self, id: MatrixId) {
         self.matrices[id.0 as usize].spare_routes = Vec::new();
         while let Some(at) =
@@ -98,12 +99,12 @@ impl AgentState {
         }
     }
 
-    /// Whether exactly this pull was asked ahead.
+    /// Whether exactly this pull was prefetched.
     pub(crate) fn is_prefetched(&self, id: MatrixId, part: Selection<'_>) -> bool {
         self.prefetches.iter().any(|ask| ask.matrix == id.0 as usize && ask.full_route().matches(part))
     }
 
-    /// Refuses what one of the parts of a push would be refused for, before the first is sent.
+    /// Makes the checks of all parts of a push before the first part is sent.
     fn check_long_push(&self, id: MatrixId, part: Selection<'_>, values: Values<'_>) -> Result<(), Error> {
         let spec = &self.layout.matrices[self.matrix_index(id)?];
         let Keys::Sorted(keys) = matrix::check_selection(spec, part)? else { return Ok(()) };
@@ -112,7 +113,8 @@ impl AgentState {
 }
 
 impl RemoteAgent {
-    /// Some parts are asked for before the first is waited for, and another for each that was read.
+    /// Pulls a long list. Some parts are prefetched before the first is read, and one more after each part that was
+    /// read.
     pub(crate) fn pull_in_parts(
         &mut self,
         matrix: MatrixId,

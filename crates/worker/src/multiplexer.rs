@@ -1,4 +1,4 @@
-//! The connections that the tasks of a process share: one to each lane.
+//! The connections that the tasks of a process share, one to each lane.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use rpc::{ConnectOptions, Error, Receiver, Sender};
 use crate::lane_connection::connect_first;
 use crate::layout::LaneAddress;
 
-/// Lets the agents of several tasks of one process reach each lane over one connection: what they say at the same time goes
-/// out together, and so do the answers. Clones share the same. A process with one task is better off without.
+/// Lets the agents of several tasks of one process reach each lane over one connection. Messages of the same moment are
+/// sent together, and so are the answers. Clones share the connections. A process with one task is faster without it.
 #[derive(Clone, Debug, Default)]
 pub struct Multiplexer(Arc<Mutex<BTreeMap<String, Slot>>>);
 
-/// The connection to a lane. Locked while it is made, so that tasks that come together make one.
+/// The connection to a lane. It is locked while it is opened, so that tasks that start together open only one.
 type Slot = Arc<Mutex<Option<MultiplexedConnection>>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -24,7 +24,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Multiplexer {
-    /// Says hello to a lane over the connection that is there, or over a new one.
+    /// Opens a stream to a lane, over the connection that exists or over a new one.
     pub(crate) fn open(
         &self,
         place: &LaneAddress,
@@ -36,12 +36,12 @@ impl Multiplexer {
         let slot = Arc::clone(lock(&self.0).entry(key).or_default());
         let mut slot = lock(&slot);
         if let Some(trunk) = slot.as_ref().filter(|trunk| !trunk.is_over()).cloned() {
-            // The answer may take a while: the next need not wait for it.
+            // The answer may take a while, and the next task need not wait for it.
             drop(slot);
             return trunk.open(limit, hello);
         }
         if start.elapsed() >= limit {
-            // Who came first has found out that the lane cannot be reached.
+            // The task that held the lock has found that the lane cannot be reached.
             return Err(Error::TimedOut { during: "connecting" });
         }
         let connect =

@@ -1,4 +1,4 @@
-//! A pull under way: its pieces and their answers.
+//! A pull that is not completely answered: its lane keys and their answers.
 
 use matrix::{Clock, ElementType, OwnedValues};
 use rpc::message::Pulled;
@@ -6,66 +6,66 @@ use rpc::message::Pulled;
 use crate::lane_keys::LaneKeys;
 use crate::route::Route;
 
-/// A pull, open or asked ahead.
+/// A pull, open or prefetched.
 #[derive(Debug)]
 pub(crate) struct PendingPull {
     pub(crate) id: u64,
     pub(crate) matrix: usize,
-    /// Its stamp: what is read is what a task at this clock may read.
+    /// Its stamp: the rows are as fresh as a task at this clock needs them.
     pub(crate) clock: Clock,
     pub(crate) route: Route,
     pub(crate) replies: Vec<(LaneKeys, Option<OwnedValues>)>,
     pub(crate) missing_count: usize,
-    /// Where the cache had some of it.
+    /// The rows of this pull that the cache had, if any.
     pub(crate) cached_rows: Option<CachedRows>,
-    /// The smallest m of all answers.
+    /// The smallest clock of all answers.
     pub(crate) minimum: Clock,
-    /// What is read was read between these two sendings. They order the reads of a task.
+    /// The rows are read between these two sendings, by number. They order the reads of a task.
     pub(crate) first_send: u64,
     pub(crate) last_send: u64,
-    /// The longest that any lane held a piece for other tasks.
+    /// The longest time for which a lane deferred a request of the pull for other tasks, in nanoseconds.
     pub(crate) deferred_ns: u64,
-    /// Pushes of this task to the matrix before it was asked.
+    /// Pushes of this task to the matrix before this pull was sent.
     pub(crate) push_count: u64,
-    /// Why it was asked ahead, if it was; what it answers is not yet checked.
+    /// Why it was prefetched, if it was. A prefetched answer is checked before its use.
     pub(crate) prefetch: Option<PrefetchKind>,
 }
 
-/// Why a pull was asked ahead.
+/// Why a pull was prefetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrefetchKind {
     /// For a later step.
     NextStep,
-    /// It is a part of a long pull that follows at once: the place of its first key in the list.
+    /// As a part of a long pull that follows at once. The number is the index of its first key in the list.
     LongPull(usize),
 }
 
-/// What the cache had of a pull: only the rest is asked for.
+/// The rows of a pull that the cache had. Only the missing rows are requested.
 #[derive(Debug)]
 pub(crate) struct CachedRows {
-    /// Of all keys of the pull, zeros where they are missing.
+    /// Values of all keys of the pull, zeros where rows are missing.
     pub(crate) values: OwnedValues,
-    /// The smallest m of the answers that these came with.
+    /// The smallest clock of the answers that the cached rows came with.
     pub(crate) minimum: Clock,
-    /// Places of the missing rows among all, and their keys.
+    /// Indices and keys of the missing rows.
     pub(crate) missing_rows: Vec<u32>,
     pub(crate) missing_keys: Vec<u64>,
-    /// The route of all keys; that of the ask is of the missing ones.
+    /// The route of all keys. The pending pull has the route of the missing ones.
     pub(crate) full_route: Route,
 }
 
 impl PendingPull {
-    /// The route of all its keys.
+    /// The route of all keys of the pull.
     pub(crate) fn full_route(&self) -> &Route {
         self.cached_rows.as_ref().map_or(&self.route, |filled| &filled.full_route)
     }
 
-    /// The same, and nothing else of it.
+    /// The route of all keys. The rest of the pull is dropped.
     pub(crate) fn into_full_route(self) -> Route {
         self.cached_rows.map_or(self.route, |filled| filled.full_route)
     }
 
-    /// Takes the answer for a piece. False when it does not fit.
+    /// Stores the answer for the lane keys with index `piece`. Returns false when it does not fit them.
     pub(crate) fn accept_reply(
         &mut self,
         piece: usize,

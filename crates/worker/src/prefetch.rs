@@ -1,12 +1,12 @@
-//! Pulls asked ahead, while the task computes.
+//! Prefetches: pulls that are sent before the task needs them.
 //!
-//! An ask carries a clock. Asked for the clock that is, behind the tick that began it, its answer is the one that a pull at
-//! that clock would get; a lane holds it for as long as it would hold the pull. Asked for the clock after the open step, a
-//! lane may answer before this step's pushes; it still waits for the other tasks as a pull at that clock would.
+//! A prefetch has a clock. Sent for the current clock, after the tick that began it, it gets the answer that a pull at
+//! that clock would get, and a lane defers it as long as it would defer the pull. Sent for the next clock, a lane may
+//! answer it before the pushes of the open step; it still waits for the other tasks as a pull at that clock would.
 //!
-//! An answer is used when a pull at that time might have given it: it is fresh enough for the clock of the task, the task
-//! has not pushed to the matrix since (unless the layout allows it, for one step), and nothing that was read later has
-//! been returned before, for reads of a task never go back. Under BSP an answer is of its clock and of no other.
+//! An answer is used if a pull at that time might have got it: it is fresh enough for the clock of the task; the task
+//! has not pushed to the matrix since (unless the layout allows it, for one step); and no later read was returned
+//! before, because reads of a task never go back. Under BSP an answer serves its own clock only.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use crate::layout::Prefetch;
 use crate::pending_pull::{PendingPull, PrefetchKind};
 use crate::state::AgentState;
 
-/// Most pulls asked ahead; one more drops the oldest.
+/// Most prefetches at once. One more drops the oldest.
 pub(crate) const AHEAD_LIMIT: usize = 8;
 
-/// What became of pulls that were asked ahead.
+/// Counts of prefetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AheadCounts {
-    /// Asked.
+    /// Prefetches that were sent.
     pub asked: u64,
-    /// Read by a pull.
+    /// Prefetches that a pull has used.
     pub used: u64,
-    /// Thrown away: no pull came for it, or a pull might have given something else by then.
+    /// Prefetches that were dropped: no pull came for them, or a pull might have returned something else by then.
     pub unused: u64,
 }
 
 impl AgentState {
-    /// Asks ahead for a pull at the clock that is. May be called between two calls only; it is no call itself.
+    /// Prefetches a pull at the current clock. It is not a call itself, and may be used only between two calls.
     pub fn prefetch(&mut self, now: Duration, id: MatrixId, part: Selection<'_>) -> Result<(), Error> {
         self.ask_counted(now, id, part, self.clock)
     }
 
-    /// Asks ahead for a pull at the next clock, before the pushes and the tick of the open step. Only where the layout
-    /// says [`Prefetch::Stale`], and not under BSP: elsewhere nothing is asked. Whether it was asked.
+    /// Prefetches a pull at the next clock, before the pushes and the tick of the open step. Nothing is sent under BSP,
+    /// or unless the layout says [`Prefetch::Stale`]. Returns whether it was sent.
     pub fn prefetch_next(&mut self, now: Duration, id: MatrixId, part: Selection<'_>) -> Result<bool, Error> {
         let matrix = self.matrix_index(id)?;
         let consistency = self.layout.matrices[matrix].consistency;
@@ -48,12 +48,12 @@ impl AgentState {
         self.ask_counted(now, id, part, self.clock + 1).map(|()| true)
     }
 
-    /// What became of what was asked ahead so far.
+    /// Counts of prefetches so far.
     pub fn ahead_counts(&self) -> AheadCounts {
         self.ahead_counts
     }
 
-    /// Asks, if the layout lets anything be asked ahead.
+    /// Sends a prefetch and counts it, unless the layout turns prefetches off.
     fn ask_counted(
         &mut self,
         now: Duration,
@@ -74,7 +74,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Whether it was asked.
+    /// Sends a prefetch. Returns whether it was sent.
     pub(crate) fn ask_ahead(
         &mut self,
         now: Duration,
@@ -100,7 +100,7 @@ impl AgentState {
         Ok(true)
     }
 
-    /// The pull of exactly this part that was asked ahead, if it may still be of use.
+    /// Takes the prefetch of exactly this part, if it may still be used.
     pub(crate) fn take_ahead(&mut self, id: MatrixId, part: Selection<'_>) -> Option<PendingPull> {
         let matrix = id.0 as usize;
         let is_it = |ask: &PendingPull| {
@@ -110,7 +110,7 @@ impl AgentState {
         self.take_ahead_at(at)
     }
 
-    /// The pull asked ahead that stands at `at`, if it may still be of use.
+    /// Takes the prefetch with index `at`, if it may still be used. Otherwise it is dropped.
     pub(crate) fn take_ahead_at(&mut self, at: usize) -> Option<PendingPull> {
         if self.is_current(&self.prefetches[at]) {
             return Some(self.prefetches.remove(at));
@@ -119,7 +119,7 @@ impl AgentState {
         None
     }
 
-    /// Whether neither an own push nor a later read forbids its use.
+    /// Whether a pull may be used: neither a push of this task nor a later read makes it invalid.
     pub(crate) fn is_current(&self, ask: &PendingPull) -> bool {
         let state = &self.matrices[ask.matrix];
         if self.layout.matrices[ask.matrix].consistency == Consistency::Bsp {
@@ -130,7 +130,7 @@ impl AgentState {
         has_own && state.last_read_send <= ask.first_send && state.read_clock <= ask.clock
     }
 
-    /// Throws a pull asked ahead away; its answers mean nothing any more.
+    /// Drops a prefetch and its requests. Its answers are ignored.
     pub(crate) fn drop_ahead(&mut self, at: usize) {
         let dropped = self.prefetches.remove(at);
         self.ahead_counts.unused += u64::from(dropped.prefetch == Some(PrefetchKind::NextStep));

@@ -1,4 +1,4 @@
-//! Pulls: asked of all lanes at once, put together when all have answered.
+//! Pulls: requests go to all lanes at once, and the values are assembled when all have answered.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl AgentState {
         self.open_pull(now, matrix, part, taken);
     }
 
-    /// The call is a pull from now on: of what was asked ahead, or a new one.
+    /// Opens a pull: the prefetch `taken`, or a new one.
     pub(crate) fn open_pull(
         &mut self,
         now: Duration,
@@ -47,7 +47,7 @@ impl AgentState {
     /// Copies the values of the pull that has just ended to `out`, in the order of its keys.
     ///
     /// # Panics
-    /// When the last call was no pull, or `out` has another length than its keys and columns make.
+    /// When the last call was not a pull, or the length of `out` is not keys times columns.
     pub fn read_pulled(&mut self, mut out: ValuesMut<'_>) -> Result<(), Error> {
         let Some(mut ask) = self.completed_pull.take() else { panic!("values are read once, after a pull") };
         let spec = &self.layout.matrices[ask.matrix];
@@ -77,7 +77,8 @@ impl AgentState {
         fits
     }
 
-    /// Puts together what the cache had and what was asked for, and keeps the latter, unless a push came between.
+    /// Assembles the cached and the pulled rows. Caches the pulled rows, unless the task has pushed to the matrix since
+    /// the request.
     fn read_through_cache(&mut self, ask: &mut PendingPull, columns: usize, out: ValuesMut<'_>) -> bool {
         let element = out.element_type();
         let asked_len = ask.route.key_count() * columns;
@@ -115,7 +116,7 @@ impl AgentState {
         self.request_uncached(matrix, route, part, self.clock)
     }
 
-    /// Makes the requests for what the cache does not have of the pull whose route was just set.
+    /// Makes the requests for the rows of a pull that the cache does not have. `route` is that of the whole pull.
     pub(crate) fn request_uncached(
         &mut self,
         matrix: usize,
@@ -135,7 +136,7 @@ impl AgentState {
         filled.full_route = route;
         let mut route = Route::default();
         route.set(&self.layout.matrices[matrix], &state.placement, rest)?;
-        // A pull of nothing would wait; what is kept has waited.
+        // A pull without keys would wait. Here the cached rows have waited already.
         let mut ask = self.request_keys(matrix, route, clock, false);
         ask.minimum = filled.minimum;
         ask.cached_rows = Some(filled);
@@ -147,12 +148,12 @@ impl AgentState {
         self.request_keys(matrix, route, clock, waits)
     }
 
-    /// `waits`: also when there is nothing to read.
+    /// Makes the requests of a route. If `waits`, a pull without keys still makes a request.
     fn request_keys(&mut self, matrix: usize, route: Route, clock: Clock, waits: bool) -> PendingPull {
         let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);
         let mut pieces = split_by_lane(&route, spec, &state.placement, &state.lane_partitions);
         if pieces.is_empty() && waits {
-            // A pull of nothing waits all the same, so that a task without data does not run away from the others.
+            // A pull without keys still waits, so that a task without data does not run ahead of the others.
             pieces.push(LaneKeys { lane: self.layout.home, slices: Vec::new(), key_count: 0 });
         }
         self.send_count += 1;
@@ -205,7 +206,8 @@ impl AgentState {
         );
     }
 
-    /// All pieces are there. What was asked ahead is used when it is still fresh enough, or pulled anew.
+    /// Ends a pull when all lanes have answered. A prefetch is used if it is still fresh enough; otherwise the pull is
+    /// sent again.
     pub(crate) fn end_pull(&mut self, now: Duration) {
         let Some(Call::Pull(ask)) = self.call.take() else { return };
         let needs = self.layout.matrices[ask.matrix].consistency.pull_needs(self.clock);

@@ -1,15 +1,16 @@
-//! What a task pulls in every step, learnt from the step before: an algorithm does not say it, but does the same again.
+//! The pulls of a step, learnt from the step before. An algorithm does not declare its pulls, but repeats them in every
+//! step.
 
 use matrix::{Keys, MatrixId, Selection};
 
 use crate::prefetch::AHEAD_LIMIT;
 
-/// Keys of a pull, said so that they can be told for the next batch.
+/// The keys of a pull, in a form that can be applied to the next batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Those of the batch.
+    /// The keys are the columns of the batch.
     Batch,
-    /// The same in every step.
+    /// The keys are the same range in every step.
     Range(u64, u64),
 }
 
@@ -17,12 +18,13 @@ enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PatternPull {
     matrix: MatrixId,
-    /// By column: the row.
+    /// The row, for a matrix that is partitioned by column.
     row: Option<u32>,
     shape: Shape,
 }
 
-/// The pulls of the step before, each with whether it was asked for the next step already, and those of this one so far.
+/// The pulls of the step before, each with whether it was prefetched for the next step, and the pulls of this step so
+/// far.
 #[derive(Debug, Default)]
 pub(crate) struct PullPattern {
     learnt: Vec<(PatternPull, bool)>,
@@ -30,7 +32,7 @@ pub(crate) struct PullPattern {
 }
 
 impl PullPattern {
-    /// A pull of this step has ended. `columns` are those of its batch.
+    /// Records a pull of this step. `columns` is the columns of its batch.
     pub(crate) fn pulled(&mut self, matrix: MatrixId, part: Selection<'_>, columns: &[u64]) {
         let (row, keys) = match part {
             Selection::Rows(keys) => (None, keys),
@@ -39,7 +41,7 @@ impl PullPattern {
         let shape = match keys {
             Keys::Range(start, end) => Shape::Range(start, end),
             Keys::Sorted(keys) if keys == columns => Shape::Batch,
-            // Keys of the algorithm's own making: nobody knows the next ones.
+            // The algorithm has chosen these keys, so the keys of the next step are unknown.
             Keys::Sorted(_) => return,
         };
         let pull = PatternPull { matrix, row, shape };
@@ -48,27 +50,27 @@ impl PullPattern {
         }
     }
 
-    /// Whether this step has pulled what the one before had.
+    /// Whether this step has repeated all pulls of the step before.
     pub(crate) fn is_complete(&self) -> bool {
         !self.learnt.is_empty() && self.learnt.iter().all(|(pull, _)| self.seen.contains(pull))
     }
 
-    /// The step is over.
+    /// Ends the step: its pulls become the pattern.
     pub(crate) fn ticked(&mut self) {
-        // What was asked during the step is asked.
+        // Pulls that were prefetched during the step stay marked.
         let asked = |pull: &PatternPull| self.learnt.contains(&(*pull, true));
         let learnt = self.seen.iter().map(|pull| (*pull, asked(pull))).collect();
         self.learnt = learnt;
         self.seen.clear();
     }
 
-    /// The next step is of another course: nothing is asked for it yet.
+    /// Begins the next step: none of its pulls is prefetched for the step after it.
     pub(crate) fn begins(&mut self) {
         self.learnt.iter_mut().for_each(|(_, asked)| *asked = false);
     }
 
-    /// Calls `ask` for the pulls of the next step that were not asked yet, whose batch has these columns. It says whether
-    /// it has asked.
+    /// Calls `ask` for the pulls of the next step that are not prefetched yet. `columns` is the columns of its batch.
+    /// `ask` returns whether it has sent a prefetch.
     pub(crate) fn ask(&mut self, columns: &[u64], mut ask: impl FnMut(MatrixId, Selection<'_>) -> bool) {
         for (pull, asked) in self.learnt.iter_mut().filter(|(_, asked)| !asked) {
             let keys = match pull.shape {
@@ -111,7 +113,7 @@ mod tests {
         habit.pulled(W, rows(&[3, 5]), &[3, 5]);
         habit.pulled(B, Selection::Rows(Keys::Range(0, 1)), &[3, 5]);
         habit.pulled(B, Selection::Columns { row: 2, keys: Keys::Sorted(&[3, 5]) }, &[3, 5]);
-        // Keys that are not of the batch, and the same once more.
+        // Keys that are not those of the batch are ignored, and a repeated pull counts once.
         habit.pulled(W, rows(&[4]), &[3, 5]);
         habit.pulled(W, rows(&[3, 5]), &[3, 5]);
         habit.ticked();

@@ -1,4 +1,4 @@
-//! Pushes: named, logged and sent, without waiting for an answer unless a window is full.
+//! Pushes. Each gets a push id, is queued and sent, and waits for an answer only when a window is full.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ impl AgentState {
     /// Begins a push. Values that are not finite are refused before anything is sent.
     ///
     /// # Panics
-    /// When there are not all columns of each key.
+    /// When the number of values is not keys times columns.
     pub fn push(&mut self, now: Duration, matrix: MatrixId, part: Selection<'_>, values: Values<'_>) {
         self.push_values(now, matrix, part, values, false);
     }
 
-    /// The same; `are_finite`: all values are known to be.
+    /// Begins a push. `are_finite` says that all values are known to be finite.
     pub(crate) fn push_values(
         &mut self,
         now: Duration,
@@ -87,7 +87,7 @@ impl AgentState {
         let (spec, state) = (&self.layout.matrices[matrix], &mut self.matrices[matrix]);
         let columns = spec.columns_of_table();
         for ask in self.prefetches.iter_mut().filter(|ask| ask.matrix == matrix) {
-            // Rows that this push does not touch read the same behind it.
+            // Rows that this push does not touch stay valid.
             if ask.push_count == state.push_count && ask.full_route().is_disjoint_from(route) {
                 ask.push_count += 1;
             }
@@ -125,7 +125,8 @@ impl AgentState {
     }
 }
 
-/// Refuses values that are not all finite, by the key of the first that is not; `key` says that of a row.
+/// Refuses values that are not all finite. The error names the first such value by its key; `key` gives the key of a
+/// row.
 pub(crate) fn check_finite(
     spec: &MatrixSpec,
     values: Values<'_>,
@@ -137,7 +138,7 @@ pub(crate) fn check_finite(
     Err(Error::NonFinite { matrix: spec.name.clone(), key, column, value })
 }
 
-/// Where the first NaN or infinity stands, and what it is.
+/// Index and value of the first NaN or infinity.
 fn first_non_finite(values: Values<'_>) -> Option<(usize, f64)> {
     match values {
         Values::F32(values) => f32::first_non_finite(values).map(|at| (at, values[at].to_f64())),

@@ -1,13 +1,13 @@
-//! What rounding has taken away from the pushes of a task, kept until it can be sent: error feedback.
+//! Residuals: what rounding took from the pushes of a task, kept until it can be sent (error feedback).
 //!
-//! A push of a gradient g that travels rounded sends `round(g + residuals)`, and `g + residuals - round(g + residuals)` is the rest from
-//! then on, for each key by itself. So nothing is lost, it comes later. Without the rest a value below half a step of the
-//! rounding would never arrive at all.
-//! Sources: Seide et al., Interspeech 2014, section 3.3; Karimireddy et al., ICML 2019, algorithm 2.
+//! A push of a gradient g that is rounded sends `round(g + residual)`. The new residual is `g + residual - round(g +
+//! residual)`, for each key separately. So nothing is lost, it only arrives later. Without the residual a value below
+//! half a step of the rounding would never arrive. Sources: Seide et al., Interspeech 2014, section 3.3; Karimireddy et
+//! al., ICML 2019, algorithm 2.
 //!
-//! All rests are pushed as they are, and forgotten, before a barrier, before the task leaves, those of a matrix before a
-//! function changes it, and all when they would take
-//! more memory than [`RESIDUAL_LIMIT_BYTES`]. A push that alone would take more travels exactly.
+//! All residuals are pushed without rounding, and cleared, before a barrier and before the task leaves, those of a
+//! matrix before a function changes it, and all when they would take more memory than [`RESIDUAL_LIMIT_BYTES`]. A push
+//! that would take more alone is not rounded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -18,27 +18,27 @@ use rpc::{WireType, WireValues};
 use crate::route::Route;
 use crate::state::AgentState;
 
-/// Most bytes of rests that an agent keeps, of all its matrices.
+/// Most bytes of residuals of an agent, over all its matrices.
 pub const RESIDUAL_LIMIT_BYTES: u64 = 128 << 20;
-/// Bytes of a key with its place, in a table that is about half full.
+/// Bytes of a key and its index, in a table that is about half full.
 const KEY_BYTES: u64 = 32;
 
-/// The rests of a matrix.
+/// The residuals of a matrix.
 #[derive(Debug)]
 pub(crate) struct Residuals {
     columns: usize,
-    /// By row of a matrix that is partitioned by column; else one.
+    /// By row for a matrix that is partitioned by column, otherwise one table.
     tables: BTreeMap<u32, ResidualTable>,
 }
 
 #[derive(Debug, Default)]
 struct ResidualTable {
     rows: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
-    /// Rows by place.
+    /// Rows by index.
     residuals: Vec<f32>,
 }
 
-/// Keys may follow each other or be hashes already.
+/// Mixes keys, which may be consecutive numbers or hashes.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -58,7 +58,7 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// The sum, or the largest finite value when there is none.
+/// The sum, limited to the finite range.
 fn clamped_sum(value: f32, rest: f32) -> f32 {
     (value + rest).clamp(-f32::MAX, f32::MAX)
 }
@@ -68,7 +68,7 @@ impl Residuals {
         Self { columns: spec.columns_of_table(), tables: BTreeMap::new() }
     }
 
-    /// Bytes of rests for so many keys.
+    /// Bytes of the residuals of this number of keys.
     fn bytes_of(&self, key_count: usize) -> u64 {
         (KEY_BYTES + 4 * self.columns as u64).saturating_mul(key_count as u64)
     }
@@ -77,7 +77,7 @@ impl Residuals {
         self.tables.values().map(|table| self.bytes_of(table.rows.len())).sum()
     }
 
-    /// Rounds the rows of `keys` with their rests, and keeps the new rests.
+    /// Adds the residuals to the rows of `keys`, rounds the sums, and stores the new residuals. `rows` is overwritten.
     pub(crate) fn round(&mut self, table: u32, keys: &[u64], rows: &mut [f32], wire: WireType) -> WireValues {
         let columns = self.columns;
         let ResidualTable { rows: places, residuals: rests } = self.tables.entry(table).or_default();
@@ -101,7 +101,8 @@ impl Residuals {
         rounded
     }
 
-    /// Takes all rests that are not 0: the row of a matrix that is partitioned by column, keys ascending, their rows.
+    /// Takes all residuals that are not 0: the row of a matrix that is partitioned by column, the keys in ascending
+    /// order, their rows.
     fn take(&mut self) -> Vec<(u32, Vec<u64>, Vec<f32>)> {
         let columns = self.columns;
         let taken = std::mem::take(&mut self.tables).into_iter().map(|(row, table)| {
@@ -117,7 +118,7 @@ impl Residuals {
 }
 
 impl AgentState {
-    /// How a push of so many keys travels. Makes room for its rests.
+    /// The encoding of a push of `key_count` keys. Makes room for its residuals.
     pub(crate) fn wire_of_push(&mut self, matrix: usize, key_count: usize) -> Result<WireType, Error> {
         let wire = self.layout.wire_of(matrix);
         if wire == WireType::F32 {
@@ -131,12 +132,12 @@ impl AgentState {
         Ok(if needed > self.residual_limit_bytes { WireType::F32 } else { wire })
     }
 
-    /// Pushes all rests as they are.
+    /// Pushes all residuals without rounding.
     pub(crate) fn push_residuals(&mut self) -> Result<(), Error> {
         (0..self.matrices.len()).try_for_each(|matrix| self.push_matrix_residuals(matrix))
     }
 
-    /// Pushes the rests of a matrix as they are.
+    /// Pushes the residuals of a matrix without rounding.
     pub(crate) fn push_matrix_residuals(&mut self, matrix: usize) -> Result<(), Error> {
         for (row, keys, values) in self.matrices[matrix].residuals.take() {
             let (spec, state) = (&self.layout.matrices[matrix], &self.matrices[matrix]);

@@ -1,8 +1,8 @@
-//! What a lane has been told and has not confirmed: pushes and push functions, and the ticks between them, in order. After a
-//! reset the rest of it is sent again.
+//! The retransmit queue of a lane: pushes, push functions and the ticks between them that the lane has not
+//! acknowledged, in order. After a reset they are sent again.
 //!
-//! A push is confirmed by any answer that says how far the pushes have come. A push function that asks for an answer is
-//! confirmed by that alone: the lane may have failed to carry it out, and its task must hear of it.
+//! Any answer that reports the position of applied pushes acknowledges a push. A push function that requests an answer
+//! is acknowledged by this answer only: the function may have failed, and its task must get the error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use rpc::message::{PushPosition, RequestId, Tick};
 
 use crate::cached_key_lists::{CachedKeyLists, OutgoingRequest};
 
-/// Invariants: names of pushes ascend; no two ticks stand beside each other; the first `sent` entries went over the
-/// connection that stands.
+/// Invariants: push ids ascend; no two ticks are adjacent; the first `sent_len` entries were sent over the current
+/// connection.
 #[derive(Debug, Default)]
 pub(crate) struct RetransmitQueue {
     entries: VecDeque<OutgoingRequest>,
     sent_len: usize,
-    /// Of all entries.
+    /// Bytes of all entries.
     bytes: u64,
-    /// Of the sent ones.
+    /// Bytes of the sent entries.
     sent_bytes: u64,
-    /// All pushes below it are confirmed.
+    /// All pushes below this position are acknowledged.
     applied: PushPosition,
-    /// The last push of this connection that asks for an answer.
+    /// The last push of this connection that requests an answer.
     ack_request: Option<PushPosition>,
 }
 
 impl RetransmitQueue {
-    /// Bytes of what is not confirmed.
+    /// Bytes of all entries that are not acknowledged.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether a push is not confirmed.
+    /// Whether a push is not acknowledged.
     pub(crate) fn has_pushes(&self) -> bool {
         self.entries.iter().any(|entry| push_id(&entry.message).is_some())
     }
@@ -43,7 +43,7 @@ impl RetransmitQueue {
         self.sent_len == self.entries.len()
     }
 
-    /// Entries that went over the connection that stands.
+    /// Number of entries that were sent over the current connection.
     pub(crate) fn sent_count(&self) -> usize {
         self.sent_len
     }
@@ -56,18 +56,18 @@ impl RetransmitQueue {
         self.entries.push_back(parcel);
     }
 
-    /// The last of several ticks says it all.
+    /// Adds a tick. It replaces a tick directly before it.
     pub(crate) fn tick(&mut self, tick: Tick) {
         if self.entries.back().is_some_and(|last| matches!(*last.message, Message::Tick(_))) {
             self.pop_back();
         }
-        // It takes no room: it cannot ask for an answer, and so must not fill the window.
+        // A tick counts as 0 bytes: it cannot request an answer, so it must not fill the window.
         let mut parcel = OutgoingRequest::new(Message::Tick(tick), None, None);
         parcel.bytes = 0;
         self.push(parcel);
     }
 
-    /// The lane says that all pushes below `applied` are applied.
+    /// Handles the report that all pushes below `applied` are applied.
     pub(crate) fn acknowledge(&mut self, applied: PushPosition) {
         self.applied = self.applied.max(applied);
         let mut count = 0;
@@ -93,7 +93,7 @@ impl RetransmitQueue {
         self.entries.iter().any(|entry| awaits_answer(&entry.message))
     }
 
-    /// The lane has answered a push function. False when it is none that was sent and not answered.
+    /// Handles the answer to a push function. Returns false when no sent push function has this request id.
     pub(crate) fn acknowledge_function(&mut self, request: RequestId) -> bool {
         let is_it = |entry: &OutgoingRequest| matches!(&*entry.message, Message::PushFunction(push) if push.request == request);
         let Some(at) = self.entries.iter().take(self.sent_len).position(is_it) else { return false };
@@ -102,18 +102,18 @@ impl RetransmitQueue {
             self.sent_bytes -= parcel.bytes;
             self.sent_len -= 1;
         }
-        // Pushes behind it may have been confirmed before.
+        // Pushes behind it may have been acknowledged before.
         self.acknowledge(self.applied);
         true
     }
 
-    /// The connection is gone: nothing of this is sent.
+    /// Marks all entries as not sent, because the connection is closed.
     pub(crate) fn rewind(&mut self) {
         (self.sent_len, self.sent_bytes, self.ack_request) = (0, 0, None);
     }
 
-    /// The next to send, if the window allows it. A push asks for an answer when the window is half full, so that the
-    /// answer comes before it is full, and always when it fills it, so that an answer comes at all.
+    /// The next message to send, if the window allows it. A push requests an answer when the window is half full, so
+    /// that the answer comes before it is full, and always when it fills the window, so that some answer comes.
     pub(crate) fn next(
         &mut self,
         window: u64,
@@ -124,7 +124,7 @@ impl RetransmitQueue {
         if self.sent_bytes > window {
             return None;
         }
-        // Sending may write the keys in full, which changes the bytes.
+        // Sending may list the keys in full, which changes the bytes.
         self.bytes -= entry.bytes;
         if let Some(name) = push_id(&entry.message) {
             let filled = self.sent_bytes + entry.bytes;
@@ -148,7 +148,7 @@ impl RetransmitQueue {
         Some(message)
     }
 
-    /// Whether a push that is not confirmed asked for an answer by this request.
+    /// Whether a push that is not acknowledged has requested an answer under this id.
     pub(crate) fn has_ack_request(&self, request: RequestId) -> bool {
         let sent = self.entries.iter().take(self.sent_len);
         sent.filter_map(|entry| match &*entry.message {
@@ -169,7 +169,7 @@ impl RetransmitQueue {
     }
 }
 
-/// The name of a push.
+/// The position of a push, or `None` for another message.
 fn push_id(message: &Message) -> Option<PushPosition> {
     match message {
         Message::Push(push) => Some(PushPosition { clock: push.clock, index: push.index }),
@@ -178,7 +178,7 @@ fn push_id(message: &Message) -> Option<PushPosition> {
     }
 }
 
-/// Whether only its own answer confirms it.
+/// Whether only its own answer acknowledges the message.
 fn awaits_answer(message: &Message) -> bool {
     matches!(message, Message::PushFunction(push) if push.request != 0)
 }

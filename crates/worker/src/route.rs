@@ -1,13 +1,14 @@
-//! The keys of a call, by partition. A range of keys over ranges of partitions is never written out.
+//! The keys of a call, by partition. A range of keys over range partitions is never expanded.
 
 use matrix::{Error, KeyRouter, Keys, MatrixSpec, Placement, Selection};
 
 /// The keys of one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PartitionKeys<'a> {
-    /// `count` keys from `start` on, whose values lie together from `first_row` on.
+    /// `count` keys from `start` on. Their values are contiguous from row `first_row` on.
     Range { start: u64, count: usize, first_row: usize },
-    /// Ascending keys; the place of each among all, or when there are no places, those from `first_row` on.
+    /// Ascending keys. `rows` has the row of each in the buffer of the caller; if it is empty, the rows are contiguous
+    /// from `first_row` on.
     Listed { keys: &'a [u64], rows: &'a [u32], first_row: usize },
 }
 
@@ -20,18 +21,18 @@ impl PartitionKeys<'_> {
     }
 }
 
-/// The keys of the last call about a matrix.
+/// The keys of the last call on a matrix.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
     router: KeyRouter,
-    /// `start..end`, instead of what the router has.
+    /// The keys `start..end`, in place of those of the router.
     range: Option<(u64, u64)>,
     table: u32,
     key_count: usize,
 }
 
 impl Route {
-    /// Checks that `part` fits the matrix, and makes this the route of it.
+    /// Checks that `part` fits the matrix, and sets the route to it.
     pub(crate) fn set(
         &mut self,
         spec: &MatrixSpec,
@@ -61,7 +62,7 @@ impl Route {
         start: u64,
         end: u64,
     ) -> Result<(), Error> {
-        // Without keys the router checks the axis and the row only.
+        // Without keys the router checks only the axis and the row.
         let empty = Keys::Sorted(&[]);
         let empty = match part {
             Selection::Rows(_) => Selection::Rows(empty),
@@ -85,7 +86,7 @@ impl Route {
         self.key_count
     }
 
-    /// The `i`-th key as the caller gave them.
+    /// The `i`-th key in the order of the caller.
     pub(crate) fn key(&self, i: usize) -> u64 {
         match self.range {
             Some((start, _)) => start + i as u64,
@@ -93,7 +94,7 @@ impl Route {
         }
     }
 
-    /// Whether no key of the one is a key of the other because all of its keys are smaller, or in another row.
+    /// Whether two routes are known to have no key in common: one has only smaller keys, or another row.
     pub(crate) fn is_disjoint_from(&self, other: &Self) -> bool {
         let ends = |route: &Self| {
             let last = route.key_count.checked_sub(1)?;

@@ -1,9 +1,9 @@
 //! The agent of a task whose matrices are on servers, without sockets, threads or a clock of its own.
 //!
-//! A call is begun by one of `pull`, `push`, `pull_function`, `push_function`, `tick`, `barrier`, `finish`; its result is in [`AgentState::outcome`] at once
-//! or after some input. There is one call at a time. After each begin and each input the effects must be carried out, in
-//! order; what comes from a connection must be given in order, and nothing of a connection after it was closed, by either
-//! side, or after the next one of its lane was opened.
+//! A call begins with one of `pull`, `push`, `pull_function`, `push_function`, `tick`, `barrier`, `finish`. Its result
+//! is in [`AgentState::take_result`] at once or after some input. There is one call at a time. After each call and each
+//! input the caller must run the effects in order. It must pass the messages of a connection in order, and none after
+//! the connection was closed by either side, or after the next one of its lane was opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,63 +25,63 @@ use crate::prefetch::AheadCounts;
 use crate::residuals::{RESIDUAL_LIMIT_BYTES, Residuals};
 use crate::route::Route;
 
-/// A lane answers within the wait limit, by a fault if need be. When it says nothing for so much longer, it is broken.
+/// A lane answers within the wait limit, if necessary with a fault. A lane without an answer for this much longer is
+/// broken.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is to be done. Lanes are indices of [`JobLayout::lanes`].
+/// What the caller has to do. Lanes are indices of [`JobLayout::lanes`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEffect {
-    /// Open a connection to a lane: then `on_connected`, or `on_closed` when it cannot be, or `on_message` with the fault
-    /// that came instead of a welcome.
+    /// Open a connection to a lane. Then call `on_connected`, or `on_closed` if it fails, or `on_message` with a fault
+    /// that came in place of the welcome.
     Connect {
-        /// The lane.
+        /// Index of the lane.
         lane: u16,
     },
-    /// Send over its connection.
+    /// Send over the connection of a lane.
     Send {
-        /// The lane.
         lane: u16,
-        /// What. Shared, for it is kept until the lane has confirmed it.
+        /// The message. It is shared, because it is kept until the lane has acknowledged it.
         message: Arc<Message>,
     },
-    /// Close its connection; no `on_closed` is needed.
+    /// Close the connection of a lane. No `on_closed` is needed.
     Close {
-        /// The lane.
+        /// Index of the lane.
         lane: u16,
     },
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallOutput {
-    /// The values are there: [`AgentState::read_pulled`].
+    /// The values of a pull are ready: see [`AgentState::read_pulled`].
     ValuesReady,
-    /// What a pull function answers.
+    /// The answer of a pull function.
     FunctionAnswer(Vec<u8>),
     /// A push, a tick or a leave is done. A push may still be on its way.
     Done,
-    /// The barrier is passed; the sum, empty when nothing was summed.
+    /// The barrier is passed. The sum is empty when nothing was summed.
     BarrierSum(Vec<f64>),
 }
 
-/// What is remembered of a matrix.
+/// The state of a matrix.
 #[derive(Debug)]
 pub(crate) struct MatrixState {
     pub(crate) placement: Placement,
     /// The partitions of each lane.
     pub(crate) lane_partitions: Vec<Vec<u32>>,
-    /// Of the last pull or push, unless a pull has it.
+    /// The route of the last pull or push, unless a pending pull has it.
     pub(crate) route: Route,
-    /// Memory for the routes of the parts of a long pull.
+    /// Routes to reuse for the parts of a long pull.
     pub(crate) spare_routes: Vec<Route>,
     pub(crate) push_count: u64,
-    /// The last sending of what was read last.
+    /// The number of the last sending of the read that was returned last.
     pub(crate) last_read_send: u64,
-    /// What rounding has left of pushes.
+    /// What rounding took from pushes.
     pub(crate) residuals: Residuals,
-    /// The largest stamp of what was read.
+    /// The largest clock of the pulls that were returned.
     pub(crate) read_clock: Clock,
-    /// None where nothing is kept.
+    /// None if nothing is cached.
     pub(crate) cache: Option<Cache>,
 }
 
@@ -91,7 +91,7 @@ impl MatrixState {
         self.spare_routes.pop().unwrap_or_else(|| std::mem::take(&mut self.route))
     }
 
-    /// Takes the route of a pull that has ended.
+    /// Takes back the route of a pull that has ended.
     pub(crate) fn recycle_route(&mut self, route: Route, of_part: bool) {
         let before = std::mem::replace(&mut self.route, route);
         if of_part && self.spare_routes.len() < PREFETCHED_PARTS && before.key_count() <= PART_KEYS {
@@ -100,67 +100,67 @@ impl MatrixState {
     }
 }
 
-/// The call that is open.
+/// The open call.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Call {
     Pull(PendingPull),
     PullFunction(PendingPullFunction),
     Push,
-    /// Push functions that may fail: every lane is asked whether it could carry them out. Then they are pushed, or not.
+    /// Push functions that may fail: every lane tries them. Then they are pushed, or not.
     TryFunction(PendingTry),
-    /// Ends when every lane has answered; the error of the first lane that could not carry it out.
+    /// Ends when every lane has answered. Has the error of the first lane at which the functions failed.
     PushFunction(Option<(u16, Error)>),
-    /// Ends when the tick has gone out to every lane, over a connection that is not known to be gone.
+    /// Ends when the tick is sent to every lane, over a connection that is not known to be closed.
     Tick,
     Barrier(PendingBarrier),
     Finish,
 }
 
 /// The agent of a task. Invariants: at most one call is open; every request of a lane belongs to the open call or to a
-/// pull asked ahead; a push leaves a lane's log only when the lane has said that it is applied.
+/// prefetch; a push leaves the retransmit queue of a lane only when the lane has reported it as applied.
 #[derive(Debug)]
 pub struct AgentState {
     pub(crate) layout: JobLayout,
     pub(crate) task: u32,
     pub(crate) clock: Clock,
-    /// Barriers passed.
+    /// Number of barriers passed.
     pub(crate) generation: u64,
     /// Pushes since the last tick.
     pub(crate) push_count: u64,
     pub(crate) has_left: bool,
-    /// The error that ended the agent: all later calls get it.
+    /// The error that ended the agent. All later calls return it.
     pub(crate) failure: Option<Error>,
     pub(crate) matrices: Vec<MatrixState>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) functions: FunctionTable,
     pub(crate) last_request_id: RequestId,
-    /// Counts sendings of pulls.
+    /// Number of sendings of pulls.
     pub(crate) send_count: u64,
     pub(crate) call: Option<Call>,
-    /// When the open call last came on: a message or a connection.
+    /// Last progress of the open call: a message or a connection.
     pub(crate) progress_at: Duration,
-    /// When a lane last said something.
+    /// The time of the last message of any lane.
     pub(crate) received_at: Duration,
-    /// The longest that a lane held a request of the last call for other tasks, in nanoseconds.
+    /// The longest time for which a lane deferred a request of the last call for other tasks, in nanoseconds.
     pub(crate) call_deferred_ns: u64,
-    /// Of the last pull, until it is taken.
+    /// The staleness of the last pull, until it is taken.
     pub(crate) staleness: Option<Clock>,
     pub(crate) result: Option<Result<CallOutput, Error>>,
-    /// Read by the caller before the next call.
+    /// The caller reads it before the next call.
     pub(crate) completed_pull: Option<PendingPull>,
-    /// Asked ahead, the oldest first.
+    /// The oldest first.
     pub(crate) prefetches: Vec<PendingPull>,
-    /// Most bytes of rests.
+    /// Most bytes of residuals.
     pub(crate) residual_limit_bytes: u64,
     pub(crate) ahead_counts: AheadCounts,
     pub(crate) effects: Vec<AgentEffect>,
-    /// The rule that is taken out.
+    /// The rule that is disabled, if any.
     broken: Option<Broken>,
 }
 
 impl AgentState {
-    /// The agent of `task`, at clock 0, which asks for connections to all lanes.
+    /// The agent of `task`, at clock 0. It asks for connections to all lanes.
     ///
     /// # Panics
     /// When the layout does not pass [`JobLayout::check`], or has no such task.
@@ -211,13 +211,13 @@ impl AgentState {
         }
     }
 
-    /// The same, with functions of your own.
+    /// Replaces the functions.
     #[must_use]
     pub fn with_functions(self, functions: FunctionTable) -> Self {
         Self { functions, ..self }
     }
 
-    /// Takes a rule out, for the simulation.
+    /// Disables a rule, for the simulation.
     #[cfg(feature = "broken")]
     #[must_use]
     pub fn without_rule(self, rule: Option<Broken>) -> Self {
@@ -228,7 +228,6 @@ impl AgentState {
         self.broken == Some(rule)
     }
 
-    /// The task.
     pub fn task(&self) -> u32 {
         self.task
     }
@@ -238,18 +237,17 @@ impl AgentState {
         self.clock
     }
 
-    /// The job.
     pub fn layout(&self) -> &JobLayout {
         &self.layout
     }
 
-    /// Whether all that a task may read at its clock waits until every task has come there, so that nobody can use the end
-    /// of a step before all others.
+    /// Whether all matrices are BSP: every read waits until every task has reached its clock, so no task can use the
+    /// end of a step before all tasks have ended it.
     pub(crate) fn is_bsp(&self) -> bool {
         self.layout.matrices.iter().all(|spec| spec.consistency == Consistency::Bsp)
     }
 
-    /// What the caches of all matrices did so far.
+    /// Counts of the caches of all matrices so far.
     pub fn cache_counts(&self) -> CacheCounts {
         let mut all = CacheCounts::default();
         for CacheCounts { hits, misses, evictions: evicted } in
@@ -264,13 +262,13 @@ impl AgentState {
         all
     }
 
-    /// Takes what is to be done.
+    /// Takes the effects, which the caller has to run in order.
     pub fn take_effects(&mut self) -> Vec<AgentEffect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes the result of the open call, once it has one. A tick has none before its effects are carried out: a connection
-    /// may turn out to be gone.
+    /// Takes the result of the open call, if it has one. A tick has none before its effects are run, because a
+    /// connection may turn out to be closed.
     pub fn take_result(&mut self) -> Option<Result<CallOutput, Error>> {
         let is_tick = matches!(self.call, Some(Call::Tick)) && self.effects.is_empty();
         if is_tick && !(0..self.lanes.len()).any(|lane| self.waits_for(lane)) {
@@ -279,43 +277,44 @@ impl AgentState {
         self.result.take()
     }
 
-    /// The longest that a lane held a request of the last call because of other tasks, in nanoseconds.
+    /// The longest time for which a lane deferred a request of the last call for other tasks, in nanoseconds.
     pub fn deferred_ns(&self) -> u64 {
         self.call_deferred_ns
     }
 
-    /// How many clocks the slowest task was behind when the last pull was answered; once for each pull.
+    /// The number of clocks by which the slowest task was behind when the last pull was answered. It is taken once for
+    /// each pull.
     pub fn take_staleness(&mut self) -> Option<Clock> {
         self.staleness.take()
     }
 
-    /// Requests that were made and are not answered.
+    /// Number of requests that are not answered.
     pub fn pending_request_count(&self) -> usize {
         self.lanes.iter().map(|lane| lane.requests.len()).sum()
     }
 
-    /// When a request was first sent to a lane, while it is not answered.
+    /// The time at which a pending request was first sent to a lane.
     pub fn sent_at(&self, lane: u16, request: RequestId) -> Option<Duration> {
         let due = self.lanes.get(usize::from(lane))?.requests.get(&request)?.deadline?;
         Some(due.saturating_sub(self.layout.wait_limit))
     }
 
-    /// Bytes of pushes that no lane has confirmed.
+    /// Bytes of pushes that no lane has acknowledged.
     pub fn unacknowledged_bytes(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.retransmit_queue.bytes()).sum()
     }
 
-    /// Messages that were sent once more, because a connection was lost or a lane asked for it.
+    /// Messages that were sent again, because a connection was lost or a lane requested it.
     pub fn resend_count(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.resend_count).sum()
     }
 
-    /// Whether a call is open: it was begun, and has no outcome yet.
+    /// Whether a call is open, which has no result yet.
     pub fn is_busy(&self) -> bool {
         self.call.is_some()
     }
 
-    /// When [`Self::on_time`] has something to do, if nothing else happens.
+    /// The time at which [`Self::on_time`] has to run if nothing else happens.
     pub fn next_time(&self) -> Option<Duration> {
         let lanes = self.lanes.iter().filter_map(Lane::next_time);
         let lost = (0..self.lanes.len()).filter_map(|lane| self.lane_deadline(lane));
@@ -323,20 +322,20 @@ impl AgentState {
         lanes.chain(lost).chain(call).min()
     }
 
-    /// When the open call gives up on a lane that is lost.
+    /// The time at which the open call fails because a lane has no connection.
     pub(crate) fn lane_deadline(&self, lane: usize) -> Option<Duration> {
         let (since, _) = self.lanes[lane].outage.as_ref()?;
         self.waits_for(lane).then(|| *since + self.layout.wait_limit)
     }
 
-    /// When the open call gives up on lanes that say nothing.
+    /// The time at which the open call fails because lanes do not answer.
     pub(crate) fn call_deadline(&self) -> Duration {
-        // Connections that come and go prolong a call, but not for ever.
+        // New connections prolong a call, but not for ever.
         let limit = self.layout.wait_limit;
         (self.progress_at + limit + GRACE).min(self.received_at + 2 * limit + GRACE)
     }
 
-    /// Whether the open call cannot end without this lane.
+    /// Whether the open call needs this lane to end.
     pub(crate) fn waits_for(&self, at: usize) -> bool {
         let lane = &self.lanes[at];
         match &self.call {
@@ -357,7 +356,7 @@ impl AgentState {
         }
     }
 
-    /// Before a call: false, with the outcome set, when it cannot be made.
+    /// Begins a call. Returns false, with the result set, when it cannot be made.
     pub(crate) fn begin(&mut self, now: Duration, call: &'static str) -> bool {
         assert!(self.call.is_none() && self.result.is_none(), "{call} while another call is open");
         (self.progress_at, self.received_at) = (now, now);
@@ -374,7 +373,7 @@ impl AgentState {
         false
     }
 
-    /// Sends what may be sent, and ends the call if it has all that it waits for.
+    /// Sends what the windows allow, and ends the open call if it is complete.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.send_ready(now);
         match &self.call {
@@ -416,7 +415,7 @@ impl AgentState {
         self.result = Some(outcome);
     }
 
-    /// Ends the agent: the open call, if there is one, and all later ones get the error.
+    /// Ends the agent with an error, which the open call and all later calls return.
     pub(crate) fn fail(&mut self, error: Error) {
         if self.failure.is_some() {
             return;
@@ -426,7 +425,7 @@ impl AgentState {
         }
         self.failure = Some(error);
         for (at, lane) in (0u16..).zip(&mut self.lanes) {
-            // A task that has failed holds nobody back, if that can still be said.
+            // The task leaves where it can, so that other tasks do not wait for a task that has failed.
             if lane.link == LinkState::Open {
                 let leave = Leave { request: 0, job: self.layout.job, task: self.task };
                 self.effects.push(AgentEffect::Send { lane: at, message: Arc::new(Message::Leave(leave)) });
@@ -438,18 +437,18 @@ impl AgentState {
         }
     }
 
-    /// Ends the agent because of something that sending again does not mend.
+    /// Ends the agent because of an error that sending again cannot repair.
     pub fn give_up(&mut self, lane: u16, text: &str) {
         self.fail(self.server_error(lane, text.to_owned()));
     }
 
-    /// Ends the agent because its job has ended: the open call and all later ones are [`Error::Stopped`].
+    /// Ends the agent because its job has ended: the open call and all later calls fail with [`Error::Stopped`].
     pub fn stop(&mut self, reason: &str) {
         self.fail(Error::Stopped { reason: reason.to_owned() });
     }
 
-    /// Ends the agent without a wait: says to the lanes that can be reached that the task leaves. For a task that ended
-    /// without `finish`.
+    /// Ends the agent of a task that ended without `finish`. Sends a leave to the lanes that can be reached, without a
+    /// wait.
     pub fn abandon(&mut self) {
         if !self.has_left {
             self.fail(Error::Task { task: self.task, call: "a method", fault: ClockFault::Left });

@@ -1,4 +1,4 @@
-//! What an agent counts, and how others see it while its task works.
+//! The counters of an agent, and their view from other threads while its task runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use matrix::Clock;
 use matrix::stats::STALENESS_BUCKETS;
 use rpc::Message;
 
-/// The kinds of messages that are counted one by one, in the order of [`AgentStats::requests`].
+/// The message kinds that are counted separately, in the order of [`AgentStats::requests`].
 pub const REQUEST_KINDS: [&str; 8] =
     ["pull", "push", "tick", "barrier", "pull_function", "push_function", "try_function", "other"];
 
@@ -15,37 +15,38 @@ pub const REQUEST_KINDS: [&str; 8] =
 pub struct AgentStats {
     /// Messages sent, by [`REQUEST_KINDS`].
     pub requests: [u64; REQUEST_KINDS.len()],
-    /// Bytes of them, about: keys, values and 64 for all else.
+    /// Approximate bytes of the sent messages: keys, values and 64 for the rest of each.
     pub sent_bytes: u64,
-    /// Bytes of the answers, about.
+    /// Approximate bytes of the answers.
     pub received_bytes: u64,
-    /// Connections made; more than one a lane were resets.
+    /// Connections opened. More than one a lane means resets.
     pub connection_count: u64,
-    /// Messages that were sent once more.
+    /// Messages that were sent again.
     pub resend_count: u64,
-    /// Calls that stood still for an answer, each counted once however many lanes were asked: round trips.
+    /// Round trips: calls that waited for an answer, each counted once for any number of lanes.
     pub round_trip_count: u64,
-    /// Nanoseconds that the task stood still for sending.
+    /// Nanoseconds for which the task was blocked in sends.
     pub send_ns: u64,
-    /// Nanoseconds that it stood still for answers and connections, waits for other tasks included.
+    /// Nanoseconds for which it was blocked on answers and connections, including waits for other tasks.
     pub wait_ns: u64,
-    /// The part of them for other tasks: of each call the longest time that a lane says it held a request of it, and at
-    /// most as long as the task stood still. The rest is the network and the work of servers.
+    /// The part of `wait_ns` that is due to other tasks: for each call the longest time for which a lane deferred one
+    /// of its requests, at most the time for which the task was blocked. The remainder is the network and the work of
+    /// servers.
     pub deferred_ns: u64,
-    /// Requests made and not answered at the moment.
+    /// Requests that are not answered at the moment.
     pub in_flight_count: u64,
-    /// Bytes of pushes that no lane has confirmed at the moment.
+    /// Bytes of pushes that no lane has acknowledged at the moment.
     pub unacknowledged_bytes: u64,
     /// The clock of the task.
     pub clock: Clock,
-    /// Pulls by how many clocks the slowest task was behind when they were answered; the last counts all above.
+    /// Pulls by staleness: the number of clocks by which the slowest task was behind when they were answered. The last
+    /// entry counts all larger values.
     pub staleness: [u64; STALENESS_BUCKETS],
-    /// The sum of them over all pulls.
+    /// The sum of the staleness of all pulls.
     pub staleness_sum: u64,
 }
 
 impl AgentStats {
-    /// Messages sent.
     pub fn request_count(&self) -> u64 {
         self.requests.iter().sum()
     }
@@ -74,12 +75,11 @@ impl AgentStats {
     }
 }
 
-/// The stats of an agent for other threads: as they were when its last call ended, or when it last began to wait.
+/// The stats of an agent for other threads, as of the end of its last call or the begin of its last wait.
 #[derive(Clone, Debug, Default)]
 pub struct SharedStats(Arc<Mutex<AgentStats>>);
 
 impl SharedStats {
-    /// The stats.
     pub fn get(&self) -> AgentStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

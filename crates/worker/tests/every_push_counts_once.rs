@@ -1,6 +1,6 @@
-//! Given an agent and lanes whose connections break at any point, whose answers come twice or never; when it pulls, pushes
-//! and ticks; then every key is the sum of all pushes, and the task sees its own. The lanes themselves check that names
-//! have no gaps, that no tick overtakes a push, and that nothing is sent without a connection.
+//! Given an agent and lanes whose connections break at any point, and whose answers come twice or never; when the agent
+//! pulls, pushes and ticks; then every key is the sum of all pushes, and the task sees its own pushes. The lanes check
+//! that push ids have no gaps, that no tick overtakes a push, and that nothing is sent without a connection.
 
 mod common;
 
@@ -23,7 +23,7 @@ enum Act {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    // Few lists of keys, so that they come again; some of them long enough for digests.
+    // There are few key lists, so that they repeat. Some of them are long enough for digests.
     let keys = (0u64..4, 1u64..60, 1u64..500).prop_map(|(start, count, step)| {
         (0..count).map(|i| start * 7 + i * step % (1 << 20)).collect::<Vec<_>>()
     });
@@ -50,7 +50,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..30)
 }
 
-/// Moves of the network: lane, kind (mostly delivery), frames that still pass a reset.
+/// Steps of the network: lane, kind (mostly delivery), and the messages that still pass before a reset.
 fn moves() -> impl Strategy<Value = Vec<(usize, u8, usize, usize)>> {
     let kind = prop_oneof![6 => Just(0u8), 6 => Just(1u8), 1 => Just(2u8), 1 => Just(3u8)];
     prop::collection::vec((0usize..3, kind, 0usize..4, 0usize..3), 0..300)
@@ -77,7 +77,7 @@ fn values(keys: impl Iterator<Item = u64>, value: i64) -> Vec<i64> {
     keys.flat_map(|key| [value + key as i64, 2 * (value + key as i64)]).collect()
 }
 
-/// Lets the network make moves until the call ends.
+/// Runs steps of the network until the call ends.
 fn finish_call(world: &mut World, moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>) -> CallOutput {
     loop {
         if let Some(outcome) = world.agent.take_result() {

@@ -1,5 +1,5 @@
-//! Given an agent and lanes whose connections break at any point; when it calls functions, also such that fail; then each
-//! counts once, its answer is that of one process, and what it could not do is said by its own call and by no other.
+//! Given an agent and lanes whose connections break at any point; when it calls functions, some of which fail; then
+//! each counts once, its answer is that of one process, and its error is returned by its own call and by no other.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -21,7 +21,7 @@ use worker::{AgentState, CallOutput};
 const COLUMNS: u64 = 2_000;
 const M: MatrixId = MatrixId(0);
 
-/// A world of three lanes with vectors of doubles in five partitions.
+/// Three lanes with vectors of doubles in five partitions.
 fn world(consistency: Consistency) -> World {
     world_of(&VectorPool::spec("v", ElementType::F64, 3, COLUMNS, 5, consistency))
 }
@@ -131,7 +131,7 @@ fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
     assert_eq!(server, "tcp:host0:1 (lane 0)", "of all that failed the first lane");
     assert!(text.contains("row 1, column 0 is NaN, from -1"), "{text}");
     assert_eq!((sum_of(&mut world, 0), sum_of(&mut world, 1)), (-(COLUMNS as f64), 0.0));
-    // The lanes have another table than the agent.
+    // The lanes have another function table than the agent.
     let mut own = FunctionTable::builtin();
     own.add_pull(Own).unwrap();
     let spare = AgentState::new(world.now, world.agent.layout().clone(), 0);
@@ -145,7 +145,7 @@ fn what_a_lane_cannot_carry_out_is_the_error_of_that_call_and_of_no_other() {
     assert_eq!(Own.name(), "own");
 }
 
-/// The kinds of what was sent since the last look, lane by lane.
+/// The kinds of the messages that were sent since the last call, lane by lane.
 fn kinds(world: &mut World) -> Vec<Vec<&'static str>> {
     let sent = std::mem::take(&mut world.sent);
     let of =
@@ -168,7 +168,7 @@ fn functions_that_may_fail_are_tried_at_all_lanes_before_they_are_pushed_to_one(
 
     push(&mut world, &put(COLUMNS - 1, -1.0)).unwrap();
     kinds(&mut world);
-    // In a program with one that cannot fail, of which nothing may stay either.
+    // The same holds behind a function that cannot fail: its changes must not stay either.
     let program = [add(1, 1.0), root()];
     let error = push(&mut world, &program).unwrap_err().to_string();
     assert!(
@@ -185,7 +185,7 @@ fn functions_that_may_fail_are_tried_at_all_lanes_before_they_are_pushed_to_one(
     assert_eq!(kinds(&mut world), [["TryFunction", "PushFunction"]; 3], "of nothing, for the name");
     assert_eq!(sum_of(&mut world, 0), 2.0 * (COLUMNS - 1) as f64 - 1.0);
     assert_eq!(sum_of(&mut world, 1), 0.0);
-    // Nothing is left behind.
+    // Nothing is left of the failed call.
     push(&mut world, &put(COLUMNS - 1, 1.0)).unwrap();
     push(&mut world, &program).unwrap();
     assert_eq!(sum_of(&mut world, 1), COLUMNS as f64);
@@ -248,7 +248,7 @@ fn what_was_asked_ahead_is_thrown_away_after_an_own_function() {
     let spec = VectorPool::spec("v", ElementType::I64, 1, COLUMNS, 1, Consistency::Asp);
     let mut world = World::new(layout(vec![spec.clone()], 1, 1 << 20));
     world.lanes[0].partitions = vec![LaneMatrix::new(spec, &[0]).unwrap()];
-    // A small lane answers a pull with so many numbers for each key: of a vector it is one.
+    // The small lane answers a pull with the columns of its spec for each key. For a vector this is one.
     world.lanes[0].specs[0].columns = 1;
     let part = Selection::Columns { row: 0, keys: Keys::Range(3, 5) };
     world.agent.prefetch(world.now, M, part).unwrap();
@@ -285,9 +285,9 @@ fn a_lane_that_answers_with_parts_of_others_is_broken() {
 #[derive(Clone, Debug)]
 enum Act {
     Add(u32, i32),
-    /// A value of one column, at one lane.
+    /// Sets a value of one column, at one lane.
     Put(u32, u64, i32),
-    /// Fails when a value of the row is below 0 at any lane: then nothing changes at any.
+    /// Fails when a value of the row is below 0 at any lane. Then nothing changes at any lane.
     Root(u32),
     Sum(u32),
     Tick,
@@ -318,7 +318,7 @@ fn moves() -> impl Strategy<Value = Vec<(usize, u8, usize, usize)>> {
     prop::collection::vec((0usize..3, kind, 0usize..4, 0usize..3), 0..200)
 }
 
-/// Lets the network make moves until the call ends.
+/// Runs steps of the network until the call ends.
 fn finish_call(
     world: &mut World,
     moves: &mut std::vec::IntoIter<(usize, u8, usize, usize)>,
@@ -346,7 +346,7 @@ proptest! {
         let mut moves = moves.into_iter();
         let lanes = columns_of_lanes(&world);
         let mut rows = vec![vec![0.0f64; COLUMNS as usize]; 3];
-        // Under BSP what is read is of the clock that is over.
+        // Under BSP a read sees the state at the end of the last clock.
         let mut seen = rows.clone();
         for act in acts {
             match act {
@@ -387,7 +387,7 @@ proptest! {
                     let row = if staged { &seen[row as usize] } else { &rows[row as usize] };
                     let (expected, size): (f64, f64) = (row.iter().sum(), row.iter().map(|x| x.abs()).sum());
                     let actual: f64 = unpack(&bytes).unwrap();
-                    // Sums of doubles in another order.
+                    // Doubles are summed in another order.
                     prop_assert!((actual - expected).abs() <= 1e-9 * size, "{} for {}", actual, expected);
                 }
                 Act::Tick => {

@@ -1,4 +1,4 @@
-//! A pull that was asked ahead is used when a pull at that time might have given the same, and thrown away otherwise.
+//! A prefetch is used if a pull at that time might have returned the same, and is dropped otherwise.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn pull_count(world: &World) -> usize {
     world.sent.iter().filter(|(_, message)| matches!(message, Message::Pull(_))).count()
 }
 
-/// The other task has ticked, and what waited for it is answered.
+/// Sets the clock of the other task, and answers the pulls that waited for it.
 fn other_comes_to(world: &mut World, clock: u64) {
     world.lanes[0].other = clock;
     let mut answers = Vec::new();
@@ -108,7 +108,7 @@ fn it_is_thrown_away_when_an_earlier_ask_was_answered_after_it() {
     world.step(0, 1, (0, 0));
     world.agent.pull(world.now, W, part(&[5]));
     world.step(0, 3, (0, 0));
-    // Another task pushes before it is asked again.
+    // Another task pushes before the pull is sent again.
     world.lanes[0].rows.insert((0, 0, 5), 7);
     assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
     let mut out = [0];
@@ -160,14 +160,15 @@ fn under_bsp_an_answer_is_of_its_clock_alone() {
     world.lanes[0].other = 0;
     push(&mut world, W);
     tick(&mut world);
-    // Asked behind the tick: the lane holds it until the other task has come, and then it has all that was pushed.
+    // The prefetch is sent after the tick. The lane defers it until the other task has reached the clock, and then the
+    // answer has all pushes.
     prefetch(&mut world);
     assert_eq!(world.lanes[0].held.len(), 1);
     world.lanes[0].rows.insert((0, 0, 11), 7);
     other_comes_to(&mut world, 1);
     assert_eq!(pull(&mut world, &KEYS), [0, 1, 7]);
     assert_eq!(pull_count(&world), 1);
-    // Not at another clock, though nothing was pushed.
+    // It is not used at another clock, although nothing was pushed.
     prefetch(&mut world);
     tick(&mut world);
     world.lanes[0].rows.insert((0, 0, 11), 8);
@@ -178,7 +179,8 @@ fn under_bsp_an_answer_is_of_its_clock_alone() {
     assert_eq!((counts.asked, counts.used, counts.unused), (2, 1, 1));
 }
 
-/// Asks for the next clock, pushes, ticks and pulls; what it saw, and the pulls that were sent.
+/// Prefetches for the next clock, pushes, ticks and pulls. Returns whether the prefetch was sent, the values, and the
+/// number of pulls that were sent.
 fn ahead_of_the_push(world: &mut World) -> (bool, Vec<i64>, usize) {
     let asked = world.agent.prefetch_next(world.now, W, part(&KEYS)).expect("keys of the matrix");
     settle(world);
@@ -208,7 +210,7 @@ fn ahead_of_the_push_is_asked_only_where_a_read_may_miss_it() {
             );
         }
     }
-    // With staleness 0 a lane waits for the own tick as well, and so for the push.
+    // With staleness 0 a lane also waits for the tick of this task, and so for its push.
     let mut strict = world(Consistency::Ssp { staleness: 0 }, true);
     assert_eq!(ahead_of_the_push(&mut strict), (true, vec![0, 1, 0], 1));
 }
@@ -221,7 +223,7 @@ fn an_answer_for_the_next_clock_waits_for_the_others_as_a_pull_would() {
     assert_eq!(world.agent.prefetch_next(world.now, W, part(&KEYS)), Ok(true));
     settle(&mut world);
     assert_eq!(world.lanes[0].held.len(), 1, "a pull at clock 2 needs 1");
-    // It is not for this clock.
+    // The prefetch is not for this clock.
     assert_eq!(pull(&mut world, &KEYS), [0, 0, 0]);
     assert_eq!(pull_count(&world), 2);
     world.lanes[0].other = 1;
@@ -236,7 +238,7 @@ fn reads_do_not_go_back_behind_an_answer_for_a_later_clock() {
     let mut world = world(Consistency::Ssp { staleness: 1 }, true);
     world.lanes[0].other = 0;
     tick(&mut world);
-    // The later clock is asked first and answered last.
+    // The prefetch for the later clock is sent first and answered last.
     assert_eq!(world.agent.prefetch_next(world.now, W, part(&KEYS)), Ok(true));
     assert_eq!(world.agent.prefetch(world.now, W, part(&[5])), Ok(()));
     settle(&mut world);

@@ -1,4 +1,4 @@
-//! A row that was read serves a later pull exactly as long as that pull might have read it, and no longer.
+//! A cached row serves a later pull exactly as long as that pull might have read it, and no longer.
 
 mod common;
 
@@ -11,7 +11,7 @@ use worker::CallOutput;
 const W: MatrixId = MatrixId(0);
 const KEYS: [u64; 4] = [2, 5, 11, 40];
 const SSP: Consistency = Consistency::Ssp { staleness: 1 };
-/// For more rows than these tests read.
+/// Bytes for more rows than these tests read.
 const ROOM: u64 = 1 << 20;
 
 fn world(consistency: Consistency, cache_bytes: u64) -> World {
@@ -32,7 +32,7 @@ fn others_are_at(world: &mut World, lane: usize, clock: u64) {
     world.lanes[lane].other = clock;
 }
 
-/// Another task has made this of a row.
+/// Sets a row, as a push of another task would.
 fn set(world: &mut World, key: u64, value: i64) {
     for lane in 0..2 {
         for column in 0..2 {
@@ -41,7 +41,7 @@ fn set(world: &mut World, key: u64, value: i64) {
     }
 }
 
-/// The first column of what a pull reads; both are the same.
+/// The first column of the values of a pull. Both columns are equal.
 fn pull(world: &mut World, keys: &[u64]) -> Vec<i64> {
     world.agent.pull(world.now, W, Selection::Rows(Keys::Sorted(keys)));
     assert_eq!(world.run(), Ok(CallOutput::ValuesReady));
@@ -61,7 +61,7 @@ fn tick(world: &mut World) {
     assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
-/// The keys of all pulls that were sent since the last look, ascending.
+/// The keys of all pulls that were sent since the last call, ascending.
 fn asked(world: &mut World) -> Vec<u64> {
     let mut keys: Vec<u64> = Vec::new();
     for (_, message) in world.sent.drain(..) {
@@ -104,7 +104,7 @@ fn a_row_that_the_task_pushes_to_is_read_again_and_only_that() {
     set(&mut world, 2, 20);
     assert_eq!(pull(&mut world, &KEYS), [2, 6, 11, 40]);
     assert_eq!(asked(&mut world), [5]);
-    // Rows that were never read come with those that were.
+    // Rows that are not cached are pulled together with cached ones.
     assert_eq!(pull(&mut world, &[2, 3, 5, 7]), [2, 0, 6, 0]);
     assert_eq!(asked(&mut world), [3, 7]);
 }
@@ -135,7 +135,7 @@ fn where_nothing_is_promised_or_no_room_is_given_every_row_is_asked_for() {
 
 #[test]
 fn a_full_cache_loses_what_it_kept_longest_and_reads_it_again() {
-    // Two rows of two columns.
+    // The cache has room for two rows of two columns.
     let mut world = world(SSP, 2 * (64 + 16));
     assert_eq!(pull(&mut world, &[2, 5]), [2, 5]);
     assert_eq!(pull(&mut world, &[11]), [11]);
@@ -143,7 +143,7 @@ fn a_full_cache_loses_what_it_kept_longest_and_reads_it_again() {
     set(&mut world, 2, 20);
     assert_eq!(pull(&mut world, &[2, 5, 11]), [20, 5, 11]);
     assert_eq!(asked(&mut world), [2]);
-    // More at once than there is room for.
+    // This pull has more rows than the cache has room for.
     assert_eq!(pull(&mut world, &KEYS).len(), 4);
     assert_eq!(pull(&mut world, &KEYS), [20, 5, 11, 40]);
     assert!(world.agent.cache_counts().evictions >= 4);

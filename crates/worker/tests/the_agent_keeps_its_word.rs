@@ -1,4 +1,4 @@
-//! Single promises of the agent, each against the small lanes of `common`.
+//! Single promises of the agent, each against the minimal lanes of `common`.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn tick(world: &mut World) {
     assert_eq!(world.run(), Ok(CallOutput::Done));
 }
 
-/// Delivers whatever is under way.
+/// Delivers all messages that are under way.
 fn settle(world: &mut World) {
     while world.move_all() {}
 }
@@ -54,7 +54,7 @@ fn listed_count(world: &World) -> usize {
     keys.filter(|keys| matches!(keys, KeyList::Listed(_))).count()
 }
 
-/// Scattered keys, so that they are no range.
+/// Scattered keys, so that they are not a range.
 fn many_keys() -> Vec<u64> {
     (0..200).map(|i| i * 7).collect()
 }
@@ -81,7 +81,7 @@ fn keys_that_a_lane_has_forgotten_are_sent_again_in_full() {
     world.lanes[0].known.clear();
     assert_eq!(pull(&mut world, &keys).unwrap(), vec![0; 200]);
     assert_eq!((world.lanes[0].forgotten, listed_count(&world)), (1, 2));
-    // A push: the lane closes the connection, and everything behind it goes again too.
+    // For a push, the lane closes the connection, and everything behind the push is sent again too.
     world.lanes[0].known.clear();
     push(&mut world, &keys, 1).unwrap();
     push(&mut world, &[3], 5).unwrap();
@@ -105,7 +105,7 @@ fn a_range_goes_without_a_list() {
     world.agent.read_pulled(ValuesMut::I64(&mut out)).unwrap();
     assert!(out.iter().all(|value| *value == 1));
     assert_eq!(listed_count(&world), 0);
-    // Keys that follow each other are a range too, however they are named.
+    // Consecutive keys are sent as a range, even if the caller lists them.
     let keys: Vec<u64> = (1000..2000).collect();
     assert_eq!(pull(&mut world, &keys).unwrap(), vec![1; 1000]);
     assert_eq!(listed_count(&world), 0);
@@ -145,7 +145,7 @@ fn a_push_waits_when_the_window_is_full_and_not_before() {
     assert_eq!(pull(&mut world, &keys).unwrap(), vec![i64::from(sent_at_once) + 1; 200]);
 }
 
-/// Eleven pushes in a window of ten: the last one waits.
+/// Makes eleven pushes in a window of ten: the last one waits.
 fn window_that_is_full() -> World {
     let mut world = world(Consistency::Asp, 1);
     let one = i64::owned(vec![1]);
@@ -161,7 +161,7 @@ fn window_that_is_full() -> World {
     world
 }
 
-/// The requests by which pushes ask for an answer; 0 for those that do not.
+/// The request ids of the pushes; 0 for those that do not request an answer.
 fn requests_of_pushes(world: &World) -> Vec<u64> {
     let request =
         |message: &Message| if let Message::Push(push) = message { Some(push.request) } else { None };
@@ -434,7 +434,7 @@ fn after_finish_only_finish_is_allowed_and_it_is_repeated_until_all_lanes_know()
     assert_eq!(world.agent.next_time(), None);
 }
 
-/// What the requests said of the time that is left, when a quarter of the limit went by before they were sent again.
+/// Checks the remaining wait in requests that are sent again after a quarter of the limit has passed.
 fn waits_said(calls: impl Fn(&mut World), wait_of: impl Fn(&Message) -> Option<u32>) {
     let mut world = world(Consistency::Bsp, 1);
     settle(&mut world);

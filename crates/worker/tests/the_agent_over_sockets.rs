@@ -1,4 +1,4 @@
-//! `RemoteAgent` over real sockets, against the small lanes of `common`, whose connections break now and then.
+//! `RemoteAgent` over real sockets, against the minimal lanes of `common`, whose connections break at times.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -18,10 +18,10 @@ use worker::{
 };
 
 const W: MatrixId = MatrixId(0);
-/// What a task computes between two calls.
+/// Time for which a task computes between two calls.
 const COMPUTES: Duration = Duration::from_millis(10);
 
-/// A lane as a service. After every `incarnation` messages it closes the connection.
+/// A lane as a service. It closes the connection after every `incarnation` messages.
 struct FakeLaneService {
     lane: Arc<Mutex<FakeLane>>,
     incarnation: u32,
@@ -76,11 +76,11 @@ impl Drop for Server {
     }
 }
 
-/// A server of as many lanes as the layout has; the layout learns its address.
+/// Starts a server with all lanes of the layout, and sets its address in the layout.
 fn start(layout: &mut JobLayout, life: u32, token: &[u8]) -> Server {
     let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     for (lane, at) in layout.lanes.iter_mut().zip(0..) {
-        // One that is not there, as on another host.
+        // The first address does not exist here, as if it were on another host.
         let addresses = vec!["unix:/nowhere/at.all".into(), listener.address().to_string()];
         *lane = LaneAddress { addresses, lane: at, server: String::new() };
     }
@@ -145,7 +145,8 @@ fn nothing_is_lost_or_doubled_over_sockets_that_break() {
     }
 }
 
-/// Steps over batches of other keys each, a matrix of the batch and one key of a second matrix; what was read.
+/// Runs steps whose batches have different keys, with pulls of the batch from one matrix and of one key from a second.
+/// Returns the values and the counts of prefetches.
 fn ahead(consistency: Consistency, prefetch: Prefetch) -> (Vec<Vec<i64>>, [u64; 3]) {
     const STEPS: u64 = 8;
     let hash = Partitioner::Hash { partition_count: 4 };
@@ -181,14 +182,15 @@ fn what_the_next_step_reads_is_asked_ahead_and_reads_the_same() {
     let (plain, none) = ahead(bsp, Prefetch::Off);
     assert_eq!((plain[7][50], none), (7, [0, 0, 0]), "each step saw the pushes of all before it");
     for (consistency, prefetch) in [(bsp, Prefetch::Exact), (bsp, Prefetch::Stale), (ssp, Prefetch::Exact)] {
-        // Two pulls of each step but the first.
+        // Each step but the first uses two prefetches.
         assert_eq!(
             ahead(consistency, prefetch),
             (plain.clone(), [14, 14, 0]),
             "{consistency:?}, {prefetch:?}"
         );
     }
-    // Ahead of the pushes: each read misses those of one step. The second step was asked for behind the first.
+    // With prefetches before the pushes each read misses the pushes of one step. The second step was prefetched after
+    // the first.
     let (stale, counts) = ahead(ssp, Prefetch::Stale);
     let seen: Vec<i64> = stale.iter().map(|out| out[50]).collect();
     assert_eq!((seen, counts), (vec![0, 1, 1, 2, 3, 4, 5, 6], [14, 14, 0]));
@@ -204,7 +206,7 @@ fn a_dropped_agent_leaves() {
     assert!(comes(&server, |lane| lane.has_left));
 }
 
-/// Whether something becomes true of lane 0.
+/// Whether a condition becomes true at lane 0 within some time.
 fn comes(server: &Server, is_true: impl Fn(&FakeLane) -> bool) -> bool {
     (0..1000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
@@ -212,7 +214,8 @@ fn comes(server: &Server, is_true: impl Fn(&FakeLane) -> bool) -> bool {
     })
 }
 
-/// A tick that is written while the news of the break is still under way is lost with it, so that it is tried some times.
+/// A tick that is written before the agent notices the break is lost with the connection, so the test makes some
+/// attempts.
 #[test]
 fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
     let gets_out = |asks_ahead: bool| {
@@ -230,7 +233,7 @@ fn a_tick_gets_out_though_its_connection_broke_while_the_task_computed() {
         assert!(comes(&server, |lane| lane.closed_count == 1), "the connection breaks after two messages");
         std::thread::sleep(COMPUTES);
         agent.tick().unwrap();
-        // The task computes on, and calls nothing.
+        // The task continues to compute and makes no call.
         comes(&server, |lane| lane.clock == 1)
     };
     assert!((0..5).any(|_| gets_out(false)));
@@ -254,10 +257,10 @@ fn a_wrong_token_and_a_server_that_is_not_there_are_errors_with_the_address() {
     assert!(error.contains(&address) && error.contains("could not reach it for 0.1 s"), "{error}");
 }
 
-/// Keys of a long list: ten parts, more than are asked for at once.
+/// Number of keys of a long list: ten parts, more than are prefetched at once.
 const LONG: usize = 1_200_000;
 
-/// Its keys, and two numbers for each.
+/// Its keys, and two values for each.
 fn long_list() -> (Vec<u64>, Vec<i64>) {
     let keys: Vec<u64> = (0..LONG as u64).map(|i| i + i / 10).collect();
     let values = keys.iter().flat_map(|key| [*key as i64, 1]).collect();
@@ -335,7 +338,8 @@ fn a_long_list_is_refused_whole_before_its_first_part_is_sent() {
     assert_eq!(server.lanes[0].lock().unwrap().mark, PushPosition::default());
 }
 
-/// What blocks of rows read, each changed by 1 before the next is read, and the pulls asked ahead: asked, used, unused.
+/// Reads blocks of rows, and adds 1 to rows before the next block is read. Returns the values and the counts of
+/// prefetches: asked, used, unused.
 fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
     let specs = vec![spec("w", Consistency::Asp, 2, Partitioner::Hash { partition_count: 4 })];
     let rows = MatrixRows::new(W, &specs[0]).unwrap();
@@ -347,7 +351,7 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
     let mut blocks = rows.blocks(&numbers, 10, 2);
     while let Some(block) = blocks.next(&mut agent).unwrap() {
         read.extend_from_slice(i64::slice(block.values.as_values()).unwrap());
-        // The block, or its last row and all behind it.
+        // The changed rows are the block itself, or its last row and all rows behind it.
         let from = if block_is_apart { block.rows[0] } else { block.rows[9] };
         let to = if block_is_apart { block.rows[9] } else { 59 };
         let changed: Vec<u64> = (from..=to).collect();
@@ -362,7 +366,7 @@ fn blocks(block_is_apart: bool) -> (Vec<i64>, [u64; 3]) {
 #[test]
 fn blocks_of_rows_are_under_way_while_earlier_ones_are_changed() {
     assert_eq!(blocks(true), (vec![0; 120], [6, 6, 0]));
-    // Each push changes rows that are under way: they are asked for anew, and read what was pushed.
+    // Each push changes rows that are under way: they are pulled again, and the new values have the push.
     let expected = (0..6i64).flat_map(|block| vec![block; 20]).collect();
     let (read, [asked, used, unused]) = blocks(false);
     assert_eq!((read, asked, used), (expected, 6, 1));

@@ -1,15 +1,15 @@
-//! Crate arrows point only down. The table is the architecture: a new arrow is a decision, made here.
+//! Dependencies between crates point only down. The table defines the architecture; a new dependency is added here.
 
 use super::Finding;
 use crate::metadata::Package;
 
-/// Each of our packages and what it may depend on, also for its tests. Rows for crates that do not stand yet are kept,
-/// so that they begin with the right arrows.
+/// Each of our packages and the packages that it may depend on, also in tests. Rows of future crates are allowed, so
+/// that such a crate begins with the right dependencies.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("math", &[]),
     ("data", &["math"]),
     ("matrix", &["math"]),
-    // Alone knows wasmtime, so that everything else builds without it.
+    // Only this crate uses wasmtime, so that all others build without it.
     ("wasm", &["matrix"]),
     ("rpc", &["math", "matrix"]),
     ("control", &["math", "matrix", "rpc"]),

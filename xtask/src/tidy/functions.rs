@@ -1,11 +1,10 @@
-//! Functions and their lengths, by matching braces.
+//! Finds functions and their lengths by matching braces.
 
 use super::rust_text::blank;
 
 /// A function and the number of lines from `fn` to its closing brace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its name.
     pub(super) name: String,
     /// Line of `fn`, from 1.
     pub(super) line: usize,

@@ -1,4 +1,4 @@
-//! Licences: every package must be usable under licences of the list.
+//! Licences: every package must be usable under a licence of the list.
 
 use super::Finding;
 use crate::metadata::Package;
@@ -44,7 +44,8 @@ fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     parser.or_expression() == Some(true) && parser.at == words.len()
 }
 
-/// `or_expression := and_expression (OR and_expression)*`, `and_expression := one (AND one)*`, `one := ( or_expression ) | NAME [WITH EXCEPTION]`.
+/// `or_expression := and_expression (OR and_expression)*`, `and_expression := one (AND one)*`,
+/// `one := ( or_expression ) | NAME [WITH EXCEPTION]`.
 struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,

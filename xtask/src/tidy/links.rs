@@ -1,4 +1,4 @@
-//! Relative links of Markdown files lead somewhere.
+//! Checks that the targets of relative links in Markdown files exist.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Every Rust file begins with what it is for. The tests of a module in a file beside it (`tests.rs`) need not.
+//! Every Rust file begins with a module doc. A file with the tests of the module beside it (`tests.rs`) needs none.
 
 use super::Finding;
 use crate::tree::TextFile;

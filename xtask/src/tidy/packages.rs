@@ -1,4 +1,4 @@
-//! Where packages come from, which are banned, and which may stand twice.
+//! Where packages come from, which are banned, and which may have two versions.
 
 use super::Finding;
 use crate::metadata::Package;
@@ -6,7 +6,7 @@ use crate::metadata::Package;
 /// The public registry of Rust packages, as lock files spell it.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Packages that must not come in, not even through another, with the reason.
+/// Packages that must not be used, not even indirectly, with the reason.
 const BANNED: &[(&str, &str)] = &[
     ("bincode", "unmaintained; formats on disk and on the wire are written by hand, with versions"),
     ("cmake", "needs a tool that a fresh machine lacks"),
@@ -15,7 +15,7 @@ const BANNED: &[(&str, &str)] = &[
     ("ring", "its licence is a patchwork and it needs an assembler"),
 ];
 
-/// Packages that may stand in several versions, with the reason. Remove a row when it is no longer needed.
+/// Packages that may have several versions, with the reason. Remove a row when it is no longer needed.
 const DUPLICATES: &[(&str, &str)] = &[
     ("base64", "tonic is a generation behind parquet, which reads with it what Arrow wrote of its types"),
     ("cpufeatures", "sha2 (wasmtime) is a generation behind chacha20 (proptest), which is for tests only"),
@@ -43,7 +43,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-/// Packages are sorted, so versions of one name stand together.
+/// Packages are sorted, so versions of one name are adjacent.
 fn duplicates(packages: &[Package]) -> Vec<Finding> {
     packages
         .chunk_by(|a, b| a.name == b.name)

@@ -1,6 +1,6 @@
-//! Rust text with comments, strings and character literals blanked, so that counting braces is counting code.
+//! Blanks comments, strings and character literals in Rust text, so that only braces of code are counted.
 
-/// The text with everything that is not code replaced by spaces; lines and byte positions stay.
+/// Replaces everything but code by spaces. Lines and byte positions do not change.
 pub(super) fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
@@ -21,7 +21,7 @@ pub(super) fn blank(text: &str) -> String {
     String::from_utf8(out).expect("whole characters are blanked, for literals begin and end with ASCII")
 }
 
-/// End of the comment or literal that begins at `at`, or `at` when none does.
+/// End of the comment or literal that begins at `at`, or `at` if none begins there.
 fn not_code(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let after_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
@@ -61,7 +61,7 @@ fn string(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// `r"..."`, `r#"..."#`; 0 when it is neither (a raw identifier).
+/// Length of `r"..."` or `r#"..."#`; 0 if it is neither (a raw identifier).
 fn raw_string(rest: &[u8]) -> usize {
     let hashes = rest[1..].iter().take_while(|&&b| b == b'#').count();
     if rest.get(1 + hashes) != Some(&b'"') {
@@ -73,7 +73,7 @@ fn raw_string(rest: &[u8]) -> usize {
     found.map_or(rest.len(), |position| body + position + close.len())
 }
 
-/// `'x'`, `'\n'`, `'\u{1f}'`; 0 for a lifetime.
+/// Length of `'x'`, `'\n'` or `'\u{1f}'`; 0 for a lifetime.
 fn character(rest: &[u8]) -> usize {
     if rest.get(1) == Some(&b'\\') {
         let close = rest.iter().skip(3).position(|&b| b == b'\'');

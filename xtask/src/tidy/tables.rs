@@ -1,4 +1,4 @@
-//! Tables of the docs that repeat a table of the code say the same: flags, exit codes, formats, works.
+//! Checks that tables of the docs contain every entry of the table in the code: flags, exit codes, formats.
 
 use super::Finding;
 use crate::tree::TextFile;
@@ -7,9 +7,9 @@ use crate::tree::TextFile;
 struct DocumentedTable {
     code: &'static str,
     page: &'static str,
-    /// What stands before and after each entry in the code; an entry is what lies between.
+    /// The text before and after each entry in the code.
     entry: (&'static str, char),
-    /// How an entry is spelled on the page.
+    /// How the page spells an entry.
     spelled: fn(&str) -> String,
 }
 
@@ -57,8 +57,7 @@ fn check_pair(pair: &DocumentedTable, files: &[TextFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// What lies between `start` and the next `end`, wherever `start` stands. Code layout does not matter: a line break and
-/// indentation after the opening bracket are skipped.
+/// Returns the texts between each `start` and the next `end`.
 fn entries<'a>(code: &'a str, (start, end): (&str, char)) -> Vec<&'a str> {
     code.match_indices(start)
         .filter_map(|(at, _)| {

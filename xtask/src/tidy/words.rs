@@ -1,10 +1,10 @@
-//! Words that must not stay: left-overs, paths of one machine, hosts of package registries.
+//! Text that must not stay: marks of unfinished work, paths of one machine, hosts of package registries.
 
 use super::Finding;
 use super::rust_text::blank;
 use crate::tree::TextFile;
 
-/// Marks of unfinished work, in any text. Spelled in halves, so that this file does not find itself.
+/// Marks of unfinished work, in any text. They are split in halves, so that this file does not contain them.
 const LEFTOVERS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Macros that must not stay in code.
@@ -15,7 +15,7 @@ const LEFTOVER_MACROS: &[&str] =
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
-/// Hosts of registries: where packages come from is a matter of the machine.
+/// Hosts of registries: each machine configures its own.
 const REGISTRY_HOSTS: &[&str] = &[
     concat!("index.", "crates.io"),
     concat!("static.", "crates.io"),
@@ -57,7 +57,7 @@ fn check_file(file: &TextFile) -> Vec<Finding> {
     findings
 }
 
-/// Whether the word stands alone, not inside a longer one.
+/// Whether `word` occurs as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -66,7 +66,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether an absolute path begins there: nothing that belongs to a longer path or an address stands before it.
+/// Whether an absolute path begins there, and not the middle of a longer path or address.
 fn has_path(line: &str, path: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || "._-/~*}$".contains(c);
     line.match_indices(path).any(|(at, _)| !line[..at].ends_with(inside))

@@ -12,12 +12,12 @@ use super::{ChildServer, Figures, RawTransfer, Transport, close, median, open_jo
 const STEP_TASKS: u32 = 4;
 const STEPS: u32 = 500;
 
-/// The seconds of a task's steps, from when all tasks are connected.
+/// Returns the seconds of the steps of one task, measured once all tasks are connected.
 fn small_steps(agent: RemoteAgent, start: &Barrier) -> Result<f64> {
     let upcoming = Upcoming::default();
     let mut agent = AheadAgent::new(agent, upcoming.clone());
     let mut step = || -> Result<()> {
-        // As a worker does it: the pull of the next step goes out with the tick of this one.
+        // Like a worker, it sends the pull of the next step with the tick of this one.
         upcoming.set(&[0], &[0]);
         agent.pull(MatrixId(0), Selection::Rows(Keys::Sorted(&[0])), ValuesMut::F32(&mut [0.0]))?;
         Ok(agent.tick()?)
@@ -30,7 +30,7 @@ fn small_steps(agent: RemoteAgent, start: &Barrier) -> Result<f64> {
     Ok(seconds)
 }
 
-/// BSP steps of four tasks that touch next to nothing.
+/// Measures BSP steps of four tasks that read one key each.
 pub(super) fn steps(
     servers: &[ChildServer],
     raw: &mut RawTransfer<'_>,

@@ -1,36 +1,37 @@
-//! The length of a step, as a state machine on numbers: what the objective was found to be goes in, the next length to try
-//! comes out.
+//! Line searches as state machines on numbers: a search receives the objective at the current step length and returns
+//! the next length to try.
 //!
-//! [`WolfeSearch`] is Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation (eq. 3.59);
-//! [`ArmijoSearch`] halves until the objective has fallen enough, for objectives with corners.
+//! [`WolfeSearch`] implements Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic
+//! interpolation (eq. 3.59). [`ArmijoSearch`] halves the length until the objective has decreased enough; it is for
+//! objectives with corners.
 
-/// The objective must fall by this share of what the slope promises (`c1`; Nocedal and Wright, page 62).
+/// The objective must decrease by this share of the decrease that the slope predicts (`c1`; Nocedal and Wright, page
+/// 62).
 const DECREASE: f64 = 1e-4;
-/// The slope must become as small as this share of what it was (`c2`, for quasi-Newton directions).
+/// The absolute slope must become at most this share of the slope at the start (`c2`, for quasi-Newton directions).
 const CURVATURE: f64 = 0.9;
-/// Most evaluations of a search.
+/// Largest number of evaluations of a search.
 const EVALUATION_LIMIT: u32 = 30;
 /// A bracket grows by at most this factor.
 const GROWTH: f64 = 10.0;
-/// Interpolated lengths keep this share of the bracket from its ends.
+/// Interpolated lengths keep at least this share of the bracket as distance from its ends.
 const MARGIN: f64 = 0.1;
 /// Factor of a halving.
 const HALVING: f64 = 0.5;
-/// Differences of the objective below this share of it are rounding.
+/// Differences of the objective below this share of it are rounding errors.
 const ROUNDING: f64 = 1e-13;
 
-/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchDecision {
-    /// The point that was evaluated is good.
+    /// The point that was evaluated satisfies the conditions.
     Accept,
     /// Evaluate at this length.
     Try(f64),
-    /// There is no such point; why.
+    /// The search found no such point, for this reason.
     Fail(&'static str),
 }
 
-/// Length, value and slope of a point on the line.
+/// Step length, value and slope of a point on the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LinePoint {
     t: f64,
@@ -38,7 +39,7 @@ struct LinePoint {
     slope: f64,
 }
 
-/// The strong Wolfe conditions.
+/// A search for a step length that satisfies the strong Wolfe conditions.
 #[derive(Clone, Debug)]
 pub struct WolfeSearch {
     start: LinePoint,
@@ -49,7 +50,8 @@ pub struct WolfeSearch {
 }
 
 impl WolfeSearch {
-    /// A search from `value` along a direction of `slope`, with the first length `t`. None when that does not descend.
+    /// A search from `value` along a direction of `slope`, with the first length `t`. `None` if the direction does not
+    /// descend.
     pub fn new(value: f64, slope: f64, t: f64) -> Option<Self> {
         let start = LinePoint { t: 0.0, value, slope };
         (slope < 0.0 && t > 0.0 && value.is_finite()).then_some(Self {
@@ -61,12 +63,11 @@ impl WolfeSearch {
         })
     }
 
-    /// The length that is being tried.
     pub fn length(&self) -> f64 {
         self.t
     }
 
-    /// The objective and its slope along the direction at [`Self::length`].
+    /// Receives the objective and its slope along the direction at [`Self::length`].
     pub fn observe(&mut self, value: f64, slope: f64) -> SearchDecision {
         self.evaluations += 1;
         let now = LinePoint { t: self.t, value, slope };
@@ -106,7 +107,7 @@ impl WolfeSearch {
         now.value <= self.start.value + DECREASE * now.t * self.start.slope + slack
     }
 
-    /// Algorithm 3.5: the first bracket, the lower end first.
+    /// Algorithm 3.5: the first bracket, with its lower end first.
     fn first_bracket(&self, now: LinePoint, is_low: bool) -> Option<(LinePoint, LinePoint)> {
         if !is_low || (self.evaluations > 1 && now.value >= self.last.value) {
             Some((self.last, now))
@@ -129,7 +130,7 @@ fn zoom(low: LinePoint, high: LinePoint, now: LinePoint, is_low: bool) -> (LineP
     }
 }
 
-/// Where the cubic through both points with both slopes is smallest (eq. 3.59).
+/// The minimum of the cubic that interpolates values and slopes of both points (eq. 3.59).
 fn cubic(a: LinePoint, b: LinePoint) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.t - b.t);
     let square = d1 * d1 - a.slope * b.slope;
@@ -141,7 +142,7 @@ fn cubic(a: LinePoint, b: LinePoint) -> Option<f64> {
     t.is_finite().then_some(t)
 }
 
-/// Enough decrease, by halving.
+/// A search for a step length with enough decrease, by halving.
 #[derive(Clone, Debug)]
 pub struct ArmijoSearch {
     value: f64,
@@ -150,20 +151,18 @@ pub struct ArmijoSearch {
 }
 
 impl ArmijoSearch {
-    /// A search from `value` with the first length `t`.
     pub fn new(value: f64, t: f64) -> Self {
         Self { value, t, evaluations: 0 }
     }
 
-    /// The length that is being tried.
     pub fn length(&self) -> f64 {
         self.t
     }
 
-    /// The objective at [`Self::length`], and what the slope at the start promises of the step that was made.
+    /// Receives the objective at [`Self::length`], and the change that the slope at the start predicts for this step.
     pub fn observe(&mut self, value: f64, promised: f64) -> SearchDecision {
         self.evaluations += 1;
-        // A long step that was cut at many corners may promise nothing.
+        // A long step that is cut at many corners may predict no decrease; a shorter one may.
         let descends = promised < 0.0;
         if descends && value <= self.value + DECREASE * promised + ROUNDING * self.value.abs() {
             return SearchDecision::Accept;
@@ -184,7 +183,7 @@ impl ArmijoSearch {
 mod tests {
     use super::*;
 
-    /// Minimizes `f` along the line; the length that was accepted and the evaluations.
+    /// Minimizes `f` along the line. Returns the accepted length and the number of evaluations.
     fn search(f: impl Fn(f64) -> (f64, f64), t: f64) -> (f64, u32) {
         let (value, slope) = f(0.0);
         let mut wolfe = WolfeSearch::new(value, slope, t).expect("descends");
@@ -200,8 +199,8 @@ mod tests {
 
     #[test]
     fn accepted_lengths_fulfil_the_strong_wolfe_conditions() {
-        // More and Thuente, "Line search algorithms with guaranteed sufficient decrease", 1994, functions 5.1 and 5.2, and
-        // others with walls, kinks of the slope and far minima.
+        // More and Thuente, "Line search algorithms with guaranteed sufficient decrease", 1994, functions 5.1 and 5.2,
+        // and other functions with walls, kinks of the slope and distant minima.
         let functions: [fn(f64) -> (f64, f64); 5] = [
             |t| (-t / (t * t + 2.0), (t * t - 2.0) / (t * t + 2.0).powi(2)),
             |t| {

@@ -1,4 +1,5 @@
-//! What task 0 does between two passes over the data: one visit that reads all products, one that changes the vectors.
+//! The work of task 0 between two passes over the data: one call that pulls all products, and one that changes the
+//! vectors.
 
 use std::collections::VecDeque;
 
@@ -16,31 +17,31 @@ use super::two_loop::{DirectionFactors, OrthantAnswer, PairHistory, QuasiNewtonA
 use super::vectors::{DIRECTION, GRADIENT, POINT, SCALE, VectorLayout};
 use crate::error::Error;
 
-/// Iterations whose mean decrease says whether it is enough: a single short step says little (Andrew and Gao's own program
-/// looks at as many).
+/// The number of last iterations whose mean decrease decides about convergence: a single short step tells little (the
+/// program of Andrew and Gao looks at as many).
 const WINDOW: usize = 5;
-/// An objective that fell by no more than this share of it has reached rounding.
+/// A decrease of at most this share of the objective is a rounding error.
 const ROUNDING: f64 = 1e-14;
 
 /// What all tasks do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescentCommand {
-    /// An iteration has ended: the point stands in [`Self::row`].
+    /// An iteration has ended; its point is in [`Self::row`].
     pub iteration: bool,
-    /// Nothing is evaluated any more.
+    /// There are no more evaluations.
     pub last: bool,
-    /// The best point so far.
+    /// The row of the best point so far.
     pub row: u32,
-    /// Why it ends before the minimum is reached, if it does.
+    /// Why the minimization ends before the minimum is reached, if it does.
     pub failure: Option<DescentFailure>,
 }
 
 /// Why a minimization ends before the minimum is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescentFailure {
-    /// The objective still fell at the last iteration that was allowed.
+    /// The objective was still decreasing at the last allowed iteration.
     IterationLimit,
-    /// No point along the direction is better, by more than rounding.
+    /// No point along the direction is better by more than rounding.
     Rounding,
     /// The line search ended without a better point.
     LineSearch(&'static str),
@@ -61,36 +62,36 @@ impl LineSearch {
     }
 }
 
-/// A step under way.
+/// A step whose length is being searched.
 #[derive(Debug)]
 struct TrialStep {
     search: LineSearch,
-    /// Where the point and gradient before the step are kept.
+    /// The slot that holds the point and the gradient before the step.
     slot: u32,
 }
 
-/// What the vectors say at a point.
+/// What the products of the vectors give at a point.
 #[derive(Debug)]
 struct PointProducts {
     penalty: f64,
-    /// Along the step, before and after it; the latter is not known under l1.
+    /// Slopes along the step, before and after it; the latter is not known under l1.
     old_slope: f64,
     new_slope: f64,
     answer: Vec<f64>,
 }
 
-/// The recursion of one minimization.
+/// The state of one minimization.
 #[derive(Debug)]
 pub struct Minimizer {
     settings: Settings,
     layout: VectorLayout,
     penalty: Penalty,
     history: PairHistory,
-    /// The objective at the best point; none before the first evaluation.
+    /// The objective at the best point; `None` before the first evaluation.
     value: Option<f64>,
-    /// How much the last iteration has lowered it.
+    /// How much the last iteration decreased the objective.
     last_decrease: f64,
-    /// Of the last iterations.
+    /// Decreases of the last iterations.
     decreases: VecDeque<f64>,
     step: Option<TrialStep>,
     iterations: u64,
@@ -113,7 +114,8 @@ impl Minimizer {
         }
     }
 
-    /// Makes scales and first point: [`SCALE`] holds the curvature of the loss in each column, [`POINT`] the parameters.
+    /// Computes the scales and the first point. Before the call, [`SCALE`] holds the curvature of the loss in each
+    /// column, and [`POINT`] the parameters.
     pub fn start(&self, agent: &mut dyn Agent) -> Result<(), Error> {
         let scale = if self.settings.diagonal {
             FunctionCall::push(&CurvatureScale, &[SCALE, POINT], &[SCALE, POINT], &self.penalty)
@@ -123,18 +125,18 @@ impl Minimizer {
         Ok(agent.push_function(self.layout.id, &[scale, self.penalty_gradient()])?)
     }
 
-    /// The objective at the best point.
+    /// The objective at the best point; infinite before the first evaluation.
     pub fn value(&self) -> f64 {
         self.value.unwrap_or(f64::INFINITY)
     }
 
-    /// The order when the tasks stop before their time.
+    /// The command if the tasks are stopped early.
     pub fn stop(&self) -> DescentCommand {
         let row = self.step.as_ref().map_or(POINT, |step| self.layout.step_row(step.slot));
         DescentCommand { iteration: true, last: true, row, failure: None }
     }
 
-    /// The losses at [`POINT`] are known, and their gradient is in [`GRADIENT`].
+    /// Receives the loss at [`POINT`]; its gradient is in [`GRADIENT`].
     pub fn observe(&mut self, agent: &mut dyn Agent, loss: f64) -> Result<DescentCommand, Error> {
         let seen = self.pull_products(agent)?;
         let value = loss + seen.penalty;
@@ -190,7 +192,7 @@ impl Minimizer {
         self.start_search(agent, calls, true)
     }
 
-    /// All products at the point, in one visit.
+    /// Pulls all products at the point, in one call.
     fn pull_products(&self, agent: &mut dyn Agent) -> Result<PointProducts, Error> {
         let (id, rows) = (self.layout.id, self.history_rows());
         if self.settings.l1 > 0.0 {
@@ -214,7 +216,7 @@ impl Minimizer {
         }
     }
 
-    /// Whether the last iterations have lowered the objective so little that it is enough.
+    /// Whether the last iterations decreased the objective by no more than the tolerance.
     fn has_converged(&mut self, value: f64) -> bool {
         if self.decreases.len() == WINDOW {
             self.decreases.pop_front();
@@ -224,7 +226,7 @@ impl Minimizer {
         mean <= self.settings.tolerance * value.abs() || self.last_decrease <= ROUNDING * value.abs()
     }
 
-    /// Sends the next direction and the first step along it, behind `calls`.
+    /// Sends `calls`, the next direction and the first step along it.
     fn start_search(
         &mut self,
         agent: &mut dyn Agent,
@@ -241,7 +243,7 @@ impl Minimizer {
         };
         let Some(search) = search else {
             if self.history.slots().is_empty() {
-                // No slope at all: the minimum.
+                // The slope is 0: this is the minimum.
                 return Ok(done);
             }
             self.history.clear();
@@ -258,7 +260,7 @@ impl Minimizer {
         Ok(DescentCommand { iteration, last: false, row: step, failure: None })
     }
 
-    /// The search has failed: once more along the steepest descent, or the end.
+    /// The search has failed: restarts along the steepest descent, or stops if this was the steepest descent.
     fn restart_or_stop(
         &mut self,
         agent: &mut dyn Agent,
@@ -276,8 +278,8 @@ impl Minimizer {
         self.start_search(agent, calls, false)
     }
 
-    /// Where the next search begins. Along the steepest descent the step before says how long steps are (Nocedal and Wright,
-    /// eq. 3.60).
+    /// The first length of the next search. Along the steepest descent it follows from the decrease of the step before
+    /// (Nocedal and Wright, eq. 3.60).
     fn first_length(&self) -> f64 {
         let square = self.history.square();
         if !self.history.slots().is_empty() {
@@ -291,7 +293,7 @@ impl Minimizer {
         }
     }
 
-    /// A slot that holds no pair; the oldest makes room.
+    /// A slot that holds no pair. If there is none, the oldest pair is dropped.
     fn free_slot(&mut self) -> u32 {
         if self.history.slots().len() >= self.layout.slots as usize {
             self.history.drop_oldest();
@@ -310,7 +312,7 @@ impl Minimizer {
         rows
     }
 
-    /// Steps, then changes, oldest first.
+    /// Rows of the steps, then rows of the changes, oldest first.
     fn pair_rows(&self) -> impl Iterator<Item = u32> + '_ {
         let slots = self.history.slots();
         let steps = slots.iter().map(|slot| self.layout.step_row(*slot));
@@ -324,7 +326,7 @@ impl Minimizer {
         FunctionCall::push(&Direction, &from, &[DIRECTION], &(self.penalty, factors.gradient, others))
     }
 
-    /// The point at length `t`, and the gradient of the penalty there, to which the tasks add theirs.
+    /// Calls that compute the point at length `t` and the gradient of the penalty there, to which the tasks add theirs.
     fn move_along(&self, slot: u32, t: f64) -> [FunctionCall; 2] {
         let from = [self.layout.step_row(slot), self.layout.change_row(slot), SCALE, DIRECTION];
         let step = FunctionCall::push(&OrthantStep, &from, &[POINT], &(self.penalty, t));

@@ -1,28 +1,28 @@
-//! What a task minimizes by itself between two meetings of ADMM: `f(x) + rho / 2 |x - c|^2`, by L-BFGS on vectors of its own
-//! (Nocedal and Wright, algorithms 7.4, 3.5 and 3.6).
+//! The problem that a task minimizes by itself in an iteration of ADMM: `f(x) + rho / 2 |x - c|^2`, by L-BFGS on
+//! vectors of its own (Nocedal and Wright, algorithms 7.4, 3.5 and 3.6).
 //!
-//! The pairs that are kept are those of f alone, which does not change from meeting to meeting as rho and c do; the part of
-//! rho is known and added where it is needed. So what has been learned of the curvature of f stays, and a few steps a
-//! meeting are enough. f is convex, and rho > 0, so that every pair curves upwards.
+//! The history keeps pairs of f alone: f is the same in all iterations, while rho and c change. The term of rho is
+//! known and is added where it is needed. So the history stays valid from one iteration to the next, and a few steps
+//! per iteration are enough. Every pair has positive curvature, because f is convex and rho > 0.
 //!
-//! **Cost** for m pairs and d features: `2 m + 6` vectors of d doubles; a step 4 m d multiply-adds besides a reading of the
-//! records.
+//! **Cost** for m pairs and d features: `2 m + 6` vectors of d doubles; a step takes 4 m d multiply-adds besides a
+//! reading of the records.
 
 use std::collections::VecDeque;
 
 use super::line_search::{SearchDecision, WolfeSearch};
 
-/// The slope has become this share of what it was at first: further steps are better made after the next meeting.
+/// A call ends when the norm of the gradient is at most this share of its first value: later steps are better made in
+/// the next iteration.
 const SLOPE_REDUCTION: f64 = 0.1;
 
-/// f at a point: without the part of rho.
+/// f at a point, without the term of rho.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// The point.
     pub x: Vec<f64>,
     /// `f(x)`.
     pub value: f64,
-    /// Its gradient.
+    /// The gradient of f at x.
     pub gradient: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Evaluation {
         self.value + 0.5 * rho * square
     }
 
-    /// The gradient of that.
+    /// The gradient of [`Self::total`].
     fn total_gradient(&self, rho: f64, center: &[f64]) -> Vec<f64> {
         let terms = self.gradient.iter().zip(self.x.iter().zip(center));
         terms.map(|(g, (x, c))| g + rho * (x - c)).collect()
@@ -50,7 +50,7 @@ struct CurvaturePair {
     yy: f64,
 }
 
-/// The solver, with what it remembers from one call to the next.
+/// The solver, with the pairs that it keeps from one call to the next.
 #[derive(Clone, Debug)]
 pub struct Proximal {
     history: usize,
@@ -58,16 +58,16 @@ pub struct Proximal {
 }
 
 impl Proximal {
-    /// Remembers `history` pairs.
+    /// A solver that keeps `history` pairs.
     pub fn new(history: usize) -> Self {
         Self { history, pairs: VecDeque::new() }
     }
 
-    /// Goes from `at` up to `limit` steps down, and leaves the last point there. `f` gives value and gradient, or none when it was
-    /// told to stop; then the answer is false, and `at` is the point before.
+    /// Makes up to `limit` steps down from `at`, and sets `at` to the last point. `f` returns value and gradient, or
+    /// `None` if it was told to stop; then the result is false, and `at` is the point before that step.
     ///
     /// # Panics
-    /// When point, gradient and `center` have different lengths, or rho is not positive.
+    /// If point, gradient and `center` have different lengths, or rho is not positive.
     pub fn minimize<E>(
         &mut self,
         at: &mut Evaluation,
@@ -88,7 +88,7 @@ impl Proximal {
             let first = if self.pairs.is_empty() { 1.0 / size.max(1.0) } else { 1.0 };
             let (value, slope) = (at.total(rho, center), dot(&gradient, &direction));
             if slope.abs() <= f64::EPSILON * value.abs() {
-                // What a step promises is lost in rounding.
+                // The decrease that a step predicts is below rounding.
                 break;
             }
             let search = WolfeSearch::new(value, slope, first);
@@ -120,12 +120,12 @@ impl Proximal {
         Ok(true)
     }
 
-    /// Keeps what the gradients of f at two points say of its curvature.
+    /// Adds the pair of two evaluations of f to the history.
     pub fn store_pair(&mut self, from: &Evaluation, to: &Evaluation) {
         let s: Vec<f64> = to.x.iter().zip(&from.x).map(|(to, from)| to - from).collect();
         let y: Vec<f64> = to.gradient.iter().zip(&from.gradient).map(|(to, from)| to - from).collect();
         let (ss, sy, yy) = (dot(&s, &s), dot(&s, &y), dot(&y, &y));
-        // Below 0 is rounding.
+        // A value below 0 comes from rounding.
         if ss > 0.0 && sy >= 0.0 && yy.is_finite() {
             if self.pairs.len() == self.history {
                 self.pairs.pop_front();
@@ -134,7 +134,7 @@ impl Proximal {
         }
     }
 
-    /// `- H gradient`, the pairs being `(s, y + rho s)`.
+    /// `- H gradient` for the pairs `(s, y + rho s)`.
     fn direction(&self, gradient: &[f64], rho: f64) -> Vec<f64> {
         let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let curvature = |pair: &CurvaturePair| pair.sy + rho * pair.ss;
@@ -168,7 +168,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of the minimum of a quadratic whose curvatures go from 1 to 40.
+    /// Tolerance for the minimum of a quadratic whose curvatures are 1 to 40.
     const TOLERANCE: f64 = 1e-6;
     const LEN: usize = 40;
 
@@ -184,7 +184,8 @@ mod tests {
         Evaluation { x, value, gradient }
     }
 
-    /// Calls until all is near the minimum, `((j + 1) b_j + rho c_j) / (j + 1 + rho)`; readings.
+    /// Calls the solver until all columns are near the minimum, `((j + 1) b_j + rho c_j) / (j + 1 + rho)`. Returns the
+    /// number of readings.
     fn descend(solver: &mut Proximal, point: &mut Evaluation, rho: f64, center: &[f64]) -> u32 {
         let is_near = |point: &Evaluation| {
             point.x.iter().enumerate().all(|(j, x)| {
@@ -269,7 +270,7 @@ mod tests {
         };
         assert_eq!(Proximal::new(5).minimize(&mut point, (1e-3, &[0.0; LEN]), 20, lie), Ok(true));
         assert!(point.value <= start, "{} {start}", point.value);
-        // Where nothing slopes there is nothing to do.
+        // Where the gradient is 0 there is nothing to do.
         let mut flat = Evaluation { x: vec![1.0; 3], value: 0.0, gradient: vec![0.0; 3] };
         let never = |_: &[f64]| -> Result<Option<(f64, Vec<f64>)>, ()> { panic!("read") };
         assert_eq!(Proximal::new(5).minimize(&mut flat, (1.0, &[1.0; 3]), 20, never), Ok(true));

@@ -1,4 +1,4 @@
-//! The driver on a matrix of a process, with one task and objectives that are written down.
+//! The minimizer on an in-process matrix, with one task and objectives given by formulas.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::minimizer::{DescentCommand, DescentFailure, Minimizer};
 use super::vectors::{GRADIENT, POINT, VectorLayout};
 
 const COLUMNS: usize = 700;
-/// Of 15 steps; rounding of the sums grows from step to step.
+/// Tolerance after 15 steps; the rounding of the sums grows from step to step.
 const TOLERANCE: f64 = 1e-8;
 
-/// Counts visits.
+/// Counts the calls of functions.
 struct Counting {
     agent: LocalAgent,
     visits: u64,
@@ -72,11 +72,11 @@ impl Agent for Counting {
     }
 }
 
-/// Value and gradient.
+/// Returns value and gradient.
 type Objective<'a> = &'a dyn Fn(&[f64]) -> (f64, Vec<f64>);
 
 struct Minimized {
-    /// The point after each step.
+    /// The point after each iteration.
     points: Vec<Vec<f64>>,
     evaluations: u64,
     visits: u64,
@@ -117,7 +117,7 @@ fn minimize(settings: Settings, f: Objective<'_>) -> Minimized {
     unreachable!("the last order ends the loop")
 }
 
-/// `sum of a_j (z_j - b_j)^2 / 2 + sqrt(1 + (sum z)^2)`, a from 1 to 700.
+/// `sum of a_j (z_j - b_j)^2 / 2 + sqrt(1 + (sum z)^2)`, with a from 1 to 700.
 fn valley(z: &[f64]) -> (f64, Vec<f64>) {
     let b = |j: usize| ((j * 37) % 11) as f64 - 5.0;
     let sum: f64 = z.iter().sum();
@@ -197,14 +197,14 @@ fn every_step_is_that_of_plain_lbfgs_in_memory() {
 fn a_step_takes_two_visits_for_each_reading_of_the_data_whatever_the_history() {
     for history in [1, 8, 50] {
         let found = minimize(settings(history, 40), &valley);
-        // Nothing follows the last reading.
+        // There is no push after the last reading.
         assert_eq!(found.visits, 2 * found.evaluations - 1, "history {history}");
         assert!(found.evaluations < 60, "history {history}: {} readings for 40 steps", found.evaluations);
     }
 }
 
-/// Squares of differences to the sums over windows of columns, which overlap, as those of one-hot features do: columns hang
-/// together, and many end at 0.
+/// Squared differences between the sums over overlapping windows of columns and their targets, like those of one-hot
+/// features: columns depend on each other, and many end at 0.
 fn windows(z: &[f64]) -> (f64, Vec<f64>) {
     let (mut value, mut gradient) = (0.0, vec![0.0; z.len()]);
     for start in (0..z.len() - 20).step_by(3) {
@@ -223,7 +223,7 @@ fn windows(z: &[f64]) -> (f64, Vec<f64>) {
 
 #[test]
 fn steps_under_l1_go_along_the_minimum_of_the_columns_that_may_move() {
-    // The last steps lower the objective by 1e-9 of it: slopes are about the root of that.
+    // The last steps decrease the objective by 1e-9 of it: slopes are about the square root of that.
     const FLAT: f64 = 0.02;
     let settings = Settings { l1: 2.0, tolerance: 1e-9, ..settings(10, 2000) };
     let found = minimize(settings, &windows);
@@ -236,14 +236,15 @@ fn steps_under_l1_go_along_the_minimum_of_the_columns_that_may_move() {
         assert!(slope.abs() < FLAT, "{slope} at {z}");
     }
     assert!(zeros > 100 && zeros < 600, "{zeros} zeros");
-    // 115; with the changes of columns that are held 222; with all columns aligned with the slope 732.
+    // It takes 115 readings. With the changes of the columns that stay at 0 it takes 222; with all columns aligned with
+    // the slope, 732.
     assert!(found.evaluations < 160, "{} readings", found.evaluations);
 }
 
 #[test]
 fn a_line_search_that_cannot_descend_says_why_and_keeps_the_best_point() {
     for l1 in [0.0, 0.01] {
-        // After ten readings slopes are lies: they point up.
+        // After ten readings the slopes are wrong: they have the opposite sign.
         let readings = Cell::new(0);
         let lie = |z: &[f64]| {
             let (value, mut gradient) = valley(z);

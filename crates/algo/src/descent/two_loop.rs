@@ -1,30 +1,31 @@
-//! The direction of L-BFGS from inner products alone (Chen et al. 2014; Nocedal and Wright, algorithm 7.4).
+//! The direction of L-BFGS computed from inner products alone (Chen et al. 2014; Nocedal and Wright, algorithm 7.4).
 //!
-//! Notation: pairs `(s_i, y_i)`, oldest first, v the (pseudo-)gradient. The direction is `a v + sum b_i s_i + sum c_i y_i`.
+//! Notation: pairs `(s_i, y_i)`, oldest first; v is the (pseudo-)gradient. The direction is `a v + sum b_i s_i + sum
+//! c_i y_i`.
 
 use matrix::function::orthant::ORTHANT_SCALARS;
 use matrix::function::quasi_newton::{HISTORY_SCALARS, PAIR_SCALARS};
 
-/// A pair whose `s . y` is below this share of `|s . y|`'s bound `y . y` would make the Hessian lose its definiteness in
-/// rounding.
+/// A pair is used only if its `s . y` is above this share of its `y . y`: with a smaller one, rounding could make the
+/// approximate Hessian indefinite.
 const CURVATURE: f64 = 1e-12;
 
-/// What `quasi_newton_products` answered.
+/// The answer of `quasi_newton_products`.
 #[derive(Clone, Copy, Debug)]
 pub struct QuasiNewtonAnswer<'a>(pub &'a [f64]);
 
 impl QuasiNewtonAnswer<'_> {
-    /// Both penalties at the point.
+    /// The sum of both penalties at the point.
     pub fn penalty(&self) -> f64 {
         self.0[0] + self.0[1]
     }
 
-    /// The pseudo-gradient before the step, along the step.
+    /// The product of the step and the pseudo-gradient before the step.
     pub fn old_slope(&self) -> f64 {
         self.0[2]
     }
 
-    /// The pseudo-gradient after the step, along the step.
+    /// The product of the step and the pseudo-gradient after the step.
     pub fn new_slope(&self) -> f64 {
         self.0[4]
     }
@@ -34,17 +35,17 @@ impl QuasiNewtonAnswer<'_> {
     }
 }
 
-/// What `orthant_products` answered, for as many pairs, the new one included.
+/// The answer of `orthant_products`, and its number of pairs, the new one included.
 #[derive(Clone, Copy, Debug)]
 pub struct OrthantAnswer<'a>(pub &'a [f64], pub usize);
 
 impl OrthantAnswer<'_> {
-    /// Both penalties at the point.
+    /// The sum of both penalties at the point.
     pub fn penalty(&self) -> f64 {
         self.0[0] + self.0[1]
     }
 
-    /// The pseudo-gradient before the step, along the step.
+    /// The product of the step and the pseudo-gradient before the step.
     pub fn old_slope(&self) -> f64 {
         self.0[2]
     }
@@ -75,7 +76,7 @@ impl OrthantAnswer<'_> {
     }
 }
 
-/// Whether a pair curves upwards, beyond rounding.
+/// Whether a pair has positive curvature, beyond rounding.
 fn curves(sy: f64, yy: f64) -> bool {
     sy > CURVATURE * yy && yy > 0.0
 }
@@ -83,17 +84,17 @@ fn curves(sy: f64, yy: f64) -> bool {
 /// The factors of a direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionFactors {
-    /// Of v.
+    /// Factor of v.
     pub gradient: f64,
-    /// Of the steps, oldest first.
+    /// Factors of the steps, oldest first.
     pub steps: Vec<f64>,
-    /// Of the changes, oldest first.
+    /// Factors of the changes of the gradient, oldest first.
     pub changes: Vec<f64>,
     /// `v . direction`.
     pub slope: f64,
 }
 
-/// Pairs and their products.
+/// The pairs' slots and their products.
 #[derive(Clone, Debug, Default)]
 pub struct PairHistory {
     slots: Vec<u32>,
@@ -107,7 +108,7 @@ pub struct PairHistory {
 }
 
 impl PairHistory {
-    /// Where the pairs lie, oldest first.
+    /// The slots of the pairs, oldest first.
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }
@@ -117,13 +118,11 @@ impl PairHistory {
         self.vv
     }
 
-    /// Forgets all pairs.
     pub fn clear(&mut self) {
         let vv = self.vv;
         *self = Self { vv, ..Self::default() };
     }
 
-    /// Forgets the oldest pair.
     pub fn drop_oldest(&mut self) {
         for table in [&mut self.sy, &mut self.yy] {
             table.remove(0);
@@ -136,7 +135,8 @@ impl PairHistory {
         self.yv.remove(0);
     }
 
-    /// Takes the products at a new point; the pair of the step is kept in `slot` if it curves upwards. Whether it was.
+    /// Stores the products at a new point. It adds the pair of the step, in `slot`, if the pair has positive curvature,
+    /// and returns whether it did.
     pub fn observe(&mut self, products: QuasiNewtonAnswer<'_>, slot: Option<u32>) -> bool {
         let [_, _, _, sy, sv, yy, yv, vv] = std::array::from_fn(|i| products.0[i]);
         self.vv = vv;
@@ -163,7 +163,7 @@ impl PairHistory {
         true
     }
 
-    /// Takes all products of pairs anew, over the columns that may move. Else as [`Self::observe`].
+    /// Like [`Self::observe`], but replaces all products of pairs: they are over the columns that may move.
     pub fn observe_orthant(&mut self, products: OrthantAnswer<'_>, slot: Option<u32>) -> bool {
         let old = self.slots.len();
         let slot = slot.filter(|_| products.curves(old));
@@ -177,7 +177,7 @@ impl PairHistory {
         slot.is_some()
     }
 
-    /// The direction `- H v`. A pair that does not curve upwards where columns may move is left out.
+    /// The direction `- H v`. A pair without positive curvature in the columns that may move is left out.
     pub fn direction(&self) -> DirectionFactors {
         let k = self.slots.len();
         let (sy, yy) = (&self.sy, &self.yy);
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use math::random::{Purpose, stream};
 
-    /// Of sums of 40 terms in another order, through 6 pairs.
+    /// Tolerance for sums of 40 terms in another order, through 6 pairs.
     const TOLERANCE: f64 = 1e-10;
 
     fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -250,7 +250,7 @@ mod tests {
         let mut memory = PairHistory::default();
         for round in 0..9u32 {
             let s: Vec<f64> = (0..columns).map(|_| random.normal()).collect();
-            // A change of the gradient of a function that curves upwards: each column by its own factor.
+            // The change of the gradient of a convex function: each column has its own factor.
             let y: Vec<f64> = (0..columns).map(|j| s[j] * (1.0 + j as f64)).collect();
             let v: Vec<f64> = (0..columns).map(|_| random.normal()).collect();
             let mut answer =
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(memory.slots(), [4, 5, 6, 7, 8]);
     }
 
-    /// What `orthant_products` says of pairs in columns that all move.
+    /// What `orthant_products` answers for pairs in columns that may all move.
     fn moving(pairs: &[(Vec<f64>, Vec<f64>)], v: &[f64]) -> Vec<f64> {
         let mut answer = vec![0.0, 0.0, 0.0, dot(v, v)];
         for (s, _) in pairs {
@@ -310,7 +310,7 @@ mod tests {
             let y = (0..columns).map(|j| s[j] * (1.0 + j as f64)).collect();
             pairs.push((s, y));
             let v = normal();
-            // In this round the columns that may move are others: pair 1 has nothing in them, pair 2 curves down.
+            // In this round other columns may move: pair 1 is 0 in them, and pair 2 has negative curvature.
             let mut seen = pairs.clone();
             if round == 4 {
                 seen[1] = (vec![0.0; columns], vec![0.0; columns]);

@@ -1,19 +1,20 @@
-//! What `auto` stands for: the optimizer, its penalty, how columns and records are scaled. Chosen once, before the first step,
-//! from the settings that are given and from facts of the data that are the same on every machine.
+//! Resolves `auto`: the optimizer, its penalty, and the scaling of columns and records. The choice is made once, before
+//! the first step, from the given settings and from properties of the data that are the same on every machine.
 //!
 //! | question | answer |
 //! |---|---|
-//! | optimizer | the one that reads a setting that is given; else that of the model it goes on from |
-//! | | `ftrl`: for `--consistency ssp` and `asp`, standard input, large inputs, `loss=hinge`, texts, many wide sparse records |
-//! | | else `lbfgs`, or `owlqn` with `l1`: the minimum |
-//! | `l2` | at the minimum 1, and up to 5 where sparse data have more columns than records; else 0 |
-//! | `epochs` | `auto`; at most two of `ftrl` where sparse data have more columns than records |
-//! | `standardize` | true for tables; `idf` for texts; elsewhere where columns are of very unlike scale, or all of them very large or |
-//! | | small: true, or `entries` for sparse data |
+//! | optimizer | the one that uses a given setting; otherwise the one of the model that training continues from |
+//! | | `ftrl` with `--consistency ssp` or `asp`, for standard input, large inputs, `loss=hinge`, texts, |
+//! | | and many wide sparse records |
+//! | | otherwise `lbfgs`, or `owlqn` with `l1`: they reach the minimum |
+//! | `l2` | 1 for `lbfgs` and `owlqn`, up to 5 if sparse data have more columns than records; otherwise 0 |
+//! | `epochs` | `auto`; at most two for `ftrl` if sparse data have more columns than records |
+//! | `standardize` | true for tables; `idf` for texts; for other data, if the scales of columns differ a lot, or all |
+//! | | columns are very large or very small: true, or `entries` for sparse data |
 //! | `normalize` | `l2` for texts: classes of sparse records of very different length, whose entries are counts |
 //!
-//! **Measured** (test AUC; clicks of `generate ctr`, records x dimensions, weights of deviation .22, then 1): with more columns than
-//! records the minimum with `l2=1` overfits.
+//! **Measured** (test AUC on clicks of `generate ctr`; records x dimensions; weights with deviation 0.22, then 1): with
+//! more columns than records, the minimum with `l2=1` overfits.
 //!
 //! | | `lbfgs l2=1` | `lbfgs l2=5` | `ftrl`, epochs 1; 2 or 3; 10 |
 //! |---|---|---|---|
@@ -36,40 +37,42 @@ use crate::error::Error;
 use crate::job::{DataProfile, Resolution, ResolvedSettings};
 use crate::param::AUTO;
 
-/// Inputs above are not read through before a default is chosen, nor to the minimum of an objective.
+/// Larger inputs are not surveyed before a default is chosen, and do not get a full-batch optimizer.
 const LARGE_BYTES: u64 = 2 << 30;
-/// Most products of a pass, entries x classes, of which a hundred passes take some seconds on two cores.
+/// Largest number of products of a pass, entries x classes, for a full-batch optimizer: a hundred such passes take some
+/// seconds on two cores.
 const LARGE_PRODUCTS: u64 = 100_000_000;
-/// The same for tables: their columns are often collinear, and then FTRL needs very many passes.
+/// The same limit for tables: their columns are often collinear, and then FTRL needs very many passes.
 const LARGE_TABLE_PRODUCTS: u64 = 400_000_000;
-/// Most entries of wide sparse data, where steps of an optimizer of all records take longer, and FTRL is as good.
+/// Largest number of entries of wide sparse data for a full-batch optimizer: above it, its steps take longer and FTRL
+/// is as good.
 const LARGE_WIDE_ENTRIES: u64 = 1_000_000;
-/// Penalty of the minimum.
+/// L2 penalty of `lbfgs` and `owlqn`.
 const L2: f64 = 1.0;
-/// The same for wide sparse data of two classes of the same size, in which most columns occur once or twice.
+/// The same for wide sparse data with two classes of equal size, in which most columns occur once or twice.
 const WIDE_L2: f64 = 5.0;
-/// Most epochs of FTRL over wide sparse data: more of them overfit.
+/// Largest number of epochs of FTRL over wide sparse data: more epochs overfit.
 const WIDE_EPOCHS: u64 = 2;
-/// Sparse data have less than this share of the cells of a table.
+/// Data are sparse if their entries fill less than this share of the cells of a table.
 const MAX_SPARSE_DENSITY: f64 = 0.25;
-/// Root mean squares of columns that differ by more are of unlike scale: one l2 and one step size do not suit both. The same of
-/// all entries together against 1.
+/// Columns are of unlike scale if their root mean squares differ by more than this factor: then one l2 and one step
+/// size do not suit all columns. The root mean square of all entries is compared with 1 in the same way.
 const SCALE_RATIO_LIMIT: f64 = 30.0;
-/// Records of texts have numbers of entries that deviate by more than this share of their mean; records of one-hot columns have
-/// all about the same number.
+/// In texts the number of entries per record deviates by more than this share of its mean; records of one-hot columns
+/// all have about the same number.
 const MIN_TEXT_LENGTH_DEVIATION: f64 = 0.3;
-/// A vocabulary has at least so many words.
+/// A vocabulary has at least this many words.
 const MIN_VOCABULARY: u64 = 1000;
-/// Of the words of a text more than this share occur more than once in it; sets of things have ones alone.
+/// More than this share of the words of a text occur more than once in it; in sets all counts are 1.
 const MIN_REPEATED_SHARE: f64 = 0.02;
-/// Euclidean lengths of records that deviate by less than this share of their mean were made equal.
+/// Records were normalized if their Euclidean lengths deviate by less than this share of their mean.
 const MAX_NORM_DEVIATION: f64 = 1e-3;
-/// Settings that only push rules read, besides those that the table says so of.
+/// Settings that only push rules use, besides those that the parameter table marks as such.
 const PUSH_RULE_PARAMETERS: &[&str] = &["epochs", "schedule", "gradient", "clip", "batch_size", "shuffle"];
-/// Which optimizer is taken of several that read the settings given.
+/// The order of preference among optimizers that use all given settings.
 const PREFERENCE: &[&str] = &["ftrl", "lbfgs", "owlqn", "adagrad", "adam", "rmsprop", "momentum", "sgd"];
 
-/// An answer and why.
+/// A chosen value and the reason.
 struct ChosenValue {
     value: &'static str,
     reason: String,
@@ -99,7 +102,7 @@ pub(super) fn resolve_settings(
     Ok(Resolution::Resolved(resolved(job, known, previous, &optimizer)?))
 }
 
-/// The settings that were given, but for those that say `auto`.
+/// The given settings, except those that are `auto`.
 fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
     job.given_settings
         .iter()
@@ -107,7 +110,7 @@ fn given_settings(job: &Linear) -> impl Iterator<Item = (&str, &str)> {
         .filter(|(_, text)| *text != AUTO)
 }
 
-/// The optimizers that read every setting that is given.
+/// The optimizers that use every given setting.
 fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
     let mut readers: Vec<_> = OPTIMIZERS.iter().copied().filter(|name| *name != AUTO).collect();
     let mut narrowing = Vec::new();
@@ -150,7 +153,7 @@ fn readers(job: &Linear) -> Result<Vec<&'static str>, Error> {
     Ok(readers)
 }
 
-/// The optimizer that is given, or that alone reads what is given.
+/// The optimizer if it is given, or if the given settings decide it; `None` if the data must decide.
 fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<ChosenValue> {
     let asked = job.checked_params.text("optimizer");
     if let Some(&name) = OPTIMIZERS.iter().find(|name| **name == asked && asked != AUTO) {
@@ -175,7 +178,7 @@ fn optimizer_by_settings(job: &Linear, readers: &[&'static str]) -> Option<Chose
     Some(chosen(first, format!("it reads {name}={text}, which is given")))
 }
 
-/// As the model was made that training goes on from.
+/// The optimizer that made the model from which training continues.
 fn optimizer_of(job: &Linear, previous: &Model) -> ChosenValue {
     let why = "the model that training goes on from was made so";
     match previous.numbered {
@@ -184,12 +187,12 @@ fn optimizer_of(job: &Linear, previous: &Model) -> ChosenValue {
     }
 }
 
-/// What goes to the minimum of the objective.
+/// The optimizer that reaches the minimum of the objective.
 fn minimum(job: &Linear) -> &'static str {
     if job.checked_params.real("l1") > 0.0 { "owlqn" } else { "lbfgs" }
 }
 
-/// None: a survey is wanted.
+/// The optimizer that suits the data; `None` if a survey is needed.
 fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &DataProfile<'_>) -> Option<ChosenValue> {
     debug_assert!(readers.contains(&"ftrl"));
     if !known.is_bsp {
@@ -222,21 +225,22 @@ fn optimizer_by_data(job: &Linear, readers: &[&'static str], known: &DataProfile
     Some(chosen(minimum(job), format!("{what} are read in a moment, so that the minimum is near")))
 }
 
-/// Sparse, with more columns than records.
+/// Whether data are sparse with more columns than records.
 fn is_wide(survey: &Survey) -> bool {
     survey.column_count() > survey.record_count && survey.density() < MAX_SPARSE_DENSITY
 }
 
-/// What kind of texts records are.
+/// The kinds of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextKind {
     /// Counts of words.
     Counts,
-    /// Weights of words, each record of the same Euclidean length.
+    /// Weights of words; all records have the same Euclidean length.
     Normalized,
 }
 
-/// Whether records look like texts whose classes are to be learned. For numbers, how long a text is says much.
+/// Whether records look like texts with classes to learn. This excludes real labels, for which the length of a text is
+/// informative.
 fn text_kind(job: &Linear, known: &DataProfile<'_>) -> Option<TextKind> {
     let survey = known.survey?;
     let may_be = !known.is_table
@@ -256,8 +260,9 @@ fn text_kind(job: &Linear, known: &DataProfile<'_>) -> Option<TextKind> {
     }
 }
 
-/// Penalty of the minimum over wide sparse data. It stands against the curvature of the loss, which for classes is
-/// in proportion to `p (1 - p)`, p being the share of a class: what is right for halves is too much for few positives.
+/// The l2 penalty of `lbfgs` and `owlqn` over wide sparse data. It balances the curvature of the loss, which for
+/// classes is proportional to `p (1 - p)`, where p is the share of a class: what is right for equal classes is too much
+/// for few positives.
 fn wide_l2(job: &Linear, known: &DataProfile<'_>, survey: &Survey) -> f64 {
     let share = match job.loss {
         Loss::Squared | Loss::Huber { .. } => return L2,
@@ -335,7 +340,7 @@ fn normalize(job: &Linear, known: &DataProfile<'_>, previous: Option<&Model>) ->
     }
 }
 
-/// All that was open, with a sentence for what was chosen and not given.
+/// All settings, with a reason for each value that was chosen and not given.
 fn resolved(
     job: &Linear,
     known: &DataProfile<'_>,

@@ -1,27 +1,28 @@
-//! The arithmetic of a step, on slices: scores, slopes to gradients. `n` records, `e` entries, `d` columns of the
+//! The arithmetic of a step, on slices: scores, and gradients from slopes. `n` records, `e` entries, `d` columns of the
 //! batch, `k` classes.
 //!
-//! Sums are f64 with the accumulators written out, so the order of additions does not hang on the compiler.
+//! Sums are f64 with explicit accumulators, so that the order of additions does not depend on the compiler.
 
-/// Entries of records in compressed rows: `offsets` n + 1, `indices` e below d, `values` e or none when all are 1.
+/// Entries of records in compressed rows. Shapes: `offsets` n + 1; `indices` e, each below d; `values` e, or empty if
+/// all are 1.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrRows<'a> {
-    /// Where records start.
+    /// Start of each record, and the end of the last one.
     pub offsets: &'a [u32],
-    /// Columns.
+    /// Column of each entry.
     pub indices: &'a [u32],
-    /// Values; empty when all are 1.
+    /// Value of each entry; empty if all are 1.
     pub values: &'a [f32],
 }
 
-/// Accumulators of a dot product: enough to hide the latency of an addition.
+/// Number of accumulators of a dot product: enough to hide the latency of an addition.
 const LANES: usize = 4;
 
 impl<'a> CsrRows<'a> {
-    /// Checks that shapes fit.
+    /// Checks that the shapes fit.
     ///
     /// # Panics
-    /// When values are neither absent nor one an entry, or the offsets do not end with the entries.
+    /// If `values` is neither empty nor as long as `indices`, or the last offset is not the number of entries.
     pub fn new(offsets: &'a [u32], indices: &'a [u32], values: &'a [f32]) -> Self {
         let entry_count = offsets.last().map_or(0, |&end| end as usize);
         assert_eq!(entry_count, indices.len(), "offsets end at {entry_count}, entries: {}", indices.len());

@@ -1,9 +1,10 @@
 //! Labels as the user writes them, in `positive_label` and `class_weights`, and the classes that they mean.
 //!
-//! A user writes names where the label column holds names, and numbers elsewhere; inside, a class is a number (of a
-//! name: its position among the sorted names) and two classes are 0 and 1. Names are known when the data are opened,
-//! and the labels that occur after the scan, which a job that names labels asks for. [`positive`] is called in between,
-//! because the reader needs the positive label; [`TrainingLabels`] checks all that was named after the scan, before the first step.
+//! A user writes names if the label column has names, and numbers otherwise. Internally a class is a number (for a
+//! name: its position among the sorted names), and two classes are 0 and 1. The names are known when the data are
+//! opened. The labels that occur are known after the scan, which a job with these settings requests. [`positive`] is
+//! called between the two, because the reader needs the positive label. [`TrainingLabels`] checks all labels that the
+//! settings name, after the scan and before the first step.
 
 use super::loss::Loss;
 use super::params::{ClassWeights, Params};
@@ -11,13 +12,14 @@ use crate::error::Error;
 use crate::job::DataFacts;
 use crate::param::nearest;
 
-/// Whole numbers below are told apart in single precision.
+/// Whole numbers below this limit are exact in single precision.
 const EXACT_LABELS: u64 = 1 << 24;
-/// Labels that a message lists.
+/// Number of labels that a message lists.
 const SHOWN_LABELS: usize = 20;
 
-/// The number of the positive label, none when the job names none. `names` are those of the label column, empty when
-/// labels are numbers. A text that is no number has none: [`TrainingLabels`] refuses it when it can say which labels there are.
+/// The number of the positive label; `None` if the job names none. `names` are those of the label column, empty if
+/// labels are numbers. If labels are numbers, a text that is not a number becomes NaN: [`TrainingLabels`] refuses it
+/// later, when it can list the labels.
 pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>, Error> {
     let Some(text) = &params.positive_label else {
         return match names {
@@ -45,22 +47,21 @@ pub(super) fn positive(params: &Params, names: &[String]) -> Result<Option<f32>,
 /// The labels that occur in the training data.
 pub(super) struct TrainingLabels<'a> {
     names: &'a [String],
-    /// As they stand in the data, ascending: numbers, or numbers of names.
+    /// Labels as they are in the data, ascending: numbers, or numbers of names.
     values: &'a [f32],
 }
 
 impl<'a> TrainingLabels<'a> {
-    /// The labels of `facts`.
     pub(super) fn new(facts: &'a DataFacts) -> Self {
         Self { names: &facts.label_names, values: &facts.classes }
     }
 
-    /// The label of a number, as the user writes it.
+    /// The label with this number, as the user writes it.
     pub(super) fn text(&self, value: f32) -> String {
         self.names.get(value as usize).cloned().unwrap_or_else(|| value.to_string())
     }
 
-    /// The number of a label; `parameter` named it.
+    /// The number of a label, which `parameter` names.
     fn find(&self, parameter: &'static str, text: &str) -> Result<f32, Error> {
         let number = || text.parse::<f32>().ok().filter(|value| self.values.contains(value));
         let found = match self.names {
@@ -71,7 +72,7 @@ impl<'a> TrainingLabels<'a> {
         found.ok_or_else(|| unknown_label(parameter, text, &known()))
     }
 
-    /// Refuses a positive label that no record has. Fractions are not listed, so they cannot be looked up.
+    /// Refuses a positive label that no record has. Fractional labels are not listed, so they cannot be checked.
     pub(super) fn check_positive(&self, params: &Params) -> Result<(), Error> {
         match &params.positive_label {
             Some(text) if !self.values.is_empty() || text.parse::<f32>().is_err() => {
@@ -81,7 +82,7 @@ impl<'a> TrainingLabels<'a> {
         }
     }
 
-    /// The weights of `classes`, in their order; empty when all are 1 or are counted first (`balanced`).
+    /// The weights of `classes`, in their order; empty if all are 1, or if they follow from counts (`balanced`).
     pub(super) fn weights(
         &self,
         params: &Params,
@@ -115,7 +116,7 @@ impl<'a> TrainingLabels<'a> {
         Ok(weights)
     }
 
-    /// The one weight of labels that count as one class.
+    /// The common weight of labels that count as one class.
     fn common_weight(&self, labels: &[f32], weight: impl Fn(f32) -> f64) -> Result<f64, Error> {
         let Some(&first) = labels.first() else { return Ok(1.0) };
         match labels.iter().find(|label| weight(**label) != weight(first)) {

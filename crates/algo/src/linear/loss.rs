@@ -6,12 +6,12 @@
 //! | hinge, t = 2y - 1 | `max(0, 1 - t s)` | `-t` where `t s < 1`, else 0 |
 //! | squared hinge | `max(0, 1 - t s)^2` | `-2 t max(0, 1 - t s)` |
 //! | squared | `0.5 (s - y)^2` | `s - y` |
-//! | Huber, `r = s - y` | `0.5 r^2` where `abs(r) <= delta`, else `delta (abs(r) - delta / 2)` | `r` cut to `[-delta, delta]` |
+//! | Huber, r = s - y, D = `delta` | `0.5 r^2` if `abs(r) <= D`, else `D (abs(r) - D / 2)` | `clamp(r, -D, D)` |
 //! | softmax, class c | `log(sum_k exp(s_k)) - s_c` | `softmax(s)_k - [k = c]` |
 
 use serde::{Deserialize, Serialize};
 
-/// What the model minimizes, a record.
+/// The loss of a record, whose sum the model minimizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Loss {
@@ -25,7 +25,7 @@ pub enum Loss {
     Squared,
     /// Huber, "Robust estimation of a location parameter", 1964.
     Huber {
-        /// Where squares end and absolutes begin, in units of the label.
+        /// Where the loss changes from squared to absolute, in units of the label.
         delta: f64,
     },
     /// Multinomial logistic regression.
@@ -33,7 +33,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Name for messages.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Logistic => "logistic",
@@ -45,7 +45,7 @@ impl Loss {
         }
     }
 
-    /// Labels are 0 and 1.
+    /// Whether labels are 0 and 1.
     pub fn is_binary(self) -> bool {
         match self {
             Self::Logistic | Self::Hinge | Self::SquaredHinge => true,
@@ -53,7 +53,7 @@ impl Loss {
         }
     }
 
-    /// Labels are numbers.
+    /// Whether labels are real numbers.
     pub fn is_real(self) -> bool {
         match self {
             Self::Squared | Self::Huber { .. } => true,
@@ -64,7 +64,7 @@ impl Loss {
     /// Loss and slope of one record with one score.
     ///
     /// # Panics
-    /// For softmax, which has many scores: see [`softmax`].
+    /// For softmax, which has one score per class: see [`softmax`].
     #[inline]
     pub fn value_and_slope(self, score: f64, label: f64) -> (f64, f64) {
         match self {
@@ -94,19 +94,19 @@ impl Loss {
     }
 }
 
-/// One exponential for both: `e = exp(-|s|)`.
+/// Loss and slope from one exponential: `e = exp(-|s|)`.
 #[inline]
 fn logistic(score: f64, label: f64) -> (f64, f64) {
     let e = (-score.abs()).exp();
-    // To the bit what `math::special::sigmoid` says.
+    // This equals `math::special::sigmoid` to the bit.
     let probability = if score >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) };
     (score.max(0.0) + e.ln_1p() - label * score, probability - label)
 }
 
-/// Turns the scores of a record (one a class) into slopes and gives the loss for its `class`.
+/// Turns the scores of a record (one per class) into slopes, and returns the loss for its `class`.
 ///
 /// # Panics
-/// When `class` is not below the number of scores.
+/// If `class` is not below the number of scores.
 pub fn softmax(scores: &mut [f64], class: usize) -> f64 {
     let loss = math::special::log_sum_exp(scores) - scores[class];
     probabilities(scores);
@@ -114,7 +114,7 @@ pub fn softmax(scores: &mut [f64], class: usize) -> f64 {
     loss
 }
 
-/// Turns scores into probabilities that sum to 1.
+/// Turns scores into probabilities with the sum 1.
 pub fn probabilities(scores: &mut [f64]) {
     let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -131,7 +131,7 @@ pub fn probabilities(scores: &mut [f64]) {
 mod tests {
     use super::*;
 
-    /// Central differences of step 1e-6 in f64: truncation about 1e-12, cancellation about 1e-10 for losses near 10.
+    /// Central differences with step 1e-6 in f64: truncation about 1e-12, cancellation about 1e-10 for losses near 10.
     const STEP: f64 = 1e-6;
     const TOLERANCE: f64 = 1e-7;
 

@@ -1,11 +1,11 @@
 //! Linear models: `score = b + sum_j w_j x_j`, fitted by minimizing a loss of score and label. Logistic regression,
-//! linear SVM, softmax, least squares and Huber regression are one trainer; the [`loss`] is the difference.
+//! linear SVM, softmax, least squares and Huber regression share one trainer; they differ in the [`loss`].
 //!
-//! **Sources.** H. Brendan `McMahan` et al., "Ad click prediction: a view from the trenches", KDD 2013: algorithm 1 (FTRL-Proximal per
-//! coordinate, the default push rule) and section 5 (progressive validation: a record is scored before it is learned).
-//! Losses: see [`loss`].
+//! **Sources.** H. Brendan `McMahan` et al., "Ad click prediction: a view from the trenches", KDD 2013: algorithm 1
+//! (FTRL-Proximal per coordinate, the default push rule) and section 5 (progressive validation: a record is scored
+//! before it is learned). For losses see [`loss`].
 //!
-//! **Notation.** n records of a batch, d distinct features in it, k classes (1 but for softmax). X: n x d, sparse;
+//! **Notation.** n records of a batch, d distinct features in it, k classes (1 except for softmax). X: n x d, sparse;
 //! w: d x k; b: k; slopes s: n x k, the derivative of the loss in the score.
 //!
 //! **Matrices.**
@@ -14,21 +14,22 @@
 //! |---|---|---|---|
 //! | `weights` | features x k, sparse by hash (dense by range with `dimensions`) | f32 | `optimizer` |
 //! | `intercept` | 1 x k, dense | f32 | `optimizer` without l1 and l2 |
-//! | `moments`, with `standardize` | features x 3: share of records with the feature, mean, mean of squares | f64 | add |
+//! | `moments`, if `standardize` | features x 3: share of records with the feature, mean, mean square | f64 | add |
 //!
-//! **A step** of a task: pull `w[columns of the batch]` and `b`; scores `X w + b`; slopes; gradient `X' s`, merged per
-//! feature; push it; tick.
+//! **A step** of a task: pull `w[columns of the batch]` and `b`; compute scores `X w + b`, slopes, and the gradient `X'
+//! s`, merged per feature; push the gradient; tick.
 //!
-//! **Where we differ.** The paper updates after every record; here the gradients of a batch are summed per feature and
-//! applied as one, which costs no quality on sparse data (measured up to 8,192 records on 1 M x 10 M synthetic clicks)
-//! and makes one pull and push of what were many. With SGD and momentum the mean is pushed instead of the sum, because
-//! their step grows with the gradient and the best rate would hang on the batch size; adaptive rules divide by the size
-//! of past gradients, so for them the factor cancels.
+//! **Where we differ.** The paper updates after every record. Here the gradients of a batch are summed per feature and
+//! applied as one; this costs no quality on sparse data (measured up to 8,192 records on 1 M x 10 M synthetic clicks)
+//! and needs one pull and one push per batch. SGD and momentum push the mean instead of the sum, because their step
+//! grows with the gradient and the best rate would depend on the batch size; adaptive rules divide by the size of past
+//! gradients, so for them the factor cancels.
 //!
-//! **All records.** With `lbfgs`, `owlqn`, `gd`, `svrg` and `admm` a step sees all records instead (`full_batch/`), on the matrices `global_numbers` and
-//! `vectors` behind these; `weights` and `intercept` are then assigned from the vectors.
+//! **All records.** With `lbfgs`, `owlqn`, `gd`, `svrg` and `admm` a step sees all records (`full_batch/`). They use
+//! two more matrices, `numbers` and `vectors`, after these; `weights` and `intercept` are then assigned from the
+//! vectors.
 //!
-//! **Cost** of a step of e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
+//! **Cost** of a step with e entries: 2 e k multiply-adds; 4 d k bytes pulled and as many pushed.
 
 mod auto;
 pub mod csr;
@@ -62,13 +63,13 @@ use crate::stopping::EarlyStopping;
 use labels::TrainingLabels;
 use loss::Loss;
 
-/// Most classes of softmax: a row of weights is one f32 a class.
+/// Largest number of classes of softmax: a row of weights has one f32 per class.
 pub const CLASS_LIMIT: usize = 4096;
 
 /// A job of a linear model.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// As the user gave them.
+    /// The settings as the user gave them.
     given_settings: BTreeMap<String, String>,
     table: &'static [crate::ParamSpec],
     checked_params: CheckedParams,
@@ -77,7 +78,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Logistic regression. Here as in the others, unknown names and values out of range are errors.
+    /// Logistic regression. For this and the other constructors, unknown names and values out of range are errors.
     pub fn lr(given: &BTreeMap<String, String>) -> Result<Self, Error> {
         Self::with_checked_params("lr", LR, given, |_| Loss::Logistic)
     }
@@ -119,7 +120,7 @@ impl Linear {
         Ok(Self { given_settings: given.clone(), table, checked_params: checked, loss, params })
     }
 
-    /// Whether `record_count` records of one task already decide that there is one epoch only.
+    /// Whether `record_count` records of one task already imply that there is only one epoch.
     fn needs_one_epoch(&self, record_count: u64) -> bool {
         match self.params.epochs {
             Epochs::Fixed(count) => count == 1,
@@ -127,7 +128,7 @@ impl Linear {
         }
     }
 
-    /// Whether the labels of all records must be known: to count them, or to look up those that the user names.
+    /// Whether the labels of all records must be known, to count them or to look up those that the user names.
     fn needs_label_scan(&self) -> bool {
         self.params.class_weights != ClassWeights::None || self.params.positive_label.is_some()
     }
@@ -147,7 +148,6 @@ impl Linear {
         }
     }
 
-    /// Name of the algorithm.
     pub fn algorithm(&self) -> &'static str {
         self.checked_params.algorithm()
     }
@@ -157,7 +157,7 @@ impl Linear {
         self.checked_params.values().clone()
     }
 
-    /// How labels become numbers, once the names in the label column are known; empty: labels are numbers.
+    /// How labels become numbers, once the names in the label column are known. `names` is empty if labels are numbers.
     pub fn label_rule(&self, names: &[String]) -> Result<LabelRule, Error> {
         Ok(match self.loss {
             Loss::Logistic | Loss::Hinge | Loss::SquaredHinge => {
@@ -168,7 +168,7 @@ impl Linear {
         })
     }
 
-    /// Chooses what the settings leave open (`auto`).
+    /// Chooses values for the settings that are left open (`auto`).
     pub fn resolve_settings(
         &self,
         known: &DataProfile<'_>,
@@ -177,7 +177,7 @@ impl Linear {
         auto::resolve_settings(self, known, previous)
     }
 
-    /// What is asked of the data.
+    /// What the job requires of the data.
     pub fn data_needs(&self) -> DataNeeds {
         let standardize = matches!(self.checked_params.text("standardize"), "true" | "entries" | "idf");
         DataNeeds {
@@ -210,7 +210,7 @@ impl Linear {
         }
     }
 
-    /// The facts that scoring needs. With `previous`, training goes on from that model, which must fit.
+    /// The model without its matrices. With `previous`, training continues from that model, which must be compatible.
     pub fn model(&self, facts: &DataFacts, previous: Option<&Model>) -> Result<Model, Error> {
         let labels = TrainingLabels::new(facts);
         labels.check_positive(&self.params)?;
@@ -250,8 +250,8 @@ impl Linear {
         Ok(model)
     }
 
-    /// Push rules learn numbers of deviation 1 around 0: their steps do not grow with the labels. Optimizers of all records
-    /// begin at the mean and find the scale by themselves.
+    /// Push rules learn labels scaled to mean 0 and deviation 1, so that their steps do not grow with the labels.
+    /// Full-batch optimizers start at the mean and find the scale by themselves.
     fn label_scale(&self, facts: &DataFacts) -> Option<LabelScale> {
         let is_spread = facts.label_deviation > 0.0;
         (self.loss.is_real() && self.params.descent.is_none() && is_spread)
@@ -274,7 +274,7 @@ impl Linear {
         specs
     }
 
-    /// One task's loop, on its own thread. Leaves through `agent.finish()`.
+    /// The training loop of one task, on its own thread. It ends with `agent.finish()`.
     pub fn train(&self, task: TrainTask<'_, Model>) -> Result<(), Error> {
         match (&self.params.descent, self.checked_params.text("optimizer")) {
             (Some(_), "svrg") => full_batch::svrg::train(self, task),
@@ -284,23 +284,23 @@ impl Linear {
         }
     }
 
-    /// How an optimizer of all records goes about it.
+    /// The settings of a full-batch optimizer.
     ///
     /// # Panics
-    /// When the job has none: asked by its own loop alone.
+    /// If the job has another optimizer: only the loops of full-batch optimizers call this.
     fn descent_settings(&self) -> &Settings {
         self.params.descent.as_ref().expect("this loop is that of jobs with these settings")
     }
 
-    /// How the tasks come to agree.
+    /// The settings of ADMM.
     ///
     /// # Panics
-    /// As [`Self::descent_settings`].
+    /// If the job has another optimizer: only the loop of ADMM calls this.
     fn consensus(&self) -> &Consensus {
         self.params.consensus.as_ref().expect("this loop is that of jobs with these settings")
     }
 
-    /// When to stop early; none when that is off.
+    /// The rule for early stopping; `None` if it is off.
     pub fn stopping(&self) -> Option<EarlyStopping> {
         match self.checked_params.integer("early_stopping") {
             0 => None,

@@ -13,67 +13,68 @@ use crate::metric::classification::ClassCounts;
 use crate::metric::loss::LossAccumulator;
 use crate::metric::{BinaryAccumulator, ClassAccumulator, MetricAccumulator, RealAccumulator};
 
-/// Rows of a matrix when the number of features is not known: keys are below 2^63.
+/// Rows of a matrix if the number of features is not known: keys are below 2^63.
 const UNKNOWN_ROWS: u64 = 1 << 63;
-/// Columns of the moments: share of records that have the feature, mean, mean of squares, all over all records.
+/// Columns of the moments: share of records that have the feature, mean, mean square, each over all records.
 pub(crate) const MOMENT_COLUMNS: u64 = 3;
 
-/// How columns are standardized before they meet their weights.
+/// How columns are standardized before they are multiplied by their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standardize {
-    /// `(x - mean) / deviation`, over the records that have the column: dense formats. A missing value counts as the
-    /// mean.
+    /// `(x - mean) / deviation`, over the records that have the column: for dense formats. A missing value counts as
+    /// the mean.
     Center,
-    /// `x / deviation`, over all records, an absent entry being 0: sparse formats, which stay sparse.
+    /// `x / deviation`, over all records, where an absent entry is 0: for sparse formats, which stay sparse.
     Scale,
     /// `x / root mean square`, over the records that have the column: a rare column of ones stays as it is.
     Entries,
-    /// `x (1 - log share)`, the share being that of the records with the column: the inverse document frequency of texts.
+    /// `x (1 - log share)`, where share is that of the records with the column: the inverse document frequency of
+    /// texts.
     Idf,
 }
 
-/// Between what weights and records add up to and the label: `label = mean + deviation x sum`.
+/// The relation between the score of the weights and the label: `label = mean + deviation x score`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelScale {
-    /// Of the training labels.
+    /// Mean of the training labels.
     pub mean: f64,
-    /// Of the training labels, above 0.
+    /// Standard deviation of the training labels, above 0.
     pub deviation: f64,
 }
 
-/// The facts of a linear model.
+/// A linear model without its matrices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// As in the table of algorithms.
+    /// The name in the table of algorithms.
     pub algorithm: String,
-    /// What was minimized.
+    /// The loss that was minimized.
     pub loss: Loss,
-    /// Labels of the classes, ascending, in the order of the columns; `[0, 1]` for two classes, empty for numbers.
+    /// Labels of the classes, ascending, in the order of the columns; `[0, 1]` for two classes, empty for real labels.
     pub classes: Vec<f32>,
-    /// The label that counted as 1, when it was named: a number, or the number of a name.
+    /// The label that counts as 1, if it was named: a number, or the number of a name.
     pub positive_label: Option<f32>,
-    /// Weights of the classes in training, in their order; empty when none were given.
+    /// Weights of the classes in training, in their order; empty if none were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_weights: Vec<f64>,
-    /// There is a matrix `intercept`.
+    /// Whether there is a matrix `intercept`.
     pub intercept: bool,
-    /// There is a matrix `moments`, and columns are standardized with it.
+    /// How columns are standardized; the matrix `moments` exists if they are.
     pub standardize: Option<Standardize>,
-    /// Records are scaled to unit length (after standardization).
+    /// Whether records are scaled to unit length, after standardization.
     pub normalize: bool,
-    /// Number of features, when it was declared: storage is dense.
+    /// Number of features, if it was declared; the storage is then dense.
     pub dimensions: Option<u64>,
-    /// Features of the training data, those of each task counted by themselves, when the optimizer numbers them.
+    /// Sum over tasks of the distinct features of their training data, if the optimizer numbers features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numbered: Option<u64>,
-    /// How sums become numbers, when labels were scaled in training.
+    /// How scores become labels, if labels were scaled in training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_scale: Option<LabelScale>,
 }
 
 impl Model {
-    /// Columns of the weights: 1, or one a class for softmax.
+    /// Columns of the weights: 1, or one per class for softmax.
     pub fn width(&self) -> usize {
         match self.loss {
             Loss::Softmax => self.classes.len(),
@@ -96,12 +97,12 @@ impl Model {
         self.standardize.map(|_| MatrixId(1 + u32::from(self.intercept)))
     }
 
-    /// The number of its matrices. An optimizer may have more behind them.
+    /// The number of matrices of the model. A job may create more after them for its optimizer.
     pub fn matrix_count(&self) -> u32 {
         1 + u32::from(self.intercept) + u32::from(self.standardize.is_some())
     }
 
-    /// What a prediction holds.
+    /// What the numbers of a prediction mean.
     pub fn output(&self) -> Output {
         match self.loss {
             Loss::Logistic => Output::Probability,
@@ -122,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Empty metric parts of this kind of model.
+    /// An empty metric accumulator for this kind of model.
     pub fn metric_accumulator(&self) -> MetricAccumulator {
         match self.loss {
             Loss::Logistic => MetricAccumulator::Binary(Box::new(BinaryAccumulator {
@@ -142,7 +143,7 @@ impl Model {
         }
     }
 
-    /// The number of the class with this label.
+    /// The index of the class with this label.
     #[inline]
     pub fn class_of(&self, label: f32) -> Result<usize, Error> {
         self.classes.binary_search_by(|class| class.total_cmp(&label)).map_err(|_| Error::UnknownClass {
@@ -153,8 +154,8 @@ impl Model {
         })
     }
 
-    /// The specs: `weights`, `intercept` and `moments` as far as the model has them, with the rules of `weights` and
-    /// `intercept` given.
+    /// The specs of `weights`, and of `intercept` and `moments` if the model has them. `rules` are the push rules of
+    /// `weights` and `intercept`.
     pub fn matrices(
         &self,
         rules: (PushRule, PushRule),
@@ -201,8 +202,8 @@ impl Model {
         specs
     }
 
-    /// Whether training may go on from `previous` as this model: everything that scoring depends on is the same.
-    /// `text` is how the user writes a label.
+    /// Checks that training may continue from `previous` as this model: everything that scoring depends on must be
+    /// equal. `text` formats a label as the user writes it.
     pub fn check_continues(&self, previous: &Self, text: impl Fn(f32) -> String) -> Result<(), Error> {
         let label = |label: Option<f32>| label.map_or_else(|| "none".to_owned(), &text);
         let pairs = [
@@ -221,7 +222,7 @@ impl Model {
     }
 }
 
-/// For a message.
+/// Formats an optional property for a message.
 fn fact_text<T: std::fmt::Debug>(fact: Option<T>) -> String {
     fact.map_or_else(|| "none".to_owned(), |fact| format!("{fact:?}").to_lowercase())
 }

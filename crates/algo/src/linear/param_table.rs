@@ -2,10 +2,10 @@
 
 use crate::param::{Bounds, ParamKind, ParamSpec};
 
-/// `epochs=auto` reads the data until so many records have gone by: online learning needs a number of updates, not a
-/// number of passes. One pass is enough for a million records; a small set is read up to [`AUTO_EPOCHS_LIMIT`] times.
+/// `epochs=auto` reads the data until this many records have been read: online learning needs a number of updates, not
+/// a number of passes. One pass is enough for a million records; a small set is read up to [`AUTO_EPOCHS_LIMIT`] times.
 pub const AUTO_RECORD_VISITS: u64 = 250_000;
-/// Most epochs of `epochs=auto`.
+/// Largest number of epochs of `epochs=auto`.
 pub const AUTO_EPOCHS_LIMIT: u64 = 50;
 
 const POSITIVE: ParamKind = ParamKind::Real { low: 0.0, high: f64::INFINITY, open: Bounds::OpenLow };
@@ -25,12 +25,12 @@ const fn param(
     ParamSpec { name, kind, default, unit, meaning, read_when: None }
 }
 
-/// A row that only these optimizers read.
+/// A row that only these optimizers use.
 const fn for_optimizers(optimizers: &'static [&'static str], row: ParamSpec) -> ParamSpec {
     row.read_when("optimizer", optimizers)
 }
 
-/// A row that only these schedules read.
+/// A row that only these schedules use.
 const fn for_schedules(schedules: &'static [&'static str], row: ParamSpec) -> ParamSpec {
     row.read_when("schedule", schedules)
 }
@@ -39,16 +39,16 @@ pub(super) const OPTIMIZERS: &[&str] = &[
     "auto", "ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "adadelta", "lbfgs", "owlqn", "gd",
     "svrg", "admm",
 ];
-/// Those with a step size of their own.
+/// Optimizers that have the parameter `learning_rate`.
 const OPTIMIZERS_WITH_RATE: &[&str] = &["ftrl", "adagrad", "sgd", "momentum", "rmsprop", "adam", "svrg"];
-/// Those that see all records at each step.
+/// Optimizers that see all records at each step.
 pub(super) const FULL_BATCH_OPTIMIZERS: &[&str] = &["lbfgs", "owlqn", "gd", "svrg", "admm"];
 const SCHEDULES: &[&str] = &["constant", "inverse_time", "exponential", "warm_restarts"];
 
-/// How many rows all linear models share.
+/// Number of rows that all linear models share.
 const SHARED_COUNT: usize = 36;
 
-/// What a push does to a weight.
+/// Parameters of push rules.
 const fn push_params() -> [ParamSpec; 10] {
     [
         param(
@@ -103,7 +103,7 @@ const fn push_params() -> [ParamSpec; 10] {
     ]
 }
 
-/// Optimizers that see all records at each step.
+/// Parameters of full-batch optimizers.
 const DESCENT_PARAMS: [ParamSpec; 7] = [
     for_optimizers(
         &["lbfgs", "owlqn", "admm"],
@@ -172,7 +172,7 @@ const DESCENT_PARAMS: [ParamSpec; 7] = [
     ),
 ];
 
-/// How step sizes change.
+/// Parameters of the learning-rate schedule.
 const SCHEDULE_PARAMS: [ParamSpec; 6] = [
     param(
         "schedule",
@@ -218,7 +218,7 @@ const SCHEDULE_PARAMS: [ParamSpec; 6] = [
     ),
 ];
 
-/// How the data are read.
+/// Parameters of reading the data.
 const fn data_params(shuffle: &'static str) -> [ParamSpec; 7] {
     [
         param(
@@ -267,7 +267,7 @@ const fn data_params(shuffle: &'static str) -> [ParamSpec; 7] {
     ]
 }
 
-/// When to stop, and what a record counts.
+/// Parameters of early stopping and validation, of labels, and of the weight of a record.
 const STOPPING_PARAMS: [ParamSpec; 6] = [
     param(
         "early_stopping",
@@ -316,8 +316,8 @@ const STOPPING_PARAMS: [ParamSpec; 6] = [
 
 /// Rows that all linear models share, with the defaults that differ.
 ///
-/// Regression reads in file order: with growing batches the last steps of a pass are then the large ones, which average
-/// the noise of single records (California RMSE .7238 against .7285 with batches permuted).
+/// Regression reads in file order. With growing batches the last steps of a pass are then the large ones, which average
+/// the noise of single records (California RMSE .7238, and .7285 with permuted batches).
 const fn shared_params(shuffle: &'static str) -> [ParamSpec; SHARED_COUNT] {
     let mut all = [STOPPING_PARAMS[0]; SHARED_COUNT];
     let at = copy_params(&mut all, 0, &push_params());
@@ -329,7 +329,7 @@ const fn shared_params(shuffle: &'static str) -> [ParamSpec; SHARED_COUNT] {
     all
 }
 
-/// Writes `rows` into `all` from row `at`; gives the row after them.
+/// Copies `rows` into `all` from row `at`; returns the index after them.
 const fn copy_params(all: &mut [ParamSpec], at: usize, rows: &[ParamSpec]) -> usize {
     let mut i = 0;
     while i < rows.len() {
@@ -339,7 +339,7 @@ const fn copy_params(all: &mut [ParamSpec], at: usize, rows: &[ParamSpec]) -> us
     at + rows.len()
 }
 
-/// The shared rows and one more.
+/// The shared rows and one more row.
 const fn with_extra(shared: &[ParamSpec; SHARED_COUNT], extra: ParamSpec) -> [ParamSpec; SHARED_COUNT + 1] {
     let mut all = [extra; SHARED_COUNT + 1];
     copy_params(&mut all, 0, shared);

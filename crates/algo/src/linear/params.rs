@@ -1,4 +1,4 @@
-//! The parameters of the linear models in the checked form that training uses.
+//! The parameters of the linear models in the checked and typed form that training uses.
 
 use data::BatchSize;
 use matrix::{PushRule, Schedule};
@@ -14,52 +14,50 @@ use crate::param::{AUTO, CheckedParams};
 /// Weights of classes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassWeights {
-    /// All 1.
     None,
     /// `records / (classes x records of the class)`.
     Balanced,
-    /// Labels as the user writes them, each with its weight; classes not named have 1.
+    /// Labels as the user writes them, each with its weight; classes that are not named have the weight 1.
     Given(Vec<(String, f64)>),
 }
 
-/// Parameters that training looks at, in their types.
+/// Typed parameters of training.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Rule of the weights.
+    /// Push rule of the weights.
     pub rule: PushRule,
-    /// The same without l1 and l2.
+    /// Push rule of the intercept: the same without l1 and l2.
     pub intercept_rule: PushRule,
-    /// Gradients are divided by the number of records.
+    /// Whether gradients are divided by the number of records.
     pub mean_gradient: bool,
-    /// Passes.
     pub epochs: Epochs,
-    /// Records a batch, where the user says nothing.
+    /// Records per batch, unless the user sets it.
     pub batch_size: BatchSize,
-    /// For optimizers that see all records at each step.
+    /// Settings of full-batch optimizers.
     pub descent: Option<Settings>,
-    /// For ADMM, besides.
+    /// Settings of ADMM, besides `descent`.
     pub consensus: Option<Consensus>,
-    /// Of labels.
     pub class_weights: ClassWeights,
-    /// Label that counts as 1, as the user writes it.
+    /// The label that counts as 1, as the user writes it.
     pub positive_label: Option<String>,
-    /// Largest slope of a record; infinite when off.
+    /// Largest absolute slope of a record; infinite if clipping is off.
     pub clip: f64,
-    /// What early stopping watches.
+    /// The metric of early stopping.
     pub stopping_metric: StoppingMetric,
-    /// For messages.
+    /// The learning rate; SVRG and error messages use it.
     pub learning_rate: f64,
 }
 
-/// Records of a step of SVRG, which goes over all columns: few enough for many steps a pass.
+/// Records of a step of SVRG, which changes all columns: few enough for many steps per pass.
 const SVRG_BATCH: usize = 512;
-/// Records that a pass over all of them treats together: the columns that occur in them stay in the cache.
+/// Records per batch in a pass over all records: the columns that occur in a batch stay in the cache.
 const FULL_BATCH: usize = 4096;
 
-/// Most pairs of OWL-QN: its answers hold about 1.5 times their square of sums, each of up to 255 terms from a lane.
+/// Largest history of OWL-QN: the answers of its products have about 1.5 times the square of it in sums, each of up to
+/// 255 terms per lane.
 const OWLQN_HISTORY: u64 = 100;
 
-/// From checked text to types; what one row of the table cannot say is checked here.
+/// Converts checked text to types. It also makes the checks that one row of the table cannot express.
 pub(super) fn params(checked: &CheckedParams, loss: Loss) -> Result<Params, Error> {
     let (l1, l2) = (checked.real("l1"), l2(checked));
     let adaptive = !matches!(checked.text("optimizer"), "sgd" | "momentum");
@@ -107,19 +105,20 @@ pub(super) fn params(checked: &CheckedParams, loss: Loss) -> Result<Params, Erro
     })
 }
 
-/// Of the squares of weights; without a word none.
+/// Weight of the squares of the weights; 0 for `auto`.
 fn l2(checked: &CheckedParams) -> f64 {
     checked.auto_real("l2").unwrap_or(0.0)
 }
 
-/// Step size. Records of unit length have small entries, and numbers are learnt from labels of deviation 1: both want larger
-/// steps than ones do (news20 with FTRL: accuracy .824 with 1, .78 with .1).
+/// The learning rate. Records of unit length have small entries, and real labels are scaled to deviation 1: both need
+/// larger steps than entries of 1 (news20 with FTRL: accuracy .824 with rate 1, .78 with rate .1).
 pub(super) fn learning_rate(checked: &CheckedParams, loss: Loss) -> f64 {
     let is_small = loss.is_real() || checked.text("normalize") == "l2";
     checked.auto_real("learning_rate").unwrap_or(if is_small { 1.0 } else { 0.1 })
 }
 
-/// The settings of an optimizer of all records; none for a push rule. Whatever means nothing to it is refused.
+/// The settings of a full-batch optimizer; `None` for a push rule. Settings that the optimizer does not use are
+/// refused.
 fn descent(checked: &CheckedParams, loss: Loss) -> Result<Option<Settings>, Error> {
     let optimizer = checked.text("optimizer");
     if !matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg" | "admm") {
@@ -158,7 +157,7 @@ fn descent(checked: &CheckedParams, loss: Loss) -> Result<Option<Settings>, Erro
         return conflict("epochs", "a step reads all records; say max_iterations instead");
     }
     Ok(Some(Settings {
-        // The servers hold none for admm: its tasks do.
+        // The history of ADMM is on its tasks, not on the servers.
         history: if matches!(optimizer, "gd" | "svrg" | "admm") {
             0
         } else {
@@ -179,7 +178,7 @@ fn rule(checked: &CheckedParams, loss: Loss, l1: f64, l2: f64) -> Result<PushRul
     let schedule = schedule(checked)?;
     Ok(match checked.text("optimizer") {
         "lbfgs" | "owlqn" | "gd" | "svrg" | "admm" => PushRule::Assign,
-        // What is left to the data is chosen before a matrix is made.
+        // `auto` is resolved before a matrix is created.
         AUTO | "ftrl" => PushRule::FtrlProximal { alpha: rate, beta: checked.real("beta"), l1, l2 },
         "adagrad" => PushRule::AdaGrad { rate, epsilon, schedule, l1, l2 },
         "sgd" => PushRule::Sgd { rate, schedule, l1, l2 },
@@ -226,7 +225,7 @@ fn class_weights(checked: &CheckedParams, loss: Loss) -> Result<ClassWeights, Er
         return Ok(ClassWeights::Balanced);
     }
     let pair = |part: &str| -> Option<(String, f64)> {
-        // A name may hold a colon, a weight does not.
+        // A name may contain a colon; a weight does not.
         let (label, weight) = part.rsplit_once(':')?;
         let weight = weight.trim().parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0)?;
         Some((label.trim().to_owned(), weight))
@@ -240,7 +239,7 @@ fn class_weights(checked: &CheckedParams, loss: Loss) -> Result<ClassWeights, Er
     })
 }
 
-/// The metric for early stopping: one that a model with this loss has.
+/// The metric of early stopping. It must be one that a model with this loss has.
 fn stopping_metric(checked: &CheckedParams, loss: Loss) -> Result<StoppingMetric, Error> {
     let name = checked.text("early_stopping_metric");
     let known: &[&str] = match loss {

@@ -1,4 +1,4 @@
-//! What must be known of all records before the first step: moments of columns, counts of classes.
+//! The scan of all records before the first step: moments of columns, counts of classes.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::score::scaled_keys;
 use crate::error::Error;
 use crate::job::TrainTask;
 
-/// Reads the data once when something is wanted of it. The answer: weights of classes, empty when all are 1.
+/// Reads the data once if moments or counts are needed. Returns the weights of classes, empty if all are 1.
 pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_, Model>) -> Result<Vec<f64>, Error> {
     let moments = model.standardize.filter(|_| !task.resumed);
     let balanced = job.params.class_weights == ClassWeights::Balanced;
@@ -35,7 +35,7 @@ pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_, Model>)
     if moments.is_some() {
         push_moments(model, task, &seen.moments, record_count)?;
     }
-    // Every task has come here, so the moments are whole before the first pull.
+    // Every task has pushed its moments, so they are complete before the first pull.
     task.agent.barrier()?;
     if !balanced {
         return Ok(model.class_weights.clone());
@@ -44,11 +44,11 @@ pub(super) fn scan(job: &Linear, model: &Model, task: &mut TrainTask<'_, Model>)
     balanced_weights(model, &seen.counts, record_count)
 }
 
-/// Counts of one task, then of all.
+/// Counts of one task, then of all tasks.
 struct DataCounts {
     /// Records of each class, then all records.
     counts: Vec<f64>,
-    /// Of each column: entries, sum, sum of squares.
+    /// Entries, sum and sum of squares of each column.
     moments: BTreeMap<u64, [f64; 3]>,
 }
 

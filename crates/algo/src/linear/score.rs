@@ -1,5 +1,5 @@
-//! From a batch to scores: the one path that training, validation, evaluate and predict take, so that equal weights
-//! give equal bits.
+//! Scores of a batch. Training, validation, evaluation and prediction share this code path, so that equal weights give
+//! equal bits.
 
 use data::Batch;
 use math::hash::NAMED_KEY_BIT;
@@ -12,10 +12,10 @@ use crate::error::Error;
 use crate::job::Scorer;
 use crate::metric::MetricAccumulator;
 
-/// A variance below this share of the mean of squares is rounding: such a column is constant, and is not scaled.
+/// A variance below this share of the mean square is a rounding error: such a column is constant, and is not scaled.
 const CONSTANT_COLUMN: f64 = 1e-12;
 
-/// Pulls, transforms and scores; scratch memory is reused from batch to batch.
+/// Pulls parameters, transforms values and computes scores; scratch memory is reused from batch to batch.
 #[derive(Debug)]
 pub(super) struct BatchScorer {
     pub(super) model: Model,
@@ -23,10 +23,10 @@ pub(super) struct BatchScorer {
     bias: Vec<f32>,
     wide_bias: Vec<f64>,
     moments: Vec<f64>,
-    /// Subtract, then multiply: one pair a column of the batch.
+    /// Shift to subtract and factor to multiply by, for each column of the batch.
     scales: Vec<(f64, f64)>,
     values: Vec<f32>,
-    /// records x width.
+    /// Shape: records x width.
     pub(super) scores: Vec<f64>,
 }
 
@@ -44,7 +44,7 @@ impl BatchScorer {
         }
     }
 
-    /// `scores` of the batch, from the parameters that the agent may see now.
+    /// Computes `scores` of the batch, from the parameters that the agent may see now.
     pub(super) fn score(&mut self, agent: &mut dyn Agent, batch: &Batch) -> Result<(), Error> {
         let width = self.model.width();
         resize(&mut self.weights, batch.columns.len() * width);
@@ -74,7 +74,7 @@ impl BatchScorer {
         Ok(())
     }
 
-    /// The entries that the last `score` saw.
+    /// The entries that the last call of `score` used.
     pub(super) fn entries<'a>(&'a self, batch: &'a Batch) -> CsrRows<'a> {
         CsrRows::new(&batch.offsets, &batch.indices, self.transformed(batch))
     }
@@ -110,7 +110,8 @@ impl BatchScorer {
     }
 }
 
-/// Subtracts and multiplies: `scales` one pair a column, `indices` the column of each value.
+/// Subtracts the shift and multiplies by the factor: `scales` has one pair per column, `indices` the column of each
+/// value.
 pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut [f32]) {
     for (value, &index) in values.iter_mut().zip(indices) {
         let (shift, factor) = scales[index as usize];
@@ -121,8 +122,8 @@ pub(super) fn apply_scales(scales: &[(f64, f64)], indices: &[u32], values: &mut 
 /// Shift and factor of a column that is not standardized.
 pub(super) const IDENTITY_SCALE: (f64, f64) = (0.0, 1.0);
 
-/// Those of ascending `keys` whose columns are scaled. One-hot columns of names are not, but for their frequency: 0 and 1 are a
-/// scale already.
+/// The keys, of ascending `keys`, whose columns are scaled. One-hot columns of names are scaled only by their document
+/// frequency: their values 0 and 1 need no other scale.
 pub(super) fn scaled_keys(mode: Standardize, keys: &[u64]) -> &[u64] {
     match mode {
         Standardize::Center | Standardize::Scale | Standardize::Entries => {
@@ -148,7 +149,7 @@ pub(super) fn scale_of(mode: Standardize, &[share, mean, square]: &[f64; 3]) -> 
     if variance <= CONSTANT_COLUMN * square { (shift, 1.0) } else { (shift, 1.0 / variance.sqrt()) }
 }
 
-/// Scales every record to length 1; records of zeros stay.
+/// Scales every record to length 1; records of zeros stay as they are.
 pub(super) fn normalize(offsets: &[u32], values: &mut [f32]) {
     for pair in offsets.windows(2) {
         let record = &mut values[pair[0] as usize..pair[1] as usize];
@@ -162,7 +163,7 @@ pub(super) fn normalize(offsets: &[u32], values: &mut [f32]) {
     }
 }
 
-/// Grows or cuts without caring for what is inside.
+/// Changes the length; the content is not specified.
 fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
     if values.len() < len {
         values.resize(len, T::default());
@@ -171,8 +172,8 @@ fn resize<T: Copy + Default>(values: &mut Vec<T>, len: usize) {
     }
 }
 
-/// Adds the records of a batch, scored as `scores` (records x width), to `parts`; `slopes` gets the slopes of the losses
-/// (records x width), not weighted. The sum of weight x loss of the batch is the answer.
+/// Adds the records of a batch, with `scores` (records x width), to `parts`. Sets `slopes` (records x width) to the
+/// slopes of the losses, not weighted. Returns the sum of weight x loss over the batch.
 pub(super) fn add_to_metrics(
     model: &Model,
     batch: &Batch,
@@ -230,7 +231,7 @@ pub(super) fn add_to_metrics(
     Ok(parts.loss().loss_sum - before)
 }
 
-/// The first of the largest.
+/// The first index of the largest score.
 fn largest(scores: &[f64]) -> usize {
     let mut best = 0;
     for (class, score) in scores.iter().enumerate() {
@@ -241,7 +242,7 @@ fn largest(scores: &[f64]) -> usize {
     best
 }
 
-/// Scores batches with a saved or a growing model.
+/// Scores batches with a saved model, or with one in training.
 #[derive(Debug)]
 pub struct LinearScorer {
     scoring: BatchScorer,
@@ -249,7 +250,6 @@ pub struct LinearScorer {
 }
 
 impl LinearScorer {
-    /// With scratch memory of its own.
     pub fn new(model: &Model) -> Self {
         Self { scoring: BatchScorer::new(model), slopes: Vec::new() }
     }

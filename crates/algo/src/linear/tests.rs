@@ -1,4 +1,4 @@
-//! Promises of the linear models, on `LocalStore`.
+//! Tests of the linear models on `LocalStore`.
 
 mod admm;
 mod auto;
@@ -25,7 +25,7 @@ use harness::{Run, batches, clicks, job, train};
 fn bsp_gives_the_same_bytes_on_every_run_for_a_number_of_tasks() {
     for name in ["lr", "svm", "linear"] {
         let bytes = || {
-            // Tasks with 10, 7 and 3 batches: they end their epochs at different clocks.
+            // The tasks have 10, 7 and 3 batches, so that they end their epochs at different clocks.
             let tasks = [(1, 10), (2, 7), (3, 3)].map(|(seed, count)| clicks(seed, count, 20)).to_vec();
             let run = train(name, "epochs=3", tasks, None, Consistency::Bsp).unwrap();
             (run.store.export(MatrixId(0)).unwrap(), run.store.export(MatrixId(1)).unwrap(), run.training)
@@ -111,7 +111,7 @@ fn auto_epochs_follow_the_number_of_records_of_all_tasks() {
 
 #[test]
 fn a_record_of_weight_two_counts_as_two_records() {
-    // 2 a against a + a in other places of a sum in f64, rounded to f32 in each of 8 steps.
+    // 2 a is compared with a + a at other positions of a sum in f64, rounded to f32 in each of 8 steps.
     const TOLERANCE: f32 = 1e-6;
     let mut weighted = clicks(1, 4, 10);
     let mut doubled = Vec::new();
@@ -145,7 +145,7 @@ fn class_weights_are_weights_of_records() {
 
 #[test]
 fn least_squares_finds_the_plane() {
-    // No noise: the plane is reached up to the convergence of 30 passes.
+    // There is no noise: 30 passes converge to the plane within this tolerance.
     const TOLERANCE: f64 = 0.02;
     let mut random = stream(5, Purpose::Test, 0, 0);
     let truth = [1.5, -2.0, 0.25];

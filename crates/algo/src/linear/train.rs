@@ -1,4 +1,4 @@
-//! The loop of a task: pull, score, push, tick; at the end of an epoch barrier, validate, report.
+//! The loop of a task: pull, score, push, tick; at the end of an epoch barrier, validation, report.
 
 use data::Batch;
 use matrix::{Keys, Selection, Values};
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
-/// Trains one task to its end.
+/// Trains one task until training ends.
 pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
     let model = task.model;
     let class_weights = scan(job, model, &mut task)?;
@@ -54,7 +54,7 @@ pub(super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), 
     Ok(())
 }
 
-/// Reads the task's data once. Stops early when the coordinator says so.
+/// Reads the task's data once. It ends early if the coordinator stops the task.
 fn run_epoch(
     job: &Linear,
     step: &mut Step<'_>,
@@ -86,7 +86,7 @@ fn run_epoch(
     Ok((parts, StepDecision::Continue))
 }
 
-/// What all tasks saw in an epoch.
+/// Counts of all tasks in an epoch.
 pub(super) struct Totals {
     pub(super) record_count: u64,
     pub(super) positive_count: u64,
@@ -105,8 +105,8 @@ impl Totals {
     }
 }
 
-/// The barrier at the end of an epoch: afterwards every push is visible and every task knows the same totals, so all
-/// come to the same decisions.
+/// Sums over all tasks at the end of an epoch, which is also a barrier: afterwards every push is visible, and every
+/// task has the same totals, so all tasks make the same decisions.
 fn sum_over_tasks(
     task: &mut TrainTask<'_, Model>,
     parts: &MetricAccumulator,
@@ -117,7 +117,7 @@ fn sum_over_tasks(
     Ok((Totals { record_count: sums[0] as u64, positive_count: sums[1] as u64 }, sums[2]))
 }
 
-/// Refuses records that count nothing: their gradient is 0, and so would be the model.
+/// Refuses records that all have the weight 0: the gradient would be 0, and so would the model.
 pub(super) fn check_weight(record_count: u64, weight_sum: f64) -> Result<(), Error> {
     if record_count > 0 && weight_sum == 0.0 {
         return Err(Error::NoWeight { what: "every training record has the weight 0" });
@@ -129,7 +129,7 @@ pub(super) fn check_weight(record_count: u64, weight_sum: f64) -> Result<(), Err
 struct Step<'a> {
     job: &'a Linear,
     model: &'a Model,
-    /// One a class; empty when all are 1.
+    /// One weight per class; empty if all are 1.
     class_weights: Vec<f64>,
     scoring: BatchScorer,
     slopes: Vec<f64>,
@@ -155,8 +155,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Pull, score, measure (before the update: progressive validation), push, tick. The answer is the sum of
-    /// weight x loss.
+    /// Pulls, scores, adds to the metrics (before the update: progressive validation), pushes, ticks. Returns the sum
+    /// of weight x loss.
     fn train(
         &mut self,
         agent: &mut dyn matrix::Agent,
@@ -171,7 +171,7 @@ impl<'a> Step<'a> {
         self.weigh(batch)?;
         self.differentiate(batch);
         if self.gradient.iter().any(|sum| !sum.is_finite()) {
-            // Beyond the range of f32: the servers would refuse it.
+            // The sums are outside of the range of f32; the servers would refuse them.
             return Ok(f64::INFINITY);
         }
         let columns = Selection::Rows(Keys::Sorted(&batch.columns));
@@ -184,7 +184,8 @@ impl<'a> Step<'a> {
         Ok(loss_sum)
     }
 
-    /// Slopes x weight of record x weight of class, over the number of records for a mean gradient.
+    /// Multiplies the slopes by the weight of the record and of its class; for a mean gradient also divides by the
+    /// number of records.
     fn weigh(&mut self, batch: &Batch) -> Result<(), Error> {
         let clip = self.job.params.clip;
         self.positive_count += batch.labels.iter().filter(|&&label| label > 0.0).count() as u64;
@@ -192,8 +193,8 @@ impl<'a> Step<'a> {
             self.slopes.iter_mut().for_each(|slope| *slope = slope.clamp(-clip, clip));
         }
         let share = if self.job.params.mean_gradient { 1.0 / batch.record_count() as f64 } else { 1.0 };
-        // The loss of scaled labels is that of labels over deviation^2, and a weight moves a label by the deviation. Slopes of
-        // Huber's loss end at delta, in units of the label.
+        // The loss of scaled labels is that of labels divided by deviation^2, and a weight changes the score by the
+        // deviation. Slopes of Huber's loss end at delta, in units of the label.
         let unit = |scale: LabelScale| match self.model.loss {
             Loss::Huber { delta } => scale.deviation.min(delta),
             _ => scale.deviation,
@@ -203,7 +204,7 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// `gradient` of the columns of the batch, each merged over its records.
+    /// Computes `gradient` for the columns of the batch, each summed over its records.
     fn differentiate(&mut self, batch: &Batch) {
         let width = self.model.width();
         self.sums.clear();
@@ -228,7 +229,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Slopes (records x width) x `share` x weight of record x weight of class. The answer is the sum of these weights.
+/// Multiplies slopes (records x width) by `share` x weight of record x weight of class. Returns the sum of these
+/// weights.
 pub(super) fn weigh(
     model: &Model,
     batch: &Batch,

@@ -1,12 +1,12 @@
-//! The area under the ROC curve, exact: the share of (positive, negative) pairs that the score orders rightly, ties
-//! counting one half (Hanley and `McNeil`, Radiology 1982; ties by midranks are the same).
+//! The area under the ROC curve, exact: the share of (positive, negative) pairs in which the positive record has the
+//! higher score. A tie counts one half (Hanley and `McNeil`, Radiology 1982; this equals the use of midranks).
 //!
-//! Scores are kept as 32-bit floats, in the order-keeping bits of `math::sort::ordered_bits`, positives apart from
-//! negatives: 4 bytes a record, 8 with weights. Sorting happens once, in `value`.
+//! Scores are kept as 32-bit floats in the order-preserving bits of `math::sort::ordered_bits`, separately for
+//! positives and negatives: 4 bytes per record, 8 with weights. They are sorted once, in `value`.
 
 use math::sort::{ordered_bits, sort_by_key};
 
-/// Records that are kept; above it AUC is left out with a notice. 50 M records are 200 MB.
+/// The largest number of records that are kept; above it AUC is left out with a notice. 50 M records take 200 MB.
 pub const AUC_RECORD_LIMIT: usize = 50_000_000;
 
 /// Scores of both classes.
@@ -20,7 +20,7 @@ pub struct AucAccumulator {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Scores {
     bits: Vec<u32>,
-    /// Empty when all are 1.
+    /// Empty if all weights are 1.
     weights: Vec<f32>,
 }
 
@@ -38,7 +38,7 @@ impl AucAccumulator {
         }
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         self.positives.merge(&other.positives);
         self.negatives.merge(&other.negatives);
@@ -48,7 +48,7 @@ impl AucAccumulator {
         }
     }
 
-    /// The area; none with one class only, or above the limit.
+    /// The area; `None` if there is only one class, or if there were too many records.
     pub fn value(&self) -> Option<f64> {
         if self.overflow {
             return None;
@@ -60,7 +60,7 @@ impl AucAccumulator {
         }
     }
 
-    /// Says so when the limit was reached.
+    /// A message for the user if the limit was exceeded.
     pub fn notice(&self) -> Option<String> {
         self.overflow
             .then(|| format!("AUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))
@@ -91,7 +91,8 @@ impl Scores {
         self.bits.extend_from_slice(&other.bits);
     }
 
-    /// `(score, weight)`, ascending; the sort is stable, so that sums of weights have one order.
+    /// Pairs `(score, weight)`, ascending. The sort is stable, so that weights are added in the same order in every
+    /// run.
     fn sorted(&self) -> Vec<(u32, f32)> {
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
         let mut out: Vec<_> = self.bits.iter().enumerate().map(|(i, &bits)| (bits, weight(i))).collect();
@@ -100,7 +101,7 @@ impl Scores {
     }
 }
 
-/// Counts in whole numbers: exact, whatever the order of records.
+/// The area from whole-number counts: exact, whatever the order of records.
 fn unweighted_area(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f64> {
     if positives.is_empty() || negatives.is_empty() {
         return None;
@@ -109,7 +110,7 @@ fn unweighted_area(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f
     sort_by_key(&mut positives, &mut scratch, u64::from);
     sort_by_key(&mut negatives, &mut scratch, u64::from);
     let (mut below, mut through) = (0, 0);
-    // Twice the number of pairs in order: a tie counts 1.
+    // Twice the number of ordered pairs: a tie counts 1.
     let mut twice = 0u128;
     for positive in &positives {
         while below < negatives.len() && negatives[below] < *positive {
@@ -124,7 +125,7 @@ fn unweighted_area(mut positives: Vec<u32>, mut negatives: Vec<u32>) -> Option<f
     Some(twice as f64 / (2.0 * positives.len() as f64 * negatives.len() as f64))
 }
 
-/// Weighted area of sorted `(score, weight)`; none when a class has no weight.
+/// The weighted area of sorted `(score, weight)` pairs; `None` if a class has no weight.
 pub(super) fn area(positives: Vec<(u32, f32)>, negatives: Vec<(u32, f32)>) -> Option<f64> {
     let total = |side: &[(u32, f32)]| side.iter().map(|pair| f64::from(pair.1)).sum::<f64>();
     let (positive_sum, negative_sum) = (total(&positives), total(&negatives));

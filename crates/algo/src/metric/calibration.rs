@@ -1,17 +1,17 @@
-//! Calibration: the mean prediction over the mean label (1 is perfect, above 1 the model promises too much), and the same
-//! in bins of the prediction.
+//! Calibration: the mean prediction over the mean label, in total and in bins of the prediction. 1 is perfect; above 1
+//! the model predicts too much.
 
-/// Bins of equal width over `[0, 1]`; bin `i` holds predictions in `(i / 10, (i + 1) / 10]`, the first 0 as well. As
-/// `calibration_curve` of scikit-learn with `n_bins=10, strategy="uniform"`.
+/// Number of bins of equal width over `[0, 1]`. Bin `i` holds the predictions in `(i / 10, (i + 1) / 10]`, and the
+/// first bin also 0. This equals `calibration_curve` of scikit-learn with `n_bins=10, strategy="uniform"`.
 pub const BIN_COUNT: usize = 10;
 
-/// Weighted sums of predictions and labels.
+/// Weighted sums of predictions and labels per bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CalibrationAccumulator {
     bins: [Bin; BIN_COUNT],
 }
 
-/// The same of the records of a bin.
+/// The sums over the records of a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Bin {
     record_count: u64,
@@ -25,20 +25,19 @@ struct Bin {
 /// A row of the calibration table.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CalibrationRow {
-    /// Predictions are above it; in the first row, at least.
+    /// Predictions in this row are above this value; in the first row they may equal it.
     pub low: f64,
-    /// Predictions are at most this.
+    /// Predictions in this row are at most this value.
     pub high: f64,
-    /// Records in the bin.
     pub records: u64,
-    /// Weighted mean of their predictions.
+    /// Weighted mean of the predictions in this row.
     pub mean_predicted: f64,
-    /// Weighted share of label 1 among them.
+    /// Weighted share of label 1 in this row.
     pub observed_share: f64,
 }
 
 impl CalibrationAccumulator {
-    /// Adds a record: prediction in `[0, 1]`, label 0 or 1.
+    /// Adds a record with a prediction in `[0, 1]` and the label 0 or 1.
     #[inline]
     pub fn add(&mut self, prediction: f64, label: f64, weight: f64) {
         let above = (prediction * BIN_COUNT as f64).ceil() as usize;
@@ -49,7 +48,7 @@ impl CalibrationAccumulator {
         bin.label_sum += weight * label;
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
             mine.record_count += theirs.record_count;
@@ -59,7 +58,7 @@ impl CalibrationAccumulator {
         }
     }
 
-    /// Mean prediction / mean label; none without a positive label.
+    /// Mean prediction / mean label; `None` without a record of label 1.
     pub fn ratio(&self) -> Option<f64> {
         let label_sum: f64 = self.bins.iter().map(|bin| bin.label_sum).sum();
         let prediction_sum: f64 = self.bins.iter().map(|bin| bin.prediction_sum).sum();

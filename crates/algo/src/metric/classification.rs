@@ -1,22 +1,22 @@
-//! Decisions against labels: accuracy, precision, recall, F1, confusion matrix.
+//! Comparison of predicted classes with labels: accuracy, precision, recall, F1, confusion matrix.
 
 use std::collections::BTreeMap;
 
-/// Weights of the four outcomes of a decision between two classes.
+/// Weights of the four outcomes of a binary prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BinaryCounts {
-    /// Said 1, is 1.
+    /// Predicted 1, label 1.
     pub true_positive: f64,
-    /// Said 1, is 0.
+    /// Predicted 1, label 0.
     pub false_positive: f64,
-    /// Said 0, is 0.
+    /// Predicted 0, label 0.
     pub true_negative: f64,
-    /// Said 0, is 1.
+    /// Predicted 0, label 1.
     pub false_negative: f64,
 }
 
 impl BinaryCounts {
-    /// Adds a record.
+    /// Adds a record with its predicted class and its label.
     #[inline]
     pub fn add(&mut self, said: bool, is: bool, weight: f64) {
         let cell = match (said, is) {
@@ -28,7 +28,7 @@ impl BinaryCounts {
         *cell += weight;
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         self.true_positive += other.true_positive;
         self.false_positive += other.false_positive;
@@ -36,7 +36,7 @@ impl BinaryCounts {
         self.false_negative += other.false_negative;
     }
 
-    /// Each of the four as a cell.
+    /// The four weights as a confusion matrix.
     pub fn confusion(&self) -> Confusion {
         let cells = [
             ((0, 0), self.true_negative),
@@ -47,49 +47,49 @@ impl BinaryCounts {
         Confusion { cells: cells.into_iter().filter(|(_, weight)| *weight > 0.0).collect() }
     }
 
-    /// Share of records that are 1; none without records.
+    /// Share of records with label 1; `None` without records.
     pub fn positive_share(&self) -> Option<f64> {
         let ones = self.true_positive + self.false_negative;
         ratio(ones, ones + self.false_positive + self.true_negative)
     }
 
-    /// Share of right decisions; none without records.
+    /// Share of correct predictions; `None` without records.
     pub fn accuracy(&self) -> Option<f64> {
         let right = self.true_positive + self.true_negative;
         ratio(right, right + self.false_positive + self.false_negative)
     }
 
-    /// Share of the said 1 that are 1; none when 1 was never said.
+    /// Share of the predicted 1 whose label is 1; `None` if 1 was never predicted.
     pub fn precision(&self) -> Option<f64> {
         ratio(self.true_positive, self.true_positive + self.false_positive)
     }
 
-    /// Share of the true 1 that were found; none when there are none.
+    /// Share of the labels 1 that were predicted 1; `None` if there are none.
     pub fn recall(&self) -> Option<f64> {
         ratio(self.true_positive, self.true_positive + self.false_negative)
     }
 
-    /// Harmonic mean of precision and recall: `2 tp / (2 tp + fp + fn)`; none when that is 0 / 0.
+    /// Harmonic mean of precision and recall: `2 tp / (2 tp + fp + fn)`; `None` if that is 0 / 0.
     pub fn f1(&self) -> Option<f64> {
         let twice = 2.0 * self.true_positive;
         ratio(twice, twice + self.false_positive + self.false_negative)
     }
 }
 
-/// Weights of records by their class and the class that was said: the confusion matrix.
+/// The confusion matrix: weights of records by their class and the predicted class.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Confusion {
-    /// By class and decision; pairs that do not occur are absent.
+    /// Weights by (class, predicted class); pairs that do not occur are absent.
     pub cells: BTreeMap<(u32, u32), f64>,
 }
 
 impl Confusion {
-    /// Adds a record, classes by number.
+    /// Adds a record with the numbers of its predicted class and its class.
     pub fn add(&mut self, said: usize, is: usize, weight: f64) {
         *self.cells.entry((is as u32, said as u32)).or_insert(0.0) += weight;
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         for (pair, weight) in &other.cells {
             *self.cells.entry(*pair).or_insert(0.0) += weight;
@@ -97,25 +97,24 @@ impl Confusion {
     }
 }
 
-/// Weights of right and wrong decisions, a class.
+/// Weights of correct and predicted records of each class.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassCounts {
-    /// Of each class: said and is.
+    /// Weight of the records of each class that were predicted correctly.
     pub right: Vec<f64>,
-    /// Of each class: said.
+    /// Weight of the records that were predicted as each class.
     pub said: Vec<f64>,
-    /// Of each class: is.
+    /// Weight of the records of each class.
     pub is: Vec<f64>,
 }
 
 impl ClassCounts {
-    /// Of `class_count` classes.
     pub fn new(class_count: usize) -> Self {
         let zeros = || vec![0.0; class_count];
         Self { right: zeros(), said: zeros(), is: zeros() }
     }
 
-    /// Adds a record, classes by number.
+    /// Adds a record with the numbers of its predicted class and its class.
     pub fn add(&mut self, said: usize, is: usize, weight: f64) {
         self.said[said] += weight;
         self.is[is] += weight;
@@ -124,7 +123,7 @@ impl ClassCounts {
         }
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in
             [(&mut self.right, &other.right), (&mut self.said, &other.said), (&mut self.is, &other.is)]
@@ -134,18 +133,18 @@ impl ClassCounts {
         }
     }
 
-    /// Share of the records of each class; none without records.
+    /// Share of the records of each class; `None` without records.
     pub fn shares(&self) -> Option<Vec<f64>> {
         let all = self.is.iter().sum();
         self.is.iter().map(|is| ratio(*is, all)).collect()
     }
 
-    /// Share of right decisions; none without records.
+    /// Share of correct predictions; `None` without records.
     pub fn accuracy(&self) -> Option<f64> {
         ratio(self.right.iter().sum(), self.is.iter().sum())
     }
 
-    /// Mean of the classes' F1, over the classes that occur or were said.
+    /// Mean F1 over the classes that occur or were predicted.
     pub fn macro_f1(&self) -> Option<f64> {
         let each = self.right.iter().zip(&self.said).zip(&self.is);
         let scores: Vec<f64> = each.filter_map(|((right, said), is)| ratio(2.0 * right, said + is)).collect();

@@ -1,5 +1,5 @@
-//! GAUC: the AUC within each group, averaged with the groups' weights, over the groups that have both classes (Zhu et
-//! al., "Optimized cost per click in Taobao display advertising", KDD 2017, section 4.1).
+//! GAUC: the mean of the AUC within each group, weighted by the weight of the groups, over the groups that have both
+//! classes (Zhu et al., "Optimized cost per click in Taobao display advertising", KDD 2017, section 4.1).
 
 use math::sort::ordered_bits;
 
@@ -21,7 +21,6 @@ struct Record {
 }
 
 impl GaucAccumulator {
-    /// Adds a record.
     pub fn add(&mut self, group: u64, score: f64, positive: bool, weight: f32) {
         if self.records.len() >= AUC_RECORD_LIMIT {
             self.overflow = true;
@@ -32,7 +31,7 @@ impl GaucAccumulator {
         }
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         self.records.extend_from_slice(&other.records);
         if self.overflow || other.overflow || self.records.len() > AUC_RECORD_LIMIT {
@@ -40,7 +39,7 @@ impl GaucAccumulator {
         }
     }
 
-    /// The mean of the groups' AUC, weighted by the weight of their records; none when no group has both classes.
+    /// The mean of the groups' AUC, weighted by the weight of their records; `None` if no group has both classes.
     pub fn value(&self) -> Option<f64> {
         let mut records = self.records.clone();
         records.sort_by_key(|record| (record.group, record.bits));
@@ -59,7 +58,7 @@ impl GaucAccumulator {
         (weight_sum > 0.0).then(|| sum / weight_sum)
     }
 
-    /// Says so when the limit was reached.
+    /// A message for the user if the limit was exceeded.
     pub fn notice(&self) -> Option<String> {
         self.overflow
             .then(|| format!("GAUC left out: more than auc_record_limit = {AUC_RECORD_LIMIT} records"))

@@ -3,7 +3,6 @@
 /// Weighted sum of losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LossAccumulator {
-    /// Records.
     pub record_count: u64,
     /// Sum of weights.
     pub weight_sum: f64,
@@ -20,14 +19,14 @@ impl LossAccumulator {
         self.loss_sum += weight * loss;
     }
 
-    /// Adds what another task saw.
+    /// Adds the records of another task.
     pub fn merge(&mut self, other: &Self) {
         self.record_count += other.record_count;
         self.weight_sum += other.weight_sum;
         self.loss_sum += other.loss_sum;
     }
 
-    /// The weighted mean; none without weight.
+    /// The weighted mean; `None` without weight.
     pub fn mean(&self) -> Option<f64> {
         (self.weight_sum > 0.0).then(|| self.loss_sum / self.weight_sum)
     }

@@ -1,12 +1,13 @@
-//! Exact metrics: each is an accumulator that adds records and merges with another; nothing is averaged per task.
+//! Exact metrics: each is an accumulator that adds records and merges with another one; no metric is a mean of means
+//! per task.
 //!
 //! | file | metrics |
 //! |---|---|
-//! | [`loss`] | mean loss of the training objective; `log_loss` where predictions are probabilities |
-//! | [`auc`] | area under the ROC curve, ties by midranks, weights |
+//! | [`loss`] | mean loss of the training objective; it is also `log_loss` if predictions are probabilities |
+//! | [`auc`] | area under the ROC curve, with ties by midranks, with weights |
 //! | [`gauc`] | AUC within groups |
-//! | [`classification`] | accuracy, precision, recall, F1 of two or of many classes, confusion matrix |
-//! | [`calibration`] | mean prediction / mean label, in bins too |
+//! | [`classification`] | accuracy, precision, recall, F1 of two or more classes, confusion matrix |
+//! | [`calibration`] | mean prediction / mean label, in total and in bins |
 //! | [`regression`] | RMSE, MAE, R2 |
 
 pub mod auc;
@@ -27,17 +28,16 @@ use gauc::GaucAccumulator;
 use loss::LossAccumulator;
 use regression::RegressionAccumulator;
 
-/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is not there.
+/// Names of metrics and their values. A metric that is not defined for the data (AUC of one class) is absent.
 pub type Metrics = BTreeMap<&'static str, f64>;
 
-/// A metric that early stopping may watch.
+/// A metric that early stopping may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppingMetric {
-    /// As in [`Metrics`].
+    /// The name, as in [`Metrics`].
     pub name: &'static str,
-    /// Larger values are better.
     pub higher_is_better: bool,
-    /// What the data must have, or it is not defined; none where it is the model that may leave it undefined.
+    /// What the data must have for the metric to be defined; `None` if it is the model that may leave it undefined.
     pub requirement: Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ const fn stopping_metric(name: &'static str, higher: bool, needs: Option<&'stati
     StoppingMetric { name, higher_is_better: higher, requirement: needs }
 }
 
-/// Every metric that early stopping may watch. Which of them a model has follows from its kind.
+/// Every metric that early stopping may use. The kind of model decides which of them it has.
 pub const STOPPING_METRICS: &[StoppingMetric] = &[
     stopping_metric("loss", false, Some("records with a weight above 0")),
     stopping_metric("log_loss", false, Some("records with a weight above 0")),
@@ -61,64 +61,62 @@ pub const STOPPING_METRICS: &[StoppingMetric] = &[
     stopping_metric("r2", true, Some("labels that differ")),
 ];
 
-/// What a set of records has told about the model, for one kind of task. Merges exactly: parts of tasks 0, 1, 2...
-/// merged in that order are the same bytes however the tasks ran.
+/// The metrics of a set of records, for one kind of model. Merging is exact: the accumulators of tasks 0, 1, 2...
+/// merged in that order give the same bytes however the tasks ran.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum MetricAccumulator {
     /// Two classes.
     Binary(Box<BinaryAccumulator>),
     /// Many classes.
     Classes(Box<ClassAccumulator>),
-    /// Numbers.
+    /// Real numbers.
     Real(RealAccumulator),
 }
 
 /// Two classes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct BinaryAccumulator {
-    /// Of the objective; equals log loss for `lr`.
+    /// Loss of the objective; for `lr` it equals log loss.
     pub loss: LossAccumulator,
-    /// Scores are log odds, so log loss and calibration mean something.
+    /// Whether scores are log odds, so that log loss and calibration are defined.
     pub probabilities: bool,
-    /// Mean prediction and label.
+    /// Mean prediction and mean label.
     pub calibration: CalibrationAccumulator,
-    /// Above which score a record is said to be 1: of probabilities, or of margins; none is .5 or 0.
+    /// A record is predicted 1 if its probability or margin is above this value; `None` is 0.5 or 0.
     pub threshold: Option<f64>,
-    /// Decisions at the threshold.
+    /// Counts of predictions at the threshold.
     pub counts: BinaryCounts,
-    /// Ranking.
     pub auc: AucAccumulator,
-    /// Ranking within groups; empty without a group column.
+    /// AUC within groups; empty without a group column.
     pub gauc: GaucAccumulator,
 }
 
 /// Many classes.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ClassAccumulator {
-    /// Of the objective: minus the log of the true class's probability.
+    /// Loss of the objective: minus the log of the probability of the true class.
     pub loss: LossAccumulator,
-    /// Decisions for the largest score.
+    /// Counts of predictions, which are the class with the largest score.
     pub counts: ClassCounts,
-    /// The same, class by class, when that is asked for.
+    /// Counts by class and predicted class, if they were asked for.
     pub confusion: Option<Confusion>,
 }
 
-/// Numbers.
+/// Real numbers.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RealAccumulator {
-    /// Of the objective.
+    /// Loss of the objective.
     pub loss: LossAccumulator,
-    /// Errors.
     pub regression: RegressionAccumulator,
 }
 
 impl MetricAccumulator {
-    /// Records added.
+    /// Number of records added.
     pub fn record_count(&self) -> u64 {
         self.loss().record_count
     }
 
-    /// The objective's part.
+    /// The accumulator of the objective.
     pub fn loss(&self) -> &LossAccumulator {
         match self {
             Self::Binary(parts) => &parts.loss,
@@ -127,10 +125,10 @@ impl MetricAccumulator {
         }
     }
 
-    /// Adds what another task saw. Merge in the order of tasks.
+    /// Adds the records of another task. Merge in the order of tasks.
     ///
     /// # Panics
-    /// When the two are of different kinds of model.
+    /// If the two belong to different kinds of model.
     pub fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Binary(a), Self::Binary(b)) => {
@@ -155,7 +153,8 @@ impl MetricAccumulator {
         }
     }
 
-    /// The metrics. `loss` is always there when there was a record: the mean of the objective without penalties.
+    /// Computes the metrics. `loss`, the mean of the objective without penalties, is present if a record has a weight
+    /// above 0.
     pub fn finish(&self) -> Metrics {
         let mut out = Metrics::new();
         put(&mut out, "loss", self.loss().mean());
@@ -186,7 +185,7 @@ impl MetricAccumulator {
         out
     }
 
-    /// The same parts, which also gather the confusion matrix, with decisions at `threshold`.
+    /// The same accumulator, which also counts the confusion matrix, with predictions at `threshold`.
     #[must_use]
     pub fn with_confusion(mut self, threshold: Option<f64>) -> Self {
         match &mut self {
@@ -197,7 +196,7 @@ impl MetricAccumulator {
         self
     }
 
-    /// The confusion matrix, by numbers of classes; none for numbers, and when it was not gathered.
+    /// The confusion matrix, by numbers of classes; `None` for real numbers, and if it was not counted.
     pub fn confusion(&self) -> Option<Confusion> {
         match self {
             Self::Binary(parts) => Some(parts.counts.confusion()),
@@ -206,7 +205,7 @@ impl MetricAccumulator {
         }
     }
 
-    /// The calibration table; empty where predictions are no probabilities of label 1.
+    /// The calibration table; empty if predictions are not probabilities of label 1.
     pub fn calibration_table(&self) -> Vec<CalibrationRow> {
         match self {
             Self::Binary(parts) if parts.probabilities => parts.calibration.table(),
@@ -214,8 +213,9 @@ impl MetricAccumulator {
         }
     }
 
-    /// The mean loss of the best prediction that is the same for all of these records; none without records, and
-    /// for numbers, where R2 says the same. For `svm` that of squares, which is no smaller than that of the plain hinge.
+    /// The mean loss of the best constant prediction for these records; `None` without records, and for real numbers,
+    /// where R2 makes this comparison. For `svm` it is that of the squared hinge, which is no smaller than that of the
+    /// plain hinge.
     pub fn constant_loss(&self) -> Option<f64> {
         match self {
             Self::Binary(parts) => {
@@ -227,12 +227,12 @@ impl MetricAccumulator {
                 })
             }
             Self::Classes(parts) => Some(parts.counts.shares()?.into_iter().map(entropy).sum()),
-            // Told by r2.
+            // R2 makes this comparison.
             Self::Real(_) => None,
         }
     }
 
-    /// What a reader of the metrics should know: limits that were reached.
+    /// Messages for a reader of the metrics: limits that were exceeded.
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::Binary(parts) => parts.auc.notice().into_iter().chain(parts.gauc.notice()).collect(),

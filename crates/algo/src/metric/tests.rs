@@ -1,4 +1,4 @@
-//! Metrics against their definitions, written as slowly as they read.
+//! Metrics compared with their definitions, which are written as plain loops.
 
 use math::random::{Purpose, RandomStream, stream};
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use super::classification::{BinaryCounts, ClassCounts};
 use super::gauc::GaucAccumulator;
 use super::regression::RegressionAccumulator;
 
-/// Sums of at most 1,000 products, in f64.
+/// Rounding of sums of at most 1,000 products, in f64.
 const ROUNDING: f64 = 1e-10;
 
 /// `(score, positive, weight)`.
 type Scored = (f64, bool, f32);
 
-/// Sum over all pairs.
+/// AUC as a sum over all pairs.
 fn auc_by_pairs(records: &[Scored]) -> Option<f64> {
     let (mut right, mut all) = (0.0, 0.0);
     for positive in records.iter().filter(|record| record.1) {
@@ -49,7 +49,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Few distinct scores, so that ties are common; exact in f32.
+/// Draws few distinct scores, so that ties are common; they are exact in f32.
 fn draw(random: &mut RandomStream, count: usize, weighted: bool) -> Vec<Scored> {
     let mut record = || {
         let score = random.below(20) as f64 / 4.0 - 2.0;
@@ -77,7 +77,7 @@ fn auc_of_many_records_sorts_rightly() {
             (random.normal() as f32 as f64 + f64::from(positive), positive, 1.0)
         })
         .collect();
-    // Weights of 1 written as 2 take the other path.
+    // With weights of 2 instead of 1, the weighted code computes the area.
     let doubled: Vec<Scored> = records.iter().map(|&(score, positive, _)| (score, positive, 2.0)).collect();
     assert!(close(auc_parts(&records).value(), auc_parts(&doubled).value()));
 }
@@ -85,7 +85,7 @@ fn auc_of_many_records_sorts_rightly() {
 #[test]
 fn the_limit_of_auc_is_one_of_records_and_not_of_their_pairs() {
     let mut random = stream(6, Purpose::Test, 0, 0);
-    // 10,000 of each class: 100 M pairs.
+    // 10,000 records of each class give 100 M pairs.
     let records: Vec<Scored> = (0..20_000).map(|i| (random.normal(), i % 2 == 0, 1.0)).collect();
     let (mut head, tail) = (auc_parts(&records[..7_000]), auc_parts(&records[7_000..]));
     head.merge(&tail);
@@ -140,17 +140,18 @@ fn macro_f1_is_the_mean_over_the_classes_that_occur() {
     for (said, is) in [(0, 0), (0, 1), (1, 1), (2, 2), (0, 2)] {
         counts.add(said, is, 1.0);
     }
-    // Class 0: p 1/3, r 1 -> 1/2; 1: p 1, r 1/2 -> 2/3; 2: the same; 3: never seen, never said.
+    // Class 0: p 1/3, r 1 -> 1/2; class 1: p 1, r 1/2 -> 2/3; class 2: the same; class 3: never occurs, never
+    // predicted.
     assert!(close(counts.macro_f1(), Some((0.5 + 2.0 / 3.0 + 2.0 / 3.0) / 3.0)));
     assert!(close(counts.accuracy(), Some(0.6)));
 }
 
 #[test]
 fn regression_errors_are_those_of_two_passes() {
-    // Labels of 1e6 carry an absolute error of 1e-10 each; 500 of them against a spread of 500.
+    // Labels of 1e6 have an absolute error of 1e-10 each; 500 of them are compared with a spread of 500.
     const TOLERANCE: f64 = 1e-8;
     let mut random = stream(4, Purpose::Test, 0, 0);
-    // Far from 0, where the one-pass textbook formula of the variance loses its digits.
+    // Labels are far from 0, where the one-pass textbook formula of the variance loses its digits.
     let records: Vec<(f64, f64)> = (0..500).map(|_| (1e6 + random.normal(), 1e6 + random.normal())).collect();
     let mut halves = [RegressionAccumulator::default(), RegressionAccumulator::default()];
     for (i, (prediction, label)) in records.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A process with one lane that answers frames, and a clerk of the test's own; calls made by hand.
+//! A process with one lane that answers frames, a master handle of the test, and raw HTTP/2 calls.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -18,12 +18,11 @@ use rpc::{
     Address, ConnectionId, Effect, Limits, Listener, Message, ServeConfig, Service, Stop, serve_with_handler,
 };
 
-/// Longest wait for anything that must come.
+/// Longest wait for anything that must arrive.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
-/// The secret of the process.
 pub(crate) const TOKEN: &[u8] = b"secret";
 
-/// Welcomes everybody and answers every tick.
+/// Sends `Welcome` to every connection and answers every tick.
 struct Echo;
 
 impl Service for Echo {
@@ -62,15 +61,15 @@ impl Service for Echo {
     fn metrics(&self, _out: &mut rpc::Metrics) {}
 }
 
-/// What becomes of a call.
+/// What the test master does with a call.
 pub(crate) enum TestAction {
     Respond(ClientResponse),
     Refuse(Fault),
-    /// The way back is kept.
+    /// Keeps the response channel.
     Defer,
 }
 
-/// Does with a call what the test wants.
+/// Handles each call with a function of the test.
 pub(crate) struct TestMaster {
     answer: Box<dyn Fn(&ClientCall) -> TestAction + Send + Sync>,
     pub(crate) deferred: Mutex<Vec<ResponseSender>>,
@@ -96,7 +95,7 @@ impl MasterHandle for TestMaster {
     }
 }
 
-/// Served until it is dropped.
+/// A process that serves until it is dropped.
 pub(crate) struct Served {
     pub(crate) address: Address,
     pub(crate) master: Arc<TestMaster>,
@@ -104,12 +103,12 @@ pub(crate) struct Served {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A frame connection that says nothing is closed after so long, and so is a call that shows no token.
+/// Limits that close a frame connection without `Hello`, and a connection without a token, after a short time.
 pub(crate) fn impatient() -> Limits {
     Limits { hello_time: Duration::from_millis(300), ..Limits::default() }
 }
 
-/// One who leaves unread what it asked for is closed after so long.
+/// Limits that close a connection that does not read its answers after a short time.
 pub(crate) fn hasty() -> Limits {
     Limits { outbound_stall: Duration::from_millis(300), ..Limits::default() }
 }
@@ -149,7 +148,7 @@ impl Served {
         place.clone()
     }
 
-    /// Sends bytes and waits for the close; what came, and how long it took.
+    /// Sends bytes and waits for the close. Returns the received bytes and the duration.
     pub(crate) fn say(&self, bytes: &[u8]) -> (Vec<u8>, Duration) {
         let start = Instant::now();
         let mut stream = TcpStream::connect(self.place()).unwrap();
@@ -176,13 +175,13 @@ impl Served {
         }
     }
 
-    /// A call made by hand; code and text of its end.
+    /// Makes a raw call; returns the code and text of its status.
     pub(crate) fn call(&self, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u32, String) {
         let (code, text, _) = self.answer(path, headers, body);
         (code, text)
     }
 
-    /// The same, and the bytes of the answer.
+    /// Makes a raw call; returns also the bytes of the answer.
     pub(crate) fn answer(
         &self,
         path: &str,
@@ -204,7 +203,7 @@ impl Served {
         })
     }
 
-    /// A connection for calls made by hand, which takes `window` bytes of an answer before it reads them.
+    /// A connection for raw calls. It accepts `window` bytes of an answer before it reads them.
     pub(crate) async fn hand(&self, window: u32) -> (http2::SendRequest<Sent>, Connection) {
         let stream = tokio::net::TcpStream::connect(self.place()).await.unwrap();
         let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -213,15 +212,15 @@ impl Served {
     }
 }
 
-/// What is sent in a call made by hand.
+/// The body of a raw call.
 pub(crate) type Sent = Full<bytes::Bytes>;
-/// What carries calls made by hand.
+/// The driver of a connection for raw calls.
 pub(crate) type Connection = http2::Connection<TokioIo<tokio::net::TcpStream>, Sent, TokioExecutor>;
 
-/// Room for an answer that is read.
+/// The window for an answer that is read.
 const WINDOW: u32 = 1 << 20;
 
-/// A call made by hand.
+/// The request of a raw call.
 pub(crate) fn request(path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> http::Request<Sent> {
     let mut request = http::Request::post(format!("http://test{path}"))
         .header("content-type", "application/grpc")

@@ -7,10 +7,10 @@ use arrow_array::types::{self, ArrowPrimitiveType, ByteArrayType};
 use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray};
 use arrow_schema::{DataType, TimeUnit};
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY: f64 = 86_400.0;
 
-/// The numbers of a column, NaN for null. Of a column that holds none, nothing.
+/// Sets `out` to the numbers of a column, NaN for null; `out` is empty when the column has no numbers.
 pub(super) fn numbers(array: &dyn Array, out: &mut Vec<f64>) {
     out.clear();
     match array.data_type() {
@@ -100,7 +100,7 @@ fn seconds<T: ArrowPrimitiveType<Native = i64>>(array: &dyn Array, unit: TimeUni
 
 /// `value / 10^scale`, rounded once.
 fn decimal(value: i128, scale: i8) -> f64 {
-    /// Whole numbers, and powers of ten, that a float holds exactly.
+    /// Integers, and powers of ten, up to this one are exact in f64.
     const EXACT_INTEGER_LIMIT: u128 = 1 << 53;
     const EXACT_POWER: i8 = 22;
     if value.unsigned_abs() <= EXACT_INTEGER_LIMIT && (0..=EXACT_POWER).contains(&scale) {
@@ -113,13 +113,13 @@ fn format_decimal(value: impl Display, scale: i8) -> f64 {
     format!("{value}e{}", -i32::from(scale)).parse().unwrap_or(f64::NAN)
 }
 
-/// The strings of a column; numbers as they are written.
+/// The strings of a column, or its numbers as text.
 #[derive(Debug)]
 pub(super) enum TextColumn {
     Views(BinaryViewArray),
     Bytes(BinaryArray),
     LargeBytes(LargeBinaryArray),
-    /// Positions in a column of the distinct ones.
+    /// Positions of the values of the records in a column of distinct values.
     Dictionary(Vec<Option<usize>>, Box<TextColumn>),
     Formatted(Vec<Option<String>>),
 }
@@ -149,7 +149,7 @@ impl TextColumn {
         }
     }
 
-    /// The string of record `r`; `None` for null.
+    /// Returns the string of record `r`; `None` for null.
     #[inline]
     pub(super) fn get(&self, r: usize) -> Option<&[u8]> {
         match self {
@@ -169,7 +169,7 @@ fn bytes<T: ByteArrayType<Native = [u8]>>(
     array.is_valid(r).then(|| array.value(r))
 }
 
-/// Numbers as people write them: a float of 32 bits with as few digits as it needs.
+/// Formats numbers with as few digits as they need, 32-bit floats as such.
 fn format_numbers(array: &ArrayRef) -> Vec<Option<String>> {
     fn all<T: ArrowPrimitiveType<Native: Display>>(array: &ArrayRef) -> Vec<Option<String>> {
         array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()

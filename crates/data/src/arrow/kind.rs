@@ -1,19 +1,19 @@
-//! What a column of some Arrow type can be used as.
+//! The uses that a column of an Arrow type allows.
 
 use arrow_schema::{DataType, Field, Fields};
 
-/// What a column holds.
+/// The kind of the values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ArrowKind {
     Number,
     Text,
     IntegerList,
     FloatList,
-    /// Lists of an integer with a number, or maps.
+    /// Lists of pairs of an integer and a number, or maps.
     PairList,
     /// A vector of Spark ML: type, size, indices, values.
     Vector,
-    /// Something that cannot be read, in words.
+    /// A type that cannot be read, with its description.
     Other(String),
 }
 
@@ -47,7 +47,7 @@ impl ArrowKind {
         }
     }
 
-    /// In words.
+    /// Describes the kind for a message.
     pub(super) fn description(&self) -> &str {
         match self {
             Self::Number => "a number",
@@ -67,7 +67,7 @@ fn is_number(kind: &DataType) -> bool {
     }
 }
 
-/// Which field of a struct is the index, and which the value, if it is a pair.
+/// Returns which field of a struct is the index and which the value; `None` when it is not a pair.
 pub(super) fn pair(item: &Field) -> Option<(usize, usize)> {
     let DataType::Struct(fields) = item.data_type() else { return None };
     let [first, second] = &fields[..] else { return None };
@@ -79,7 +79,7 @@ pub(super) fn pair(item: &Field) -> Option<(usize, usize)> {
     }
 }
 
-/// The type that Spark ML gives its vectors.
+/// Whether a struct has the type of the vectors of Spark ML.
 fn is_vector(fields: &Fields) -> bool {
     let kind = |name: &str| fields.find(name).map(|(_, field)| ArrowKind::of(field.data_type()));
     fields.len() == 4

@@ -11,24 +11,24 @@ use crate::format::roles::{is_label_name, refuse_guess};
 use crate::label::{CLASS_LIMIT, LabelRule};
 use crate::number::parse_f64;
 
-/// An error when the label was guessed and is none of classes, by its first values.
+/// Fails when the label was guessed and its first values are not those of classes.
 pub(crate) fn check_guess(file: &str, column: &str, first: &ArrayRef) -> Result<(), Error> {
     let texts = TextColumn::of(first);
     let values = (0..first.len()).filter_map(|r| texts.get(r)).collect();
     refuse_guess(file, column, is_label_name(column), &values, first.len())
 }
 
-/// Looks through a label column of strings.
+/// Collects the values of a label column of strings.
 #[derive(Default)]
 pub(crate) struct LabelScan {
-    /// Distinct values; not all of them once they are too many.
+    /// Distinct values; at most [`CLASS_LIMIT`] + 1 of them are stored.
     names: BTreeSet<String>,
     /// The first file that has a value other than a number.
     file_of_names: Option<String>,
 }
 
 impl LabelScan {
-    /// Looks at some of the column of a file.
+    /// Adds some of the column of a file.
     pub(crate) fn add(&mut self, file: &str, column: &ArrayRef) {
         let texts = TextColumn::of(column);
         // A missing label is an error of its record.
@@ -43,7 +43,8 @@ impl LabelScan {
         }
     }
 
-    /// Sorted names of the classes; none when all labels are numbers, unless they are said to be names.
+    /// Returns the sorted names of the classes. The result is empty when all labels are numbers, unless
+    /// `said_to_be_names`.
     pub(crate) fn finish(
         self,
         column: &str,

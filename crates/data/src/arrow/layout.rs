@@ -1,4 +1,4 @@
-//! Which column is the label, which are features.
+//! Gives the columns of a table their roles: label, weight, group, skip, feature.
 
 use std::collections::BTreeSet;
 
@@ -11,35 +11,34 @@ use crate::interactions::Interactions;
 use crate::options::{FormatOptions, InputPurpose};
 use crate::schema::{ColumnKind, PassthroughColumn, PassthroughKind, Schema};
 
-/// A table whose columns are given roles.
+/// A table whose columns get roles.
 pub(crate) struct ArrowTable<'a> {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: &'a str,
-    /// Its columns.
     pub(crate) schema: &'a arrow_schema::Schema,
-    /// Columns that number the rows: they are left out unless they are asked for.
+    /// Columns that number the rows: they are skipped unless a setting names them.
     pub(crate) row_numbers: &'a [String],
 }
 
-/// Where the parts of a record lie: numbers of columns.
+/// The columns of each role, by their numbers in the table.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) label: Option<usize>,
     /// Whether the label is a string.
     pub(crate) label_is_text: bool,
     pub(crate) weight: Option<usize>,
-    /// With its name.
+    /// Number and name of the group column.
     pub(crate) group: Option<(usize, String)>,
     pub(crate) features: Features,
     pub(crate) interactions: Interactions,
-    /// Columns that are carried along, in the order asked for, which is that of their texts in a record.
+    /// Passthrough columns in the requested order, in which a record also has their texts.
     pub(crate) passthrough: Vec<usize>,
     pub(crate) passthrough_columns: Vec<PassthroughColumn>,
-    /// What the user should know.
+    /// Notices for the user.
     pub(crate) notices: Vec<String>,
 }
 
-/// Where the entries of a record come from.
+/// The columns that give the entries of a record.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Features {
     Table(Vec<Feature>),
@@ -59,12 +58,12 @@ pub(crate) struct Feature {
     /// Position among the feature columns.
     pub(super) key: u64,
     pub(super) kind: ColumnKind,
-    /// Among the groups of the interactions.
+    /// Position among the interaction groups.
     pub(super) interaction_group: Option<usize>,
 }
 
 impl Layout {
-    /// The columns that are read, ascending.
+    /// Returns the columns that are read, ascending.
     pub(crate) fn fields(&self) -> Vec<usize> {
         let group = self.group.as_ref().map(|(number, _)| *number);
         let mut fields: Vec<usize> = [self.label, self.weight, group].into_iter().flatten().collect();
@@ -79,7 +78,7 @@ impl Layout {
         fields
     }
 
-    /// The column whose lists are the entries of a record, if there is one.
+    /// Returns the column whose lists are the entries of a record, if there is one.
     pub(crate) fn list(&self) -> Option<usize> {
         match self.features {
             Features::Table(_) => None,
@@ -91,14 +90,14 @@ impl Layout {
 pub(super) struct ArrowColumn {
     pub(super) name: String,
     kind: ArrowKind,
-    /// What its values are when they are carried along.
+    /// The kind of its values as a passthrough column.
     passthrough_kind: PassthroughKind,
 }
 
 impl ArrowColumn {
     fn new(field: &arrow_schema::Field) -> Self {
         let (name, kind) = (field.name().clone(), ArrowKind::of(field.data_type()));
-        // An unsigned integer may be too large for 64 bits with a sign; a null has no integer.
+        // An unsigned integer may exceed the signed 64-bit range, and a null is not an integer.
         let is_integer = field.data_type().is_signed_integer() || {
             field.data_type().is_unsigned_integer() && field.data_type().primitive_width() < Some(8)
         };
@@ -111,7 +110,7 @@ impl ArrowColumn {
     }
 }
 
-/// The columns of a table, while roles are given out.
+/// The columns of a table, while they get their roles.
 pub(super) struct LayoutBuilder<'a> {
     pub(super) file: &'a str,
     pub(super) columns: Vec<ArrowColumn>,
@@ -119,7 +118,7 @@ pub(super) struct LayoutBuilder<'a> {
     pub(super) options: &'a FormatOptions,
 }
 
-/// The layout of a table, and its schema. With `trained_schema`, the features are those of that schema.
+/// Returns the layout and the schema of a table. With `like`, the features are those of that schema.
 pub(crate) fn layout(
     table: &ArrowTable<'_>,
     options: &FormatOptions,
@@ -152,7 +151,7 @@ impl LayoutBuilder<'_> {
         }
         let mut taken: BTreeSet<usize> = weight.into_iter().chain(group).collect();
         for name in &self.options.skip_columns {
-            // A column of training that is to be skipped may be absent here.
+            // A skipped column of training may be absent here.
             match self.find(name) {
                 Ok(column) => drop(taken.insert(column)),
                 Err(_) if like.is_some() => {}
@@ -175,7 +174,7 @@ impl LayoutBuilder<'_> {
         let mut features = self.features(&taken, like)?;
         let interactions = self.interactions(&mut features, like)?;
         let schema = self.schema(&features, [label, weight, group], like);
-        // Predicting without labels leaves the label column, if it is there, unread.
+        // When the input is read without labels, its label column is not read even if it exists.
         let label = label.filter(|_| self.options.has_label);
         let label_is_text = label.is_some_and(|label| self.columns[label].kind == ArrowKind::Text);
         let group = group.map(|group| (group, self.columns[group].name.clone()));
@@ -202,7 +201,7 @@ impl LayoutBuilder<'_> {
         matches!(self.columns[column].kind, ArrowKind::Number | ArrowKind::Text)
     }
 
-    /// Columns that number the rows, and that nobody asks for.
+    /// Returns the columns that number the rows and that neither a setting nor training uses.
     fn row_numbers_to_skip(&self, taken: &BTreeSet<usize>, like: Option<&Schema>) -> Vec<usize> {
         let of_training = |name: &str| {
             like.is_some_and(|schema| {
@@ -222,14 +221,14 @@ impl LayoutBuilder<'_> {
             .collect()
     }
 
-    /// What the user is told of a label that nobody asked for.
+    /// Makes a notice about a label that the settings do not name.
     fn notice_of_label(&self, label: usize) -> Option<String> {
         let name = &self.columns[label].name;
         let is_guess = self.options.has_label && self.options.label.is_none();
         is_guess.then(|| label_notice(name, if is_label_name(name) { "by its name" } else { "the last" }))
     }
 
-    /// An error when a setting gives a column a second role.
+    /// Fails when a setting gives a column a second role.
     fn refuse_two_roles(
         &self,
         label: Option<usize>,
@@ -245,7 +244,7 @@ impl LayoutBuilder<'_> {
         refuse_two_roles(self.file, &names, &roles)
     }
 
-    /// A column by name, else by its 0-based number.
+    /// Finds a column by name, else by its 0-based number.
     pub(super) fn find(&self, name: &str) -> Result<usize, Error> {
         let by_name = self.columns.iter().position(|leaf| leaf.name == name);
         let by_number = || name.parse().ok().filter(|number| *number < self.columns.len());
@@ -260,7 +259,8 @@ impl LayoutBuilder<'_> {
         })
     }
 
-    /// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
+    /// Returns the column of weights or groups: the requested one, or that of training, which may be absent or need not
+    /// be read.
     fn requested_or_trained(
         &self,
         asked: Option<&String>,
@@ -280,7 +280,7 @@ impl LayoutBuilder<'_> {
         Ok(at)
     }
 
-    /// The columns to carry into the predictions, in the order asked for.
+    /// Returns the passthrough columns, in the requested order.
     fn find_passthrough(&self) -> Result<Vec<usize>, Error> {
         let mut kept = Vec::new();
         for asked in &self.options.keep_columns {
@@ -297,7 +297,8 @@ impl LayoutBuilder<'_> {
         Ok(kept)
     }
 
-    /// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
+    /// Whether training has this column as weight or group, or does not have this column and it is a passthrough
+    /// column.
     fn is_no_feature_of(&self, like: Option<&Schema>, kept: &[usize], column: usize) -> bool {
         let name = &self.columns[column].name;
         like.is_some_and(|schema| {
@@ -328,7 +329,7 @@ impl LayoutBuilder<'_> {
         last.map_or_else(|| self.find("label"), Ok).map(Some)
     }
 
-    /// `column`, if it is one value a record.
+    /// Returns `column` if it has one value per record.
     fn check_label(&self, column: usize) -> Result<usize, Error> {
         if self.is_value(column) {
             return Ok(column);
@@ -388,7 +389,7 @@ impl LayoutBuilder<'_> {
         }
     }
 
-    /// The only column of these kinds, or the one of this name.
+    /// Returns the only column of these kinds; of several ones, the one with this name.
     fn list(&self, free: &[usize], kinds: &[ArrowKind], name: &str) -> Result<Option<usize>, Error> {
         let lists: Vec<usize> =
             free.iter().copied().filter(|&i| kinds.contains(&self.columns[i].kind)).collect();
@@ -436,7 +437,7 @@ impl LayoutBuilder<'_> {
         }
     }
 
-    /// The columns of `schema` in its order; all of them must be there, and no others.
+    /// Returns the columns of `schema` in its order. All of them must exist, and no others.
     fn same_columns(
         &self,
         free: &[usize],

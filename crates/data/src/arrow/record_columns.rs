@@ -1,4 +1,4 @@
-//! One record batch after another into a sink.
+//! Pushes the records of one record batch after another into a sink.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +21,24 @@ use crate::sink::Sink;
 pub(crate) struct RecordColumns {
     label: Option<(usize, Label)>,
     weight: Option<(usize, Vec<f64>)>,
-    /// Its name and its values as text.
+    /// Name of the group column and its values as text.
     group: Option<(String, TextColumn)>,
     features: FeatureColumns,
-    /// Columns that are carried along.
+    /// Texts of the passthrough columns.
     passthrough: Vec<TextColumn>,
     label_names: Vec<String>,
     keep_zeros: bool,
     mark_missing: bool,
     dictionary: Dictionary,
-    /// Made with the first batch.
+    /// The first batch creates it.
     multiplier: Option<InteractionGenerator>,
-    /// The first number of the present record that is kept with fewer digits, with its column.
+    /// The first number of the present record that f32 rounds, with its column.
     rounded: Option<(usize, f64)>,
 }
 
 enum Label {
     Number(Vec<f64>),
-    /// Numbers that are written as strings.
+    /// Numbers that are stored as strings.
     NumberText(TextColumn),
     Name(TextColumn),
 }
@@ -52,19 +52,19 @@ enum FeatureColumns {
 struct FeatureColumn {
     name: String,
     column: usize,
-    /// Among the groups of the interactions.
+    /// Position among the interaction groups.
     interaction_group: Option<usize>,
     values: Values,
 }
 
-/// Numbers with their key, or strings, each of which has a key of its own.
+/// Numbers with the key of the column, or strings, each of which has its own key.
 enum Values {
     Numbers(u64, Vec<f64>),
     Texts(TextColumn),
 }
 
 impl RecordColumns {
-    /// Records are read as `schema` says.
+    /// Makes a reader of records with the settings of `schema`.
     pub(crate) fn new(schema: &Schema) -> Self {
         Self {
             label: None,
@@ -81,7 +81,7 @@ impl RecordColumns {
         }
     }
 
-    /// Takes the columns of a batch: those of [`ScoreColumns::fields`], in that order.
+    /// Loads the columns of a batch, which are those of [`Layout::fields`] in that order.
     pub(crate) fn load(&mut self, layout: &Layout, columns: &[ArrayRef]) {
         let fields = layout.fields();
         assert_eq!(fields.len(), columns.len(), "load: one column a field");
@@ -125,7 +125,7 @@ impl RecordColumns {
         };
     }
 
-    /// Record `r` of the batch into the sink, or what is wrong with it.
+    /// Pushes record `r` of the batch into the sink, or returns its error.
     #[inline]
     pub(crate) fn push(&mut self, r: usize, sink: &mut Sink) -> Result<(), Fault> {
         let label = self.label(r)?;
@@ -153,22 +153,22 @@ impl RecordColumns {
             .map_err(|expected| (column, expected, label.unwrap_or_default().to_string()))
     }
 
-    /// The first number of the last record that is kept with fewer digits, if one is; with its column.
+    /// Takes the first number of the last record that f32 rounds, with its column.
     pub(crate) fn take_rounded(&mut self) -> Option<(usize, f64)> {
         self.rounded.take()
     }
 
-    /// The label's column.
+    /// The number of the label column.
     pub(crate) fn label_column(&self) -> Option<usize> {
         self.label.as_ref().map(|(number, _)| *number)
     }
 
-    /// Names of hashed keys met since the last call.
+    /// Takes the names of hashed keys that are new since the last call.
     pub(crate) fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
         self.dictionary.take()
     }
 
-    /// What the user should know.
+    /// Notices for the user.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.dictionary.notices()
     }
@@ -266,13 +266,13 @@ fn all_numbers(array: &ArrayRef) -> Vec<f64> {
     values
 }
 
-/// A whole number is its own group; anything else is hashed, as in CSV.
+/// An integer is the group itself; any other value is hashed, as in CSV.
 fn group_key(column: &str, text: &[u8]) -> u64 {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     number.filter(|number| *number < NAMED_KEY_BIT).unwrap_or_else(|| named_key(column.as_bytes(), text))
 }
 
-/// The key of a value of a column.
+/// Returns the key of a value of a text column.
 fn text_key(name: &str, value: &[u8], dictionary: &mut Dictionary) -> u64 {
     let key = named_key(name.as_bytes(), value);
     dictionary.add(key, name.as_bytes(), b'=', value);

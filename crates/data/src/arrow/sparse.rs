@@ -1,4 +1,4 @@
-//! Features that stand in lists: indices with or without values, pairs, dense vectors, vectors of Spark ML.
+//! Features in lists: indices with or without values, pairs, dense vectors, vectors of Spark ML.
 
 use std::ops::{BitOr, Range};
 
@@ -21,30 +21,30 @@ const KEY_END: u64 = 1 << 63;
 pub(super) struct Sparse {
     keys: Option<Lists<KeyArray>>,
     values: Option<Lists<ScalarBuffer<f32>>>,
-    /// The first item of `values` that is a whole number whose last digits are lost, as it was.
+    /// Position and original value of the first item of `values` that is an integer which f32 rounds.
     rounded: Option<(usize, f64)>,
-    /// Of vectors of Spark ML: which records have one, and of which type.
+    /// For vectors of Spark ML: which records have one, and of which type.
     vectors: Option<Vectors>,
 }
 
 struct Vectors {
     column: usize,
     nulls: Option<NullBuffer>,
-    /// 0 sparse, 1 dense.
+    /// 0 for sparse, 1 for dense.
     types: Vec<f64>,
 }
 
-/// Lists of a column: where that of each record lies in the items.
+/// The lists of a column: the items of all records, and the range of each record in them.
 struct Lists<I> {
     /// Number of the column, for messages.
     column: usize,
     ranges: Vec<Range<usize>>,
     items: I,
-    /// Which items are null, when one is.
+    /// The null items, when there are any.
     nulls: Option<NullBuffer>,
 }
 
-/// Keys in as many bytes as the column has for them. A negative one is its two's complement.
+/// Keys in the width of their column. A negative key is stored in two's complement.
 enum KeyArray {
     U32(ScalarBuffer<u32>, Sign),
     U64(ScalarBuffer<u64>, Sign),
@@ -56,12 +56,12 @@ enum Sign {
     Unsigned,
 }
 
-/// A key as it stands in lists.
+/// The type of the keys in a list.
 trait Key: Copy + Into<u64> + Default + BitOr<Output = Self> {
-    /// The first that is negative where keys have a sign.
+    /// The first unsigned value that is negative as a signed one.
     const NEGATIVE: u64;
     fn extend(builder: &mut BatchBuilder, keys: &[Self]);
-    /// As a number with a sign.
+    /// Returns the key as a signed number.
     fn signed(self) -> i64;
 }
 
@@ -92,7 +92,7 @@ impl Key for u64 {
 }
 
 impl Sparse {
-    /// Of a column of indices, maybe with one of values; each with its number.
+    /// Makes lists of a column of indices, maybe with one of values; each comes with its number.
     pub(super) fn lists(indices: (usize, &ArrayRef), values: Option<(usize, &ArrayRef)>) -> Self {
         let lists = |(column, array): (usize, &ArrayRef)| {
             let (ranges, items) = ranges(array);
@@ -102,7 +102,7 @@ impl Sparse {
         Self { keys: Some(keys(lists(indices))), values, rounded: rounded.flatten(), vectors: None }
     }
 
-    /// Of a column that has all: dense vectors, pairs, or vectors of Spark ML.
+    /// Makes lists of a column that has keys and values: dense vectors, pairs, or vectors of Spark ML.
     pub(super) fn column(column: usize, array: &ArrayRef) -> Self {
         if let DataType::Struct(_) = array.data_type() {
             return Self::vectors(column, array.as_struct());
@@ -138,14 +138,14 @@ impl Sparse {
         Self { vectors: Some(Vectors { column, nulls: array.nulls().cloned(), types }), ..sparse }
     }
 
-    /// The first value of all whose last digits are lost, with its column, when it is one of record `r`.
+    /// Returns the first value of the batch that f32 rounds, with its column, when it belongs to record `r`.
     #[inline]
     pub(super) fn rounded_in(&self, r: usize) -> Option<(usize, f64)> {
         let ((item, value), values) = (self.rounded?, self.values.as_ref()?);
         values.ranges[r].contains(&item).then_some((values.column, value))
     }
 
-    /// The entries of record `r`.
+    /// Pushes the entries of record `r`.
     #[inline]
     pub(super) fn push(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
         let is_dense = match &self.vectors {
@@ -174,7 +174,7 @@ impl Sparse {
 }
 
 impl Vectors {
-    /// Whether the vector of record `r` is dense; `None` when there is none.
+    /// Whether the vector of record `r` is dense; `None` when there is no vector.
     fn is_dense(&self, r: usize) -> Result<Option<bool>, Fault> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(r)) {
             return Ok(None);
@@ -216,7 +216,7 @@ fn push<K: Key>(
         }
     }
     let end = if sign == Sign::Signed { K::NEGATIVE } else { KEY_END };
-    // No key is larger than all bits of all keys together.
+    // No key exceeds the bitwise or of all keys, so one comparison checks them all.
     if keys.iter().fold(K::default(), |bits, &key| bits | key).into() >= end
         && let Some(&key) = keys.iter().find(|&&key| key.into() >= end)
     {
@@ -230,7 +230,7 @@ fn push<K: Key>(
 }
 
 impl<I> Lists<I> {
-    /// Where the list of record `r` lies, which has no null.
+    /// Returns the range of the list of record `r`; an error when the list has a null.
     #[inline]
     fn range(&self, r: usize) -> Result<Range<usize>, Fault> {
         let range = self.ranges[r].clone();
@@ -244,7 +244,7 @@ impl<I> Lists<I> {
 }
 
 impl Lists<ScalarBuffer<f32>> {
-    /// A value that is null or NaN is missing.
+    /// Pushes a dense vector. A value that is null or NaN is missing.
     fn push_dense(&self, r: usize, keep_zeros: bool, builder: &mut BatchBuilder) -> Result<(), Fault> {
         let range = self.ranges[r].clone();
         for (key, at) in (0..).zip(range) {
@@ -258,7 +258,7 @@ impl Lists<ScalarBuffer<f32>> {
     }
 }
 
-/// Where the list of each record lies, and the items. A null is an empty list.
+/// Returns the range of the list of each record, and the items. A null is an empty list.
 fn ranges(array: &ArrayRef) -> (Vec<Range<usize>>, ArrayRef) {
     fn by_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<Range<usize>> {
         offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize()).collect()
@@ -318,7 +318,7 @@ fn keys((column, ranges, array): ListColumn) -> Lists<KeyArray> {
     Lists { column, ranges, items, nulls }
 }
 
-/// Values, and the first of them that is a whole number whose last digits are lost.
+/// Returns the values as f32, and the first of them that is an integer which f32 rounds.
 fn values_of((column, ranges, array): ListColumn) -> (Lists<ScalarBuffer<f32>>, Option<(usize, f64)>) {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let mut rounded = None;

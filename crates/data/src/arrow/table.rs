@@ -1,4 +1,4 @@
-//! What a layout makes of a table's columns besides their roles: its schema, and which of them are multiplied.
+//! The schema of a table, and the columns that interactions multiply.
 
 use super::layout::{Features, LayoutBuilder};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::interactions::Interactions;
 use crate::schema::{Column, ColumnKind, Schema};
 
 impl LayoutBuilder<'_> {
-    /// What is kept with the model. `roles`: the columns of label, weight and group.
+    /// Makes the schema that the model stores. `roles` are the columns of label, weight and group.
     pub(super) fn schema(
         &self,
         features: &Features,
@@ -20,7 +20,7 @@ impl LayoutBuilder<'_> {
             Features::Lists { .. } | Features::Column(_) => Vec::new(),
         };
         let has_numbers = columns.iter().any(|column| column.kind == ColumnKind::Numeric);
-        // With declared numbers of features there is no place for those of missing numbers.
+        // When the number of features is declared, no key is left for missing numbers.
         let marks = like.map_or(self.options.key_limit.is_none(), |schema| schema.mark_missing);
         let [label, weight, group] =
             roles.map(|column| column.map(|column| self.columns[column].name.clone()));
@@ -38,7 +38,7 @@ impl LayoutBuilder<'_> {
         }
     }
 
-    /// Finds the columns that are multiplied, by name or by number in the order of training.
+    /// Finds the columns that interactions multiply, by name or by number in the order of training.
     pub(super) fn interactions(
         &self,
         features: &mut Features,

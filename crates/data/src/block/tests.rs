@@ -64,7 +64,8 @@ proptest! {
         counts in (0u8..4, 0u8..10, 0u8..10),
         passed in 0usize..4,
     ) {
-        // So that what lies behind each check is reached too: magic and version, then widths and counts, then the length.
+        // Magic and version are right, then also widths and counts, then also the length, so that the later checks are
+        // reached.
         let mut header = Header::of(&example());
         (header.record_count, header.entry_count, header.column_count) =
             (counts.0.into(), counts.1.into(), counts.2.into());
@@ -82,7 +83,7 @@ proptest! {
         check_decoded(&bytes)?;
     }
 
-    /// The checksum made good again: what is left is whether the counts and contents are checked.
+    /// The checksum is made right again, so that only the checks of counts and contents can refuse the block.
     #[test]
     fn forged_bytes_with_a_good_checksum_never_break_the_batch(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -98,7 +99,7 @@ proptest! {
     }
 }
 
-/// What comes out is a batch that holds together, or an error and nothing.
+/// Decoding must give a consistent batch, or an error and an empty batch.
 fn check_decoded(bytes: &[u8]) -> Result<(), TestCaseError> {
     let mut batch = Batch::default();
     if decode(bytes, &mut batch).is_ok() {

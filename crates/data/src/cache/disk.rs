@@ -1,7 +1,7 @@
-//! The file of kept blocks of one task: appended to, then read through a memory map.
+//! The cache file of one task: blocks are appended, then read through a memory map.
 //!
-//! The file has no name left as soon as it is open (where the system allows that), so that nothing of it stays after the
-//! process, however the process ends.
+//! Where the system allows it, the file is unlinked right after it is created. It then disappears with the process,
+//! however the process ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,16 +12,16 @@ use memmap2::Mmap;
 
 use crate::error::Error;
 
-/// Tells the files of one process apart.
+/// Distinguishes the cache files of one process.
 static FILE_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// How many names are tried before giving up: names of other living processes cannot collide, leftovers can.
+/// Number of file names that are tried. The names of other running processes never collide; leftover files may.
 const NAME_TRIES: u32 = 100;
 
-/// The file of kept blocks of one task.
+/// The cache file of one task.
 pub(super) struct BlockFile {
     path: PathBuf,
-    /// Whether the name is still there and must be removed in the end.
+    /// Whether the file still has its name and must be removed at the end.
     has_name: bool,
     file: File,
     writer: Box<dyn Write + Send>,
@@ -39,7 +39,7 @@ impl std::fmt::Debug for BlockFile {
 }
 
 impl BlockFile {
-    /// Makes a new file in `folder`.
+    /// Creates a new file in `folder`.
     pub(super) fn create(folder: &Path, task: u64) -> Result<Self, Error> {
         let mut tries = 0;
         loop {
@@ -58,23 +58,23 @@ impl BlockFile {
         }
     }
 
-    /// Blocks go through `writer`, which must write to `file`.
+    /// Writes blocks through `writer`, which must write to `file`.
     pub(super) fn new(path: PathBuf, file: File, writer: Box<dyn Write + Send>) -> Self {
         let named = fs::remove_file(&path).is_err();
         Self { path, has_name: named, file, writer, size_bytes: 0, map: None }
     }
 
-    /// The name under which the file was made.
+    /// Path under which the file was created.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes written.
+    /// Number of bytes written.
     pub(super) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Writes a block at the end; the answer is its offset.
+    /// Appends a block and returns its offset.
     pub(super) fn append(&mut self, block: &[u8]) -> Result<u64, Error> {
         self.writer.write_all(block).map_err(|reason| Error::CacheWrite {
             path: self.path.clone(),
@@ -88,7 +88,7 @@ impl BlockFile {
         Ok(offset)
     }
 
-    /// The bytes of a block.
+    /// Returns the bytes of a block.
     pub(super) fn block(&mut self, offset: u64, size_bytes: usize) -> Result<&[u8], Error> {
         if self.map.is_none() {
             self.map = Some(self.map_file()?);
@@ -103,25 +103,25 @@ impl BlockFile {
 
     #[allow(unsafe_code)]
     fn map_file(&self) -> Result<Mmap, Error> {
-        // SAFETY: the bytes of a map must not change while they are borrowed. The file was made by this process under a
-        // name of its own, which is removed at once; `append` drops the map before the next read; and decoding checks
-        // every byte it relies on after a checksum.
+        // SAFETY: the bytes of a map must not change while they are borrowed. This process created the file under a
+        // name of its own, which is removed at once; `append` drops the map before the next read; and decoding checks a
+        // checksum first and then every byte that it relies on.
         unsafe { Mmap::map(&self.file) }
             .map_err(|reason| Error::CacheRead { path: self.path.clone(), reason: reason.to_string() })
     }
 
-    /// Gives back the memory of a block that has been read: the pages stay in the cache of the system, but do not count
+    /// Tells the system that the pages of a block are not needed any more. They stay in the page cache but do not count
     /// as memory of this process, which would otherwise grow to the size of the file.
     #[allow(unsafe_code)]
     pub(super) fn release(&mut self, offset: u64, size_bytes: usize) {
         #[cfg(unix)]
         if let Some(map) = &self.map {
             // SAFETY: the map is read-only and backed by the file, so that pages dropped here are read again from the
-            // file when they are touched; nobody borrows them, for `self` is borrowed mutably.
+            // file on the next access; nothing borrows them, because `self` is borrowed mutably.
             let advised = unsafe {
                 map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset as usize, size_bytes)
             };
-            // Only memory is at stake; a system that refuses keeps the pages.
+            // A failure is harmless: the system then keeps the pages.
             drop(advised);
         }
         #[cfg(not(unix))]
@@ -132,7 +132,7 @@ impl BlockFile {
 impl Drop for BlockFile {
     fn drop(&mut self) {
         if self.has_name {
-            // Nobody is left to tell; the worst is a file that stays.
+            // A destructor cannot return the error; at worst the file stays.
             drop(fs::remove_file(&self.path));
         }
     }

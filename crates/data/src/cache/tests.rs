@@ -93,7 +93,7 @@ fn a_missing_folder_is_an_error_that_names_it() {
     assert!(error.to_string().contains("gone"), "{error}");
 }
 
-/// A disk with room for so many bytes.
+/// A disk that has space for this many bytes.
 struct SmallDisk(usize);
 
 impl Write for SmallDisk {

@@ -9,7 +9,8 @@ use crate::format::RecordReader;
 use crate::label::LabelRule;
 use crate::sink::Sink;
 
-/// Gives `count` records; record `i` has label `i`, weight `1 + i % 2`, group `i * 3` and `i % 4` entries made from `i`.
+/// Gives `count` records. Record `i` has label `i`, weight `1 + i % 2`, group `i * 3` and `i % 4` entries made from
+/// `i`.
 struct Numbered {
     next: u64,
     count: u64,
@@ -66,7 +67,7 @@ fn epoch(data: &mut dyn BatchStream, number: u64) -> Vec<Batch> {
     batches
 }
 
-/// Record numbers in their order, each record checked to be whole.
+/// Returns the record numbers in their order, after it has checked that each record is complete.
 fn records(batches: &[Batch]) -> Vec<u64> {
     let mut numbers = Vec::new();
     for batch in batches {
@@ -152,7 +153,7 @@ fn records_leave_their_batches_when_records_are_shuffled() {
     let mut data = task_data(5000, Some(CacheMode::Memory), Shuffle::Records, 20, &folder);
     data.scan().expect("room enough");
     let mixed = records(&epoch(&mut data, 0));
-    // In a window of 320 records a neighbour follows by chance once in 320.
+    // In a window of 320 records a neighbour follows by chance once in 320 cases.
     assert!(neighbours(&mixed) < 100, "{}", neighbours(&mixed));
     let window: BTreeSet<u64> = mixed[..20 * WINDOW_BLOCKS].iter().map(|i| i / 20).collect();
     assert_eq!(window.len(), WINDOW_BLOCKS, "the first window has the records of that many batches");

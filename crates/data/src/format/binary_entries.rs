@@ -1,7 +1,7 @@
-//! The common case of libsvm, fast: entries `index:1` with up to 8 digits, one blank between them.
+//! A fast path for the common case of libsvm: entries `index:1` with up to 8 digits and one blank between them.
 //!
-//! Walking from digit to digit, each step waits for the one before: some 15 cycles an entry. Here the blanks of 64 bytes
-//! are found first, as a mask; then the entries between them are independent of each other, and the processor works on
+//! In a loop from digit to digit each step waits for the one before, at some 15 cycles per entry. This code first finds
+//! the blanks of 64 bytes as a mask. The entries between them do not depend on each other, and the processor parses
 //! several at once.
 
 use crate::BatchBuilder;
@@ -9,24 +9,24 @@ use crate::number::{HIGH_BITS, ZEROS, eight_digits, word_at};
 
 /// Bytes whose blanks are found at once: the bits of a mask.
 const STRIDE: usize = 64;
-/// The most entries that end in one stride, the end of the line included.
+/// Limit of the entries that end in one stride, with the end of the line.
 const ENTRIES: usize = STRIDE / 2 + 1;
-/// Keys that wait to be pushed together: a power of two, more than most lines have.
+/// Keys that are pushed together: a power of two, and more than most lines have.
 const KEYS: usize = 128;
-/// Room for them, reused from line to line. Of 8 digits, they are all small (`key_vec::SMALL_KEY_END`).
+/// Buffer of keys, reused from line to line. With up to 8 digits all keys are below `key_vec::SMALL_KEY_END`.
 pub(super) type KeyBuffer = [u32; KEYS];
-/// What it begins with.
+/// The initial buffer.
 pub(super) const EMPTY_KEY_BUFFER: KeyBuffer = [0; KEYS];
 #[cfg(not(target_arch = "x86_64"))]
 const BLANKS: u64 = 0x2020_2020_2020_2020;
 /// The characters of ":1", as a little-endian number.
 const COLON_ONE: u16 = 0x313a;
-/// Bytes of the shortest entry, of one digit and ":1", and of the longest, of 8.
+/// Bytes of the shortest entry (one digit and ":1") and of the longest one (8 digits).
 const SHORTEST: usize = 3;
 const LONGEST: usize = 10;
 
-/// Pushes the run of such entries that begins behind the blank at `at`. Answers where the run ends (at a blank or the
-/// end of the line), the least key that would ascend, and whether all keys ascended.
+/// Pushes the run of such entries that begins after the blank at `at`. Returns where the run ends (at a blank or the
+/// end of the line), the smallest key that would continue the ascending order, and whether all keys ascend.
 #[inline]
 pub(super) fn parse_ones(
     line: &[u8],
@@ -67,11 +67,11 @@ pub(super) fn parse_ones(
         base += STRIDE;
     }
     out.extend_small_ones(&keys[..count]);
-    // Back to the blank before what is not read, so that the caller sees a whole token.
+    // The position goes back to the blank before the first unread token, so that the caller reads the whole token.
     (start - 1, u64::from(floor), ascending)
 }
 
-/// The key of the entry between two positions, and whether it is one of those that are read here.
+/// Returns the key of the entry between two positions, and whether the entry has the form that is parsed here.
 #[inline]
 fn parse_one(line: &[u8], start: usize, end: usize) -> (u32, bool) {
     let length = end - start;
@@ -82,13 +82,13 @@ fn parse_one(line: &[u8], start: usize, end: usize) -> (u32, bool) {
     if !(SHORTEST..=LONGEST).contains(&length) {
         return (0, false);
     }
-    // What stands behind the digits is shifted out; zeros come in before them.
+    // The shift removes the characters after the digits, and inserts zeros before them.
     let digits = (word ^ ZEROS) << (8 * (LONGEST - length));
     let other = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGH_BITS;
     (eight_digits(digits) as u32, other == 0 && u16::from_le_bytes(*tail) == COLON_ONE)
 }
 
-/// A bit for each blank in the 64 bytes from `base` on, and one for the end of the line if it lies there.
+/// Returns a bit for each blank in the 64 bytes from `base` on, and one for the end of the line if it is among them.
 #[inline]
 fn blanks(line: &[u8], base: usize) -> u64 {
     let rest = &line[base.min(line.len())..];
@@ -111,7 +111,7 @@ fn mask(stride: &[u8; STRIDE]) -> u64 {
     for (position, lane) in lanes.iter().enumerate() {
         let (words, _) = lane.as_chunks::<8>();
         let [low, high] = [words[0], words[1]].map(i64::from_le_bytes);
-        // SAFETY: these touch registers only, and SSE2, which has the instructions, is part of every x86-64.
+        // SAFETY: these intrinsics use registers only, and SSE2, which has the instructions, is part of every x86-64.
         let equal = unsafe {
             _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_set_epi64x(high, low), _mm_set1_epi8(b' '.cast_signed())))
         };
@@ -127,7 +127,8 @@ fn mask(stride: &[u8; STRIDE]) -> u64 {
     let mut mask = 0;
     for (position, word) in words.iter().enumerate() {
         let other = u64::from_le_bytes(*word) ^ BLANKS;
-        // The high bit of each byte that is zero, exactly (no carry leaves a byte); then those bits side by side.
+        // This sets the high bit of each byte that is zero, exactly (no carry leaves a byte); the next step packs these
+        // bits.
         let zero = !(((other & !HIGH_BITS) + !HIGH_BITS) | other) & HIGH_BITS;
         mask |= ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * position);
     }
@@ -150,7 +151,7 @@ mod tests {
         for (line, keys, end) in [
             ("1 1234567:1 2345678:1", &[1_234_567, 2_345_678][..], 21),
             ("1 1:1 22:1 333:1 12345678:1", &[1, 22, 333, 12_345_678], 27),
-            // The last entry is left when 8 bytes cannot be loaded.
+            // The last entry is not parsed here when 8 bytes cannot be loaded.
             ("1 12345678:1 5:1 7:1", &[12_345_678], 12),
             ("1 5:1 6:2 12345678:1", &[5], 5),
             ("1 5:1  6:1 12345678:1", &[5], 5),
@@ -170,7 +171,7 @@ mod tests {
         #[test]
         fn the_fast_path_reads_what_the_plain_one_reads(keys in prop::collection::vec(0u64..200_000_000, 0..60)) {
             let line = keys.iter().fold("1".to_owned(), |line, key| line + &format!(" {key}:1"));
-            // A second blank keeps a line off the fast path.
+            // A second blank excludes a line from the fast path.
             let plain = line.replace(' ', "  ");
             let read = |line: &str| crate::read_bytes("libsvm", &crate::FormatOptions::default(), line.as_bytes());
             match (read(&line), read(&plain)) {

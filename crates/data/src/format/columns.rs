@@ -1,5 +1,5 @@
-//! Formats with columns (dense, CSV): what each column is for, from settings, names, the first rows, or the schema of
-//! training.
+//! Formats with columns (dense, CSV): the role of each column, from settings, names, the first rows, or the trained
+//! schema.
 
 use super::FormatContext;
 use super::csv::Dialect;
@@ -12,16 +12,16 @@ use crate::number::parse_f64;
 use crate::options::{FormatOptions, InputPurpose};
 use crate::schema::{Column, ColumnKind, PassthroughColumn, PassthroughKind, Schema};
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Label,
     Weight,
     Group,
     Skip,
-    /// A number; its key.
+    /// A numeric feature, with its key.
     Numeric(u64),
-    /// A name; the column is its space.
+    /// A text feature; the column is the space of its names.
     Text,
 }
 
@@ -35,45 +35,45 @@ pub(super) struct FileColumns {
     pub(super) named: bool,
     pub(super) dialect: Dialect,
     pub(super) interactions: Interactions,
-    /// Of each column, its group in the interactions.
+    /// The interaction group of each column.
     pub(super) interaction_groups: Vec<Option<usize>>,
-    /// The columns to carry into the predictions, in the order asked for.
+    /// The passthrough columns, in the requested order.
     pub(super) passthrough: Vec<ColumnRef>,
-    /// What the user should know.
+    /// Notices for the user.
     pub(super) notices: Vec<String>,
-    /// Missing numbers are features.
+    /// Whether missing numbers are features.
     pub(super) mark_missing: bool,
 }
 
-/// A file as it presents itself.
+/// Names and types of columns, from the sample of a file.
 pub(super) struct DetectedColumns {
     /// Names in the header, or positions.
     pub(super) names: Vec<String>,
-    /// What stands in each column, as far as it was looked at.
+    /// Types of the sampled values of each column.
     pub(super) type_counts: Vec<TypeCounts>,
     pub(super) named: bool,
     pub(super) dialect: Dialect,
-    /// Which column is the label when nobody says so and none is called like one.
+    /// The label column when neither a setting nor a name determines one.
     pub(super) fallback: LabelFallback,
-    /// The columns to carry into the predictions, in the order asked for.
+    /// The passthrough columns, in the requested order.
     pub(super) passthrough: Vec<ColumnRef>,
 }
 
-/// A column to carry into the predictions.
+/// A passthrough column.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnRef {
     pub(super) at: usize,
     pub(super) name: String,
 }
 
-/// A column by its place.
+/// A column by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LabelFallback {
     First,
     Last,
 }
 
-/// How many of the values of a column are numbers, and how many are not; missing ones are neither.
+/// Numbers of values of a column that are numbers and that are not. Missing values do not count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TypeCounts {
     numbers: u32,
@@ -95,7 +95,7 @@ impl TypeCounts {
         }
     }
 
-    /// Whether it is read as numbers: most values are, or all are missing.
+    /// Whether the column is read as numbers: most values are numbers, or all are missing.
     pub(super) fn is_numeric(&self) -> bool {
         self.others == 0 || self.has_mostly_numbers()
     }
@@ -105,7 +105,7 @@ impl TypeCounts {
         self.numbers > self.others
     }
 
-    /// How a column that has both is read.
+    /// Makes a notice about how a column with both types is read.
     fn notice(&self, column: &str) -> Option<String> {
         let all = self.numbers + self.others;
         let other = self.first_other.as_ref().filter(|_| self.numbers > 0)?;
@@ -123,12 +123,12 @@ impl TypeCounts {
     }
 }
 
-/// Whether a field could stand in a column of numbers.
+/// Whether a field can be a value of a numeric column.
 pub(super) fn is_number(field: &[u8]) -> bool {
     is_missing(field) || parse_f64(field).is_some()
 }
 
-/// Decides what each column is for.
+/// Decides the role of each column.
 pub(super) fn assign_roles(
     context: &FormatContext<'_>,
     found: &DetectedColumns,
@@ -146,7 +146,7 @@ pub(super) fn assign_roles(
     let mut skip = Vec::new();
     for column in &options.skip_columns {
         if like.is_some_and(|schema| schema.skip_columns.contains(column)) {
-            // A column that training left out may be absent now.
+            // A column that training skipped may be absent now.
             skip.extend(names.iter().position(|name| name == column));
         } else {
             skip.extend(find(file, &names, Some(column))?);
@@ -172,7 +172,7 @@ pub(super) fn assign_roles(
     Ok(columns)
 }
 
-/// Positions of the columns that are no features.
+/// Positions of the columns that are not features.
 struct Roles {
     label: Option<usize>,
     weight: Option<usize>,
@@ -182,7 +182,7 @@ struct Roles {
 }
 
 impl Roles {
-    /// The label that was asked for, else a guess.
+    /// Returns the label of the settings, else a guess.
     fn choose_label(
         &mut self,
         context: &FormatContext<'_>,
@@ -217,7 +217,7 @@ impl Roles {
         Ok(())
     }
 
-    /// A first column without a name numbers the rows.
+    /// Skips a first column without a name: it numbers the rows.
     fn skip_index(&mut self, context: &FormatContext<'_>, found: &DetectedColumns) {
         let is_index = found.named && found.names.len() > 1 && found.names[0].is_empty();
         let taken = self.skip.iter().copied().chain(self.label).chain(self.weight).chain(self.group);
@@ -233,7 +233,7 @@ impl Roles {
         }
     }
 
-    /// Each column with what it is for.
+    /// Returns each column with its role.
     fn columns(
         self,
         context: &FormatContext<'_>,
@@ -277,7 +277,7 @@ impl Roles {
             named: found.named,
             dialect: found.dialect,
             interactions: Interactions::default(),
-            // With declared numbers of features there is no place for others.
+            // When the number of features is declared, no key is left for missing numbers.
             mark_missing: context
                 .trained_schema
                 .map_or(context.options.key_limit.is_none(), |schema| schema.mark_missing),
@@ -287,9 +287,9 @@ impl Roles {
     }
 }
 
-/// What the user is told of columns that have numbers and other values.
+/// Makes a notice about columns that have numbers and other values.
 fn mixed_notice(columns: &[String]) -> Option<String> {
-    /// Columns that are named one by one.
+    /// Number of columns that the notice names.
     const SHOWN: usize = 5;
     let shown = columns.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = columns.len().saturating_sub(SHOWN);
@@ -299,7 +299,8 @@ fn mixed_notice(columns: &[String]) -> Option<String> {
     })
 }
 
-/// Whether training knew this column as something else than a feature, or does not know it, and it is carried along.
+/// Whether the trained schema has this column in another role than a feature, or does not have this column and it is a
+/// passthrough column.
 fn is_no_feature_of(like: Option<&Schema>, found: &DetectedColumns, at: usize) -> bool {
     let name = &found.names[at];
     like.is_some_and(|schema| {
@@ -310,17 +311,18 @@ fn is_no_feature_of(like: Option<&Schema>, found: &DetectedColumns, at: usize) -
     })
 }
 
-/// Where the label stands in data without labels, so that it is left out.
+/// Returns the label column of data that are read without labels, so that it is skipped.
 fn absent_label(context: &FormatContext<'_>, found: &DetectedColumns) -> Option<usize> {
     let file = context.files[0].name();
-    // Not by number: where names are places, the file may have another column at that place.
+    // The name is compared, not the position: where names are positions, the file may have another column there.
     match context.trained_schema.and_then(|schema| schema.label.as_ref()) {
         Some(label) => found.names.iter().position(|name| name == label),
         None => find(file, &found.names, context.options.label.as_deref()).ok().flatten(),
     }
 }
 
-/// The column of weights or groups: the one asked for, or that of training, which may be absent or need not be read.
+/// Returns the column of weights or groups: the requested one, or that of training, which may be absent or need not be
+/// read.
 fn requested_or_trained(
     context: &FormatContext<'_>,
     found: &DetectedColumns,
@@ -341,7 +343,7 @@ fn requested_or_trained(
     Ok(at)
 }
 
-/// The columns to carry into the predictions, in the order asked for.
+/// Returns the passthrough columns, in the requested order.
 pub(super) fn find_passthrough(
     context: &FormatContext<'_>,
     found: &DetectedColumns,
@@ -359,10 +361,10 @@ pub(super) fn find_passthrough(
     Ok(kept)
 }
 
-/// The position of a column that is asked for by name or number.
+/// Returns the position of a column that is requested by name or number.
 pub(super) fn find(file: &str, names: &[String], asked: Option<&str>) -> Result<Option<usize>, Error> {
     let Some(asked) = asked else { return Ok(None) };
-    // A file of blank lines has no columns, and no record that would miss one.
+    // A file of blank lines has no columns, and no record that needs one.
     if names.is_empty() {
         return Ok(None);
     }
@@ -378,7 +380,7 @@ pub(super) fn find(file: &str, names: &[String], asked: Option<&str>) -> Result<
 }
 
 impl FileColumns {
-    /// Finds the columns that are multiplied.
+    /// Finds the columns that interactions multiply.
     fn find_groups(&mut self, file: &str, interactions: &[Vec<String>]) -> Result<(), Error> {
         Interactions::new(interactions)?;
         if self.names.is_empty() {
@@ -408,11 +410,11 @@ impl FileColumns {
         Ok(())
     }
 
-    /// The schema of this file.
+    /// Makes the schema of this file.
     pub(super) fn schema(&self, options: &FormatOptions) -> Schema {
         let name_of =
             |role: Role| self.roles.iter().position(|r| *r == role).map(|at| self.names[at].clone());
-        // An index without a name that was left out unasked may be absent later.
+        // An index without a name that is skipped by default may be absent later.
         let is_index = self.named && self.names.first().is_some_and(String::is_empty);
         let left_out =
             is_index && self.roles[0] == Role::Skip && !options.skip_columns.contains(&String::new());
@@ -434,7 +436,7 @@ impl FileColumns {
         }
     }
 
-    /// The columns to carry along. A record has their texts in the order of the file.
+    /// Returns the passthrough columns. The texts of a record are in the order of the file.
     pub(super) fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
         let slot = |at: usize| self.passthrough.iter().filter(|kept| kept.at < at).count();
         let column = |kept: &ColumnRef| PassthroughColumn {
@@ -450,7 +452,7 @@ impl FileColumns {
         self.roles.iter().position(|role| *role == Role::Label)
     }
 
-    /// Takes kinds and keys from the schema of training, column by column by name.
+    /// Takes types and keys from the trained schema, column by column by name.
     fn conform_to(&mut self, file: &str, schema: &Schema) -> Result<(), Error> {
         if self.names.is_empty() {
             return Ok(());

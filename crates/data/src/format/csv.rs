@@ -5,17 +5,18 @@
 //! field = text without delimiter, blanks around it taken off | '"' text with '""' for '"' '"'
 //! ```
 //! - When the first 4 MiB of the first file have line breaks inside quotes, or quotes written as `\"` (Spark), all rows
-//!   may have them. With line breaks a file goes to one task whole; without, a row is a line, at which splits are cut.
-//! - The first row is a header when it has a word over a column of numbers and no number over one, when it names the
-//!   label asked for, or when it has only words, among them the name of a label, that do not stand below it. When the
-//!   name of the label alone stands below, the user has to say which it is.
-//! - The label is the column asked for; else the one called label, target or y; else the last.
+//!   may have them. With line breaks one task reads the whole file; without them, a row is a line, and splits are cut
+//!   between lines.
+//! - The first row is a header when it has a word over a column of numbers and no number over one, when it contains the
+//!   label that the settings name, or when it has only words, one of which is the name of a label and none of which
+//!   occurs in the rows below. When only the name of the label occurs below, the user has to set `header`.
+//! - The label is the column of the settings; else the one called label, target or y; else the last.
 //! - A column is numeric when most of its first 1,000 values are numbers; otherwise each value is a feature of its own,
-//!   `named_key(column, value)`. `text_columns` makes it so for a column that looks numeric.
+//!   `named_key(column, value)`. `text_columns` does the same for a column that looks numeric.
 //! - Missing values (the words of pandas, and `?`) have no entry in their column; a missing number is the feature
 //!   `COLUMN=missing`. Text labels become class numbers by sorted name.
-//! - A first column whose name is empty is an index that pandas or R wrote, and is left out.
-//! - Blank lines are skipped. A row with another count of fields is an error, and so is the header in mid-file.
+//! - A first column whose name is empty is an index that pandas or R wrote, and is skipped.
+//! - Blank lines are skipped. A row with another number of fields is an error, and so is a header in mid-file.
 
 mod detection;
 #[cfg(test)]
@@ -35,7 +36,6 @@ use crate::schema::{PassthroughColumn, Schema};
 pub(super) use sample::Dialect;
 use std::sync::Arc;
 
-/// Opens CSV inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let sample = sample::Sample::of(context)?;
     let (mut found, header) = detection::detect_columns(context, &sample)?;
@@ -53,7 +53,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::Lines(Box::new(Csv::new(columns, context.options, header, label_names))))
 }
 
-/// Whether the first rows have the same number of fields, two at least, and are not what Vowpal Wabbit reads as well.
+/// Whether the first rows have the same number of fields, two at least, and cannot be Vowpal Wabbit text.
 pub(super) fn recognize(head: &[u8]) -> bool {
     sample::looks_like_rows(head) && !super::vw::is_possible(head)
 }

@@ -1,18 +1,18 @@
-//! Dense text: numbers, one record a line, the same count in each.
+//! Dense text: one record of numbers per line, the same number of fields in each.
 //!
 //! ```text
 //! line  = field { separator field }       separator: a comma, a tab, or a run of blanks; by the first line
 //! field = number | missing                missing: nothing (between commas or tabs), a word of pandas such as NA, or ?
 //! ```
-//! The first column is the label unless `label` says which (0-based). The others are numbered from 0 in their order: that
-//! is their key. A missing value has no entry. Blank lines are skipped. It is CSV without names, header and quotes.
+//! The first column is the label unless `label` names another one (0-based). The other columns are numbered from 0 in
+//! their order: these numbers are the keys. A missing value has no entry. Blank lines are skipped. The format is CSV
+//! without names, header and quotes.
 
 use super::columns::{DetectedColumns, LabelFallback, TypeCounts, assign_roles, is_number};
 use super::csv::{Csv, Dialect};
 use super::{FormatContext, OpenFormat};
 use crate::Error;
 
-/// Opens dense inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     if options.header == Some(true) || !options.text_columns.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::Lines(Box::new(Csv::new(columns, options, None, Vec::new()))))
 }
 
-/// Whether the first lines are at least two numbers each.
+/// Whether the first lines have at least two numbers each.
 pub(super) fn recognize(head: &[u8]) -> bool {
     let Some(delimiter) = super::text_lines(head).first().map(|line| separator(line)) else { return false };
     super::most_lines(head, |line| {
@@ -57,7 +57,8 @@ pub(super) fn recognize(head: &[u8]) -> bool {
     })
 }
 
-/// A comma; a tab when there are tabs and no blanks; else runs of both.
+/// Returns a comma if there is one, else a tab when there are tabs and no blanks, else a blank, which means runs of
+/// blanks and tabs.
 fn separator(line: &[u8]) -> u8 {
     let line = line.trim_ascii();
     if line.contains(&b',') {
@@ -81,7 +82,7 @@ fn count_fields(line: &[u8], delimiter: u8) -> usize {
 mod tests {
     use crate::format::testing::{Row, bad, check, options, rows};
 
-    /// The mark of a missing number of a column.
+    /// The entry of a missing number of a column.
     fn missing(column: &[u8]) -> (u64, f32) {
         (math::hash::named_key(column, b"missing"), 1.0)
     }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-/// Names that are kept by one parser; about 100 bytes each.
+/// Number of names that one parser stores; each takes about 100 bytes.
 pub const NAME_LIMIT: usize = 4 << 20;
 
-/// The value that stands for a missing number in the name of its feature, `COLUMN=missing`.
+/// The value of a missing number in the name of its feature, `COLUMN=missing`.
 pub(crate) const MISSING: &[u8] = b"missing";
 
 /// Collects each name once, up to [`NAME_LIMIT`].
@@ -17,7 +17,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Notes that `key` stands for `space`, the separator and `name`.
+    /// Adds the name of `key`: `space`, the separator and `name`.
     #[inline]
     pub fn add(&mut self, key: u64, space: &[u8], separator: u8, name: &[u8]) {
         if !self.seen_keys.contains(&key) {
@@ -40,7 +40,7 @@ impl Dictionary {
         self.new_names.insert(key, name);
     }
 
-    /// Notes what a key stands for; `name` is asked when the key is new.
+    /// Adds the name of a key; `name` is called when the key is new.
     #[inline]
     pub fn add_named(&mut self, key: u64, name: impl FnOnce() -> String) {
         if !self.seen_keys.contains(&key) {
@@ -48,12 +48,12 @@ impl Dictionary {
         }
     }
 
-    /// Names met since the last call.
+    /// Takes the names that are new since the last call.
     pub fn take(&mut self) -> BTreeMap<u64, String> {
         std::mem::take(&mut self.new_names)
     }
 
-    /// Says so when names were left out.
+    /// Notices about names that were not stored.
     pub fn notices(&self) -> Vec<String> {
         if self.is_full {
             vec![format!(

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! line  = [ label { blank+ entry } ] [ blank* "#" anything ]
-//! entry = field ":" index [ ":" value ]     field: 0 .. 2^32-1, index: 0 .. 2^63-1, value: a finite number, 1 if left out
+//! entry = field ":" index [ ":" value ]  field: 0 .. 2^32-1, index: 0 .. 2^63-1, value: a finite number, 1 if left out
 //! ```
-//! A pair of field and index stands at most once in a record; an index may stand in several fields. Everything else is
-//! as in libsvm.
+//! A pair of field and index occurs at most once in a record; an index may occur in several fields. All other rules are
+//! those of libsvm.
 
 use super::dictionary::Dictionary;
 use super::{
@@ -18,7 +18,6 @@ use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;
 
-/// Opens libffm inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("libffm", options)?;
@@ -42,7 +41,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::Lines(Box::new(Libffm { has_label: options.has_label, interactions, fields, notice })))
 }
 
-/// Whether the first lines look like libffm.
+/// Whether the first lines are libffm text.
 pub(super) fn recognize(head: &[u8]) -> bool {
     let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
@@ -60,9 +59,9 @@ fn is_entry(token: &[u8]) -> bool {
 struct Libffm {
     has_label: bool,
     interactions: Interactions,
-    /// Of the groups of the interactions.
+    /// Fields that are groups of the interactions.
     fields: Vec<u32>,
-    /// Of groups that the first lines do not have.
+    /// Notice about groups without a feature in the first lines.
     notice: Option<String>,
 }
 
@@ -90,7 +89,7 @@ struct Parser {
     has_label: bool,
     /// Field and index of each entry of the present record.
     pairs: Vec<(u32, u64)>,
-    /// Of the groups of the interactions.
+    /// Fields that are groups of the interactions.
     fields: Vec<u32>,
     dictionary: Dictionary,
     multiplier: InteractionGenerator,
@@ -141,7 +140,7 @@ impl LineParser for Parser {
 }
 
 impl Parser {
-    /// Pushes the entry at `at`; where it ends.
+    /// Pushes the entry at `at`; returns where it ends.
     #[inline]
     fn entry(&mut self, line: &[u8], at: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
         let (field, field_end) = parse_digits(line, at);

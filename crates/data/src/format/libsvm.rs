@@ -1,13 +1,13 @@
-//! libsvm text (svmlight): one record a line.
+//! libsvm text (svmlight): one record per line.
 //!
 //! ```text
 //! line  = [ label { blank+ "qid:" number } { blank+ entry } ] [ blank* "#" anything ]
 //! entry = index [ ":" value ]          index: 0 .. 2^63-1, value: a finite number, 1 when left out
 //! blank = " " | tab
 //! ```
-//! Indices are keys as they are written, 0- or 1-based alike, in any order, each at most once in a record. Lines that
-//! are blank or only a comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with
-//! a notice. Several labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
+//! Indices are the keys, 0- or 1-based, in any order, each at most once in a record. Lines that are blank or only a
+//! comment are skipped. `qid` becomes the group when `group = "qid"`; otherwise it is ignored, with a notice. Several
+//! labels ("1,2") are an error. Without labels (`has_label = false`) a line begins with its entries.
 
 use super::binary_entries::{EMPTY_KEY_BUFFER, KeyBuffer, parse_ones};
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine};
@@ -15,7 +15,6 @@ use crate::number::{parse_digits, parse_f64};
 use crate::schema::Schema;
 use crate::{BatchBuilder, Error, LineError};
 
-/// Opens libsvm inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     super::refuse_columns("libsvm", options)?;
@@ -32,7 +31,7 @@ pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::Lines(Box::new(Libsvm { has_label: options.has_label, use_qid })))
 }
 
-/// Whether the first lines look like libsvm.
+/// Whether the first lines are libsvm text.
 pub(super) fn recognize(head: &[u8]) -> bool {
     let is_line = |line: &[u8]| {
         let mut tokens = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|token| !token.is_empty());
@@ -104,7 +103,7 @@ impl LineParser for Parser {
 }
 
 impl Parser {
-    /// The entries from `at` on; the group if there is a qid and it is wanted.
+    /// Pushes the entries from `at` on; returns the group if there is a qid and it is used.
     #[inline]
     fn entries(
         &mut self,
@@ -142,7 +141,7 @@ impl Parser {
         Ok(group)
     }
 
-    /// Pushes the entry whose index ends at `end`; where the entry ends.
+    /// Pushes the entry whose index ends at `end`; returns where the entry ends.
     #[inline]
     fn value(line: &[u8], key: u64, end: usize, out: &mut BatchBuilder) -> Result<usize, LineError> {
         match line.get(end..) {
@@ -167,7 +166,8 @@ impl Parser {
         }
     }
 
-    /// What stands where an index should: the end (`None`), or a qid (with its end).
+    /// Handles a token that is not an index: returns `None` at the end of the line, the number and the end of a qid, or
+    /// an error.
     #[inline(never)]
     fn not_an_index(&mut self, line: &[u8], at: usize) -> Result<Option<(u64, usize)>, LineError> {
         if matches!(line.get(at), None | Some(b'#')) {

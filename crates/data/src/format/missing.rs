@@ -1,6 +1,6 @@
-//! Words that stand for a missing value: those that pandas takes, and `?`.
+//! Words for a missing value: those of pandas, and `?`.
 
-/// Whether a field stands for a missing value.
+/// Whether a field is a missing value.
 #[inline]
 pub(crate) fn is_missing(field: &[u8]) -> bool {
     match field.len() {
@@ -22,7 +22,7 @@ mod tests {
 
     #[test]
     fn the_words_of_pandas_are_missing_values() {
-        // pandas 3.1, `pandas._libs.parsers.STR_NA_VALUES`.
+        // These words are `pandas._libs.parsers.STR_NA_VALUES` of pandas 3.1.
         for word in [
             "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
             "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", "?",

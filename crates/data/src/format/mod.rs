@@ -1,9 +1,9 @@
-//! Formats: one file each, one row each in [`FormatTable`].
+//! Formats: each has a file of its own and a row in [`FormatTable`].
 //!
-//! A row's `open` looks at the inputs and answers with a [`OpenFormat`]. There are two kinds:
-//! - [`OpenFormat::Lines`]: one record a line. The format gives a [`LineParser`]; finding lines, splits, compression, line
-//!   numbers and bad lines are the reader's work.
-//! - [`OpenFormat::RowGroups`]: the format knows its own units (Parquet: row groups). It gives a [`RecordReader`], which fills a
+//! The `open` function of a row samples the inputs and returns an [`OpenFormat`]. There are two kinds:
+//! - [`OpenFormat::Lines`]: one record per line. The format provides a [`LineParser`]; the reader finds lines, and
+//!   handles splits, compression, line numbers and bad lines.
+//! - [`OpenFormat::RowGroups`]: the format has row groups (Parquet). It provides a [`RecordReader`], which fills a
 //!   [`Sink`] as the reader of lines does.
 
 pub mod table;
@@ -42,36 +42,36 @@ use crate::split::{RowGroup, Split};
 use crate::{BatchBuilder, Error, LineError};
 use std::collections::BTreeMap;
 
-/// What a line turned out to be.
+/// The kind of a parsed line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParsedLine {
-    /// A record. Its entries have been pushed; the caller closes it.
+    /// A record. The parser has pushed its entries; the caller closes it.
     Record {
-        /// Label as written; `None` when the input has none.
+        /// Label as written; `None` when the input has no labels.
         label: Option<f64>,
         /// Weight, 1 by default.
         weight: f32,
-        /// Group, when one was asked for.
+        /// Group, when a group column is set.
         group: Option<u64>,
     },
-    /// A blank line or a comment. Nothing has been pushed.
+    /// A blank line or a comment. The parser has pushed nothing.
     Skipped,
-    /// A record without a label among records that have one. Nothing has been pushed; it is counted and left out.
+    /// A record without a label among records with labels. The parser has pushed nothing; the caller counts it.
     Unlabelled,
 }
 
 /// Turns lines into records.
 pub trait LineParser: Send {
-    /// Pushes the entries of `line` (without its end: no `\n`, no `\r\n`) into `out`. On an error the caller takes back
-    /// what was pushed.
+    /// Pushes the entries of `line` (without its end: no `\n`, no `\r\n`) into `out`. After an error the caller
+    /// discards what was pushed.
     fn parse(&mut self, line: &[u8], out: &mut BatchBuilder) -> Result<ParsedLine, LineError>;
 
-    /// Names of hashed keys met since the last call.
+    /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
         BTreeMap::new()
     }
 
-    /// What the user should know, each said once ("qid is ignored").
+    /// Notices for the user, such as "qid is ignored"; each is reported once.
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
@@ -79,95 +79,96 @@ pub trait LineParser: Send {
 
 /// A format of lines, opened on inputs.
 pub trait LineFormat: Send + Sync {
-    /// What the columns mean; the source fills in the format's name.
+    /// The meaning of the columns; the source fills in the name of the format.
     fn schema(&self) -> Schema;
-    /// The header, when each file begins with one: the first line of a file is then compared with it and skipped.
+    /// The header, when each file begins with one: the reader then compares the first line of each file with it, and
+    /// skips that line.
     fn header(&self) -> Option<&[u8]> {
         None
     }
-    /// The columns that are carried along, in the order asked for; none in formats without columns.
+    /// The passthrough columns, in the requested order; empty in formats without columns.
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
         Vec::new()
     }
-    /// How fields are quoted, when quoted fields may have line breaks: each file then goes to one task whole.
+    /// How fields are quoted, when quoted fields may have line breaks: each file is then read by one task.
     fn quotes(&self) -> Option<Quotes> {
         None
     }
-    /// What the user should know of how the inputs were understood.
+    /// Notices for the user about the inputs.
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// A parser for one task.
+    /// Makes a parser for one task.
     fn parser(&self) -> Box<dyn LineParser>;
 }
 
-/// A format of blocks, opened on inputs.
+/// A format with row groups, opened on inputs.
 pub trait RowGroupFormat: Send + Sync {
-    /// What the columns mean; the source fills in the format's name.
+    /// The meaning of the columns; the source fills in the name of the format.
     fn schema(&self) -> Schema;
-    /// The columns that are carried along, in the order asked for; none in formats without columns.
+    /// The passthrough columns, in the requested order; empty in formats without columns.
     fn passthrough_columns(&self) -> Vec<PassthroughColumn> {
         Vec::new()
     }
-    /// What the user should know of how the inputs were understood.
+    /// Notices for the user about the inputs.
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The units of a file, each of which can be read without the others.
+    /// Returns the row groups of a file, each of which can be read without the others.
     fn row_groups(&self, file: usize) -> Vec<RowGroup>;
-    /// A reader of records of these units (all parts are `SplitRange::RecordColumns`), in this order. `files` are the inputs of the
-    /// context.
+    /// Makes a reader of the records of these splits, in this order; their ranges are all `SplitRange::Records`.
+    /// `files` are the inputs of the context.
     fn reader(&self, files: &[Input], splits: &[Split]) -> Result<Box<dyn RecordReader>, Error>;
 }
 
-/// Fills a sink with records, whatever the format.
+/// Fills a sink with records.
 pub trait RecordReader: Send {
-    /// Reads records until `sink.record_count()` is `record_limit` or nothing is left; says whether something may be
-    /// left. For each record: push entries into `sink.builder()`, then `sink.end_record(..)`.
+    /// Reads records until `sink.record_count()` is `record_limit` or no record is left; returns whether records may be
+    /// left. For each record it pushes entries into `sink.builder()` and then calls `sink.end_record(..)`.
     fn read(&mut self, record_limit: usize, sink: &mut Sink) -> Result<bool, Error>;
 
-    /// Names of hashed keys met since the last call.
+    /// Takes the names of hashed keys that are new since the last call.
     fn take_dictionary(&mut self) -> BTreeMap<u64, String> {
         BTreeMap::new()
     }
 }
 
-/// An opened format.
+/// A format opened on inputs.
 pub enum OpenFormat {
-    /// One record a line.
+    /// One record per line.
     Lines(Box<dyn LineFormat>),
-    /// Units of its own.
+    /// Files with row groups.
     RowGroups(Box<dyn RowGroupFormat>),
 }
 
-/// What a format sees when it is opened.
+/// The arguments with which a format is opened.
 pub struct FormatContext<'a> {
     /// The inputs, at least one.
     pub files: &'a [Input],
-    /// Settings. When opened like a schema, what the user left open is filled from the schema.
+    /// Settings. With a trained schema, it fills what the user left open.
     pub options: &'a FormatOptions,
-    /// The schema of training, when this input must be read like it.
+    /// The trained schema, when the input must be read with one.
     pub trained_schema: Option<&'a Schema>,
 }
 
-/// A row of the table.
+/// A row of the table of formats.
 #[derive(Clone, Copy)]
 pub struct FormatRow {
     /// Name, as in `--format`.
     pub name: &'static str,
-    /// One line for people.
+    /// Description in one line.
     pub title: &'static str,
-    /// File name endings without the dot; a compression ending is taken off first.
+    /// Extensions of file names without the dot; the extension of a compression is removed first.
     pub extensions: &'static [&'static str],
-    /// Whether a file that begins with these (decompressed) bytes, its first 4 MiB at most, is surely of this format. Rows
-    /// are asked in order.
+    /// Whether a file that begins with these (decompressed) bytes, its first 4 MiB at most, is certainly of this
+    /// format. The rows are tried in their order.
     pub recognize: fn(head: &[u8]) -> bool,
-    /// Looks at the inputs and plans the reading.
+    /// Samples the inputs and opens the format on them.
     pub open: fn(&FormatContext<'_>) -> Result<OpenFormat, Error>,
 }
 
 impl FormatRow {
-    /// Whether these are surely bytes of this format, and no text.
+    /// Whether these bytes are certainly of this format and not text.
     fn is_binary(&self, head: &[u8]) -> bool {
         head.contains(&0) && (self.recognize)(head)
     }

@@ -1,13 +1,13 @@
-//! Parquet, read through Arrow record batches; what columns may be is said in [`crate::arrow`].
+//! Parquet, read through Arrow record batches; [`crate::arrow`] describes the possible columns.
 //!
-//! The label is the column named by the option, else `label`, `target` or `y`, else the last one. Columns that pandas wrote
-//! as its index are left out. Folders named `column=value` give each of their files a column.
+//! The label is the column that the option names, else `label`, `target` or `y`, else the last one. Columns that pandas
+//! wrote as its index are skipped. Folders named `column=value` give each of their files a column.
 //!
-//! What can be read on its own is a row group: a task that begins in the middle of one decodes the records before its own,
-//! and lets them go.
+//! The smallest part that can be read without the others is a row group: a task that begins in the middle of one
+//! decodes the records before its own and drops them.
 //!
-//! A file is not trusted: `file` and `checks` check the metadata, `pages` every page, and what the library still panics at is
-//! an error with the row group.
+//! Files are not trusted: `file` and `checks` check the metadata, `pages` checks every page, and a panic of the library
+//! becomes an error with the row group.
 
 mod checks;
 mod codec;
@@ -36,7 +36,7 @@ use crate::options::FormatOptions;
 use crate::schema::{PassthroughColumn, PassthroughKind, Schema};
 use crate::split::{RowGroup, Split};
 
-/// The row of the table of formats.
+/// The row in the table of formats.
 pub(super) const ROW: FormatRow = FormatRow {
     name: "parquet",
     title: "Parquet: a table of numbers and strings, lists of indices and values, or vectors",
@@ -49,14 +49,14 @@ pub(super) const ROW: FormatRow = FormatRow {
 struct ParquetFile {
     name: String,
     metadata: ParquetMetaData,
-    /// As which Arrow types the columns of the file itself are read, in its order.
+    /// The Arrow types as which the columns of the file are read, in its order.
     arrow_fields: Fields,
-    /// What its folders add.
+    /// The columns that the folders of the file add.
     partition: Arc<[Field]>,
     layout: Layout,
 }
 
-/// All that the readers of all tasks share.
+/// The data that the readers of all tasks share.
 struct ParquetDataset {
     files: Vec<ParquetFile>,
     schema: Schema,
@@ -102,7 +102,7 @@ fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     Ok(OpenFormat::RowGroups(Box::new(ParquetFormat(Arc::new(ParquetDataset { files, schema, notices })))))
 }
 
-/// An error when the label was guessed and is none of classes.
+/// Fails when the label was guessed and its values are not those of classes.
 fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<&str>) -> Result<(), Error> {
     let options = context.options;
     let (Some(input), Some(file)) = (context.files.first(), files.first()) else { return Ok(()) };
@@ -116,7 +116,7 @@ fn check_label(context: &FormatContext<'_>, files: &[ParquetFile], name: Option<
     }
 }
 
-/// Sorted distinct values of a label column of strings; empty when labels are numbers.
+/// Returns the sorted distinct values of a label column of strings; empty when labels are numbers.
 fn label_names(
     inputs: &[Input],
     files: &[ParquetFile],
@@ -131,11 +131,11 @@ fn label_names(
     scan.finish(label, options.label_rule, options.text_columns.contains(label))
 }
 
-/// The columns of a file as Arrow types. Strings are views of the pages, so that a long one that stands in many records
+/// Returns the columns of a file as Arrow types. Strings are views of the pages, so that a long string of many records
 /// is in memory once.
 fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
     let schema = metadata.file_metadata().schema_descr();
-    // What Arrow itself wrote about its types is left unread: the types of the file say enough.
+    // The types that Arrow itself has stored are ignored: the types of the file are enough.
     let own = checks::catch_panics(|| parquet_to_arrow_schema(schema, None));
     let own = own.map_err(|reason| {
         bad_file(
@@ -151,7 +151,7 @@ fn fields(input: &Input, metadata: &ParquetMetaData) -> Result<Fields, Error> {
     Ok(own.fields().iter().map(view).collect())
 }
 
-/// Whether a column of the top level has a null, as far as its statistics say.
+/// Whether a column of the top level may have nulls according to its statistics.
 fn may_have_nulls(metadata: &ParquetMetaData, root: usize) -> bool {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves = (0..schema.num_columns()).filter(|leaf| schema.get_column_root_idx(*leaf) == root);
@@ -162,13 +162,13 @@ fn may_have_nulls(metadata: &ParquetMetaData, root: usize) -> bool {
     !metadata.row_groups().iter().all(has_none)
 }
 
-/// The names of the columns in which pandas keeps the index of a table.
+/// Returns the names of the columns in which pandas stores the index of a table.
 fn pandas_index(metadata: &ParquetMetaData) -> Vec<String> {
     let pairs = metadata.file_metadata().key_value_metadata().map_or(&[][..], Vec::as_slice);
     let written = pairs.iter().find(|pair| pair.key == "pandas").and_then(|pair| pair.value.as_deref());
     let parsed = written.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
     let names = parsed.as_ref().and_then(|value| value["index_columns"].as_array());
-    // An index that is a range has no column, and is described in place of a name.
+    // An index that is a range has no column: pandas stores a description instead of a name.
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 

@@ -1,9 +1,9 @@
-//! Columns of a file without names, or of one whose names training did not know: they are told by their places, in the
-//! order of the training data.
+//! Names for the columns of a file without names, or of one whose names training did not have: the position in the
+//! order of the training data identifies a column.
 //!
-//! A file that is only scored may lack columns that are no features: the label with `--no-label`, weights, groups,
-//! columns that are left out. Which of them are absent follows from the number of columns; where several sets of them
-//! fit, the file needs a header.
+//! A file that is only scored may lack columns that are not features: the label with `--no-label`, weights, groups,
+//! skipped columns. The number of columns determines which of them are absent; when several sets of absent columns fit,
+//! the file needs a header.
 
 use super::FormatContext;
 use super::columns::{DetectedColumns, TypeCounts, is_number};
@@ -13,11 +13,11 @@ use crate::schema::Schema;
 use crate::{Error, FormatOptions};
 use std::borrow::Cow;
 
-/// Columns that may be absent, of which every set is tried: with more of them there would be very many.
+/// Number of columns that may be absent. The code tries each set of them, which takes too long for more columns.
 const ABSENT_LIMIT: usize = 12;
 
-/// Whether the first row of a file to be read like `schema` names its columns. Names of training say so, and so do
-/// words over columns of numbers, when there is one over each of them: a single one is a bad value.
+/// Whether the first row of a file that is read with `schema` names its columns. It does when it has names of training,
+/// or when it has a word over each column of numbers: a single word may be a bad value.
 pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], schema: &Schema) -> bool {
     let named = |name: &str| first.iter().any(|field| **field == *name.as_bytes());
     let met = schema.columns.iter().filter(|column| named(&column.name)).count();
@@ -26,7 +26,7 @@ pub(super) fn is_header_like(first: &[Cow<'_, [u8]>], kinds: &[TypeCounts], sche
     words || (schema.named && 2 * met >= schema.columns.len().max(1))
 }
 
-/// `found` with the names of training, where the file or the training data have none, and what to tell of that.
+/// Returns `found` with the names of training, where the file or the training data have none, and a notice about it.
 pub(super) fn assign_names_by_position(
     context: &FormatContext<'_>,
     mut found: DetectedColumns,
@@ -40,7 +40,7 @@ pub(super) fn assign_names_by_position(
     let (file, order) = (context.files[0].name(), order_of(schema));
     let all: Vec<usize> = (0..found.names.len()).collect();
     let others: Vec<usize> = all.iter().copied().filter(|at| !is_passthrough(&found, *at)).collect();
-    // Columns that are only carried into the predictions stand between those of training.
+    // Passthrough columns that are not in the training data stand between those that are.
     let fitting: Vec<_> = [all, others]
         .into_iter()
         .map(|places| (candidate_names(&order, schema, context.options, places.len()), places))
@@ -66,12 +66,13 @@ fn is_passthrough(found: &DetectedColumns, at: usize) -> bool {
     found.passthrough.iter().any(|column| column.at == at)
 }
 
-/// All columns of training in the order of its file.
+/// Returns all columns of training in the order of its file.
 fn order_of(schema: &Schema) -> Vec<String> {
     if !schema.order.is_empty() {
         return schema.order.clone();
     }
-    // Written by an older version: without a header names are places, with one only features are known to be in order.
+    // An older version wrote this schema. Without a header names are positions; with one, only the order of the
+    // features is known.
     let mut order: Vec<String> = schema.columns.iter().map(|column| column.name.clone()).collect();
     if !schema.named {
         let others = [&schema.label, &schema.weight, &schema.group].into_iter().flatten();
@@ -82,7 +83,8 @@ fn order_of(schema: &Schema) -> Vec<String> {
     order
 }
 
-/// The lists of names that a file of `count` columns may have: `order` without some of the columns that may be absent.
+/// Returns the lists of names that a file of `count` columns may have: `order` without some of the columns that may be
+/// absent.
 fn candidate_names(
     order: &[String],
     schema: &Schema,
@@ -167,7 +169,7 @@ mod tests {
         FormatOptions { has_label, purpose: InputPurpose::Prediction, ..options() }
     }
 
-    /// a, w (weight), label, b.
+    /// Columns a, w (weight), label, b.
     fn trained() -> Schema {
         let asked = FormatOptions { weight: Some("w".into()), ..options() };
         open("a,w,label,b\n2,9,1,3\n4,9,0,5\n", &asked, None).unwrap().schema().clone()

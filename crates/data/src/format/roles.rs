@@ -1,19 +1,20 @@
-//! What columns are for: which one is the label when nobody says so, and that no column has two roles.
+//! Column roles: the choice of a label by default, and the rule that no column has two roles.
 
 use std::collections::BTreeSet;
 
 use crate::Error;
 use crate::number::parse_f64;
 
-/// Names of columns that are the label when nobody says so, in any case of letters.
+/// Names of columns that are the label by default, in upper or lower case.
 pub(crate) const LABEL_NAMES: [&str; 3] = ["label", "target", "y"];
 
-/// Whether a column of this name is the label when nobody says so.
+/// Whether a column of this name is the label by default.
 pub(crate) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|label| name.eq_ignore_ascii_case(label))
 }
 
-/// The column that is called like a label; `None` when no column is. `is_taken` says which columns have another role.
+/// Returns the column whose name is that of a label; `None` when there is none. `is_taken` says which columns have
+/// another role.
 pub(crate) fn label_by_name(
     file: &str,
     names: &[&str],
@@ -38,11 +39,11 @@ pub(crate) fn label_by_name(
     Err(Error::BadOption { option: "label", reason })
 }
 
-/// Different values among the first rows from which on a column is no label of classes, when nobody called it the label.
+/// Number of distinct values in the first rows from which on a column is not accepted as a label of classes by default.
 const MANY_VALUES: usize = 100;
 
-/// An error when a column that nobody called the label has more values than classes have. `values`: those of its first
-/// `row_count` rows, without missing ones.
+/// Fails when a column that is the label only by default has more values than classes have. `values` are those of its
+/// first `row_count` rows, without missing ones.
 pub(crate) fn refuse_guess(
     file: &str,
     name: &str,
@@ -67,12 +68,12 @@ pub(crate) fn refuse_guess(
     Err(Error::BadOption { option: "label", reason })
 }
 
-/// What the user is told of a label that was chosen by its name or by its place.
+/// Makes the notice about a label that was chosen by its name or its position.
 pub(crate) fn label_notice(name: &str, how: &str) -> String {
     format!("label: column '{name}', {how}")
 }
 
-/// An error when a column has two of these roles; each is the setting that gave it, with the column's position.
+/// Fails when a column has two of these roles. Each role is the setting that gave it, with the position of the column.
 pub(crate) fn refuse_two_roles(
     file: &str,
     names: &[&str],
@@ -92,7 +93,7 @@ pub(crate) fn refuse_two_roles(
     }
     Ok(())
 }
-/// An error when two columns of a file have one name: a model knows columns by their names.
+/// Fails when two columns of a file have the same name: a model identifies columns by their names.
 pub(crate) fn refuse_duplicate_names<'a>(
     file: &str,
     names: impl Iterator<Item = &'a str>,

@@ -1,12 +1,12 @@
-//! The first lines of a file, by which its format is recognized. One odd line among them does not hide the format: what
-//! is wrong with it is said when it is parsed.
+//! The first lines of a file, from which its format is recognized. One bad line among them does not hide the format;
+//! its error is reported when it is parsed.
 
 use crate::input::{BYTE_ORDER_MARK, HEAD_BYTES};
 
-/// Lines that are looked at.
+/// Number of sampled lines.
 const LINES: usize = 50;
 
-/// The first lines that are complete, not blank and no comment.
+/// Returns the first lines that are complete, not blank and not a comment.
 pub(crate) fn text_lines(head: &[u8]) -> Vec<&[u8]> {
     let all = head.len() < HEAD_BYTES;
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
@@ -15,7 +15,7 @@ pub(crate) fn text_lines(head: &[u8]) -> Vec<&[u8]> {
     lines.filter(|line| !line.is_empty() && line[0] != b'#').take(LINES).collect()
 }
 
-/// Whether the first line and most others, three of four, are of a format.
+/// Whether the first line and three quarters of all sampled lines fulfil `is`.
 pub(super) fn most_lines(head: &[u8], is: impl Fn(&[u8]) -> bool) -> bool {
     let lines = text_lines(head);
     let count = lines.iter().filter(|line| is(line)).count();

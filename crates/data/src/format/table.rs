@@ -1,4 +1,4 @@
-//! The table of formats, and how a file finds its row.
+//! The table of formats, and the choice of a row for a file.
 
 use super::{FormatRow, csv, dense, libffm, libsvm, vw};
 use crate::Error;
@@ -7,17 +7,17 @@ use crate::error::nearest;
 use crate::input::{Head, Input};
 use std::path::Path;
 
-/// The formats that are known. A user's own is one more row: [`FormatTable::with`].
+/// The available formats. [`FormatTable::with`] adds a format of a user.
 #[derive(Clone)]
 pub struct FormatTable {
     rows: Vec<FormatRow>,
 }
 
-/// Endings of compressed files; they say nothing about the format.
+/// Extensions of compressed files; they do not determine the format.
 const COMPRESSION_EXTENSIONS: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 impl FormatTable {
-    /// The formats of Seraphim, the surest to recognize first.
+    /// The formats of Seraphim; the ones that are recognized most reliably come first.
     pub fn builtin() -> Self {
         let table = Self {
             rows: vec![
@@ -63,7 +63,7 @@ impl FormatTable {
         table
     }
 
-    /// The table with one more row, which goes first; a row of the same name is replaced.
+    /// Adds a row in front of the others; it replaces a row of the same name.
     #[must_use]
     pub fn with(mut self, row: FormatRow) -> Self {
         self.rows.retain(|known| known.name != row.name);
@@ -71,12 +71,10 @@ impl FormatTable {
         self
     }
 
-    /// All rows.
     pub fn rows(&self) -> &[FormatRow] {
         &self.rows
     }
 
-    /// The row of that name.
     pub fn find(&self, name: &str) -> Result<&FormatRow, Error> {
         self.rows.iter().find(|row| row.name == name).ok_or_else(|| Error::UnknownFormat {
             name: name.to_owned(),
@@ -85,13 +83,13 @@ impl FormatTable {
         })
     }
 
-    /// The row of these files: by ending, then by the first bytes of the first file that is not empty.
+    /// Chooses the row of these files by extension, else by the first bytes of the first file that is not empty.
     pub(crate) fn recognize(&self, files: &[Input]) -> Result<&FormatRow, Error> {
         for file in files {
             let ending = file.path().and_then(|path| self.find_by_extension(path));
             let head = checked_head(file)?;
             if let Some(row) = ending {
-                // What no text can be is told by the bytes, whatever the name says.
+                // Bytes that cannot be text decide, whatever the extension is.
                 return Ok(self.rows.iter().find(|row| row.is_binary(&head.bytes)).unwrap_or(row));
             }
             if head.bytes.iter().all(u8::is_ascii_whitespace) {
@@ -104,8 +102,9 @@ impl FormatTable {
         Err(Error::NoRecords { files: crate::input::list_names(files) })
     }
 
-    /// The row of files that are to be read like others, which were of the format `seen_keys`. An ending that names a format
-    /// decides, unless only the known format recognizes the bytes; binary bytes tell of themselves; text without such an ending is of the known format.
+    /// Chooses the row of files that are read with a trained schema, whose format was `known`. Binary bytes decide.
+    /// Else the extension of a format decides, unless only the format of training recognizes the bytes. Text without
+    /// such an extension has the format of training.
     pub(crate) fn recognize_for_schema(&self, files: &[Input], known: &str) -> Result<&FormatRow, Error> {
         let known = self.find(known)?;
         for file in files {
@@ -140,7 +139,7 @@ impl FormatTable {
     }
 }
 
-/// The first bytes of a file, unless it is an archive of files.
+/// Returns the first bytes of a file; an archive of files is an error.
 fn checked_head(file: &Input) -> Result<Head, Error> {
     let head = file.head()?;
     if Compression::is_tar(&head.bytes) {

@@ -1,10 +1,10 @@
-//! What the table tests of the formats share.
+//! Helpers of the tests of all formats.
 
 use crate::options::FormatOptions;
 use crate::source::read_bytes;
 use crate::{Batch, Error};
 
-/// A record as a test writes it down.
+/// A record as a test writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) label: f32,
@@ -25,7 +25,7 @@ pub(crate) fn options() -> FormatOptions {
     FormatOptions::default()
 }
 
-/// The records of a batch.
+/// Returns the records of a batch.
 pub(crate) fn rows_of(batch: &Batch) -> Vec<Row> {
     (0..batch.record_count())
         .map(|r| Row {
@@ -51,7 +51,7 @@ pub(crate) fn rows(format: &str, options: &FormatOptions, text: &str) -> Result<
     Ok(read_bytes(format, options, text.as_bytes())?.iter().flat_map(rows_of).collect())
 }
 
-/// Each line alone gives its row.
+/// Checks that each line alone gives its record.
 pub(crate) fn check(format: &str, options: &FormatOptions, table: &[(&str, Row)]) {
     for (line, expected) in table {
         let got = rows(format, options, line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
@@ -59,7 +59,7 @@ pub(crate) fn check(format: &str, options: &FormatOptions, table: &[(&str, Row)]
     }
 }
 
-/// Each line alone is an error at that column (1-based) whose text contains those words.
+/// Checks that each line alone is an error at that column (1-based) whose text contains those words.
 pub(crate) fn bad(format: &str, options: &FormatOptions, table: &[(&str, u64, &str)]) {
     for (line, column, words) in table {
         match rows(format, options, line) {

@@ -4,7 +4,7 @@ use crate::number::{parse_f32_at, parse_f64};
 use crate::options::FormatOptions;
 use crate::{BatchBuilder, Error, LineError};
 
-/// The first position from `at` on that is not a blank or a tab.
+/// Returns the first position from `at` on that is not a blank or a tab.
 #[inline]
 pub(super) fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     while matches!(line.get(at), Some(b' ' | b'\t')) {
@@ -13,13 +13,13 @@ pub(super) fn skip_blanks(line: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the token at `at` ends: at a blank, a tab or the end.
+/// Returns where the token at `at` ends: at a blank, a tab or the end.
 #[inline]
 pub(super) fn token_end(line: &[u8], at: usize) -> usize {
     line[at..].iter().position(|byte| matches!(byte, b' ' | b'\t')).map_or(line.len(), |length| at + length)
 }
 
-/// A label at `at`, and where it ends.
+/// Returns the label at `at`, and where it ends.
 #[inline]
 pub(super) fn label(line: &[u8], at: usize) -> Result<(f64, usize), LineError> {
     let end = token_end(line, at);
@@ -43,7 +43,7 @@ fn bad_label(token: &[u8], at: usize, number: bool) -> LineError {
     LineError::new(at, expected)
 }
 
-/// Where lines have no label: a first token without ':' before one with ':' looks like a label all the same.
+/// Fails when a line without labels seems to have one: a first token without ':' before one with ':'.
 pub(super) fn refuse_label(line: &[u8], at: usize) -> Result<(), LineError> {
     let end = token_end(line, at);
     let next = skip_blanks(line, end);
@@ -54,7 +54,7 @@ pub(super) fn refuse_label(line: &[u8], at: usize) -> Result<(), LineError> {
     Ok(())
 }
 
-/// A finite value at `at`, and where it ends: at a blank, a comment or the end.
+/// Returns the finite value at `at`, and where it ends: at a blank, a comment or the end.
 #[inline]
 pub(super) fn value(line: &[u8], at: usize) -> Result<(f32, usize), LineError> {
     match parse_f32_at(line, at) {
@@ -78,7 +78,7 @@ fn bad_value(at: usize, found: Option<(f32, usize)>) -> LineError {
     }
 }
 
-/// An error when a key stands twice in the open record.
+/// Fails when a key occurs twice in the open record.
 #[inline(never)]
 pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(), LineError> {
     let Some(key) = out.duplicate_key() else {
@@ -88,7 +88,7 @@ pub(super) fn refuse_duplicates(line: &[u8], out: &mut BatchBuilder) -> Result<(
     Err(LineError::with_found(at, "each index at most once in a record", format!("index {key} again")))
 }
 
-/// Where the last token that names `key` as its index begins: `index`, `index:value` or `field:index:value`.
+/// Returns where the last token with the index `key` begins: `index`, `index:value` or `field:index:value`.
 pub(crate) fn last_entry_of(line: &[u8], key: u64) -> usize {
     let name = key.to_string();
     last_token_of(line, |token| {
@@ -98,7 +98,7 @@ pub(crate) fn last_entry_of(line: &[u8], key: u64) -> usize {
     })
 }
 
-/// Where the last token that `is` begins; 0 when there is none.
+/// Returns where the last token that fulfils `is` begins; 0 when there is none.
 pub(super) fn last_token_of(line: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
     let (mut at, mut last) = (0, 0);
     while at < line.len() {
@@ -111,7 +111,7 @@ pub(super) fn last_token_of(line: &[u8], is: impl Fn(&[u8]) -> bool) -> usize {
     last
 }
 
-/// For formats without columns: an error when a setting names one.
+/// Fails when a setting names a column of a format without columns.
 pub(super) fn refuse_columns(format: &str, options: &FormatOptions) -> Result<(), Error> {
     for (option, given) in [
         ("label", options.label.is_some()),

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! line      = [ label [ importance [ base ] ] ] [ tag ] { "|" [ namespace [ ":" scale ] ] { blank+ feature } }
-//! feature   = [ name ] ":" value | name [ ":" text ]     value: a finite number; a text begins with no digit, sign or dot
+//! feature   = [ name ] ":" value | name [ ":" text ]  value: a finite number; a text begins with no digit, sign or dot
 //! tag       = "'" text, or a text that touches the first bar
 //! ```
-//! The namespace touches its bar; without one it is the empty name. A feature's key is `named_key(namespace, name)`, its
-//! value (1 when left out) is multiplied by the scale, and a feature that stands twice in a record is added up, as Vowpal
-//! Wabbit does. A feature without a name has its number among those of its namespace, from 0, as its name; with a text
-//! for a value, `name:text` is the name and the value is 1. The importance is the record's weight. Base and tag are
-//! ignored, with a notice. Blank lines are skipped, and among lines with a label those without one.
+//! The namespace touches its bar; without one its name is empty. The key of a feature is `named_key(namespace, name)`.
+//! Its value (1 when left out) is multiplied by the scale, and a feature that occurs twice in a record is added up, as
+//! in Vowpal Wabbit. A feature without a name has its number among those of its namespace, from 0, as its name. With a
+//! text as value, `name:text` is the name and the value is 1. The importance is the weight of the record. Base and tag
+//! are ignored, with a notice. Blank lines are skipped, and so are lines without a label among lines with one.
 
 use super::dictionary::Dictionary;
 use super::{FormatContext, LineFormat, LineParser, OpenFormat, ParsedLine, refuse_columns};
@@ -22,7 +22,6 @@ use math::hash::named_key;
 use memchr::memchr;
 use std::collections::BTreeMap;
 
-/// Opens Vowpal Wabbit inputs.
 pub(super) fn open(context: &FormatContext<'_>) -> Result<OpenFormat, Error> {
     let options = context.options;
     refuse_columns("vw", options)?;
@@ -62,26 +61,26 @@ fn is_in_group(space: &[u8], group: &[u8]) -> bool {
     group == space || (group.len() == 1 && space.starts_with(group))
 }
 
-/// What the lines of a file say of its format.
+/// How certain the format of a file is from its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confidence {
     None,
-    /// Perhaps a row of fields between bars.
+    /// The lines may also be rows of fields between bars.
     Possible,
     Certain,
 }
 
-/// Whether the first lines are surely Vowpal Wabbit text.
+/// Whether the first lines are certainly Vowpal Wabbit text.
 pub(super) fn recognize(head: &[u8]) -> bool {
     confidence(head) == Confidence::Certain
 }
 
-/// Whether the first lines may be Vowpal Wabbit text and may be fields between bars as well: only the user knows.
+/// Whether the first lines may be Vowpal Wabbit text as well as fields between bars, so that the user must decide.
 pub(super) fn is_possible(head: &[u8]) -> bool {
     confidence(head) == Confidence::Possible
 }
 
-/// Most lines must be like it; it is sure when one of them is, or when their numbers of bars differ.
+/// Most lines must be possible; the result is certain when one line is, or when their numbers of bars differ.
 fn confidence(head: &[u8]) -> Confidence {
     if !super::most_lines(head, |line| line_confidence(line) != Confidence::None) {
         return Confidence::None;
@@ -93,7 +92,7 @@ fn confidence(head: &[u8]) -> Confidence {
     if sure { Confidence::Certain } else { Confidence::Possible }
 }
 
-/// Numbers, a tag, then a bar that touches a name or is followed by a blank.
+/// A possible line has numbers, a tag, then a bar that touches a name or is followed by a blank.
 fn line_confidence(line: &[u8]) -> Confidence {
     let Some(bar) = memchr(b'|', line) else { return Confidence::None };
     let front = &line[..bar];
@@ -112,7 +111,7 @@ fn line_confidence(line: &[u8]) -> Confidence {
         .collect();
     let is_quoted = tags.first().is_some_and(|(start, _)| front[*start] == b'\'');
     if is_quoted || (tags.is_empty() && !front.is_empty()) {
-        // A quote before the tag, or blanks between the numbers and the bar: fields have neither.
+        // A quote before the tag, or blanks between the numbers and the bar, never occur in fields.
         Confidence::Certain
     } else if features.is_empty() || (numbers.is_empty() && !tags.is_empty()) {
         Confidence::None
@@ -123,12 +122,12 @@ fn line_confidence(line: &[u8]) -> Confidence {
     }
 }
 
-/// Whether a word of features is a name and a number.
+/// Whether a feature is a name and a number.
 fn has_value(word: &[u8]) -> bool {
     memchr(b':', word).is_some_and(|colon| parse_f64(&word[colon + 1..]).is_some())
 }
 
-/// Whether a line begins with a number that is no tag.
+/// Whether a line begins with a number that is not a tag.
 fn is_labelled(line: &[u8]) -> bool {
     let front = &line[..memchr(b'|', line).unwrap_or(line.len())];
     words(front, 0, front.len())
@@ -138,10 +137,10 @@ fn is_labelled(line: &[u8]) -> bool {
 
 struct Vw {
     has_label: bool,
-    /// Some of the first lines have a label: those that have none are left out.
+    /// Whether some of the first lines have a label: lines without one are then skipped.
     skip_unlabelled: bool,
     interactions: Interactions,
-    /// Of groups that the first lines do not have.
+    /// Notice about groups without a feature in the first lines.
     notice: Option<String>,
 }
 
@@ -269,7 +268,7 @@ impl Parser {
         Ok((label, weight))
     }
 
-    /// The features between two bars; the namespace begins at `sort_key`.
+    /// Parses the features between two bars; the namespace begins at `start`.
     fn namespace(
         &mut self,
         line: &[u8],
@@ -313,7 +312,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A feature, for each group that its namespace is in.
+    /// Adds a feature to each group that has its namespace.
     fn factor(&mut self, space: &[u8], name: &[u8], key: u64, value: f32) {
         for group in 0..self.multiplier.groups().len() {
             if is_in_group(space, self.multiplier.groups()[group].as_bytes()) {
@@ -324,17 +323,17 @@ impl Parser {
     }
 }
 
-/// Whether a feature has a text for a value: after its colon stands something that could not begin a number.
+/// Whether a feature has a text as value: the text after its colon cannot begin a number.
 fn has_text_value(word: &[u8]) -> bool {
     let Some(colon) = memchr(b':', word).filter(|colon| *colon > 0) else { return false };
     let value = &word[colon + 1..];
     let is_no_number =
         value.first().is_some_and(|byte| !byte.is_ascii_digit() && !matches!(byte, b'+' | b'-' | b'.'));
-    // What is left are the words that are numbers: nan, inf.
+    // The words nan and inf begin with a letter but are numbers.
     is_no_number && parse_f64(value).is_none()
 }
 
-/// `name[:number]` between two positions; the number is 1 when left out.
+/// Parses `name[:number]` between two positions; the number is 1 when left out.
 fn named_number(line: &[u8], start: usize, end: usize) -> Result<(&[u8], f32), LineError> {
     let word = &line[start..end];
     let Some(colon) = memchr(b':', word) else {
@@ -351,7 +350,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Where the words between two positions begin and end.
+/// Returns where the words between two positions begin and end.
 fn words(line: &[u8], mut at: usize, end: usize) -> impl Iterator<Item = (usize, usize)> {
     std::iter::from_fn(move || {
         while at < end && is_blank(line[at]) {
@@ -371,7 +370,7 @@ mod tests {
     use crate::format::testing::{Row, bad, options, rows};
     use crate::options::FormatOptions;
 
-    /// The one record of a line, its entries sorted by key.
+    /// Returns the one record of a line, with its entries sorted by key.
     fn parsed(line: &str) -> Row {
         let mut row = rows("vw", &options(), line).unwrap().remove(0);
         row.entries.sort_by_key(|entry| entry.0);

@@ -1,4 +1,4 @@
-//! A rule that is taken out makes a difference; the simulation shows it of the others.
+//! Tests that a disabled rule makes a difference. The simulation shows it for the other rules.
 
 use rpc::message::ControlBody;
 use serde_json::json;

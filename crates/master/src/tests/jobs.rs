@@ -1,4 +1,4 @@
-//! Jobs from submission to their end, and who hears of it.
+//! Tests of jobs from submission to their end, and of the notifications about them.
 
 use control::limits::{ERROR_BYTES, TITLE_BYTES};
 use control::{ClientRequest, ClientResponse, JobState, SubmissionId};
@@ -10,7 +10,7 @@ use super::test_master::{LEASE, TestMaster, server, submission, worker};
 use crate::Settings;
 use crate::runner::{JobEvent, JobResult, RunnerReport};
 
-/// One server (1) and two workers (2, 3), on connections of the same numbers.
+/// One server (1) and two workers (2, 3), on connections with the same numbers.
 fn cluster() -> TestMaster {
     cluster_with(Settings::default())
 }
@@ -192,7 +192,7 @@ fn a_cancelled_job_that_saved_what_it_had_is_cancelled_and_one_that_was_done_alr
 
 #[test]
 fn the_status_of_ended_jobs_is_short_and_their_reports_are_kept_within_a_limit() {
-    /// What `status` may take of a job that has ended.
+    /// Most bytes of an ended job in `status`.
     const STATUS_BYTES: usize = 1_000;
     let report = json!({ "epochs": vec![json!({ "epoch": 1, "training": { "loss": 0.25 } }); 5_000] });
     let report_bytes = report.to_string().len() as u64;

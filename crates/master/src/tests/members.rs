@@ -1,4 +1,4 @@
-//! Registration, leases, coming back, leaving, and what is told about it.
+//! Tests of registration, leases, reconnecting, leaving, and the notifications about them.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use super::test_master::{HEARTBEAT, LEASE, TestMaster, server, worker};
 use crate::Settings;
 use crate::runner::{JobEvent, RunnerReport};
 
-/// Just before a lease that began at 0 is over.
-/// A member is missed one heartbeat before its lease is over.
+/// Just before a lease that began at 0 is over. A member becomes suspected one heartbeat before its lease is over.
 const MISSED: Duration = Duration::from_millis(4_500);
 const IN_TIME: Duration = Duration::from_nanos(5_000_000_000 - 1);
 
@@ -180,7 +179,7 @@ fn a_master_that_slept_gives_its_members_one_heartbeat_more() {
     assert!(world.is_closed(1));
 }
 
-/// What lies in the sockets is read one by one, and the clock is looked at in between.
+/// The messages in the sockets are read one by one, and the time is checked in between.
 #[test]
 fn a_master_that_slept_and_reads_one_member_first_does_not_bury_the_other() {
     let mut world = TestMaster::new();

@@ -1,4 +1,5 @@
-//! Sessions of the parameter service at the master: opened on what is there, kept by what their hosts say, ended once.
+//! Tests of sessions of the parameter service at the master: opened on the present servers, kept alive by messages of
+//! their hosts, ended once.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ fn renew(job: u32) -> Message {
     Message::RenewSession(RenewSession { request: 77, job })
 }
 
-/// What the host was told, and what the runners were.
+/// The messages to the host, and the commands to the runners.
 struct MasterOutput {
     answers: Vec<Message>,
     orders: Vec<RunnerCommand>,
@@ -72,7 +73,7 @@ impl TestMaster {
         MasterOutput { answers, orders: self.master.take_commands() }
     }
 
-    /// Two servers of two lanes, and a session on them.
+    /// Two servers with two lanes each, and a session on them.
     fn with_session() -> (Self, u32) {
         let mut world = Self::new();
         for i in 1..=2 {

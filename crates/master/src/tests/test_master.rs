@@ -1,4 +1,4 @@
-//! A master whose connections are numbers and whose time is moved by hand.
+//! A master whose connections are numbers and whose time is set by hand.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::{MasterState, Settings};
 pub(crate) const LEASE: Duration = Duration::from_secs(5);
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// The master, the time, and what it said that was not looked at yet.
+/// The master, the time, and the messages that the test has not read yet.
 pub(crate) struct TestMaster {
     pub(crate) master: MasterState,
     pub(crate) now: Duration,
     pub(crate) effects: Vec<Effect>,
-    /// Answers to clients that were not looked at yet.
+    /// Answers to clients that the test has not read yet.
     answers: Vec<(ClientId, control::CallResult)>,
     submission_count: u8,
 }
@@ -53,12 +53,12 @@ impl TestMaster {
         }
     }
 
-    /// A client says something.
+    /// Sends a request of a client.
     pub(crate) fn call(&mut self, client: ClientId, word: ClientRequest) {
         self.master.on_client(client, word);
     }
 
-    /// What a client was answered since the last look; the rest stays.
+    /// The answers to a client since the last call; those to other clients stay.
     pub(crate) fn answers_to(&mut self, to: ClientId) -> Vec<Result<ClientResponse, (FaultKind, String)>> {
         self.answers.extend(self.master.take_responses());
         let mut given = Vec::new();
@@ -71,7 +71,7 @@ impl TestMaster {
         given
     }
 
-    /// The one refusal that a client got.
+    /// The only refusal that a client got.
     pub(crate) fn refusal_of(&mut self, client: ClientId) -> (FaultKind, String) {
         match self.answers_to(client).as_slice() {
             [Err(refusal)] => refusal.clone(),
@@ -84,7 +84,7 @@ impl TestMaster {
         self.master.on_message(self.now, from, message, &mut self.effects);
     }
 
-    /// Time goes on, and the master is called whenever it wants to be.
+    /// Advances the time, and calls the master at each time that it asks for.
     pub(crate) fn at(&mut self, now: Duration) {
         while let Some(due) = self.master.next_time().filter(|due| *due <= now) {
             self.now = self.now.max(due);
@@ -93,7 +93,7 @@ impl TestMaster {
         self.now = now;
     }
 
-    /// The master stands still until then.
+    /// Advances the time and calls the master only once, as if it was suspended until then.
     pub(crate) fn wake_at(&mut self, now: Duration) {
         self.now = now;
         self.master.on_time(now, &mut self.effects);
@@ -107,7 +107,7 @@ impl TestMaster {
         self.master.on_runner(job, word, &mut self.effects);
     }
 
-    /// Registers; the number, if it was granted.
+    /// Registers; returns the number if the registration was granted.
     pub(crate) fn register(
         &mut self,
         from: ConnectionId,
@@ -135,7 +135,7 @@ impl TestMaster {
         granted
     }
 
-    /// Registers a worker, and leaves all that was said to be looked at.
+    /// Registers a worker, and leaves the messages to be read.
     pub(crate) fn register_quietly(&mut self, from: ConnectionId, name: &str, incarnation: u64) {
         let (name, host) = (name.to_string(), "here:1".to_string());
         self.receive(from, 1, ControlBody::Register { name, incarnation, host, member: worker() });
@@ -155,7 +155,7 @@ impl TestMaster {
         }
     }
 
-    /// What was said to a connection since the last look; the rest stays.
+    /// The messages to a connection since the last call; those to other connections stay.
     pub(crate) fn control_to(&mut self, to: ConnectionId) -> Vec<Control> {
         let mut said = Vec::new();
         self.effects.retain(|effect| match effect {

@@ -18,10 +18,10 @@ use rpc::stop::Stop;
 use rpc::transport::Address;
 use serde_json::Value;
 
-/// Longest wait for anything that must come.
+/// Longest wait for anything that must arrive.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A runner made of a function.
+/// A runner that calls a function.
 pub(crate) struct FnRunner<F>(pub F);
 
 impl<F: Fn(JobLink) -> Result<Value, String> + Send + Sync> Runner for FnRunner<F> {
@@ -37,13 +37,13 @@ pub(crate) struct Cluster {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Heartbeats and leases that a test can wait for.
+/// Heartbeats and leases short enough for a test.
 pub(crate) fn quick() -> Settings {
     let (heartbeat, lease) = (Duration::from_millis(20), Duration::from_secs(1));
     Settings { heartbeat, lease, ..Settings::default() }
 }
 
-/// Another one each time.
+/// A new id on each call.
 pub(crate) fn new_id() -> SubmissionId {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     SubmissionId(u128::from(COUNT.fetch_add(1, Ordering::Relaxed)).to_le_bytes())
@@ -103,7 +103,7 @@ impl Cluster {
         (status.members, status.jobs)
     }
 
-    /// Asks until the status is as wanted.
+    /// Polls the status until it is as wanted.
     pub(crate) fn until(&self, wanted: impl Fn(&[(Member, Value)], &[JobStatus]) -> bool) {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -144,12 +144,12 @@ pub(crate) fn config(master: &Address, name: &str, kind: MemberKind) -> MemberCo
     }
 }
 
-/// The next event; it must come.
+/// The next event; panics if none arrives.
 pub(crate) fn next(events: &Receiver<MemberEvent>) -> MemberEvent {
     events.recv_timeout(LIMIT).unwrap()
 }
 
-/// Stands between a member and its master.
+/// A proxy between a member and its master.
 pub(crate) struct Proxy {
     pub(crate) address: Address,
     streams: Arc<Mutex<Vec<TcpStream>>>,
@@ -175,7 +175,7 @@ impl Proxy {
         Self { address, streams }
     }
 
-    /// Resets all connections; new ones are taken.
+    /// Resets all connections; new ones are accepted.
     pub(crate) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
@@ -183,7 +183,7 @@ impl Proxy {
     }
 }
 
-/// Carries bytes one way until either end is closed.
+/// Forwards bytes in one direction until either end is closed.
 pub(crate) fn carry(mut from: TcpStream, mut to: TcpStream) {
     let mut bytes = [0; 4096];
     while let Ok(count) = from.read(&mut bytes)

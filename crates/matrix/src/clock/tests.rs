@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The question of the gate: is the minimum what a task at this clock needs?
+/// Whether the minimum allows this task to pull at its clock.
 fn may_pull(table: &ClockTable, task: u32, consistency: Consistency) -> bool {
     let clock = table.clock(task).expect("it has not left");
     table.minimum().is_none_or(|m| m >= consistency.pull_needs(clock))
@@ -124,7 +124,7 @@ fn a_new_task_starts_at_the_minimum() {
     assert_eq!(table.clock(last), Ok(5), "with nobody live, at the largest clock ever");
 }
 
-/// Two tasks that have passed a barrier at clock 3, and one that joined late.
+/// Returns a table of two tasks that have passed a barrier at clock 3, and one that joined late.
 fn with_a_late_task() -> ClockTable {
     let mut table = ClockTable::new(2);
     for task in 0..2 {
@@ -175,7 +175,8 @@ fn a_late_task_that_leaves_holds_nobody_back() {
 }
 
 proptest! {
-    /// Any sequence of calls: the minimum never falls while somebody is live, and no barrier waits for nobody.
+    /// For any sequence of calls, the minimum never falls while a task is live, and a barrier is never left waiting
+    /// without a task to wait for.
     #[test]
     fn the_minimum_never_falls(calls in prop::collection::vec((0u8..5, 0u32..7), 0..200)) {
         let mut table = ClockTable::new(4);

@@ -1,4 +1,4 @@
-//! The functions that every table has.
+//! The built-in functions, which every table has.
 
 use crate::function::consensus::ConsensusStep;
 use crate::function::descent::{CurvatureScale, Direction, OrthantStep, PenaltyGradient};

@@ -1,5 +1,5 @@
-//! A call: the name of a function, the rows, the argument as bytes. It is bound to the functions of a table and to a matrix
-//! before anything is visited, and everything that can be wrong with it is found then.
+//! A call: the name of a function, the rows, and the argument as bytes. Before any partition is visited, the call is
+//! bound to a function of the table and to a matrix, and everything in it is checked.
 
 use std::any::Any;
 use std::ops::Range;
@@ -16,23 +16,23 @@ use crate::function::{
 };
 use crate::spec::{Axis, MatrixSpec, Storage};
 
-/// One function asked for; plain data that may travel.
+/// A call of one function. It is plain data that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// The function.
+    /// Name of the function.
     pub name: String,
-    /// The version of it that the caller knows.
+    /// Version of the function that the caller uses.
     pub version: u32,
     /// Rows to read, in the order in which the function takes them.
     pub from: Vec<u32>,
-    /// Rows to write, each once. Empty for a pull function.
+    /// Rows to write, each at most once. Empty for a pull function.
     pub into: Vec<u32>,
-    /// The argument, packed.
+    /// The packed argument.
     pub argument: Vec<u8>,
 }
 
 impl FunctionCall {
-    /// A call of a pull function on the rows `from`.
+    /// Creates a call of a pull function on the rows `from`.
     pub fn pull<F: PullFunction>(function: &F, from: &[u32], argument: &F::Argument) -> Self {
         Self {
             name: function.name().to_owned(),
@@ -43,7 +43,7 @@ impl FunctionCall {
         }
     }
 
-    /// A call of a push function that reads the rows `from` and writes the rows `into`.
+    /// Creates a call of a push function that reads the rows `from` and writes the rows `into`.
     pub fn push<F: PushFunction>(function: &F, from: &[u32], into: &[u32], argument: &F::Argument) -> Self {
         Self {
             name: function.name().to_owned(),
@@ -54,7 +54,7 @@ impl FunctionCall {
         }
     }
 
-    /// What of this call the columns of one partition need: the same call, perhaps with a shorter argument.
+    /// Returns what the columns of one partition need of this call: the same call, perhaps with a shorter argument.
     pub fn split(&self, table: &FunctionTable, columns: Range<u64>) -> Result<Self, FunctionFault> {
         let function = table.push(self)?;
         let argument = catch_panic(|| function.split(&self.argument, columns))?;
@@ -62,7 +62,7 @@ impl FunctionCall {
     }
 }
 
-/// Calls a pull function and takes its answer out of the bytes.
+/// Calls a pull function and decodes its answer.
 pub fn call_pull<F: PullFunction>(
     agent: &mut (impl Agent + ?Sized),
     matrix: MatrixId,
@@ -75,7 +75,7 @@ pub fn call_pull<F: PullFunction>(
     unpack(&bytes).map_err(|fault| Error::function(&format!("{}", matrix.0), name, fault))
 }
 
-/// A function whose types are not known any more.
+/// A function behind a trait object that works on packed bytes.
 pub(crate) struct Erased<F>(pub(crate) Arc<F>);
 
 /// A function with its argument.
@@ -221,17 +221,17 @@ impl BoundPull {
         Ok(Self { from: call.from.clone(), function: pulling, shape, matrix, name })
     }
 
-    /// Values that are read.
+    /// Number of values that the function reads.
     pub(crate) fn value_count(&self) -> usize {
         self.from.len().saturating_mul(self.shape.columns as usize)
     }
 
-    /// The server half.
+    /// Runs the server half.
     pub(crate) fn read(&self, columns: &Columns<'_>) -> Result<Vec<u8>, Error> {
         catch_panic(|| self.function.read(columns)).map_err(|fault| self.error(fault))
     }
 
-    /// The agent half.
+    /// Runs the agent half.
     pub(crate) fn merge(&self, parts: &[Vec<u8>]) -> Result<Vec<u8>, Error> {
         catch_panic(|| self.function.merge(&self.shape, parts)).map_err(|fault| self.error(fault))
     }
@@ -241,15 +241,15 @@ impl BoundPull {
     }
 }
 
-/// Push functions bound to a matrix: all steps of one visit.
+/// Push functions bound to a matrix: all functions of one visit.
 pub(crate) struct PushProgram {
     pub(crate) functions: Vec<BoundPush>,
-    /// All rows of all steps, ascending.
+    /// All rows of all functions, ascending.
     pub(crate) rows: Vec<u32>,
-    /// Which of `rows` are written, ascending.
+    /// Indices in `rows` of those that are written, ascending.
     pub(crate) written_rows: Vec<usize>,
     pub(crate) tries_first: bool,
-    /// Bytes of the arguments.
+    /// Size of the arguments in bytes.
     pub(crate) argument_bytes: usize,
     pub(crate) matrix: String,
 }
@@ -257,14 +257,14 @@ pub(crate) struct PushProgram {
 /// One function of a program.
 pub(crate) struct BoundPush {
     pub(crate) function: Box<dyn AnyBoundPush>,
-    /// Whether it writes all of its rows without looking at what they held.
+    /// Whether the function writes all values of its rows without reading the old ones.
     pub(crate) overwrites: bool,
-    /// Whether finite values become finite values.
+    /// Whether finite values always give finite results.
     pub(crate) keeps_finite: bool,
     pub(crate) name: String,
-    /// Places in [`PushProgram::rows`].
+    /// Indices in [`PushProgram::rows`] of the rows to read.
     pub(crate) from: Vec<usize>,
-    /// Places in [`PushProgram::rows`].
+    /// Indices in [`PushProgram::rows`] of the rows to write.
     pub(crate) into: Vec<usize>,
     pub(crate) into_rows: Vec<u32>,
 }
@@ -305,7 +305,7 @@ impl PushProgram {
         })
     }
 
-    /// The error of a step.
+    /// Creates the error of one function of the program.
     pub(crate) fn error(&self, step: usize, fault: FunctionFault) -> Error {
         Error::function(&self.matrix, &self.functions[step].name, fault)
     }
@@ -336,13 +336,13 @@ impl BoundPush {
     }
 }
 
-/// Runs code that may be a user's.
+/// Runs code that may be a user's, and turns a panic into a fault.
 pub(crate) fn catch_panic<T>(run: impl FnOnce() -> Result<T, FunctionFault>) -> Result<T, FunctionFault> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(FunctionFault::Panicked { message: panic_message(&*panic) }))
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".into())

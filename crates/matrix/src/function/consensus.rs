@@ -1,17 +1,17 @@
 //! The push function of consensus ADMM (Boyd, Parikh, Chu, Peleato, Eckstein, "Distributed optimization and statistical
 //! learning via the alternating direction method of multipliers", 2011, sections 7.1.1 and 7.2).
 //!
-//! Tasks that have a column hold their own value x of it and a scaled dual u. The consensus z is what
-//! `l1 d |z| + 0.5 l2 (d z)^2 + sum over them of rho / 2 (x + u - z)^2` is smallest at, d the scale of the column as in
-//! [`crate::function::quasi_newton`].
+//! Each task that has a column stores its own value x of it and a scaled dual u. The consensus z minimizes
+//! `l1 d |z| + 0.5 l2 (d z)^2 + sum of rho / 2 (x + u - z)^2` over these tasks, where d is the scale of the column as
+//! in [`crate::function::quasi_newton`].
 
 use crate::element::Element;
 use crate::function::quasi_newton::{Penalty, check_penalty, penalized};
 use crate::function::view::with_block;
 use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
 
-/// Reads s, n, d: the sum of `x + u`, how many tasks have the column, its scale; `into[0] = z`. A column that no task has, and
-/// that has no penalty either, becomes 0. The argument: penalty, rho.
+/// Reads s, n, d (the sum of `x + u`, the number of tasks that have the column, its scale) and computes `into[0] = z`.
+/// A column that no task has, and that has no penalty either, becomes 0. The argument is penalty and rho.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConsensusStep;
 

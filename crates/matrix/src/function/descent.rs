@@ -1,5 +1,5 @@
-//! Push functions of L-BFGS, OWL-QN and their kin: direction, step, the gradient of the penalty, scales. The rows and the
-//! penalty are those of [`crate::function::quasi_newton`].
+//! Push functions of L-BFGS, OWL-QN and related methods: direction, step, gradient of the penalty, scales. The rows and
+//! the penalty are those of [`crate::function::quasi_newton`].
 
 use multiversion::multiversion;
 
@@ -8,12 +8,13 @@ use crate::function::quasi_newton::{Penalty, check_penalty, penalized, pseudo_gr
 use crate::function::view::with_block;
 use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real};
 
-/// Columns that are treated together.
+/// Number of columns that are computed at a time.
 const CHUNK: usize = 512;
 
-/// Reads z, g, d, then any rows X; `into[0] = a v + sum of b_i X_i`. With l1, columns at 0 in which that would not descend along v
-/// become 0: there the step would end at once. Andrew and Gao align all columns with v; but where z is not 0 the objective is
-/// smooth, and the direction is better without (a9a, l1 of 1: 270 readings where it were 950). The argument: penalty, a, b.
+/// Reads z, g, d, then any rows X, and computes `into[0] = a v + sum of b_i X_i`. With l1, a column at 0 becomes 0 if
+/// the result is not a descent direction along v there, because the step would end at once. Andrew and Gao align all
+/// columns with v; but where z is not 0 the objective is smooth, and the direction is better without the alignment (on
+/// a9a with l1 = 1: 270 passes over the data instead of 950). The argument is penalty, a and b.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Direction;
 
@@ -85,8 +86,9 @@ fn add_scaled<E: Element>(a: f64, row: &[E], sums: &mut [f64]) {
     }
 }
 
-/// Reads z0, g0, d, p; `into[0] = z0 + t p`. With l1, a column that would leave its orthant stops at 0: that of z0 or, where
-/// z0 is 0, that in which the objective falls (Andrew and Gao, eq. 6). The argument: penalty, t.
+/// Reads z0, g0, d, p and computes `into[0] = z0 + t p`. With l1, a column that would leave its orthant stops at 0. The
+/// orthant is that of z0 or, where z0 is 0, the one in which the objective falls (Andrew and Gao, eq. 6). The argument
+/// is penalty and t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrthantStep;
 
@@ -134,8 +136,9 @@ impl PushFunction for OrthantStep {
     }
 }
 
-/// Reads z, d; `into[0] = l2 d^2 z`, 0 in columns without penalty: the gradient of `0.5 l2 (d z)^2`, to which those of the
-/// records are added. The argument: penalty, of which l2 counts.
+/// Reads z, d and computes `into[0] = l2 d^2 z`, or 0 in columns without penalty. This is the gradient of
+/// `0.5 l2 (d z)^2`, to which the gradients of the records are added. The argument is the penalty, of which only l2 and
+/// the first free column matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PenaltyGradient;
 
@@ -172,9 +175,9 @@ impl PushFunction for PenaltyGradient {
     }
 }
 
-/// Reads c, w; `into[0] = d = 1 / sqrt(c + l2)`, `into[1] = w / d`: from the curvature c of the loss in each column to the scale
-/// in which the objective curves alike in all of them, and from parameters to the point. Where nothing curves, d is 1. The
-/// argument: penalty, of which l2 counts.
+/// Reads c, w and computes `into[0] = d = 1 / sqrt(c + l2)` and `into[1] = w / d`. It turns the curvature c of the loss
+/// in each column into the scale in which the objective has the same curvature in all columns, and parameters into the
+/// point. Where the curvature is 0, d is 1. The argument is the penalty, of which l1 does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurvatureScale;
 

@@ -1,5 +1,5 @@
-//! Built-in pull functions that look for values: extremes and where they stand, the largest k, the first difference.
-//! Of equal values the one in the first column counts, so that the answer does not hang on cuts.
+//! Built-in pull functions that search for values: extremes and their columns, the largest k, the first difference. Of
+//! equal values the one in the first column wins, so that the answer does not depend on where partitions are cut.
 
 use std::cmp::Ordering;
 
@@ -14,15 +14,14 @@ pub enum Extreme {
     Min,
     /// The largest value.
     Max,
-    /// The largest magnitude: the norm infinity. The value has its sign.
+    /// The largest magnitude: the infinity norm. The value has its sign.
     Magnitude,
 }
 
 impl Extreme {
-    /// All of them.
     pub const ALL: [Self; 3] = [Extreme::Min, Extreme::Max, Extreme::Magnitude];
 
-    /// Whether `x` beats `best`.
+    /// Whether `x` is more extreme than `best`.
     fn beats<E: Element>(self, x: E, best: E) -> bool {
         match self {
             Extreme::Min => x < best,
@@ -81,17 +80,16 @@ fn best<E: Element>(kind: Extreme, row: &[E]) -> Option<(usize, f64)> {
     Some((best.0, best.1.to_f64()))
 }
 
-/// The k largest values of one row, or those of largest magnitude, with their columns; the largest first. Less than k when
-/// the row is shorter.
+/// The k largest values of one row, or those of largest magnitude, with their columns, in descending order. There are
+/// fewer than k when the row is shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopK {
-    /// By value.
     Value,
-    /// By magnitude. The values have their signs.
+    /// The values keep their signs.
     Magnitude,
 }
 
-/// Most values that are asked for at once.
+/// Maximum k.
 pub const TOP_LIMIT: u64 = 1 << 20;
 
 impl TopK {
@@ -100,12 +98,12 @@ impl TopK {
             TopK::Value => x,
             TopK::Magnitude => x.abs(),
         };
-        // Zeros are equal whatever their sign.
+        // Zeros of both signs are equal.
         let values = rank(b.1).partial_cmp(&rank(a.1)).unwrap_or(Ordering::Equal);
         values.then(a.0.cmp(&b.0))
     }
 
-    /// Keeps the first k.
+    /// Truncates the list to the first k.
     fn cut(self, k: usize, all: &mut Vec<(u64, f64)>) {
         if k > 0 && all.len() > k {
             all.select_nth_unstable_by(k - 1, |a, b| self.order(a, b));
@@ -142,7 +140,7 @@ impl PullFunction for TopK {
         let mut top = Vec::new();
         with_values!(columns.row(0), row => for (column, x) in columns.range().zip(row) {
             top.push((column, x.to_f64()));
-            // Twice k at most are kept, so that the cost of a cut is shared by k values.
+            // At most about twice k values are kept, so that the cost of a cut is shared by k values.
             if top.len() >= 2 * k + 1024 {
                 self.cut(k, &mut top);
             }

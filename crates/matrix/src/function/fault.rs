@@ -1,10 +1,10 @@
 //! Why a function was refused or failed.
 
-/// Why a function was refused or failed. Texts are to be read behind the name of the function.
+/// Why a function was refused or failed. The texts are written to follow the name of the function.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields say what the text says; each variant has its sentence")]
 pub enum FunctionFault {
-    /// Nobody registered it.
+    /// No function of this name is registered.
     #[error(
         "nobody registered this function{}; a function of your own must be in the table of every process",
         suggestion(nearest.as_deref())
@@ -15,65 +15,65 @@ pub enum FunctionFault {
     #[error("version {asked} is asked for, version {known} is registered: use one build for all processes")]
     Version { asked: u32, known: u32 },
 
-    /// A pull function where a push function must stand, or the reverse.
+    /// A pull function was called as a push function, or the reverse.
     #[error("it is a {is} function and was called as a {asked} function")]
     WrongKind { is: &'static str, asked: &'static str },
 
-    /// A name that is taken.
+    /// The name is already taken.
     #[error("a function {name:?} is registered already: choose another name")]
     DuplicateName { name: String },
 
-    /// An argument or rows that cannot be.
+    /// An argument or the rows are not valid.
     #[error("{what}: {actual}, expected {expected}")]
     Argument { what: String, actual: String, expected: String },
 
-    /// A matrix on which functions do not work.
+    /// Functions do not work on this matrix.
     #[error("the matrix has {actual}; functions need {expected}")]
     Matrix { actual: String, expected: &'static str },
 
-    /// A result that is no number.
+    /// A result is not a finite number.
     #[error(
         "the result in row {row}, column {column} is {value}{}; this row stays as it was there",
         inputs_text(inputs)
     )]
     NonFinite { row: u32, column: u64, value: f64, inputs: Vec<f64> },
 
-    /// An answer that holds no number.
+    /// The answer has a NaN or an infinity.
     #[error("the answer is not finite: values this large cannot be reduced so")]
     NonFiniteAnswer,
 
-    /// Its code panicked.
+    /// The code of the function panicked.
     #[error("it panicked: {message}; the rows of that partition stay as they were")]
     Panicked { message: String },
 
-    /// What a user's function says of itself.
+    /// A user's function returned this error.
     #[error("{text}")]
     User { text: String },
 
-    /// A vector whose row was given back.
+    /// The vector was released and has no row any more.
     #[error("the vector of row {row} was released: create another")]
     ReleasedVector { row: u32 },
 
-    /// Vectors that do not lie together.
+    /// The vectors belong to different pools.
     #[error("the vectors lie in different pools ({first} and {second}): only rows of one pool lie together")]
     DifferentPools { first: String, second: String },
 
-    /// A pool without a free row.
+    /// The pool has no free row.
     #[error("all {rows} rows of the pool are taken: release a vector, or give the matrix more rows")]
     PoolFull { rows: usize },
 
-    /// An agent that cannot.
+    /// The agent does not support PS functions.
     #[error("this agent does not carry out functions")]
     UnsupportedAgent,
 }
 
 impl FunctionFault {
-    /// An argument that cannot be.
+    /// Creates the fault of an argument that is not valid.
     pub fn argument(what: impl Into<String>, actual: impl Into<String>, expected: impl Into<String>) -> Self {
         FunctionFault::Argument { what: what.into(), actual: actual.into(), expected: expected.into() }
     }
 
-    /// What a function of your own wants to say.
+    /// Creates the fault of a user's function.
     pub fn user(text: impl Into<String>) -> Self {
         FunctionFault::User { text: text.into() }
     }

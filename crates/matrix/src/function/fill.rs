@@ -1,5 +1,5 @@
-//! Built-in push functions that fill rows: the old values do not matter. Random ones are a function of the seed, the row and
-//! the column alone, so that they are the same for any number of servers.
+//! Built-in push functions that fill rows, whatever their old values. Random values are a function of the seed, the row
+//! and the column alone, so that they are the same for any number of servers.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::function::vector_op::{check_vector, cut, overlap};
 use crate::function::view::with_block;
 use crate::function::{Arity, Block, FunctionFault, PushFunction, Shape, check_real, floats_only};
 
-/// 1 in column i of the i-th row written, else 0.
+/// Writes 1 in column i of the i-th row written, and 0 elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity;
 
@@ -44,8 +44,8 @@ impl PushFunction for Identity {
     }
 }
 
-/// `d_i` in column `init_row + i` of the i-th row written, else 0. The argument is `init_row` (0 for a whole diagonal) and d, of
-/// the element type of the matrix; a d that is shorter than the rows leaves zeros.
+/// Writes `d_i` in column `start + i` of the i-th row written, and 0 elsewhere. The argument is `start` (0 for a whole
+/// diagonal) and d, of the element type of the matrix. A d that is shorter than the rows leaves zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Diagonal;
 
@@ -99,26 +99,25 @@ impl PushFunction for Diagonal {
     }
 }
 
-/// The values, in the type of the rows.
+/// Returns the values in the type of the rows.
 fn slice_of<'a, E: Element>(_rows: &[&mut [E]], values: &'a OwnedValues) -> Option<&'a [E]> {
     E::slice(values.as_values())
 }
 
-/// Random values.
+/// Fills rows with random values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Random {
-    /// In `[low, high)`. The numbers are low and high.
+    /// Uniform in `[low, high)`. The numbers are low and high.
     Uniform,
-    /// The numbers are mean and deviation.
+    /// The numbers are mean and standard deviation.
     Normal,
     /// Glorot, Bengio, AISTATS 2010, eq. 16: uniform in `+-sqrt(6 / (in + out))`. The numbers are in and out.
     Xavier,
-    /// He et al., ICCV 2015, eq. 10: normal of deviation `sqrt(2 / in)`. The numbers are in and 0.
+    /// He et al., ICCV 2015, eq. 10: normal with deviation `sqrt(2 / in)`. The numbers are in and 0.
     Kaiming,
 }
 
 impl Random {
-    /// All of them.
     pub const ALL: [Self; 4] = [Random::Uniform, Random::Normal, Random::Xavier, Random::Kaiming];
 
     fn draw(self, a: f64, b: f64, random: &mut RandomStream) -> f64 {
@@ -132,7 +131,7 @@ impl Random {
 }
 
 impl PushFunction for Random {
-    /// Seed and two numbers.
+    /// The seed and two numbers.
     type Argument = (u64, f64, f64);
 
     fn name(&self) -> &str {

@@ -1,10 +1,10 @@
-//! Built-in push functions of one row and, some of them, of numbers: each value becomes `f(value)`, computed in doubles and
-//! rounded once to the element type.
+//! Built-in push functions of one row and, for some of them, of numbers: each value becomes `f(value)`, computed in
+//! doubles and rounded once to the element type.
 //!
-//! Where that gives the same bytes (the numbers of the argument are exact in the element type, and one operation rounds), the
-//! loop stays in the element type, which is twice as fast for singles.
+//! Where it gives the same bytes (the numbers of the argument are exact in the element type, and one operation rounds),
+//! the loop computes in the element type, which is twice as fast for singles.
 //!
-//! They read `from[0]` and write `into[0]`, which may be the same row.
+//! The functions read `from[0]` and write `into[0]`, which may be the same row.
 
 use multiversion::multiversion;
 
@@ -19,11 +19,11 @@ use crate::function::{
 pub enum Map {
     /// `|x|`.
     Abs,
-    /// Up to the next whole number.
+    /// Rounds up to the next whole number.
     Ceil,
-    /// Down to the next whole number.
+    /// Rounds down to the next whole number.
     Floor,
-    /// To the nearest whole number, halves away from 0.
+    /// Rounds to the nearest whole number, halves away from 0.
     Round,
     /// `e^x`.
     Exp,
@@ -33,7 +33,7 @@ pub enum Map {
     Log,
     /// `ln(1 + x)`, x > -1.
     Log1p,
-    /// The root, x >= 0.
+    /// The square root, x >= 0.
     Sqrt,
     /// -1, 0 or 1.
     Sign,
@@ -42,7 +42,6 @@ pub enum Map {
 }
 
 impl Map {
-    /// All of them.
     pub const ALL: [Self; 11] = [
         Map::Abs,
         Map::Ceil,
@@ -167,7 +166,6 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Scalar::Add,
         Scalar::Sub,
@@ -240,7 +238,8 @@ impl PushFunction for Scalar {
 impl Scalar {
     fn change_floats<E: Float>(self, a: f64, block: &mut TypedBlock<'_, E>) {
         if let Some(a) = exact::<E>(a) {
-            // Doubles hold a sum, product or quotient of singles so well that rounding twice is rounding once.
+            // A double is precise enough that rounding a sum, product or quotient of singles twice gives the same
+            // result as rounding it once.
             match self {
                 Scalar::Add => return map_floats(block, |x| x + a),
                 Scalar::Sub => return map_floats(block, |x| x - a),
@@ -264,7 +263,7 @@ impl Scalar {
     }
 }
 
-/// The number in the element type, if it is the same there.
+/// Returns the number in the element type, if it is exact there.
 fn exact<E: Float>(a: f64) -> Option<E> {
     let own = E::from_f64(a);
     (own.to_f64() == a).then_some(own)
@@ -280,7 +279,7 @@ fn shrink(x: f64, a: f64) -> f64 {
     }
 }
 
-/// `low` below it, `high` above it. The argument is both.
+/// Limits values to `[low, high]`. The argument is `low` and `high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clip;
 
@@ -309,7 +308,7 @@ impl PushFunction for Clip {
         true
     }
 
-    /// Bounds that are infinite in singles are results too.
+    /// A bound may be a result, so both must be finite in single precision.
     fn keeps_finite(&self, (low, high): &(f64, f64)) -> bool {
         low.abs().max(high.abs()) <= f64::from(f32::MAX)
     }
@@ -324,7 +323,7 @@ impl PushFunction for Clip {
     }
 }
 
-/// One value everywhere in the rows written.
+/// Writes one value to all columns of the rows written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Set;
 
@@ -368,7 +367,7 @@ fn clip<E: Float>(block: &mut TypedBlock<'_, E>, low: f64, high: f64) {
     map_values_f64(block, |x| x.clamp(low, high));
 }
 
-/// Each value by itself, in the element type.
+/// Maps each value by itself, in the element type.
 fn map_floats<E: Float>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
     map_float_row(block.from[0], block.into[0], f);
 }
@@ -380,14 +379,14 @@ fn map_float_row<E: Float, F: Fn(E) -> E>(from: &[E], into: &mut [E], f: F) {
     }
 }
 
-/// Each value by itself.
+/// Maps each value by itself.
 fn map_values<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(E) -> E) {
     for (out, x) in block.into[0].iter_mut().zip(block.from[0]) {
         *out = f(*x);
     }
 }
 
-/// Each value by itself, through doubles.
+/// Maps each value by itself, computing in doubles.
 fn map_values_f64<E: Element>(block: &mut TypedBlock<'_, E>, f: impl Fn(f64) -> f64) {
     map_row_f64(block.from[0], block.into[0], f);
 }

@@ -1,31 +1,32 @@
-//! PS functions: code that runs where the partitions are, so that long rows need not travel.
+//! PS functions: code that runs at the partitions, so that long rows need not be sent.
 //!
-//! A **pull function** reads some rows: its server half makes a part from the columns of each partition, its agent half
-//! merges the parts, given in the order of columns, into the answer. A **push function** changes some rows, column by
-//! column; several in one call are a program that visits every block of columns once.
+//! A **pull function** reads some rows. Its server half makes a partial answer from the columns of each partition. Its
+//! agent half merges the partial answers, in the order of columns, into the answer. A **push function** changes some
+//! rows, column by column. Several push functions in one call are a program, which visits every block of columns once.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`value`] | arguments and answers as bytes |
-//! | [`view`] | what a function sees |
+//! | [`view`] | the rows and columns that a function gets |
 //! | [`table`] | [`FunctionTable`]: the built-ins and your own |
 //! | [`call`] | a call by name, and binding it to functions and matrix |
-//! | [`sum`] | sums that do not hang on where partitions are cut |
-//! | [`reduce`], [`extreme`], [`sketch`] | built-ins that pull |
-//! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-ins that push |
+//! | [`sum`] | sums that do not depend on where partitions are cut |
+//! | [`reduce`], [`extreme`], [`sketch`] | built-in pull functions |
+//! | [`map`], [`zip`], [`vector_op`], [`fill`] | built-in push functions |
 //! | [`quasi_newton`], [`orthant`], [`descent`] | built-ins of L-BFGS and OWL-QN |
 //! | [`consensus`] | the built-in of ADMM |
 //!
-//! Functions work on matrices partitioned by column, stored dense, whose push rule keeps no slots.
+//! Functions work on matrices partitioned by column, stored dense, whose push rule has no slots.
 //!
-//! **When.** As pulls and pushes: a pull function at clock `c` sees, under BSP, exactly the stamps below `c`; a push function
-//! is staged and carried out when its clock is over, in the order (task, index) among the other pushes, of which those before
-//! it are merged first. Under SSP and ASP it is carried out when it comes.
+//! **Consistency.** Functions follow the rules of pulls and pushes. Under BSP, a pull function at clock `c` sees
+//! exactly the stamps below `c`. A push function is staged and runs when its clock has ended, in the order (task,
+//! index) among the other pushes; the pushes before it are merged first. Under SSP and ASP it runs on arrival.
 //!
-//! **What stays when it fails.** A panic, a fault or a result that is not finite leaves the rows of that partition as they were
-//! before the whole program. When a function [`PushFunction::tries_first`], as those do that have a domain (`log`, `sqrt`,
-//! `div`, ..), the program is first tried on all partitions, also on those of other servers, and a fault leaves all as they
-//! were. A staged function has nobody left to answer to: its fault is told to everybody who reads that partition from then on.
+//! **Failures.** After a panic, a fault or a result that is not finite, the rows of that partition are as they were
+//! before the whole program. If a function asks for it ([`PushFunction::tries_first`]), as those with a domain do
+//! (`log`, `sqrt`, `div`, ..), the program is first tried on all partitions, also on those of other servers, and a
+//! fault changes no partition. The caller of a staged function has already returned, so its fault goes to every later
+//! read of that partition.
 
 mod builtins;
 pub mod call;
@@ -59,25 +60,22 @@ pub use table::FunctionTable;
 pub use value::{FunctionValue, pack, unpack};
 pub use view::{Block, Columns, TypedBlock};
 
-/// What is known of the matrix and the rows of a call.
+/// The shape of the matrix and the number of rows of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Type of the elements.
     pub element: ElementType,
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub columns: u64,
-    /// Rows to read in this call.
+    /// Number of rows to read in this call.
     pub from: usize,
-    /// Rows to write in this call.
+    /// Number of rows to write in this call.
     pub into: usize,
 }
 
 /// How many rows a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// As many.
     Exactly(usize),
-    /// As many or more.
     AtLeast(usize),
 }
 
@@ -101,35 +99,36 @@ impl std::fmt::Display for Arity {
 
 /// A function that reads.
 ///
-/// The answer must not hang on where the columns are cut: merging the parts of any cut gives the answer of the whole.
+/// The answer must not depend on where the columns are cut: merging the partial answers of any partitioning gives the
+/// answer for the whole row.
 pub trait PullFunction: Send + Sync + 'static {
-    /// What the caller says.
+    /// The type of the argument.
     type Argument: FunctionValue + Send + Sync + 'static;
-    /// What a partition answers.
+    /// The type of the partial answer of a partition.
     type Partial: FunctionValue;
-    /// What the caller gets.
+    /// The type of the answer that the caller gets.
     type Answer: FunctionValue;
 
-    /// The name by which it is called.
+    /// The name in calls.
     fn name(&self) -> &str;
 
-    /// To be raised whenever argument, part or meaning change.
+    /// The version. Raise it whenever the argument, the partial answer or their meaning changes.
     fn version(&self) -> u32 {
         1
     }
 
-    /// How many rows it reads.
+    /// How many rows the function reads.
     fn reads(&self) -> Arity;
 
-    /// Refuses arguments that cannot be, before anything is visited.
+    /// Refuses arguments that are not valid, before any partition is visited.
     fn check(&self, _argument: &Self::Argument, _shape: &Shape) -> Result<(), FunctionFault> {
         Ok(())
     }
 
-    /// The server half: the part of these columns.
+    /// The server half: computes the partial answer of these columns.
     fn read(&self, argument: &Self::Argument, columns: &Columns<'_>) -> Result<Self::Partial, FunctionFault>;
 
-    /// The agent half: merges the parts, which come in the order of columns and leave none out.
+    /// The agent half: merges the partial answers, which are in the order of columns and complete.
     fn merge(
         &self,
         argument: &Self::Argument,
@@ -140,57 +139,57 @@ pub trait PullFunction: Send + Sync + 'static {
 
 /// A function that changes rows, each column by itself.
 pub trait PushFunction: Send + Sync + 'static {
-    /// What the caller says.
+    /// The type of the argument.
     type Argument: FunctionValue + Send + Sync + 'static;
 
-    /// The name by which it is called.
+    /// The name in calls.
     fn name(&self) -> &str;
 
-    /// To be raised whenever argument or meaning change.
+    /// The version. Raise it whenever the argument or its meaning changes.
     fn version(&self) -> u32 {
         1
     }
 
-    /// How many rows it reads.
+    /// How many rows the function reads.
     fn reads(&self) -> Arity;
 
-    /// How many rows it writes.
+    /// How many rows the function writes.
     fn writes(&self) -> Arity;
 
-    /// Refuses arguments that cannot be, before anything is visited.
+    /// Refuses arguments that are not valid, before any partition is visited.
     fn check(&self, _argument: &Self::Argument, _shape: &Shape) -> Result<(), FunctionFault> {
         Ok(())
     }
 
-    /// Whether it is to be tried on all partitions before it changes the first: it has values for which it has no result.
-    /// Costs a second pass; on several servers also a second round trip, and a third pass.
+    /// Whether the function is tried on all partitions before it changes the first, because it has no result for some
+    /// values. It costs a second pass; on several servers also a second round trip and a third pass.
     fn tries_first(&self) -> bool {
         false
     }
 
-    /// Whether it writes every value of the rows to write without looking at what they held. Then it may be given others
-    /// there, which saves a copy when the rows are also read.
+    /// Whether the function writes every value of the rows to write without reading the old ones. Then `into` may hold
+    /// other values, which saves a copy when the rows are also read.
     fn overwrites(&self) -> bool {
         false
     }
 
-    /// Whether finite values of the rows to read always give finite results. Then a program need not look for others where
-    /// a step before has left finite values. Only said of functions that [overwrite](Self::overwrites).
+    /// Whether finite values of the rows to read always give finite results. Then a program need not check the results
+    /// when an earlier step left finite values. Only functions that [overwrite](Self::overwrites) may return true.
     fn keeps_finite(&self, _argument: &Self::Argument) -> bool {
         false
     }
 
-    /// What of the argument these columns need, when that is less than all.
+    /// Returns what these columns need of the argument, when that is less than all of it.
     fn split(&self, _argument: &Self::Argument, _columns: Range<u64>) -> Option<Self::Argument> {
         None
     }
 
-    /// Changes a block of columns. Called for all blocks of a partition, in any order and perhaps more than once, and then
-    /// undone in between.
+    /// Changes a block of columns. It is called for all blocks of a partition, in any order and perhaps more than once;
+    /// between two calls for the same block the first is undone.
     fn change(&self, argument: &Self::Argument, block: &mut Block<'_>) -> Result<(), FunctionFault>;
 }
 
-/// What is wrong when a function of floating-point numbers is asked to work on integers.
+/// Refuses matrices of integers, for functions of floating-point numbers.
 pub(crate) fn floats_only(shape: &Shape) -> Result<(), FunctionFault> {
     if shape.element == ElementType::I64 {
         return Err(no_integers());
@@ -203,7 +202,7 @@ pub(crate) fn no_integers() -> FunctionFault {
     FunctionFault::argument("element type of the matrix", "i64", "f32 or f64")
 }
 
-/// Whether a setting is a finite number in `range_keys`, which `expected` describes.
+/// Checks that a setting is a finite number in a range, which `expected` describes.
 pub(crate) fn check_real(
     what: &str,
     value: f64,

@@ -1,13 +1,13 @@
-//! What OWL-QN asks of its vectors, in one visit: the products of the columns that may move.
+//! The products of vectors that OWL-QN needs, in one visit, restricted to the columns that may move.
 //!
-//! A column at 0 whose slopes hold it there (v = 0) stays there in the next step. Of its y a direction should know nothing:
-//! as s is 0 in it, `y = H s` then holds among the other columns with their own part of the Hessian, and the recursion on these
-//! is that of the smooth problem on them (Byrd, Chin, Nocedal, Oztoprak, "A family of second-order methods for convex
-//! l1-regularized optimization", 2016, which takes the second derivatives of such a subspace). Over all columns, the y of those
-//! that are held spoil the scale and make steps short.
+//! A column at 0 with v = 0 stays at 0 in the next step. Its y should not enter the direction: because s is 0 in this
+//! column, `y = H s` then holds among the other columns with their part of the Hessian, and the recursion on these
+//! columns is that of the smooth problem on them (Byrd, Chin, Nocedal, Oztoprak, "A family of second-order methods for
+//! convex l1-regularized optimization", 2016, which takes the second derivatives of such a subspace). Over all columns,
+//! the y of the columns that stay at 0 would distort the scale and make steps short.
 //!
-//! The rows and the penalty are those of [`crate::function::quasi_newton`]. Which columns may move changes from step to step,
-//! so all products of pairs are made anew.
+//! The rows and the penalty are those of [`crate::function::quasi_newton`]. The set of columns that may move changes
+//! from step to step, so all products of pairs are computed again.
 
 use crate::element::Element;
 use crate::function::quasi_newton::{
@@ -17,22 +17,22 @@ use crate::function::reduce::with_values;
 use crate::function::sum::RangeSum;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
-/// Numbers in the answer of [`OrthantProducts`] before those of the pairs.
+/// Number of scalars in the answer of [`OrthantProducts`] before the numbers of the pairs.
 pub const ORTHANT_SCALARS: usize = 4;
 
-/// Reads z, g, d, z0, g0, h rows of S, h of Y. With the pair `z - z0`, `g - g0` behind the others there are k = h + 1. The answer:
-/// `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` of the new pair, `v . v`; then, over the columns that may move, k rows of `S_i . Y_j`, k rows of
-/// `Y_i . Y_j` for j <= i only, the k `S_i . v`, the k `Y_i . v`.
+/// Reads z, g, d, z0, g0, h rows of S, h of Y. The pair `z - z0`, `g - g0` follows the others, so there are k = h + 1
+/// pairs. The answer is `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` of the new pair, `v . v`; then, over the columns that
+/// may move, k rows of `S_i . Y_j`, k rows of `Y_i . Y_j` for j <= i only, the k `S_i . v`, the k `Y_i . v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrthantProducts;
 
 impl OrthantProducts {
-    /// Numbers in the answer for k pairs, the new one included.
+    /// Number of values in the answer for k pairs, including the new one.
     pub fn count(k: usize) -> usize {
         ORTHANT_SCALARS + k * k + k * (k + 1) / 2 + 2 * k
     }
 
-    /// The number of pairs in a call of `rows` rows, the new one included.
+    /// Number of pairs in a call of `rows` rows, including the new one.
     fn pairs(rows: usize) -> usize {
         rows.saturating_sub(HISTORY_ROWS) / 2 + 1
     }
@@ -74,7 +74,7 @@ impl OrthantProducts {
     }
 }
 
-/// A product of the answer, in the numbers of its pairs.
+/// A product in the answer, with the indices of its pairs.
 #[derive(Clone, Copy)]
 enum ProductTerm {
     StepChange(usize, usize),
@@ -83,14 +83,14 @@ enum ProductTerm {
     Change(usize),
 }
 
-/// What stands where behind the scalars.
+/// Returns the products of the answer after the scalars, in order.
 fn product_terms(k: usize) -> Vec<ProductTerm> {
     let all = (0..k).flat_map(|a| (0..k).map(move |b| ProductTerm::StepChange(a, b)));
     let lower = (0..k).flat_map(|a| (0..=a).map(move |b| ProductTerm::ChangeChange(a, b)));
     all.chain(lower).chain((0..k).map(ProductTerm::Step)).chain((0..k).map(ProductTerm::Change)).collect()
 }
 
-/// `row` where it moves, else 0.
+/// Copies `row` where it moves, and 0 elsewhere.
 fn mask_row<E: Element>(kept: &mut Vec<f64>, moves: &[bool], row: &[E]) {
     kept.clear();
     kept.extend(row.iter().zip(moves).map(|(x, moves)| if *moves { x.to_f64() } else { 0.0 }));

@@ -1,9 +1,9 @@
-//! What L-BFGS and OWL-QN ask of their vectors, in one visit (Chen et al., "Large-scale L-BFGS using `MapReduce`", NIPS 2014;
-//! Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML 2007).
+//! The products of vectors that L-BFGS and OWL-QN need, in one visit (Chen et al., "Large-scale L-BFGS using
+//! `MapReduce`", NIPS 2014; Andrew, Gao, "Scalable training of L1-regularized log-linear models", ICML 2007).
 //!
-//! The objective in a column is `f(z) + l1 d |z| + 0.5 l2 (d z)^2`: z is the point as the recursion sees it, d > 0 the scale
-//! of the column, `d z` the parameter itself. Gradients are in z and hold the part of l2, not that of l1. Columns from
-//! `free_from` on have no penalty.
+//! The objective in a column is `f(z) + l1 d |z| + 0.5 l2 (d z)^2`, where z is the point of the recursion, d > 0 is the
+//! scale of the column, and `d z` is the parameter itself. Gradients are with respect to z; they include the l2 term
+//! but not the l1 term. Columns from `free_from` on have no penalty.
 //!
 //! | row | what |
 //! |---|---|
@@ -23,11 +23,11 @@ use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_
 /// `(l1, l2, free_from)`.
 pub type Penalty = (f64, f64, u64);
 
-/// Rows of [`QuasiNewtonProducts`] before S: z, g, d, z0, g0.
+/// Number of rows of [`QuasiNewtonProducts`] before S: z, g, d, z0, g0.
 pub const HISTORY_ROWS: usize = 5;
-/// Numbers in the answer of [`QuasiNewtonProducts`] that do not hang on h.
+/// Number of scalars in the answer of [`QuasiNewtonProducts`] that do not depend on h.
 pub const HISTORY_SCALARS: usize = 8;
-/// Numbers for each pair of the history.
+/// Number of scalars for each pair of the history.
 pub const PAIR_SCALARS: usize = 5;
 
 pub(crate) fn check_penalty(penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
@@ -36,7 +36,7 @@ pub(crate) fn check_penalty(penalty: &Penalty, shape: &Shape) -> Result<(), Func
     check_real("l2", penalty.1, |x| x >= 0.0, "a finite number >= 0")
 }
 
-/// Whether the rows behind the first are pairs.
+/// Checks the penalty, and that the rows after the first [`HISTORY_ROWS`] are pairs.
 pub(crate) fn check_pairs(penalty: &Penalty, shape: &Shape) -> Result<(), FunctionFault> {
     check_penalty(penalty, shape)?;
     if (shape.from - HISTORY_ROWS).is_multiple_of(2) {
@@ -46,12 +46,13 @@ pub(crate) fn check_pairs(penalty: &Penalty, shape: &Shape) -> Result<(), Functi
     Err(FunctionFault::argument("rows to read", shape.from.to_string(), expected))
 }
 
-/// How many of the `len` columns from `init_row` on have penalties.
+/// Returns how many of the `len` columns from `start` on have penalties.
 pub(crate) fn penalized(penalty: &Penalty, start: u64, len: usize) -> usize {
     penalty.2.saturating_sub(start).min(len as u64) as usize
 }
 
-/// The pseudo-gradient of `f + l1 |z|`: the steepest of the one-sided slopes, 0 between them (Andrew and Gao, eq. 4).
+/// The pseudo-gradient of `f + l1 |z|`: the steepest of the one-sided slopes, or 0 when 0 lies between them (Andrew and
+/// Gao, eq. 4).
 #[inline]
 pub(crate) fn pseudo_gradient(z: f64, g: f64, l1: f64) -> f64 {
     if z > 0.0 {
@@ -67,13 +68,13 @@ pub(crate) fn pseudo_gradient(z: f64, g: f64, l1: f64) -> f64 {
     }
 }
 
-/// Reads z, g, d, z0, g0, the h rows of S, the h rows of Y; all that a line search and the next direction need. The
-/// answer: `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` with the pseudo-gradient v0 of z0 and g0, `s . y`, `s . v`, `y . y`, `y . v`,
-/// `v . v`; then for each i `S_i . y`, `S_i . v`, `Y_i . s`, `Y_i . y`, `Y_i . v`.
+/// Reads z, g, d, z0, g0, the h rows of S and the h rows of Y, and computes everything that a line search and the next
+/// direction need. The answer is `l1 |d z|`, `0.5 l2 |d z|^2`, `v0 . s` with the pseudo-gradient v0 of z0 and g0,
+/// `s . y`, `s . v`, `y . y`, `y . v`, `v . v`; then for each i `S_i . y`, `S_i . v`, `Y_i . s`, `Y_i . y`, `Y_i . v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuasiNewtonProducts;
 
-/// s, y, v and others of some columns, in doubles.
+/// The vectors s, y, v and v0 of some columns in doubles. `weight` is `d z`, or 0 in columns without penalty.
 #[derive(Default)]
 pub(crate) struct StepVectors {
     pub(crate) s: Vec<f64>,
@@ -84,7 +85,7 @@ pub(crate) struct StepVectors {
 }
 
 impl QuasiNewtonProducts {
-    /// The number of pairs in a call of `rows` rows.
+    /// Number of pairs in a call of `rows` rows.
     fn pairs(rows: usize) -> usize {
         rows.saturating_sub(HISTORY_ROWS) / 2
     }
@@ -127,7 +128,7 @@ impl QuasiNewtonProducts {
     }
 }
 
-/// Fills `made`; the first `penalized` columns have penalties.
+/// Fills `made`. The first `penalized` columns have penalties.
 pub(crate) fn fill_step_vectors<E: Element>(
     made: &mut StepVectors,
     penalty: Penalty,

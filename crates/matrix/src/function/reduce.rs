@@ -1,4 +1,5 @@
-//! Built-in pull functions that sum: in doubles, and with the same bytes for any cut ([`crate::function::sum`]).
+//! Built-in pull functions that sum in doubles, with the same bytes wherever partitions are cut
+//! ([`crate::function::sum`]).
 
 use multiversion::multiversion;
 
@@ -6,7 +7,7 @@ use crate::element::{Element, Values};
 use crate::function::sum::RangeSum;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape};
 
-/// The same expression for values of each element type.
+/// Expands to the same expression for each element type.
 macro_rules! with_values {
     ($values:expr, $slice:ident => $body:expr) => {
         match $values {
@@ -23,16 +24,15 @@ pub(crate) use with_values;
 pub enum Reduce {
     /// `sum x`.
     Sum,
-    /// `sum |x|`, which is the norm 1.
+    /// `sum |x|`, the 1-norm.
     AbsoluteSum,
     /// `sum x^2`.
     SquareSum,
-    /// The root of it: the norm 2.
+    /// `sqrt(sum x^2)`, the 2-norm.
     Norm2,
 }
 
 impl Reduce {
-    /// All of them.
     pub const ALL: [Self; 4] = [Reduce::Sum, Reduce::AbsoluteSum, Reduce::SquareSum, Reduce::Norm2];
 }
 
@@ -103,14 +103,14 @@ impl PullFunction for Dot {
     }
 }
 
-/// The inner products of all pairs of k rows, in one visit: what the two loops of L-BFGS need of its history (Chen et al.,
-/// "Large-scale L-BFGS using `MapReduce`", NIPS 2014). The answer is the upper triangle, row by row: `(k + 1) k / 2` numbers,
-/// each with the bytes that [`Dot`] gives.
+/// The inner products of all pairs of k rows, in one visit, as the two loops of L-BFGS need them (Chen et al.,
+/// "Large-scale L-BFGS using `MapReduce`", NIPS 2014). The answer is the upper triangle, row by row: `(k + 1) k / 2`
+/// numbers, each with the bytes that [`Dot`] gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gram;
 
 impl Gram {
-    /// Where the product of rows `i` and `j` of `k` stands in the answer.
+    /// Returns the index in the answer of the product of rows `i` and `j` of `k`.
     pub fn index(i: usize, j: usize, k: usize) -> usize {
         let (i, j) = (i.min(j), i.max(j));
         i * k - i * (i + 1) / 2 + j

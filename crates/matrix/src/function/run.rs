@@ -1,8 +1,8 @@
-//! Carrying functions out on partitions: the same code for a process and for the lanes of servers.
+//! Runs functions on partitions: the same code for one process and for the lanes of servers.
 //!
-//! A program goes over a partition in blocks of columns that stay in the cache from one step to the next. Before a block is
-//! changed, what its written rows hold is kept, so that everything can be put back when a later block, or the code of
-//! a user, fails.
+//! A program processes a partition in blocks of columns that stay in the cache from one step to the next. Before a
+//! block is changed, its written rows are saved, so that everything can be restored when a later block or the code of a
+//! user fails.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,33 +18,33 @@ use crate::rule::RuleElement;
 use crate::staged::PushId;
 use crate::storage::Table;
 
-/// Columns of a block: a few rows of it lie in the first caches together.
+/// Number of columns of a block: a few rows of it fit in the first-level cache.
 const BLOCK_COLUMNS: usize = 4096;
 
-/// What becomes of the changes.
+/// What happens to the changes of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
-    /// They are undone block by block: only faults are looked for.
+    /// They are undone block by block: only faults matter.
     Try,
-    /// They stay, unless there is a fault.
+    /// They are kept, unless there is a fault.
     Commit,
 }
 
-/// A program that waits until its clock is over.
+/// A program that is staged until its clock has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct StagedProgram {
     pub(crate) id: PushId,
     pub(crate) program: Arc<PushProgram>,
-    /// Bytes of the arguments that this partition answers for.
+    /// The share of the arguments that counts for this partition, in bytes.
     pub(crate) argument_bytes: usize,
 }
 
-/// Carries a program out on partitions: tried on all of them before, when a step asks for that.
+/// Runs a program on partitions. If a step asks for it, the program is first tried on all of them.
 pub(crate) fn run_on_partitions<E: RuleElement>(
     program: &PushProgram,
     partitions: &mut [&mut [Table<E>]],
 ) -> Result<(), Error> {
-    // One partition is as it was after a fault anyway.
+    // A single partition is restored after a fault anyway.
     if program.tries_first && partitions.len() > 1 {
         try_all(program, partitions)?;
     }
@@ -52,7 +52,7 @@ pub(crate) fn run_on_partitions<E: RuleElement>(
     partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Commit, &mut kept))
 }
 
-/// Looks whether a program can be carried out on all of these partitions. They are as they were afterwards.
+/// Checks whether a program would succeed on all of these partitions. It restores them afterwards.
 pub(crate) fn try_all<E: RuleElement>(
     program: &PushProgram,
     partitions: &mut [&mut [Table<E>]],
@@ -61,7 +61,7 @@ pub(crate) fn try_all<E: RuleElement>(
     partitions.iter_mut().try_for_each(|tables| run_program(program, tables, RunMode::Try, &mut kept))
 }
 
-/// Carries a program out on the tables of a partition. After an error they are as they were. `kept` is a buffer.
+/// Runs a program on the tables of a partition. An error restores them. `kept` is a buffer.
 pub(crate) fn run_program<E: RuleElement>(
     program: &PushProgram,
     tables: &mut [Table<E>],
@@ -109,7 +109,7 @@ pub(crate) fn run_program<E: RuleElement>(
     Err(program.error(at_step, fault))
 }
 
-/// The blocks of a partition of `len` columns.
+/// Returns the blocks of a partition of `len` columns.
 fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(BLOCK_COLUMNS).map(move |start| start..len.min(start + BLOCK_COLUMNS))
 }
@@ -137,22 +137,23 @@ fn restore_all_blocks<E: Element>(
     }
 }
 
-/// Puts what was kept of a block back.
+/// Restores a block from its saved values.
 fn restore_block<E: Element>(written: &[usize], rows: &mut [&mut [E]], block: Range<usize>, kept: &[E]) {
     for (row, kept) in written.iter().zip(kept.chunks_exact(block.len())) {
         rows[*row][block.clone()].copy_from_slice(kept);
     }
 }
 
-/// What blocks need beside the rows, used again from block to block.
+/// Buffers that are reused from block to block.
 struct Buffers<E> {
     /// Copies of rows that are both read and written.
     row_copies: Vec<E>,
-    /// A row that steps change in place goes to and fro between its place in the table and here: no copy a step.
+    /// Holds the block of one row that steps change in place. The row alternates between the table and this buffer, so
+    /// that a step needs no copy.
     scratch_row: Vec<E>,
-    /// The row whose block is in `scratch_row`, not in the table.
+    /// The row whose current block is in `scratch_row` instead of the table.
     scratch_row_index: Option<usize>,
-    /// Rows of which an earlier step has left finite values in the whole block.
+    /// For each row, whether an earlier step has left finite values in the whole block.
     are_finite: Vec<bool>,
 }
 
@@ -162,12 +163,13 @@ impl<E: Element> Buffers<E> {
         Self { row_copies: Vec::new(), scratch_row: Vec::new(), scratch_row_index: None, are_finite }
     }
 
-    /// Whether the results of a step are known to be finite without a look at them. What a table holds is not.
+    /// Whether the results of a step are finite without a check. The values of the table are never assumed to be
+    /// finite.
     fn result_is_finite(&self, step: &BoundPush) -> bool {
         step.keeps_finite && step.from.iter().all(|row| self.are_finite[*row])
     }
 
-    /// Puts the block that is away back into the table.
+    /// Copies the block in the scratch row back to the table.
     fn flush_scratch_row(&mut self, rows: &mut [&mut [E]], block: Range<usize>) {
         if let Some(row) = self.scratch_row_index.take() {
             let len = block.len();
@@ -176,8 +178,9 @@ impl<E: Element> Buffers<E> {
     }
 }
 
-/// Runs a step on a block if it changes one row in place and overwrites all of it: from where the row is to where it is not.
-/// Otherwise, or when another row is away, nothing happens and the answer is false.
+/// Runs a step on a block if it changes one row in place and overwrites all of it. It reads the row from the table and
+/// writes the scratch row, or the reverse. Returns false without a change when the step does not fit or another row is
+/// in the scratch row.
 fn run_in_place<E: BlockElement>(
     step: &BoundPush,
     rows: &mut [&mut [E]],
@@ -215,7 +218,7 @@ fn run_in_place<E: BlockElement>(
     Ok(true)
 }
 
-/// Runs a step on a block. `row_copies` is a buffer: rows that are both read and written are read from a copy.
+/// Runs a step on a block. `aliased` is a buffer: rows that are both read and written are read from a copy in it.
 fn run_step<E: BlockElement>(
     step: &BoundPush,
     rows: &mut [&mut [E]],
@@ -276,7 +279,7 @@ fn check_finite<E: Element>(block: &TypedBlock<'_, E>) -> Result<(), FunctionFau
     Ok(())
 }
 
-/// The part of a partition in the answer of a pull function.
+/// Returns the columns of a partition for a pull function.
 pub(crate) fn columns<'a, E: RuleElement>(tables: &'a [Table<E>], rows: &[u32]) -> Option<Columns<'a>> {
     let (start, len) = columns_of(tables)?;
     let rows = rows
@@ -286,13 +289,13 @@ pub(crate) fn columns<'a, E: RuleElement>(tables: &'a [Table<E>], rows: &[u32]) 
     Some(Columns::new(start, len, rows.collect()))
 }
 
-/// The first column of a partition and their number; `None` when there is none.
+/// Returns the first column of a partition and the number of its columns; `None` when there are none.
 fn columns_of<E: RuleElement>(tables: &[Table<E>]) -> Option<(u64, usize)> {
     let (start, line) = tables.first()?.contiguous_values()?;
     (!line.is_empty()).then_some((start, line.len()))
 }
 
-/// The whole lines of some tables, which are ascending.
+/// Returns the rows of some tables, whose numbers are ascending.
 fn rows_of<'a, E: RuleElement>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -> Vec<&'a mut [E]> {
     let mut rows = Vec::with_capacity(wanted.len());
     let mut passed = 0;
@@ -309,7 +312,7 @@ fn rows_of<'a, E: RuleElement>(mut tables: &'a mut [Table<E>], wanted: &[u32]) -
     rows
 }
 
-/// An element type of which there are blocks.
+/// An element type that blocks can have.
 pub(crate) trait BlockElement: Element {
     fn block(typed: TypedBlock<'_, Self>) -> Block<'_>;
     fn typed(block: Block<'_>) -> Option<TypedBlock<'_, Self>>;

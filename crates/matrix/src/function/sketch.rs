@@ -1,8 +1,9 @@
-//! Quantiles of one row by a sketch of bounded relative error: `DDSketch` (Masson, Rim, Lee, VLDB 2019).
+//! Quantiles of one row by a sketch with bounded relative error: `DDSketch` (Masson, Rim, Lee, VLDB 2019).
 //!
-//! A value x > 0 counts in the bucket `ceil(log_gamma(x))` with `gamma = (1 + a) / (1 - a)`, which stands for
-//! `2 gamma^i / (gamma + 1)`, at most `a x` from x; negative values in buckets of their own; zeros by themselves. Buckets are
-//! counts, so that any cut into parts gives the same answer. The extremes are exact.
+//! A value x > 0 is counted in the bucket `ceil(log_gamma(x))` with `gamma = (1 + a) / (1 - a)`. The bucket represents
+//! the value `2 gamma^i / (gamma + 1)`, which differs from x by at most `a x`. Negative values have buckets of their
+//! own, and zeros are counted separately. Buckets are counts, so the answer does not depend on where partitions are
+//! cut. The extremes are exact.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use crate::element::Element;
 use crate::function::reduce::with_values;
 use crate::function::{Arity, Columns, FunctionFault, PullFunction, Shape, check_real};
 
-/// Smallest relative error: the sketch of all doubles then has 1.4 million buckets.
+/// Minimum relative error: with it, a sketch of all doubles has 1.4 million buckets.
 const MIN_ERROR: f64 = 0.001;
 
-/// Quantiles of one row. The argument is the relative error, in `[0.001, 0.5]`, and the quantiles in `[0, 1]`: q stands for
-/// the value of rank `floor(q (n - 1))`.
+/// Quantiles of one row. The argument is the relative error, in `[0.001, 0.5]`, and the quantiles, in `[0, 1]`. The
+/// quantile q is the value of rank `floor(q (n - 1))`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantiles;
 
-/// Buckets by their index, negative values, positive values, zeros, smallest, largest.
+/// Buckets of negative values and of positive values (index and count), number of zeros, smallest value, largest value.
 type Sketch = (Vec<(i64, u64)>, Vec<(i64, u64)>, u64, f64, f64);
 
 fn log_gamma(error: f64) -> f64 {
@@ -73,7 +74,7 @@ impl PullFunction for Quantiles {
             let log = log_gamma(*error);
             (i as f64 * log + (2.0 / (log.exp() + 1.0)).ln()).exp()
         };
-        // From the smallest value to the largest.
+        // The buckets are ordered from the smallest value to the largest.
         let ascending: Vec<(f64, u64)> = below
             .iter()
             .rev()

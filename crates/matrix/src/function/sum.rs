@@ -1,13 +1,14 @@
-//! Sums that do not hang on where the columns are cut into partitions.
+//! Sums that do not depend on where the columns are cut into partitions.
 //!
-//! The sum of n terms is defined by a tree over the absolute numbers of the columns. A leaf is [`LEAF_LEN`] columns, from a
-//! multiple of it on, added in `LANES` interleaved sums that are folded by halves; a column beyond the last counts as 0.
-//! Two full leaves, the first of even number, make a node, two such nodes the next, and so on. What is left of an
-//! incomplete tree is added from the left, a last leaf that is not full at the end.
+//! The sum of n terms is defined by a tree over the absolute column numbers. A leaf has [`LEAF_LEN`] columns and starts
+//! at a multiple of it. Its terms are added in `LANES` interleaved sums that are folded by halves; a column after the
+//! last counts as 0. Two adjacent full leaves, the first with an even number, make a node; two such nodes make the next
+//! one, and so on. The roots of an incomplete tree are added from left to right, with a last incomplete leaf at the
+//! end.
 //!
-//! The part of a partition is what of that tree lies wholly in it, at most two nodes a level, and the bare terms of the
-//! leaves that its ends cut. Joining parts completes leaves and nodes, so that any cut gives the same bytes: the
-//! additions are the same ones. All of it in doubles.
+//! The partial answer of a partition has the nodes of that tree that lie wholly in it, at most two on each level, and
+//! the separate terms of the leaves that its ends cut. Joining partial answers completes leaves and nodes. The
+//! additions are the same for any partitioning, so the sum has the same bytes. All of it is computed in doubles.
 
 use std::ops::Range;
 
@@ -16,14 +17,15 @@ use multiversion::multiversion;
 use crate::function::FunctionFault;
 use crate::function::value::FunctionValue;
 
-/// Columns of a leaf. Partitions that are cut at multiples of it have no bare terms to send.
+/// Number of columns of a leaf. Partitions that are cut at multiples of it have no separate terms to send.
 pub const LEAF_LEN: usize = 256;
-/// Sums in a leaf that do not wait for each other.
+/// Number of independent sums in a leaf.
 const LANES: usize = 16;
-/// Terms that are made together.
+/// Number of terms that are computed at a time.
 const CHUNK: usize = 4 * LEAF_LEN;
 
-/// First columns of at most `partition_count` even partitions that are cut at multiples of [`LEAF_LEN`].
+/// Returns the first columns of at most `partition_count` partitions of nearly equal length, cut at multiples of
+/// [`LEAF_LEN`].
 pub fn even_starts(columns: u64, partition_count: u32) -> Vec<u64> {
     let leaves = columns.div_ceil(LEAF_LEN as u64).max(1);
     let count = u64::from(partition_count.max(1)).min(leaves);
@@ -32,7 +34,7 @@ pub fn even_starts(columns: u64, partition_count: u32) -> Vec<u64> {
         .collect()
 }
 
-/// The sum of the terms of a range of columns, so far as it is decided.
+/// The sum of the terms of a range of columns, as far as its additions do not depend on other columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeSum {
     start: u64,
@@ -40,7 +42,7 @@ pub struct RangeSum {
     /// Terms before the first multiple of [`LEAF_LEN`].
     head: Vec<f64>,
     nodes: Vec<Node>,
-    /// Terms of the leaf that is not full.
+    /// Terms of the last leaf, which is incomplete.
     tail: Vec<f64>,
 }
 
@@ -53,18 +55,18 @@ struct Node {
 }
 
 impl RangeSum {
-    /// The sum of no terms, before column `init_row`.
+    /// Creates the sum of no terms. The next term is that of column `start`.
     pub fn new(start: u64) -> Self {
         Self { start, end: start, head: Vec::new(), nodes: Vec::new(), tail: Vec::new() }
     }
 
-    /// The sum over `len` columns from `init_row` on. `terms` writes those of a range, counted from 0, into the slice.
+    /// Sums over `len` columns from `start` on. `terms` writes the terms of a range, counted from 0, into the slice.
     pub fn of(start: u64, len: usize, mut terms: impl FnMut(Range<usize>, &mut [f64])) -> Self {
         let mut sums = Self::many(1, start, len, |_, range, out| terms(range, out));
         sums.pop().unwrap_or_else(|| Self::new(start))
     }
 
-    /// `count` sums in one go: the first argument of `terms` is which.
+    /// Computes `count` sums in one pass. The first argument of `terms` is the index of the sum.
     pub fn many(
         count: usize,
         start: u64,
@@ -102,7 +104,7 @@ impl RangeSum {
             let (own, rest) = terms.split_at(terms.len().min(LEAF_LEN - into_leaf));
             terms = rest;
             self.end += own.len() as u64;
-            // The beginning of this leaf lies in another part, unless a leaf began here.
+            // The start of this leaf belongs to another partition, unless this sum has the leaf from its start.
             if self.nodes.is_empty() && self.tail.is_empty() && into_leaf != 0 {
                 self.head.extend_from_slice(own);
                 continue;
@@ -123,7 +125,7 @@ impl RangeSum {
         }
     }
 
-    /// Adds the next node; pairs become one.
+    /// Adds the next node and merges pairs of nodes.
     fn push_node(&mut self, mut node: Node) {
         while let Some(last) = self.nodes.last()
             && last.level == node.level
@@ -136,7 +138,7 @@ impl RangeSum {
         self.nodes.push(node);
     }
 
-    /// Puts the sum of the columns behind these after it.
+    /// Appends the sum of the columns that follow.
     fn append(&mut self, next: &Self) -> Result<(), FunctionFault> {
         if next.start != self.end {
             let actual = format!("columns from {} on", next.start);
@@ -153,7 +155,8 @@ impl RangeSum {
         Ok(())
     }
 
-    /// `count` sums over all columns, of parts in their order that hold as many.
+    /// Returns `count` sums over all columns from the partial answers, which are in the order of columns and have
+    /// `count` sums each.
     pub fn totals(count: usize, parts: Vec<Vec<Self>>) -> Result<Vec<f64>, FunctionFault> {
         if let Some(part) = parts.iter().find(|part| part.len() != count) {
             let actual = format!("{} sums in a part", part.len());
@@ -166,7 +169,7 @@ impl RangeSum {
         sums.iter().map(|parts| Self::total(parts)).collect()
     }
 
-    /// The sum over all columns, of parts in their order.
+    /// Returns the sum over all columns from the partial sums in the order of columns.
     pub fn total(parts: &[Self]) -> Result<f64, FunctionFault> {
         let mut all = Self::new(0);
         parts.iter().try_for_each(|part| all.append(part))?;
@@ -179,7 +182,7 @@ impl RangeSum {
     }
 }
 
-/// The sum of the terms of a leaf ([`LEAF_LEN`]).
+/// Sums the terms of a leaf ([`LEAF_LEN`]).
 fn leaf_sum(terms: &[f64]) -> f64 {
     let (rows, _) = terms.as_chunks::<LANES>();
     let mut sums = [0.0; LANES];
@@ -284,7 +287,7 @@ mod tests {
         })
     }
 
-    /// The tree of the module's head, written as recursion.
+    /// The tree of the module doc, written as a recursion.
     fn serial(terms: &[f64]) -> f64 {
         fn tree(terms: &[f64]) -> f64 {
             if terms.len() == LEAF_LEN {

@@ -1,4 +1,4 @@
-//! The table of functions: the built-ins and the user's own, by name.
+//! The table of functions by name: the built-ins and the user's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::function::call::{AnyPull, AnyPush, BoundPull, Erased, PushProgram};
 use crate::function::{Arity, FunctionCall, FunctionFault, PullFunction, PushFunction, builtins};
 use crate::spec::MatrixSpec;
 
-/// A name is suggested when there is a slip (a letter too many, too few, wrong, or swapped) for so many characters at most;
-/// one slip always may be.
+/// A name is suggested for a name with typos (a letter too many, too few, wrong, or swapped): at most one typo for this
+/// number of characters, and one typo in any name.
 const CHARACTERS_PER_TYPO: usize = 3;
 
-/// Functions by name. Every process of a job has the same.
+/// Functions by name. Every process of a job has the same table.
 #[derive(Clone)]
 pub struct FunctionTable {
     functions: BTreeMap<String, RegisteredFunction>,
@@ -35,18 +35,16 @@ impl RegisteredFunction {
     }
 }
 
-/// What is to be said of a function in a list.
+/// The description of a function in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionEntry {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: u32,
     /// `pull` or `push`.
     pub kind: &'static str,
-    /// Rows that it reads.
+    /// Number of rows that it reads.
     pub from: String,
-    /// Rows that it writes.
+    /// Number of rows that it writes.
     pub into: String,
 }
 
@@ -63,20 +61,18 @@ impl std::fmt::Debug for FunctionTable {
 }
 
 impl FunctionTable {
-    /// The built-in functions.
+    /// Creates a table of the built-in functions.
     pub fn builtin() -> Self {
         let mut table = Self { functions: BTreeMap::new() };
         builtins::register(&mut table).expect("the names of the built-ins differ");
         table
     }
 
-    /// Adds a pull function.
     pub fn add_pull(&mut self, function: impl PullFunction) -> Result<&mut Self, FunctionFault> {
         let name = function.name().to_owned();
         self.add(name, RegisteredFunction::Pull(Arc::new(Erased(Arc::new(function)))))
     }
 
-    /// Adds a push function.
     pub fn add_push(&mut self, function: impl PushFunction) -> Result<&mut Self, FunctionFault> {
         let name = function.name().to_owned();
         self.add(name, RegisteredFunction::Push(Arc::new(Erased(Arc::new(function)))))
@@ -93,7 +89,7 @@ impl FunctionTable {
         Ok(self)
     }
 
-    /// All functions, by name.
+    /// Returns all functions, sorted by name.
     pub fn entries(&self) -> Vec<FunctionEntry> {
         let entry = |(name, row): (&String, &RegisteredFunction)| {
             let (version, from, into) = match row {
@@ -109,7 +105,7 @@ impl FunctionTable {
         self.functions.iter().map(entry).collect()
     }
 
-    /// Rows that a function reads and writes; none written by a pull function.
+    /// Returns how many rows a function reads and writes; `None` written for a pull function.
     pub fn counts(&self, name: &str) -> Result<(Arity, Option<Arity>), FunctionFault> {
         Ok(match self.find(name)? {
             RegisteredFunction::Pull(function) => (function.reads(), None),
@@ -117,7 +113,7 @@ impl FunctionTable {
         })
     }
 
-    /// A call that a person has written: the argument as JSON, see [`crate::function::value`].
+    /// Creates a call whose argument is JSON, see [`crate::function::value`].
     pub fn call_from_json(
         &self,
         name: &str,
@@ -137,18 +133,18 @@ impl FunctionTable {
         Ok(FunctionCall { name, version, from, into, argument })
     }
 
-    /// The answer of a pull function for people to read, as JSON.
+    /// Returns the answer of a pull function as JSON.
     pub fn answer_as_json(&self, call: &FunctionCall, answer: &[u8]) -> Result<Value, FunctionFault> {
         self.pull(call)?.answer_to_json(answer)
     }
 
-    /// What of a pull function on a matrix is refused before anything is visited.
+    /// Checks a call of a pull function on a matrix before any partition is visited.
     pub fn check_pull(&self, spec: &MatrixSpec, call: &FunctionCall) -> Result<(), Error> {
         BoundPull::new(self, spec, call).map(drop)
     }
 
-    /// What of push functions on a matrix is refused before anything is visited. Whether they are to be tried on all
-    /// partitions before the first is changed.
+    /// Checks calls of push functions on a matrix before any partition is visited. Returns whether they are tried on
+    /// all partitions before the first is changed.
     pub fn check_push(&self, spec: &MatrixSpec, steps: &[FunctionCall]) -> Result<bool, Error> {
         PushProgram::new(self, spec, steps).map(|program| program.tries_first)
     }

@@ -1,31 +1,31 @@
 //! Arguments and answers of functions as plain bytes, with a small typed layer over them.
 //!
-//! Numbers are little-endian, lists and texts begin with their length (u64). Nothing is named and nothing is aligned: both
-//! ends know the type from the function, whose version changes when the type does.
+//! Numbers are little-endian; lists and texts begin with their length (u64). There are no field names and no alignment:
+//! both ends know the type from the function, whose version changes when the type does.
 //!
-//! People write arguments, and read answers, as JSON: numbers, truth values and texts as they are, lists and tuples as arrays,
-//! what is missing or empty as `null`, values of an element type as `{"f32": [0.5]}`.
+//! Users write arguments and read answers as JSON: numbers, booleans and texts as they are, lists and tuples as arrays,
+//! missing or empty values as `null`, and values of an element type as `{"f32": [0.5]}`.
 
 use serde_json::{Value, json};
 
 use crate::element::OwnedValues;
 use crate::function::FunctionFault;
 
-/// A type that travels as an argument or answer: numbers, texts, lists, tuples of such.
+/// A type of arguments and answers: numbers, texts, lists and tuples of such types.
 pub trait FunctionValue: Sized {
-    /// Puts the bytes of this value behind `out`.
+    /// Appends the bytes of this value to `out`.
     fn pack(&self, out: &mut Vec<u8>);
-    /// Takes a value off the front of `bytes`.
+    /// Takes a value from the front of `bytes`.
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault>;
-    /// Whether no number in it is NaN or infinite. An answer in which one is is refused.
+    /// Whether all its numbers are finite. An answer that is not finite is refused.
     fn is_finite(&self) -> bool;
 
-    /// The value that a person has written. A type that nobody writes needs none.
+    /// Parses a value from JSON. The default refuses it, for types that users never write.
     fn from_json(value: &Value) -> Result<Self, FunctionFault> {
         Err(type_mismatch(value, "a value of another type, which can be said in a program only"))
     }
 
-    /// The value for people to read.
+    /// Returns the value as JSON.
     fn to_json(&self) -> Value {
         Value::Null
     }
@@ -35,14 +35,14 @@ fn type_mismatch(value: &Value, expected: impl Into<String>) -> FunctionFault {
     FunctionFault::argument("argument", value.to_string(), expected)
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 pub fn pack(value: &impl FunctionValue) -> Vec<u8> {
     let mut out = Vec::new();
     value.pack(&mut out);
     out
 }
 
-/// The value of which `bytes` are the bytes, all of them.
+/// Decodes a value from `bytes`. Remaining bytes are an error.
 pub fn unpack<T: FunctionValue>(mut bytes: &[u8]) -> Result<T, FunctionFault> {
     let value = T::unpack(&mut bytes)?;
     if bytes.is_empty() {
@@ -186,7 +186,7 @@ impl<T: FunctionValue> FunctionValue for Vec<T> {
 
     fn unpack(bytes: &mut &[u8]) -> Result<Self, FunctionFault> {
         let len = u64::unpack(bytes)?;
-        // Every element takes a byte at least, so that a length that lies asks for no memory.
+        // Every element takes at least one byte, so a wrong length never causes a large allocation.
         if len > bytes.len() as u64 {
             let actual = format!("{len} elements in {} bytes", bytes.len());
             return Err(FunctionFault::argument("a list", actual, "at least a byte an element"));

@@ -1,5 +1,5 @@
-//! Built-in push functions with a vector that is sent along: it meets `into[0]` in the columns from its start on; columns
-//! beyond it stay as they are.
+//! Built-in push functions with a vector in the argument. They combine it with `into[0]` in the columns from its start
+//! on; all other columns stay as they are.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::function::{
 /// [`VectorOp::AddScaled`] uses.
 pub type VectorArgument = (u64, OwnedValues, f64);
 
-/// What becomes of x, in `into[0]`, and v, sent along.
+/// The result for x of `into[0]` and v of the argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorOp {
     /// `x + v`.
     Add,
     /// `x - v`.
     Sub,
-    /// The smaller.
+    /// `min(x, v)`.
     Min,
-    /// The larger.
+    /// `max(x, v)`.
     Max,
     /// `x + a v`.
     AddScaled,
@@ -31,7 +31,6 @@ pub enum VectorOp {
 }
 
 impl VectorOp {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [VectorOp::Add, VectorOp::Sub, VectorOp::Min, VectorOp::Max, VectorOp::AddScaled, VectorOp::Put];
 }
@@ -98,7 +97,7 @@ impl PushFunction for VectorOp {
     }
 }
 
-/// Whether a sent vector lies in the columns of the matrix, has its type, and is finite.
+/// Checks that a vector lies in the columns of the matrix, has its element type, and is finite.
 pub(crate) fn check_vector(start: u64, values: &OwnedValues, shape: &Shape) -> Result<(), FunctionFault> {
     if values.element_type() != shape.element {
         let (actual, expected) = (format!("{:?}", values.element_type()), format!("{:?}", shape.element));
@@ -124,7 +123,7 @@ pub(crate) fn check_vector(start: u64, values: &OwnedValues, shape: &Shape) -> R
     }
 }
 
-/// What of a vector, whose first column is `init_row`, lies in `columns`.
+/// Returns the part of a vector that lies in `columns`. The first column of the vector is `start`.
 pub(crate) fn cut(start: u64, values: &OwnedValues, columns: Range<u64>) -> (u64, OwnedValues) {
     let end = start + values.len() as u64;
     let from = columns.start.clamp(start, end);
@@ -133,7 +132,8 @@ pub(crate) fn cut(start: u64, values: &OwnedValues, columns: Range<u64>) -> (u64
     (from, values.as_values().slice(own).to_owned_values())
 }
 
-/// The columns that a block and a vector of `len` from `init_row` on share: in the block, in the vector.
+/// Returns the columns that a block shares with a vector of `len` values from `start` on: as indices in the block and
+/// in the vector.
 pub(crate) fn overlap(columns: Range<u64>, start: u64, len: usize) -> (Range<usize>, Range<usize>) {
     let from = columns.start.max(start);
     let to = columns.end.min(start + len as u64).max(from);

@@ -1,11 +1,11 @@
-//! What a function sees of a partition: the same columns of a few rows, with the number of the first.
+//! The view of a partition that a function gets: the same columns of a few rows, with the number of the first column.
 
 use std::ops::Range;
 
 use crate::element::{Element, ElementType, Values};
 use crate::function::FunctionFault;
 
-/// Columns of some rows, to read.
+/// Columns of some rows, for reading.
 #[derive(Debug)]
 pub struct Columns<'a> {
     start: u64,
@@ -18,32 +18,31 @@ impl<'a> Columns<'a> {
         Self { start, len, rows }
     }
 
-    /// The numbers of the columns in the matrix.
+    /// Returns the column numbers in the matrix.
     pub fn range(&self) -> Range<u64> {
         self.start..self.start + self.len as u64
     }
 
-    /// The number of columns.
+    /// Number of columns.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no column.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The number of rows in the call.
+    /// Number of rows in the call.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The type of the elements.
+    /// The element type; `None` when the call has no rows.
     pub fn element_type(&self) -> Option<ElementType> {
         self.rows.first().map(Values::element_type)
     }
 
-    /// The `i`-th row of the call.
+    /// Returns the `i`-th row of the call.
     ///
     /// # Panics
     /// When the call has no such row; [`super::Arity`] says how many there are.
@@ -51,63 +50,59 @@ impl<'a> Columns<'a> {
         self.rows[i]
     }
 
-    /// As [`Self::row`], of one type.
+    /// Returns the `i`-th row as a slice of one type.
     pub fn typed<E: Element>(&self, i: usize) -> Result<&'a [E], FunctionFault> {
         let row = self.row(i);
         E::slice(row).ok_or_else(|| wrong_type(row.element_type(), E::TYPE))
     }
 
-    /// All rows of the call, of the type of its first.
+    /// Returns all rows of the call, with the element type of the first.
     pub(crate) fn typed_rows<E: Element>(&self, first: &'a [E]) -> Result<Vec<&'a [E]>, FunctionFault> {
         let rest = (1..self.row_count()).map(|i| self.typed(i));
         std::iter::once(Ok(first)).chain(rest).collect()
     }
 }
 
-/// A block of columns of the rows that a push function reads and writes. The runner chooses the blocks, so that a
-/// function treats each column by itself.
+/// A block of columns of the rows that a push function reads and writes. The runner chooses the blocks, so a function
+/// must treat each column by itself.
 #[derive(Debug)]
 pub enum Block<'a> {
-    /// Of an `f32` matrix.
     F32(TypedBlock<'a, f32>),
-    /// Of an `f64` matrix.
     F64(TypedBlock<'a, f64>),
-    /// Of an `i64` matrix.
     I64(TypedBlock<'a, i64>),
 }
 
 /// A block of one element type.
 #[derive(Debug)]
 pub struct TypedBlock<'a, E> {
-    /// The number of the first column.
+    /// Number of the first column.
     pub start: u64,
-    /// The rows to read, as they were before the call. A row may also stand in `into`.
+    /// Rows to read, as they were before the call. A row may also be in `into`.
     pub from: Vec<&'a [E]>,
-    /// The rows to write, with the values that they have.
+    /// Rows to write, with their current values.
     pub into: Vec<&'a mut [E]>,
-    /// The numbers of the rows of `into` in the matrix.
+    /// Numbers of the rows of `into` in the matrix.
     pub into_rows: &'a [u32],
 }
 
 impl<E> TypedBlock<'_, E> {
-    /// The number of columns.
+    /// Number of columns.
     pub fn len(&self) -> usize {
         let from = self.from.first().map(|row| row.len());
         from.or(self.into.first().map(|row| row.len())).unwrap_or(0)
     }
 
-    /// Whether there is no column.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The numbers of the columns in the matrix.
+    /// Returns the column numbers in the matrix.
     pub fn range(&self) -> Range<u64> {
         self.start..self.start + self.len() as u64
     }
 }
 
-/// The same expression on a block of each element type.
+/// Expands to the same expression for a block of each element type.
 macro_rules! with_block {
     ($block:expr, $typed:ident => $body:expr) => {
         match $block {
@@ -120,7 +115,6 @@ macro_rules! with_block {
 pub(crate) use with_block;
 
 impl<'a> Block<'a> {
-    /// The type of the elements.
     pub fn element_type(&self) -> ElementType {
         match self {
             Block::F32(_) => ElementType::F32,
@@ -129,20 +123,20 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The block, if it is of `f32`.
+    /// Returns the block if its element type is `f32`.
     pub fn f32(&mut self) -> Result<&mut TypedBlock<'a, f32>, FunctionFault> {
         let actual = self.element_type();
         if let Block::F32(block) = self { Ok(block) } else { Err(wrong_type(actual, ElementType::F32)) }
     }
 
-    /// The block, if it is of `f64`.
+    /// Returns the block if its element type is `f64`.
     pub fn f64(&mut self) -> Result<&mut TypedBlock<'a, f64>, FunctionFault> {
         let actual = self.element_type();
         if let Block::F64(block) = self { Ok(block) } else { Err(wrong_type(actual, ElementType::F64)) }
     }
 
-    /// Calls `change` for each column: its number, the values of the rows to read, those of the rows to write. Slower than
-    /// loops of your own over [`TypedBlock`], and the same for all element types.
+    /// Calls `change` for each column with its number, the values of the rows to read, and those of the rows to write.
+    /// It is slower than your own loops over [`TypedBlock`], but the same code serves all element types.
     pub fn each_column(&mut self, mut change: impl FnMut(u64, &[f64], &mut [f64])) {
         with_block!(self, block => {
             let (mut from, mut into) = (vec![0.0; block.from.len()], vec![0.0; block.into.len()]);

@@ -1,5 +1,5 @@
-//! Built-in push functions of several rows into one: `into[0]` becomes `f(from)`, column by column. `into[0]` may be one of
-//! the rows read.
+//! Built-in push functions of several rows into one: `into[0]` becomes `f(from)`, column by column. `into[0]` may be
+//! one of the rows read.
 
 use multiversion::multiversion;
 
@@ -9,7 +9,7 @@ use crate::function::{
     Arity, Block, FunctionFault, PushFunction, Shape, check_real, floats_only, no_integers,
 };
 
-/// A function of two values, x of `from[0]` and y of `from[1]`. Integers wrap and are not divided.
+/// A function of two values, x of `from[0]` and y of `from[1]`. Integers wrap, and cannot be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zip {
     /// `x + y`.
@@ -20,14 +20,13 @@ pub enum Zip {
     Mul,
     /// `x / y`, y not 0.
     Div,
-    /// The smaller.
+    /// `min(x, y)`.
     Min,
-    /// The larger.
+    /// `max(x, y)`.
     Max,
 }
 
 impl Zip {
-    /// All of them.
     pub const ALL: [Self; 6] = [Zip::Add, Zip::Sub, Zip::Mul, Zip::Div, Zip::Min, Zip::Max];
 }
 
@@ -138,7 +137,7 @@ impl PushFunction for Axpy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combine;
 
-/// Columns that are combined together.
+/// Number of columns that are combined at a time.
 const CHUNK: usize = 512;
 
 impl PushFunction for Combine {
@@ -222,7 +221,7 @@ fn zip_values<E: Element>(x: &[E], y: &[E], out: &mut [E], f: impl Fn(E, E) -> E
     }
 }
 
-/// Through doubles: for `+ - * /` of singles the same bytes as without.
+/// Computes in doubles. For `+ - * /` of singles this gives the same bytes as computing in singles.
 #[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
 fn zip_values_f64<E: Element, F: Fn(f64, f64) -> f64>(x: &[E], y: &[E], out: &mut [E], f: F) {
     for ((out, x), y) in out.iter_mut().zip(x).zip(y) {

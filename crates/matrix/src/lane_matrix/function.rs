@@ -1,4 +1,4 @@
-//! Functions on the partitions that a server holds: its half of what [`crate::LocalStore`] does in one process.
+//! Functions on the partitions of a lane: the server half of what [`crate::LocalStore`] does in one process.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::rule::RuleElement;
 use crate::spec::MatrixSpec;
 use crate::staged::PushId;
 
-/// The part of one partition in the answer of a pull function.
+/// The partial answer of one partition for a pull function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialAnswer {
-    /// The partition.
     pub partition: u32,
-    /// The part, packed.
+    /// The packed partial answer.
     pub bytes: Vec<u8>,
 }
 
 impl LaneMatrix {
-    /// The parts of the partitions held here, as of `clock`; [`merge_partial_answers`] makes the answer of those of all servers.
+    /// Returns the partial answers of the partitions of this lane, as of `clock`. [`merge_partial_answers`] makes the
+    /// answer from those of all lanes.
     pub fn pull_function(
         &mut self,
         functions: &FunctionTable,
@@ -33,16 +33,16 @@ impl LaneMatrix {
         with_lane_matrix!(&mut self.typed, held => held.pull_function(functions, call, clock))
     }
 
-    /// Whether push functions could be carried out on all partitions held here as these are now; the error that
-    /// [`Self::push_function`] would give. Changes nothing. Of a matrix whose pushes are staged only the calls are checked:
-    /// nobody knows yet what the rows will hold.
+    /// Checks whether push functions would succeed on all partitions of this lane as they are now, and returns the
+    /// error that [`Self::push_function`] would return. It changes nothing. For a matrix with staged pushes only the
+    /// calls are checked, because the later values of the rows are not known yet.
     pub fn try_function(&mut self, functions: &FunctionTable, steps: &[FunctionCall]) -> Result<(), Error> {
         let program = PushProgram::new(functions, self.spec(), steps)?;
         with_lane_matrix!(&mut self.typed, held => held.try_function(&program))
     }
 
-    /// Carries push functions out on all partitions held here, in this order and in one visit; or keeps them until their
-    /// clock is over. The arguments may be those that [`FunctionCall::split`] leaves of these columns.
+    /// Runs push functions on all partitions of this lane, in this order and in one visit, or stages them until their
+    /// clock has ended. The arguments may be those that [`FunctionCall::split`] makes for these columns.
     pub fn push_function(
         &mut self,
         functions: &FunctionTable,
@@ -54,7 +54,7 @@ impl LaneMatrix {
     }
 }
 
-/// The answer of a pull function, of the parts of all partitions in any order.
+/// Makes the answer of a pull function from the partial answers of all partitions, in any order.
 pub fn merge_partial_answers(
     functions: &FunctionTable,
     spec: &MatrixSpec,

@@ -80,7 +80,7 @@ fn under_bsp_a_pull_sees_the_stamps_below_its_clock() {
     }
 }
 
-/// Single precision tells the orders apart: (1e8 + 1) - 1e8 is 0, (1e8 - 1e8) + 1 is 1.
+/// Single precision distinguishes the orders: (1e8 + 1) - 1e8 is 0, and (1e8 - 1e8) + 1 is 1.
 #[test]
 fn pushes_of_a_clock_are_added_up_by_task_then_index_whoever_comes_first() {
     let pushes = [((0, 0), 1e8), ((0, 1), 1.0), ((1, 0), -1e8)];
@@ -100,7 +100,7 @@ fn pushes_of_a_clock_are_added_up_by_task_then_index_whoever_comes_first() {
     }
 }
 
-/// Narrow rows move when their table grows: what was found before points to rows of other keys.
+/// Narrow rows move when their table grows, so that positions found before belong to other keys.
 #[test]
 fn rows_that_were_found_before_others_made_them_move_are_found_again() {
     fn of(keys: &[u64]) -> KeyRun<'_> {
@@ -131,7 +131,7 @@ fn rows_that_were_found_before_others_made_them_move_are_found_again() {
         let times = |n: f32| OwnedValues::F32(values(&few).iter().map(|value| n * value).collect());
         push(&mut held, 0, &few, &mut found);
         assert_eq!(pull(&mut held, 1, &mut found), times(1.0));
-        // Staged with what is found now, merged after the rows have moved.
+        // The push is staged with the positions found now and merged after the rows have moved.
         push(&mut held, 2, &few, &mut found);
         push(&mut held, 1, &more, &mut other);
         assert_eq!(pull(&mut held, 3, &mut found), times(2.0), "{consistency:?}: read");
@@ -169,7 +169,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(held.export(0).unwrap().values, OwnedValues::F32([1.0].repeat(500)));
 }
 
-/// Keys that lie together go in one piece, others one by one: the same comes out, with slots and without.
+/// Contiguous keys are copied as one slice, others one by one. Both give the same values, with and without slots.
 #[test]
 fn rows_in_one_piece_are_the_rows_one_by_one() {
     let rule = PushRule::Momentum {

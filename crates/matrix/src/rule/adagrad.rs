@@ -1,5 +1,5 @@
-//! AdaGrad with diagonal matrices (Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 12, 2011, figure 1; the
-//! proximal step is their eq. 19).
+//! AdaGrad with diagonal matrices (Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 12, 2011, figure 1;
+//! the proximal step is eq. 19 there).
 //!
 //! ```text
 //! g' = g + l2 w
@@ -11,7 +11,7 @@
 use crate::element::Float;
 use crate::rule::{PreparedRule, Slot, shrink};
 
-/// The hidden columns, in their order.
+/// Slots in the order in which they follow the values.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("n")];
 
 pub(crate) struct AdaGrad<E> {

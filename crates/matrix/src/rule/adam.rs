@@ -1,5 +1,5 @@
-//! Adam (Kingma and Ba, ICLR 2015, algorithm 1). The step count is kept for each row, so that a row that is seldom
-//! pushed is corrected for its own number of steps.
+//! Adam (Kingma and Ba, ICLR 2015, algorithm 1). Each row has its own step count, so that the bias correction of a
+//! rarely pushed row uses its own number of steps.
 //!
 //! ```text
 //! g' = g + l2 w,  t = t + 1
@@ -12,7 +12,7 @@
 use crate::element::Float;
 use crate::rule::{PreparedRule, Slot, shrink};
 
-/// The hidden columns, in their order.
+/// Slots in the order in which they follow the values.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("m"), Slot::new("v"), Slot { name: "steps", per_row: true }];
 
 pub(crate) struct Adam<E> {
@@ -47,7 +47,8 @@ impl<E: Float> PreparedRule<E> for Adam<E> {
     }
 }
 
-/// `base ^ exponent` by squaring: the same bits on every machine, which the library's power does not promise.
+/// `base ^ exponent` by squaring: it gives the same bits on every machine, which the standard library does not
+/// guarantee for its power functions.
 fn power(base: f64, mut exponent: u64) -> f64 {
     let (mut square, mut product) = (base, 1.0);
     while exponent > 0 {

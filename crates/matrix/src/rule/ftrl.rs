@@ -10,7 +10,7 @@
 use crate::element::Float;
 use crate::rule::{PreparedRule, Slot};
 
-/// The hidden columns, in their order.
+/// Slots in the order in which they follow the values.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("z"), Slot::new("n")];
 
 pub(crate) struct Ftrl<E> {
@@ -47,7 +47,7 @@ impl<E: Float> Ftrl<E> {
         -shrunk / ((self.beta + root) / self.alpha + self.l2)
     }
 
-    /// Sets n = 0 and z so that the closed form gives back the weights: training goes on from weights alone.
+    /// Sets n = 0 and z so that the closed form gives back the weights. Training can then continue from weights alone.
     pub(super) fn init_slots(&self, values: &[E], slots: &mut [E]) {
         let (sums, squares) = slots.split_at_mut(values.len());
         squares.fill(E::ZERO);
@@ -84,7 +84,7 @@ mod tests {
         });
     }
 
-    /// One division and one product, each half a unit off.
+    /// One division and one product, each with an error of half a unit in the last place.
     const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
     #[test]

@@ -1,8 +1,8 @@
-//! Push rules: how a push merges into the rows it names. One file a rule.
+//! Push rules: how a push merges into the rows of its keys. Each rule has one file.
 //!
-//! A row of `columns` values lies as `[values | slot 1 | slot 2 ..]`, each slot as long as the values: the slots of a
-//! rule are hidden columns beside what they serve, so that a step touches one or two cache lines. Adam ends with one
-//! more element, the number of steps of the row.
+//! A row of `columns` values is stored as `[values | slot 1 | slot 2 ..]`, and each slot is as long as the values. The
+//! slots of a rule are stored beside the values that they serve, so that an update reads one or two cache lines. A row
+//! of Adam ends with one more element, its number of steps.
 
 mod adadelta;
 mod adagrad;
@@ -27,13 +27,13 @@ use crate::schedule::Schedule;
 
 /// A push rule with its settings. The optimizers take gradients; their slots are hidden columns beside the values.
 ///
-/// `l1` and `l2` are added to the objective by the rule: L2 through the gradient (`g + l2 * w`), L1 by a proximal step
-/// with the step size just used; FTRL-Proximal has both in its closed form.
+/// The rule adds `l1` and `l2` to the objective: L2 through the gradient (`g + l2 * w`), L1 by a proximal step with the
+/// step size of the update. FTRL-Proximal has both in its closed form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "rule")]
 pub enum PushRule {
     Add,
-    /// Last one wins.
+    /// The last push wins.
     Assign,
     Min,
     Max,
@@ -41,20 +41,20 @@ pub enum PushRule {
     Sgd {
         /// Step size.
         rate: f64,
-        /// Change of the step size with the clock.
+        /// Factor on the step size as a function of the clock.
         schedule: Schedule,
         /// Weight of `|w|_1`.
         l1: f64,
         /// Weight of `0.5 * |w|^2`.
         l2: f64,
     },
-    /// Polyak's heavy ball, 1964.
+    /// Heavy ball (Polyak, 1964).
     Momentum {
         /// Step size.
         rate: f64,
-        /// Share of the last step that is kept, in `[0, 1)`.
+        /// Decay rate of the last step, in `[0, 1)`.
         momentum: f64,
-        /// Change of the step size with the clock.
+        /// Factor on the step size as a function of the clock.
         schedule: Schedule,
         /// Weight of `|w|_1`.
         l1: f64,
@@ -65,9 +65,9 @@ pub enum PushRule {
     AdaGrad {
         /// Step size.
         rate: f64,
-        /// Added to the root of the sum of squares.
+        /// Added to the root of the sum of squares for numerical stability.
         epsilon: f64,
-        /// Change of the step size with the clock.
+        /// Factor on the step size as a function of the clock.
         schedule: Schedule,
         /// Weight of `|w|_1`.
         l1: f64,
@@ -78,28 +78,28 @@ pub enum PushRule {
     RmsProp {
         /// Step size.
         rate: f64,
-        /// Share of the mean square that is kept, in `[0, 1)`.
+        /// Decay rate of the running mean of squared gradients, in `[0, 1)`.
         decay: f64,
-        /// Added to the root of the mean square.
+        /// Added to the root of the mean square for numerical stability.
         epsilon: f64,
-        /// Change of the step size with the clock.
+        /// Factor on the step size as a function of the clock.
         schedule: Schedule,
         /// Weight of `|w|_1`.
         l1: f64,
         /// Weight of `0.5 * |w|^2`.
         l2: f64,
     },
-    /// Kingma, Ba, ICLR 2015, with a step count a row.
+    /// Kingma, Ba, ICLR 2015, with a step count for each row.
     Adam {
         /// Step size.
         rate: f64,
-        /// Share of the first moment that is kept, in `[0, 1)`.
+        /// Decay rate of the first moment, in `[0, 1)`.
         beta1: f64,
-        /// Share of the second moment that is kept, in `[0, 1)`.
+        /// Decay rate of the second moment, in `[0, 1)`.
         beta2: f64,
-        /// Added to the root of the second moment.
+        /// Added to the root of the second moment for numerical stability.
         epsilon: f64,
-        /// Change of the step size with the clock.
+        /// Factor on the step size as a function of the clock.
         schedule: Schedule,
         /// Weight of `|w|_1`.
         l1: f64,
@@ -108,9 +108,9 @@ pub enum PushRule {
     },
     /// Zeiler, arXiv 1212.5701, 2012.
     AdaDelta {
-        /// Share of the means of squares that is kept, in `[0, 1)`.
+        /// Decay rate of the running means of squares, in `[0, 1)`.
         decay: f64,
-        /// Inside both roots.
+        /// Added inside both roots for numerical stability.
         epsilon: f64,
         /// Weight of `|w|_1`.
         l1: f64,
@@ -121,7 +121,7 @@ pub enum PushRule {
     FtrlProximal {
         /// Step size of a coordinate.
         alpha: f64,
-        /// Smooths the first steps.
+        /// Added to the root of the sum of squares: dampens the first steps.
         beta: f64,
         /// Weight of `|w|_1`, on the sum of losses.
         l1: f64,
@@ -130,12 +130,12 @@ pub enum PushRule {
     },
 }
 
-/// A hidden part of a row.
+/// A hidden field of each row that a rule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its name in the paper, and in exports.
+    /// Name in the paper and in exports.
     pub name: &'static str,
-    /// Whether it has one element a row instead of one a column.
+    /// Whether the slot has one element for each row instead of one for each column.
     pub per_row: bool,
 }
 
@@ -144,13 +144,13 @@ impl Slot {
         Self { name, per_row: false }
     }
 
-    /// Elements in a row of `columns` values.
+    /// Number of elements of the slot in a row of `columns` values.
     pub fn width(&self, columns: usize) -> usize {
         if self.per_row { 1 } else { columns }
     }
 }
 
-/// How pushes of one clock become one change before the rule sees it.
+/// How pushes of one clock are merged into one change before the rule applies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeOp {
     Sum,
@@ -160,7 +160,7 @@ pub(crate) enum MergeOp {
 }
 
 impl MergeOp {
-    /// `into` becomes the merger of `into`, which came first, and `next`.
+    /// Merges `next` into `into`, which came first.
     #[inline]
     pub(crate) fn merge<E: Element>(self, into: &mut E, next: E) {
         match self {
@@ -174,7 +174,7 @@ impl MergeOp {
 }
 
 impl PushRule {
-    /// The name in settings and texts.
+    /// The name in settings and messages.
     pub fn name(&self) -> &'static str {
         match self {
             PushRule::Add => "add",
@@ -191,7 +191,7 @@ impl PushRule {
         }
     }
 
-    /// The hidden parts of a row, in their order after the values.
+    /// The slots of a row, in the order in which they follow the values.
     pub fn slots(&self) -> &'static [Slot] {
         match self {
             PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max | PushRule::Sgd { .. } => &[],
@@ -204,12 +204,12 @@ impl PushRule {
         }
     }
 
-    /// Elements of a row of `columns` values with all slots.
+    /// Number of elements of a row of `columns` values with all slots.
     pub fn row_width(&self, columns: usize) -> usize {
         columns + self.slots().iter().map(|slot| slot.width(columns)).sum::<usize>()
     }
 
-    /// The same rule, `clock` clocks after the beginning of its schedule.
+    /// Returns the same rule, `clock` clocks after the beginning of its schedule.
     #[must_use]
     pub fn after(mut self, clock: Clock) -> Self {
         if let PushRule::Sgd { schedule, .. }
@@ -223,7 +223,7 @@ impl PushRule {
         self
     }
 
-    /// How the step size changes with the clock.
+    /// The factor on the step size as a function of the clock.
     pub fn schedule(&self) -> Schedule {
         match self {
             PushRule::Sgd { schedule, .. }
@@ -240,7 +240,7 @@ impl PushRule {
         !matches!(self, PushRule::Add | PushRule::Assign | PushRule::Min | PushRule::Max)
     }
 
-    /// Whether two pushes are worth their sum: what is taken away from one may be added to another.
+    /// Whether two pushes are equivalent to a push of their sum, so that a part of one push may be moved to another.
     pub fn is_additive(&self) -> bool {
         matches!(self.merge(), MergeOp::Sum)
     }
@@ -254,7 +254,7 @@ impl PushRule {
         }
     }
 
-    /// What is wrong with the settings: field, actual, expected.
+    /// Returns what is wrong with the settings: field, actual value, expected value.
     pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
         let mut faults =
             self.checked_settings().into_iter().filter(|(_, value, range)| !range.contains(*value));
@@ -323,13 +323,13 @@ impl SettingRange {
     }
 }
 
-/// A push rule made ready for one push: constants converted, schedule evaluated.
+/// A push rule prepared for one push: constants are converted, the schedule is evaluated.
 pub(crate) trait PreparedRule<E> {
-    /// Merges `change`, one element a column, into `row`, which has the width of the rule.
+    /// Merges `change`, one element for each column, into `row`, which has the width of the rule.
     fn update_row(&self, row: &mut [E], change: &[E]);
 }
 
-/// What is done with a step, whichever it is: lets the loop over keys be compiled once for each rule.
+/// Code that is generic over the prepared rule. The loop over keys is compiled once for each rule.
 pub(crate) trait RuleVisitor<E> {
     type Out;
     fn visit<S: PreparedRule<E>>(self, step: &S) -> Self::Out;
@@ -337,9 +337,9 @@ pub(crate) trait RuleVisitor<E> {
 
 /// An element type that push rules work on.
 pub(crate) trait RuleElement: Element + BlockElement {
-    /// Hands the step of `rule` for a push stamped `clock` to `visit_partitions`.
+    /// Prepares `rule` for a push stamped `clock` and passes it to `visit`.
     fn with_prepared_rule<V: RuleVisitor<Self>>(rule: &PushRule, clock: Clock, visit: V) -> V::Out;
-    /// Makes the slots of `row` agree with its values when nothing else is known of them.
+    /// Initializes the slots of `row` from its values.
     fn init_slots(rule: &PushRule, columns: usize, row: &mut [Self]);
 }
 
@@ -442,7 +442,7 @@ fn init_float_slots<E: Float>(rule: &PushRule, columns: usize, row: &mut [E]) {
     }
 }
 
-/// The proximal step of `threshold * |w|`: towards 0 by the threshold, and not beyond.
+/// The proximal step of `threshold * |w|`: moves w towards 0 by the threshold, but not beyond 0.
 #[inline]
 fn shrink<E: Float>(w: E, threshold: E) -> E {
     if w > threshold {

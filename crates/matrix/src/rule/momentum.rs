@@ -1,6 +1,6 @@
 //! Heavy ball (Polyak, "Some methods of speeding up the convergence of iteration methods", 1964, eq. 9).
 //!
-//! `v` is the last step, so that a change of the step size does not change what was already on its way.
+//! `v` is the last step including its step size, so a change of the step size does not change earlier contributions.
 //! ```text
 //! g' = g + l2 w
 //! v  = momentum v + rate_t g'
@@ -10,7 +10,7 @@
 use crate::element::Float;
 use crate::rule::{PreparedRule, Slot, shrink};
 
-/// The hidden columns, in their order.
+/// Slots in the order in which they follow the values.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("v")];
 
 pub(crate) struct Momentum<E> {

@@ -10,7 +10,7 @@
 use crate::element::Float;
 use crate::rule::{PreparedRule, Slot, shrink};
 
-/// The hidden columns, in their order.
+/// Slots in the order in which they follow the values.
 pub(super) const SLOTS: &[Slot] = &[Slot::new("n")];
 
 pub(crate) struct RmsProp<E> {

@@ -1,5 +1,5 @@
-//! Stochastic gradient descent (Robbins and Monro, Annals of Mathematical Statistics 22, 1951), with the proximal step of
-//! L1 (Duchi and Singer, "Efficient online and batch learning using forward backward splitting", JMLR 2009).
+//! Stochastic gradient descent (Robbins and Monro, Annals of Mathematical Statistics 22, 1951), with the proximal step
+//! of L1 (Duchi and Singer, "Efficient online and batch learning using forward backward splitting", JMLR 2009).
 //!
 //! ```text
 //! g' = g + l2 w

@@ -7,9 +7,10 @@ use crate::element::{Element, Float};
 use crate::rule::{PreparedRule, PushRule, RuleElement, RuleVisitor};
 
 const STEP_COUNT: u64 = 300;
-/// The twin adds and multiplies in another order: some hundred roundings of a double, relative to weights near 1.
+/// The twin adds and multiplies in another order: the tolerance is some hundred roundings of a double, relative to
+/// weights near 1.
 const F64_TOLERANCE: f64 = 1e-11;
-/// The same in single precision.
+/// The same tolerance in single precision.
 const F32_TOLERANCE: f64 = 2e-3;
 
 struct Apply<'a, E> {
@@ -25,8 +26,8 @@ impl<E: Element> RuleVisitor<E> for Apply<'_, E> {
 }
 
 /// Runs `rule` on a row of three columns with the gradients `g`, `-g` and 0, in both float types. `twin(t, g)` is the
-/// weight after step `t` of a plain program for the first column. The second must be its mirror image and the third
-/// must stay 0.
+/// weight of the first column after step `t` of a plain program. The second column must be its mirror image and the
+/// third must stay 0.
 pub(super) fn assert_equals_twin(rule: &PushRule, mut twin: impl FnMut(Clock, f64) -> f64) {
     assert_eq!(rule.fault(), None);
     let mut random = stream(11, Purpose::Test, 0, 0);
@@ -34,7 +35,7 @@ pub(super) fn assert_equals_twin(rule: &PushRule, mut twin: impl FnMut(Clock, f6
     let mut narrow = vec![0f32; rule.row_width(3)];
     let mut moved = false;
     for t in 0..STEP_COUNT {
-        // A drift makes the weights leave the reach of L1.
+        // The mean of 0.5 moves the weights out of the range that L1 sets to 0.
         let g = f64::from((random.normal() + 0.5) as f32);
         let expected = twin(t, g);
         one_step(rule, t, &mut wide, g, expected, F64_TOLERANCE);

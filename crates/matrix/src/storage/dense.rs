@@ -1,11 +1,11 @@
-//! Rows of a contiguous range of keys: the position is a subtraction.
+//! Rows of a contiguous range of keys: the position of a row is its key minus the first key.
 
 use crate::element::Element;
 use crate::rule::PreparedRule;
 use crate::storage::RowStore;
 use crate::storage::rows::RowChunks;
 
-/// All rows of a range, from the start.
+/// All rows of a key range.
 #[derive(Debug)]
 pub(crate) struct DenseRows<E> {
     /// The key of position 0.
@@ -14,18 +14,17 @@ pub(crate) struct DenseRows<E> {
 }
 
 impl<E: Element> DenseRows<E> {
-    /// `len` rows of zeros, the first of `init_row`.
+    /// Creates `len` rows of zeros, the first for the key `start`.
     pub(crate) fn new(start: u64, len: u32, width: usize) -> Self {
         Self { start, rows: RowChunks::contiguous(width, len) }
     }
 
-    /// The key of position 0.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Copies the first `columns` elements of the rows of `keys`, which are ascending, to `out`, if the keys lie together;
-    /// false when they do not.
+    /// Copies the first `columns` elements of the rows of `keys`, which are ascending, to `out`. Returns false without
+    /// copying when the keys are not contiguous.
     pub(crate) fn pull_contiguous(&self, keys: &[u64], columns: usize, out: &mut [E]) -> bool {
         let Some(rows) = self.contiguous_rows(keys) else { return false };
         if self.rows.width() == columns {
@@ -39,7 +38,7 @@ impl<E: Element> DenseRows<E> {
         true
     }
 
-    /// The same, behind what `out` has.
+    /// Does the same as [`Self::pull_contiguous`], but appends to `out`.
     pub(crate) fn append_contiguous(&self, keys: &[u64], columns: usize, out: &mut Vec<E>) -> bool {
         let Some(rows) = self.contiguous_rows(keys) else { return false };
         if self.rows.width() == columns {
@@ -50,12 +49,13 @@ impl<E: Element> DenseRows<E> {
         true
     }
 
-    /// The rows of ascending keys without gaps.
+    /// Returns the rows of ascending keys, or `None` when the keys are not contiguous.
     fn contiguous_rows(&self, keys: &[u64]) -> Option<&[E]> {
         Some(self.rows.contiguous_rows(self.first_position(keys)?, keys.len()))
     }
 
-    /// Makes `update_row` on the rows of `keys`, which are ascending, if the keys lie together; false when they do not.
+    /// Applies the rule to the rows of `keys`, which are ascending. Returns false without a change when the keys are
+    /// not contiguous.
     pub(crate) fn push_contiguous<S: PreparedRule<E>>(
         &mut self,
         keys: &[u64],
@@ -67,7 +67,7 @@ impl<E: Element> DenseRows<E> {
         let width = self.rows.width();
         let rows = self.rows.contiguous_rows_mut(position, keys.len());
         if width == columns {
-            // Rules without slots work on each element by itself: all rows are one long one.
+            // A rule without slots updates each element by itself, so all rows are updated as one long row.
             step.update_row(rows, values);
         } else {
             for (row, change) in rows.chunks_exact_mut(width).zip(values.chunks_exact(columns)) {
@@ -77,18 +77,18 @@ impl<E: Element> DenseRows<E> {
         true
     }
 
-    /// The key of the first row and all rows, if they are one element each.
+    /// Returns the key of the first row and the values of all rows, if each row is one element.
     pub(crate) fn contiguous_values(&self) -> Option<(u64, &[E])> {
         (self.rows.width() == 1).then(|| (self.start, self.rows.contiguous_rows(0, self.rows.len() as usize)))
     }
 
-    /// As [`Self::contiguous_values`].
+    /// Does the same as [`Self::contiguous_values`], for writing.
     pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
         let len = self.rows.len() as usize;
         (self.rows.width() == 1).then(|| self.rows.contiguous_rows_mut(0, len))
     }
 
-    /// The position of the first of ascending keys without gaps.
+    /// Returns the position of the first key if the ascending keys are contiguous.
     fn first_position(&self, keys: &[u64]) -> Option<u32> {
         let (first, last) = (*keys.first()?, *keys.last()?);
         (last - first + 1 == keys.len() as u64).then_some((first - self.start) as u32)
@@ -118,7 +118,7 @@ impl<E: Element> RowStore<E> for DenseRows<E> {
 
     #[inline]
     fn find(&self, _hash: u64, key: u64) -> u32 {
-        // The partitioner gives a partition only keys of its range, which is at most DENSE_ROW_LIMIT long.
+        // The partitioner gives a partition only keys of its range, whose length is at most DENSE_ROW_LIMIT.
         (key - self.start) as u32
     }
 

@@ -1,7 +1,7 @@
 //! A table: keys and rows in one of three stores. The loops over keys are here.
 //!
-//! Both loops ask the cache for what they will need one block of keys later: first the line where the key stands, then,
-//! when that has arrived, the row (which may be in the same line); so that the waits for memory overlap.
+//! The loops for pull and push prefetch what they need one block of keys later: first the cache line of the key's
+//! bucket, then, when that has arrived, the row (which may be in the same line). So the waits for memory overlap.
 
 mod dense;
 mod narrow;
@@ -18,46 +18,46 @@ use narrow::{KEY_LIMIT, NarrowRows, is_cache_line};
 use rows::ABSENT;
 use sparse::SparseRows;
 
-/// No position, and not known whether there is one.
+/// The position is not known yet; the row may exist.
 const UNKNOWN: u32 = ABSENT - 1;
 
-/// Keys of a block: as many lines as a core can wait for at once.
+/// Number of keys in a block: as many cache lines as a core can fetch at once.
 const BLOCK: usize = 16;
 
-/// Rows by key. A row has a position, by which it is found again without its key.
+/// Rows by key. A row has a position, which leads to it without its key.
 pub(crate) trait RowStore<E> {
-    /// Whether [`Self::probe_prefetched`] has also touched the row that it found.
+    /// Whether [`Self::probe_prefetched`] also reads the cache line of the row that it finds.
     const ROWS_ARE_INLINE: bool = false;
 
     /// Number of rows.
     fn len(&self) -> u32;
-    /// All positions are below.
+    /// All positions are below this bound.
     fn position_bound(&self) -> u32 {
         self.len()
     }
     fn bytes(&self) -> u64;
-    /// All keys with the positions of their rows, in the order of the store: sort before use.
+    /// Visits all keys with the positions of their rows, in the order of the store. The caller sorts them before use.
     fn for_each_key(&self, visit: impl FnMut(u64, u32));
     fn hash(&self, key: u64) -> u64;
-    /// Asks for the memory that [`Self::locate`] reads.
+    /// Prefetches the memory that [`Self::find`] reads.
     fn prefetch_key(&self, hash: u64);
-    /// The position, or [`ABSENT`].
+    /// Returns the position of the row, or [`ABSENT`].
     fn find(&self, hash: u64, key: u64) -> u32;
-    /// As [`Self::locate`], but reads only what was asked for: [`UNKNOWN`] when that does not tell, and then the rest has
-    /// been asked for.
+    /// Does the same as [`Self::find`], but reads only prefetched memory. Returns [`UNKNOWN`] when that is not enough,
+    /// after prefetching the rest.
     fn probe_prefetched(&self, hash: u64, key: u64) -> u32;
-    /// Whether `count` rows can be added and no row moves.
+    /// Whether `count` rows can be added without moving a row.
     #[inline]
     fn has_room(&self, _count: usize) -> bool {
         true
     }
-    /// Makes room. Positions found before mean nothing any more.
+    /// Makes room. Earlier positions become invalid.
     fn grow(&mut self) {}
-    /// Adds a row of zeros for a key that is not there; its position. There is room.
+    /// Adds a row of zeros for a new key and returns its position. The caller has made sure that there is room.
     fn add(&mut self, hash: u64, key: u64) -> u32;
     fn row(&self, position: u32) -> &[E];
     fn row_mut(&mut self, position: u32) -> &mut [E];
-    /// Asks for the first cache line of a row; nothing for [`ABSENT`].
+    /// Prefetches the first cache line of a row; does nothing for [`ABSENT`].
     fn prefetch_row(&self, position: u32);
 }
 
@@ -70,7 +70,7 @@ enum TableRows<E> {
     Three(NarrowRows<E, 3, 4>),
 }
 
-/// The same expression on whichever store the rows lie in.
+/// Expands to the same expression for each kind of store.
 macro_rules! with_store {
     ($rows:expr, $store:ident => $then:expr) => {
         match $rows {
@@ -83,13 +83,13 @@ macro_rules! with_store {
     };
 }
 
-/// How a row comes to be.
+/// How new rows are initialized.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowInitializer {
     pub(crate) rule: PushRule,
     pub(crate) columns: usize,
     pub(crate) initial: InitialValues,
-    /// Added to the key: by column, each element is a row with a number of its own.
+    /// The offset that is added to the key. By column, each element counts as a row with a number of its own.
     pub(crate) key_offset: u64,
 }
 
@@ -102,7 +102,7 @@ impl RowInitializer {
         }
     }
 
-    /// Makes a row of zeros a new row.
+    /// Initializes a row of zeros.
     #[inline]
     fn init_row<E: RuleElement>(&self, key: u64, row: &mut [E]) {
         if !self.initial.is_zero() {
@@ -112,7 +112,7 @@ impl RowInitializer {
     }
 }
 
-/// Keys with rows.
+/// Rows by key, with the initializer of new rows.
 #[derive(Debug)]
 pub(crate) struct Table<E> {
     rows: TableRows<E>,
@@ -120,7 +120,7 @@ pub(crate) struct Table<E> {
 }
 
 impl<E: RuleElement> Table<E> {
-    /// A table without rows over arbitrary keys.
+    /// Creates an empty table for arbitrary keys.
     pub(crate) fn sparse(birth: RowInitializer) -> Self {
         let width = birth.rule.row_width(birth.columns);
         let rows = match width {
@@ -132,7 +132,7 @@ impl<E: RuleElement> Table<E> {
         Self { rows, initializer: birth }
     }
 
-    /// A table with all rows of a range.
+    /// Creates a table with all rows of a range.
     pub(crate) fn dense(range: Range<u64>, birth: RowInitializer) -> Self {
         let len = (range.end - range.start) as u32;
         let mut rows = DenseRows::new(range.start, len, birth.rule.row_width(birth.columns));
@@ -144,7 +144,7 @@ impl<E: RuleElement> Table<E> {
         Self { rows: TableRows::Dense(rows), initializer: birth }
     }
 
-    /// The table as it was when it was new. Positions found before mean nothing any more.
+    /// Resets the table to its state when it was new. Earlier positions become invalid.
     pub(crate) fn clear(&mut self) {
         *self = match &self.rows {
             TableRows::Dense(dense) => {
@@ -158,7 +158,7 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.len())
     }
 
-    /// All positions are below.
+    /// All positions are below this bound.
     pub(crate) fn position_bound(&self) -> u32 {
         with_store!(&self.rows, store => store.position_bound())
     }
@@ -167,24 +167,25 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => store.bytes())
     }
 
-    /// All keys with the positions of their rows, in the order of the table.
+    /// Visits all keys with the positions of their rows, in the order of the table.
     pub(crate) fn for_each_key(&self, visit: impl FnMut(u64, u32)) {
         with_store!(&self.rows, store => store.for_each_key(visit));
     }
 
-    /// The row at a position, values and slots.
+    /// Returns the row at a position: values and slots.
     #[inline]
     pub(crate) fn row(&self, position: u32) -> &[E] {
         with_store!(&self.rows, store => store.row(position))
     }
 
-    /// Asks for a row.
+    /// Prefetches a row.
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
         with_store!(&self.rows, store => store.prefetch_row(position));
     }
 
-    /// Sets the row at a position: values, and its slots or, without them, what the rule makes of the values.
+    /// Sets the values of the row at a position, and its slots. Without `slots`, the rule computes them from the
+    /// values.
     pub(crate) fn set(&mut self, position: u32, values: &[E], slots: Option<&[E]>) {
         let row = with_store!(&mut self.rows, store => store.row_mut(position));
         row[..values.len()].copy_from_slice(values);
@@ -194,15 +195,15 @@ impl<E: RuleElement> Table<E> {
         }
     }
 
-    /// Finds the rows of `keys` (n) and creates those that are not there; their `positions` (n).
+    /// Finds the rows of `keys` (n), creates the missing ones, and writes their positions to `positions` (n).
     pub(crate) fn find_or_add(&mut self, keys: &[u64], positions: &mut [u32]) {
         self.widen(keys);
         let Self { rows, initializer: birth } = self;
         with_store!(rows, store => find_or_add_by(store, birth, keys, positions));
     }
 
-    /// Reads the values of `keys` (n) into `out`, the i-th at `place(i)` rows from its start. `positions` (n) gives
-    /// what is known of where the rows are ([`ABSENT`]: nothing), and is filled with what is found.
+    /// Reads the values of `keys` (n) into `out`, the i-th as row `place(i)` of it. `positions` (n) has the known row
+    /// positions ([`ABSENT`] for the others) and receives those that are found.
     pub(crate) fn pull(
         &self,
         keys: &[u64],
@@ -213,9 +214,9 @@ impl<E: RuleElement> Table<E> {
         with_store!(&self.rows, store => pull_by(store, &self.initializer, keys, positions, out, place));
     }
 
-    /// Makes `update_row` on the rows of `keys` (n) with the changes at `place(i)` rows from the start of `values`. Rows that
-    /// are not there are created. `positions` as in [`Self::pull`]. Whether rows have moved: then `positions` are right,
-    /// and all that were found before mean nothing any more.
+    /// Applies the rule to the rows of `keys` (n). The change of the i-th key is row `place(i)` of `values`. Missing
+    /// rows are created. `positions` is used as in [`Self::pull`]. Returns whether rows have moved: then `positions` is
+    /// valid and all earlier positions are not.
     pub(crate) fn push<S: PreparedRule<E>>(
         &mut self,
         keys: &[u64],
@@ -232,17 +233,19 @@ impl<E: RuleElement> Table<E> {
         with_store!(rows, store => push_by(store, birth, keys, positions, values, place, step)) || widened
     }
 
-    /// As [`Self::pull`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
+    /// Does the same as [`Self::pull`] for keys in the caller's order, if the rows are contiguous; returns false when
+    /// they are not.
     pub(crate) fn pull_contiguous(&self, keys: &[u64], out: &mut [E]) -> bool {
         matches!(&self.rows, TableRows::Dense(rows) if rows.pull_contiguous(keys, self.initializer.columns, out))
     }
 
-    /// Puts the values of keys behind what `out` has, if the rows lie in one piece; false when they do not.
+    /// Appends the values of `keys` to `out` if the rows are contiguous; returns false when they are not.
     pub(crate) fn append_contiguous(&self, keys: &[u64], out: &mut Vec<E>) -> bool {
         matches!(&self.rows, TableRows::Dense(rows) if rows.append_contiguous(keys, self.initializer.columns, out))
     }
 
-    /// As [`Self::push`] of keys that stand in the caller's order, if the rows lie in one piece; false when they do not.
+    /// Does the same as [`Self::push`] for keys in the caller's order, if the rows are contiguous; returns false when
+    /// they are not.
     pub(crate) fn push_contiguous<S: PreparedRule<E>>(
         &mut self,
         keys: &[u64],
@@ -255,19 +258,19 @@ impl<E: RuleElement> Table<E> {
         }
     }
 
-    /// The first key and all rows one behind the other, if the table is dense and its rows are one element each: a row of a
+    /// Returns the first key and the values of all rows, if the table is dense and each row is one element: a row of a
     /// matrix partitioned by column.
     pub(crate) fn contiguous_values(&self) -> Option<(u64, &[E])> {
         if let TableRows::Dense(rows) = &self.rows { rows.contiguous_values() } else { None }
     }
 
-    /// As [`Self::contiguous_values`].
+    /// Does the same as [`Self::contiguous_values`], for writing.
     pub(crate) fn contiguous_values_mut(&mut self) -> Option<&mut [E]> {
         if let TableRows::Dense(rows) = &mut self.rows { rows.contiguous_values_mut() } else { None }
     }
 
-    /// Makes place for `keys` (n, of a run: the largest comes last) that are too large for narrow rows; whether rows have
-    /// moved.
+    /// Converts narrow rows to wide ones if `keys` (n, ascending) has a key that is too large for narrow rows. Returns
+    /// whether rows have moved.
     fn widen(&mut self, keys: &[u64]) -> bool {
         let narrow = matches!(self.rows, TableRows::One(_) | TableRows::Two(_) | TableRows::Three(_));
         let widens = narrow && keys.last().is_some_and(|key| *key >= KEY_LIMIT);
@@ -311,7 +314,7 @@ fn pull_by<E: RuleElement, R: RowStore<E>>(
     };
     let n = keys.len();
     let mut hashes = [0; 2 * BLOCK];
-    // Those whose rows are still on their way are read after the next block was looked for.
+    // A key whose row is still being fetched is read after the next block was looked up.
     let (mut late, mut next_late) = (PendingKeys::default(), PendingKeys::default());
     prefetch_keys(store, keys, positions, 0, &mut hashes);
     for start in (0..n).step_by(BLOCK) {
@@ -334,7 +337,7 @@ fn pull_by<E: RuleElement, R: RowStore<E>>(
     late.drain(|i| read_late(i, positions, out));
 }
 
-/// Some of the keys of a block.
+/// Indices of keys that are read later; at most one block.
 #[derive(Default)]
 struct PendingKeys {
     items: [usize; BLOCK],
@@ -400,7 +403,7 @@ fn push_by<E: RuleElement, R: RowStore<E>, S: PreparedRule<E>>(
     moved
 }
 
-/// Hashes the keys of the block at `init_row` whose positions are not known, and asks for where they stand.
+/// Hashes the keys of the block at `start` whose positions are not known, and prefetches their buckets.
 #[inline]
 fn prefetch_keys<E, R: RowStore<E>>(
     store: &R,
@@ -418,7 +421,7 @@ fn prefetch_keys<E, R: RowStore<E>>(
     }
 }
 
-/// Looks for the keys of a block whose positions are not known, and asks for the rows that it finds.
+/// Looks up the keys of a block whose positions are not known, and prefetches their rows.
 #[inline]
 fn probe_keys<E, R: RowStore<E>>(
     store: &R,

@@ -1,10 +1,10 @@
-//! Narrow rows beside their keys: open addressing in buckets of one cache line that hold keys and rows, so that finding a
-//! row has also fetched it. For keys below 2^32 and rows of at most three 4-byte elements: a weight with the slots of
-//! its optimizer.
+//! Narrow rows beside their keys: open addressing in buckets of one cache line that hold keys and rows, so that finding
+//! a key has also fetched its row. It is for keys below 2^32 - 1 and rows of at most three 4-byte elements: a weight
+//! with the slots of its optimizer.
 //!
-//! The price is that rows move when the table grows; whoever keeps positions is told. A full bucket sends the search
-//! to the next, keys are never taken out. The bucket is chosen by multiply-shift from the lower half of the mixed key: it
-//! rises with the hash, so that growing reads and writes memory in order.
+//! The price is that rows move when the table grows, which invalidates positions. When a bucket is full, the search
+//! continues in the next one. Keys are never removed. The bucket is chosen by multiply-shift from the lower half of the
+//! mixed key: it rises with the hash, so that growing reads and writes memory in order.
 
 use math::hash::mix64;
 use math::prefetch::prefetch;
@@ -13,15 +13,15 @@ use crate::element::Element;
 use crate::storage::rows::ABSENT;
 use crate::storage::{RowStore, UNKNOWN};
 
-/// No key.
+/// Marks a free cell.
 const EMPTY: u32 = u32::MAX;
-/// Keys from here on have no place in these tables.
+/// Keys must be below this limit.
 pub(crate) const KEY_LIMIT: u64 = EMPTY as u64;
 const FIRST_BUCKET_COUNT: usize = 4;
-/// Places taken, in tenths, at which the table doubles.
+/// Fill level, in tenths of the cells, at which the table doubles.
 const GROW_AT_TENTHS: usize = 8;
 
-/// `N` keys and their rows of `W` elements. Places are filled in order.
+/// `N` keys and their rows of `W` elements. Cells are filled in order.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Bucket<E, const W: usize, const N: usize> {
@@ -32,10 +32,10 @@ struct Bucket<E, const W: usize, const N: usize> {
 impl<E: Element, const W: usize, const N: usize> Bucket<E, W, N> {
     const FREE: Self = Self { keys: [EMPTY; N], rows: [[E::ZERO; W]; N] };
 
-    /// The place of a key, or `N`.
+    /// Returns the cell of a key, or `N`.
     #[inline]
     fn find(&self, key: u32) -> u32 {
-        // A bit for each place, without a branch: where in its bucket a key stands cannot be predicted.
+        // One bit for each cell instead of a branch, because the CPU cannot predict in which cell a key is.
         let mut places = 1 << N;
         for (i, k) in self.keys.iter().enumerate() {
             places |= u32::from(*k == key) << i;
@@ -49,12 +49,12 @@ impl<E: Element, const W: usize, const N: usize> Bucket<E, W, N> {
     }
 }
 
-/// Whether a bucket of this shape is a cache line.
+/// Whether a bucket of this shape fills exactly one cache line.
 pub(crate) const fn is_cache_line<E, const W: usize, const N: usize>() -> bool {
     size_of::<Bucket<E, W, N>>() == 64
 }
 
-/// Keys with rows of `W` elements, `N` of them in a bucket.
+/// Keys with rows of `W` elements, in buckets of `N`.
 #[derive(Debug)]
 pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
     buckets: Vec<Bucket<E, W, N>>,
@@ -62,7 +62,7 @@ pub(crate) struct NarrowRows<E, const W: usize, const N: usize> {
 }
 
 impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
-    /// Bits of a position that count places in a bucket.
+    /// Number of bits of a position that hold the cell in a bucket.
     const CELL_BITS: u32 = N.next_power_of_two().ilog2();
 
     pub(crate) fn new() -> Self {
@@ -74,7 +74,7 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
         (((hash & 0xFFFF_FFFF) * self.buckets.len() as u64) >> 32) as usize
     }
 
-    /// The bucket after `i`, in a circle.
+    /// Returns the bucket after `i`; the first follows the last.
     #[inline]
     fn next(&self, i: usize) -> usize {
         if i + 1 == self.buckets.len() { 0 } else { i + 1 }
@@ -90,7 +90,7 @@ impl<E: Element, const W: usize, const N: usize> NarrowRows<E, W, N> {
         ((position >> Self::CELL_BITS) as usize, (position & ((1 << Self::CELL_BITS) - 1)) as usize)
     }
 
-    /// Places a key that is not in the table. There is always a bucket with room.
+    /// Inserts a key that is not in the table. There is always a bucket with a free cell.
     #[inline]
     fn insert(&mut self, hash: u64, key: u32, row: [E; W]) -> u32 {
         let mut i = self.bucket_of(hash);

@@ -1,5 +1,5 @@
-//! Rows in chunks: a row never moves, memory does not double when the table grows, and a position is good for as long
-//! as the table is not cleared.
+//! Rows in chunks. A row never moves, memory does not double when the table grows, and a position is valid until the
+//! table is cleared.
 
 use math::prefetch::prefetch;
 
@@ -8,7 +8,8 @@ use crate::element::Element;
 /// Position of a row that does not exist.
 pub(crate) const ABSENT: u32 = u32::MAX;
 
-/// Bytes of a chunk of a sparse table: small beside a table, large beside what an allocation costs.
+/// Size of a chunk of a sparse table, in bytes: small compared with a table, and large enough that allocations are
+/// cheap.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Rows of one width, addressed by position.
@@ -16,19 +17,19 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) struct RowChunks<E> {
     chunks: Vec<Box<[E]>>,
     width: usize,
-    /// Position -> chunk.
+    /// Shift from a position to its chunk.
     shift: u32,
     len: u32,
 }
 
 impl<E: Element> RowChunks<E> {
-    /// No row yet; each has `width` elements.
+    /// Creates an empty list of rows of `width` elements.
     pub(crate) fn new(width: usize) -> Self {
         let rows = (CHUNK_BYTES / (width * size_of::<E>())).max(1);
         Self { chunks: Vec::new(), width, shift: rows.ilog2(), len: 0 }
     }
 
-    /// `len` rows of zeros in one chunk, whose pages the system gives when they are first touched.
+    /// Creates `len` rows of zeros in one chunk. The system allocates its pages when they are first used.
     pub(crate) fn contiguous(width: usize, len: u32) -> Self {
         let chunk = vec![E::ZERO; width * len as usize].into_boxed_slice();
         Self { chunks: vec![chunk], width, shift: u32::BITS - 1, len }
@@ -42,7 +43,7 @@ impl<E: Element> RowChunks<E> {
         self.chunks.iter().map(|chunk| size_of_val::<[E]>(chunk) as u64).sum()
     }
 
-    /// Adds a row of zeros; its position.
+    /// Adds a row of zeros and returns its position.
     pub(crate) fn add(&mut self) -> u32 {
         let position = self.len;
         assert!(position < ABSENT, "a partition holds less than 2^32 rows: use more partitions");
@@ -71,24 +72,24 @@ impl<E: Element> RowChunks<E> {
         &mut self.chunks[chunk][start..start + self.width]
     }
 
-    /// `count` rows from `position` on, one behind the other, of rows in one chunk.
+    /// Returns `count` rows from `position` on as one slice. All of them must be in one chunk.
     pub(crate) fn contiguous_rows(&self, position: u32, count: usize) -> &[E] {
         let (chunk, start) = self.chunk_and_offset(position);
         &self.chunks[chunk][start..start + count * self.width]
     }
 
-    /// As [`Self::contiguous_rows`].
+    /// Does the same as [`Self::contiguous_rows`], for writing.
     pub(crate) fn contiguous_rows_mut(&mut self, position: u32, count: usize) -> &mut [E] {
         let (chunk, start) = self.chunk_and_offset(position);
         &mut self.chunks[chunk][start..start + count * self.width]
     }
 
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Asks for the first cache line of a row; nothing for [`ABSENT`].
+    /// Prefetches the first cache line of a row; does nothing for [`ABSENT`].
     #[inline]
     pub(crate) fn prefetch(&self, position: u32) {
         let (chunk, start) = self.chunk_and_offset(position);

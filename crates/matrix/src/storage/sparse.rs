@@ -1,8 +1,8 @@
 //! Rows of arbitrary keys, in chunks, behind an index: open addressing in buckets of one cache line.
 //!
-//! A bucket holds five keys and their positions in 64 bytes, so that a search touches one line. A full bucket sends the
-//! search to the next. Keys are never taken out. The bucket is chosen by multiply-shift from the lower half of the
-//! mixed key: it rises with the hash, so that growing reads and writes memory in order.
+//! A bucket holds five keys and their positions in 64 bytes, so that a search usually reads one cache line. When a
+//! bucket is full, the search continues in the next one. Keys are never removed. The bucket is chosen by multiply-shift
+//! from the lower half of the mixed key: it rises with the hash, so that growing reads and writes memory in order.
 
 use math::hash::mix64;
 use math::prefetch::prefetch;
@@ -12,10 +12,10 @@ use crate::storage::rows::{ABSENT, RowChunks};
 use crate::storage::{RowStore, UNKNOWN};
 
 const BUCKET_LEN: usize = 5;
-/// No key: keys are below 2^63.
+/// Marks a free cell; keys are below 2^63.
 const EMPTY: u64 = u64::MAX;
 const FIRST_BUCKET_COUNT: usize = 4;
-/// Keys for each 4 buckets at which the table grows by half: 14 of 20 places taken.
+/// Number of keys in 4 buckets at which the table grows by half: 14 of 20 cells are used.
 const GROW_AT_QUARTER: usize = 14;
 
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Bucket {
 
     #[inline]
     fn find(&self, key: u64) -> u32 {
-        // A bit for each place, without a branch: where in its bucket a key stands cannot be predicted.
+        // One bit for each cell instead of a branch, because the CPU cannot predict in which cell a key is.
         let mut places = 1 << BUCKET_LEN;
         for (i, k) in self.keys.iter().enumerate() {
             places |= u32::from(*k == key) << i;
@@ -51,7 +51,7 @@ impl Bucket {
     }
 }
 
-/// From keys to positions.
+/// A map from keys to positions.
 #[derive(Debug)]
 struct SparseIndex {
     buckets: Vec<Bucket>,
@@ -63,7 +63,7 @@ impl SparseIndex {
         Self { buckets: vec![Bucket::FREE; FIRST_BUCKET_COUNT], len: 0 }
     }
 
-    /// All keys with their positions, in the order of the table: sort before use.
+    /// Returns all keys with their positions, in the order of the table. The caller sorts them before use.
     fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
         self.buckets.iter().flat_map(|bucket| {
             let len = bucket.len as usize;
@@ -76,13 +76,13 @@ impl SparseIndex {
         (((hash & 0xFFFF_FFFF) * self.buckets.len() as u64) >> 32) as usize
     }
 
-    /// The bucket after `i`, in a circle.
+    /// Returns the bucket after `i`; the first follows the last.
     #[inline]
     fn next(&self, i: usize) -> usize {
         if i + 1 == self.buckets.len() { 0 } else { i + 1 }
     }
 
-    /// Places a key that is not in the table. There is always a bucket with room.
+    /// Inserts a key that is not in the table. There is always a bucket with a free cell.
     fn insert_without_growing(&mut self, hash: u64, key: u64, position: u32) {
         let mut i = self.bucket_of(hash);
         while self.buckets[i].is_full() {
@@ -104,7 +104,7 @@ impl SparseIndex {
         }
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not in the table.
     #[inline]
     fn add(&mut self, hash: u64, key: u64, position: u32) {
         if (self.len + 1) * 4 > self.buckets.len() * GROW_AT_QUARTER {
@@ -126,7 +126,7 @@ impl SparseIndex {
     }
 }
 
-/// An index and the rows it leads to. Rows never move.
+/// An index and its rows. Rows never move.
 #[derive(Debug)]
 pub(crate) struct SparseRows<E> {
     index: SparseIndex,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a model: the same answers after any sequence of finds and adds, keys of all sizes.
+        /// The index gives the same answers as a map after any sequence of finds and adds, with keys of all sizes.
         #[test]
         fn the_index_is_a_map(keys in prop::collection::vec(prop_oneof![0u64..300, 0..(1u64 << 63)], 0..2_000)) {
             let mut index = SparseIndex::new();

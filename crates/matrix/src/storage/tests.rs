@@ -24,13 +24,14 @@ impl<E: RuleElement> RuleVisitor<E> for PushAll<'_, E> {
     }
 }
 
-/// Whether rows have moved.
+/// Returns whether rows have moved.
 fn push<E: RuleElement>(table: &mut Table<E>, keys: &[u64], values: &[E], positions: &mut [u32]) -> bool {
     let rule = table.initializer.rule;
     E::with_prepared_rule(&rule, 0, PushAll { table, keys, positions, values })
 }
 
-/// Against a map: pulls with and without known positions, pushes that create and that find, in any order.
+/// Compares a table with a map: pulls with and without known positions, and pushes to new and to existing rows, in any
+/// order.
 fn check_map_of_rows<E: RuleElement>(
     batches: Vec<(bool, Vec<u64>)>,
     columns: usize,
@@ -78,7 +79,7 @@ fn batches() -> impl Strategy<Value = Vec<(bool, Vec<u64>)>> {
 }
 
 proptest! {
-    /// Every kind of store: narrow rows of one to three elements, and rows in chunks.
+    /// Checks every kind of store: narrow rows of one to three elements, and rows in chunks.
     #[test]
     fn a_sparse_table_is_a_map_of_rows(batches in batches(), columns in 1usize..6) {
         check_map_of_rows::<f32>(batches.clone(), columns, |x| x as f32)?;
@@ -119,7 +120,8 @@ fn dense_and_sparse_tables_hold_the_same() {
     assert_eq!(read(&dense), read(&sparse), "cleared tables hold first values");
 }
 
-/// The first touch makes of a row what its number in the matrix says; where it lies and who comes first is all the same.
+/// The initial values of a row depend only on its number in the matrix, not on the partition or on which access comes
+/// first.
 #[test]
 fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
     let first = InitialValues::new(Initializer::Normal { deviation: 1.0 }, 3, "m");
@@ -139,7 +141,7 @@ fn a_row_begins_with_the_first_values_of_its_number_in_the_matrix() {
     }
 }
 
-/// FTRL keeps no weight but the sum z, from which it follows: z must begin where it gives the first value.
+/// FTRL stores the sum z, which determines the weight: the initial z must give the initial value.
 #[test]
 fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
     let rule = PushRule::FtrlProximal { alpha: 0.5, beta: 1.0, l1: 0.25, l2: 0.125 };
@@ -147,7 +149,7 @@ fn the_slots_of_a_new_row_are_those_that_go_with_its_first_values() {
     for mut table in [Table::<f64>::sparse(make), Table::dense(0..10, make)] {
         let mut positions = [ABSENT];
         push(&mut table, &[5], &[0.0], &mut positions);
-        // w, z = -w (beta / alpha + l2) + l1 for w < 0 (McMahan and others, KDD 2013, algorithm 1), n.
+        // The row is w, z = -w (beta / alpha + l2) + l1 for w < 0 (McMahan and others, KDD 2013, algorithm 1), and n.
         assert_eq!(table.row(positions[0]), [-0.75, 0.75 * (1.0 / 0.5 + 0.125) + 0.25, 0.0]);
     }
 }

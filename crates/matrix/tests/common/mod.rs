@@ -1,4 +1,4 @@
-//! Specs and short forms for tests.
+//! Specs and helpers for tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use matrix::{
     MatrixId, MatrixSpec, Partitioner, PushRule, Schedule, Selection, Storage, Values, ValuesMut,
 };
 
-/// Long beside what any wait of these tests takes on a busy machine.
+/// Much longer than any wait in these tests on a busy machine.
 pub(crate) const WAIT_LIMIT: Duration = Duration::from_mins(2);
 
 pub(crate) const W: MatrixId = MatrixId(0);
@@ -30,7 +30,7 @@ pub(crate) fn spec(element: ElementType, rule: PushRule, consistency: Consistenc
     }
 }
 
-/// A few long rows in ranges of columns.
+/// Returns the spec of a few long rows in ranges of columns.
 pub(crate) fn long(rows: u64, columns: u64, partition_count: u32) -> MatrixSpec {
     MatrixSpec {
         name: "long".into(),

@@ -1,5 +1,5 @@
-//! [`Batch`]: meta is whole frames one behind the other, each padded to a multiple of 8 bytes as it is on a connection. Those
-//! that are written have no checksums of their own bodies: that of the batch covers them.
+//! [`Batch`]: meta contains whole frames, one after the other, each padded to a multiple of 8 bytes as on a connection.
+//! Written frames have no checksums of their own bodies, because the checksum of the batch covers them.
 
 use super::{Out, put_frame};
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl Batch {
     }
 }
 
-/// The first frame, and what follows it. Nothing is allocated for bytes that are not there.
+/// Splits off the first frame; returns it and the rest. Allocates nothing for bytes that are not there.
 fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     let cut = |expected| Error::MetaLength {
         kind: Kind::Batch.name(),
@@ -65,7 +65,7 @@ fn split_frame(bytes: &[u8]) -> Result<(Frame, &[u8]), Error> {
     Ok((frame, behind))
 }
 
-/// What may not be inside: what opens a connection, and another batch, so that nothing nests.
+/// Refuses kinds that a batch may not contain: those that open a connection, and batches, so that nothing nests.
 fn check_kind(kind: Kind) -> Result<(), Error> {
     match kind {
         Kind::Batch | Kind::Hello | Kind::Welcome => {

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::header::field;
 use crate::kind::Kind;
 
-/// Reads the fields of a meta section one behind the other.
+/// Reads the fields of a meta section in order.
 pub(super) struct MetaReader<'a> {
     kind: Kind,
     bytes: &'a [u8],
@@ -16,7 +16,6 @@ impl<'a> MetaReader<'a> {
         Self { kind, bytes, at: 0 }
     }
 
-    /// The next bytes.
     pub(super) fn take(&mut self, name: &'static str, count: usize) -> Result<&'a [u8], Error> {
         let rest = &self.bytes[self.at..];
         let Some(taken) = rest.get(..count) else {
@@ -48,7 +47,7 @@ impl<'a> MetaReader<'a> {
         Ok(u128::from_le_bytes(self.array(name)?))
     }
 
-    /// A field that must be 0, for later versions.
+    /// Reads a field that must be 0, reserved for later versions.
     pub(super) fn zero(&mut self, name: &'static str) -> Result<(), Error> {
         match self.u32(name)? {
             0 => Ok(()),
@@ -56,7 +55,7 @@ impl<'a> MetaReader<'a> {
         }
     }
 
-    /// Nothing may be left behind `log_id`.
+    /// Checks that no bytes follow the field `name`.
     pub(super) fn end(&self, name: &'static str) -> Result<(), Error> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.ends(name, self.at)) }
     }

@@ -1,6 +1,6 @@
-//! Ticks, leaves, joins: a header and nothing else. [`Barrier`]: meta is the generation (u64), whether the task brings
-//! a part to the sum (u32, 0 or 1), and the time to wait in milliseconds (u32); the part is in the values, as f64.
-//! [`ReleasedVector`]: meta is the nanoseconds held (u64), the sum is in the values.
+//! [`Tick`], [`Leave`] and [`Join`] have a header only. [`Barrier`]: meta is the generation (u64), whether the task
+//! contributes to the sum (u32, 0 or 1), and the time to wait in milliseconds (u32); the contribution is in the values,
+//! as f64. [`Released`]: meta is the time that the answer was deferred, in nanoseconds (u64); the sum is in the values.
 
 use matrix::OwnedValues;
 

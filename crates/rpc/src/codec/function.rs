@@ -1,8 +1,9 @@
-//! [`PullFunction`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then a call. [`PushFunction`]: meta is the
-//! number of calls (u32) and 0 (u32), then the calls. [`TryFunction`]: the same with the time to wait in place of the 0. [`CommitFunction`]: token and part stand in
-//! the header as clock and task; meta is the attempt (u64), then as of a push. [`PulledFunction`]: meta is the minimum and the nanoseconds held (u64
-//! each), the number of parts (u32) and 0 (u32), then for each part the partition (u32), 0 (u32), the length (u64) and
-//! its bytes.
+//! [`PullFunction`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then a call. [`PushFunction`]: meta is
+//! the number of calls (u32) and 0 (u32), then the calls. [`TryFunction`]: the same with the time to wait in place of
+//! the 0. [`CommitFunction`]: token and part are in the header as clock and task; meta is the attempt (u64), then the
+//! same as for a push. [`PulledFunction`]: meta is the smallest clock and the time that the request was deferred in
+//! nanoseconds (u64 each), the number of partial answers (u32) and 0 (u32), then for each partial answer the partition
+//! (u32), 0 (u32), the length (u64) and its bytes.
 //!
 //! A call:
 //!
@@ -138,7 +139,7 @@ impl PulledFunction {
     }
 }
 
-/// The number of calls, a second number, the calls.
+/// Writes the number of calls, `second`, and the calls.
 fn put_calls(calls: &[FunctionCall], second: u32, meta: &mut Vec<u8>) {
     meta.extend((calls.len() as u32).to_le_bytes());
     meta.extend(second.to_le_bytes());
@@ -147,9 +148,9 @@ fn put_calls(calls: &[FunctionCall], second: u32, meta: &mut Vec<u8>) {
     }
 }
 
-/// So many calls, and nothing behind them.
+/// Reads `count` calls and checks that nothing follows them.
 fn get_calls(kind: Kind, meta: &mut MetaReader<'_>, count: u32) -> Result<Vec<FunctionCall>, Error> {
-    // Every call takes bytes, so that a number that lies asks for no memory.
+    // The vector grows with the calls that are read, so that a wrong count cannot allocate memory.
     let mut calls = Vec::new();
     for _ in 0..count {
         calls.push(get_call(kind, meta)?);

@@ -1,5 +1,5 @@
-//! Meta of [`Hello`]: role (u16: 0 task, 1 tool, 2 member, 3 session), lane (u16), length of the token (u32), the token. Of
-//! [`Welcome`]: incarnation, window, clock, minimum (u64 each), lanes (u32), 0 (u32).
+//! [`Hello`]: meta is the role (u16: 0 task, 1 tool, 2 member, 3 session), lane (u16), length of the token (u32), the
+//! token. [`Welcome`]: meta is incarnation, window, clock, smallest clock (u64 each), lanes (u32), 0 (u32).
 
 use super::bytes::MetaReader;
 use super::{Out, set_watermark, watermark};

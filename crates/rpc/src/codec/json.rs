@@ -1,5 +1,5 @@
-//! Messages whose meta is readable: jobs, statistics, faults, the control plane. The whole message stands in it; request
-//! and job stand in the header too, so that nobody needs to read JSON to know what a frame belongs to.
+//! Messages whose meta is JSON: jobs, statistics, faults, the control plane. The meta has the whole message; request
+//! and job are in the header too, so that a frame can be routed without parsing its JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use crate::message::{
     AddMatrix, CloseJob, Control, CreateMatrix, Fault, OpenJob, OpenSession, SessionMap, StatsReply,
 };
 
-/// What is said of itself in the header too.
+/// The fields of a message that its header repeats.
 pub(super) trait Named: Serialize + DeserializeOwned {
     fn request(&self) -> u64;
     fn job(&self) -> u32;

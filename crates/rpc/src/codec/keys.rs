@@ -3,10 +3,10 @@
 //! | at | field | type |
 //! |---|---|---|
 //! | 0 | table | u32 |
-//! | 4 | form of the keys: 0 listed, 1 range, 2 known | u32 |
+//! | 4 | form of the keys: 0 listed, 1 range, 2 cached | u32 |
 //! | 8 | number of runs | u32 |
-//! | 12 | known: number of keys; else 0 | u32 |
-//! | 16 | range: start and end; known: the digest; listed: nothing | 2 x u64, u128 |
+//! | 12 | cached: number of keys; else 0 | u32 |
+//! | 16 | range: start and end; cached: the digest; listed: nothing | 2 x u64, u128 |
 //! | then | runs: partition, number of keys | 2 x u32 each |
 
 use xxhash_rust::xxh3::Xxh3;
@@ -22,13 +22,13 @@ const RANGE: u32 = 1;
 const CACHED: u32 = 2;
 
 impl KeyList {
-    /// The name of a list: xxh3-128 (seed 0) of the number of runs (u64), each run (partition u32, count u32), and the
-    /// keys (u64), all little-endian.
+    /// The digest that names a list: xxh3-128 (seed 0) of the number of runs (u64), each run (partition u32, count
+    /// u32), and the keys (u64), all little-endian.
     pub fn digest(runs: &[PartitionRun], keys: &[u64]) -> u128 {
         Self::digest_of_slices(runs, std::iter::once(keys))
     }
 
-    /// The same, of keys that lie in several slices one behind the other.
+    /// The digest of keys that lie in several slices, one after the other.
     pub fn digest_of_slices<'a>(runs: &[PartitionRun], slices: impl Iterator<Item = &'a [u64]>) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(&(runs.len() as u64).to_le_bytes());
@@ -50,7 +50,6 @@ impl KeyList {
         }
     }
 
-    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -60,7 +59,7 @@ fn run_bytes(run: PartitionRun) -> [u8; 8] {
     (u64::from(run.partition) | u64::from(run.count) << 32).to_le_bytes()
 }
 
-/// What goes into the section of keys.
+/// The keys that go into the section of keys.
 pub(super) fn section(keys: &KeyList) -> &[u64] {
     match keys {
         KeyList::Listed(keys) => keys,
@@ -88,7 +87,7 @@ pub(super) fn write(table: u32, runs: &[PartitionRun], keys: &KeyList, meta: &mu
     meta.extend(runs.iter().flat_map(|run| run_bytes(*run)));
 }
 
-/// Table, runs and keys of a pull or push, from byte `at` of its meta on; takes the keys out of the frame.
+/// Reads table, runs and keys of a pull or push, from byte `at` of its meta on. Moves the keys out of the frame.
 pub(super) fn read(frame: &mut Frame, at: usize) -> Result<(u32, Vec<PartitionRun>, KeyList), Error> {
     let kind = frame.header.kind;
     let mut meta = MetaReader::new(kind, &frame.meta);

@@ -1,7 +1,7 @@
-//! Between messages and the bytes of frames, one conversation a file, as in [`crate::message`].
+//! Converts between messages and the bytes of frames. The files have the same topics as in [`crate::message`].
 //!
-//! A frame is written as head (header and padded meta), keys, values, padding. Keys and values are never copied: they are
-//! written from where the message has them, and the vectors of a received frame become those of the message.
+//! A frame is written as head (header and padded meta), keys, values, padding. Keys and values are never copied: they
+//! are written from the memory of the message, and the vectors of a received frame become those of the message.
 
 mod batch;
 mod bytes;
@@ -34,13 +34,13 @@ use crate::message::{
 };
 use crate::wire::{ValueType, WireValues, exact_bytes};
 
-/// Where a message is written: the header, and meta behind what is there.
+/// Where the head of a message is written: the header, and the buffer that meta is appended to.
 struct Out<'a> {
     header: Header,
     meta: &'a mut Vec<u8>,
 }
 
-/// The sections of a message that are written from where they lie.
+/// The sections of a message that are written from the memory of the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     keys: &'a [u64],
@@ -66,7 +66,6 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Of a message.
     pub fn of(message: &'a Message) -> Self {
         let mut keys: &[u64] = &[];
         let mut values = Section::exact(Values::F32(&[]));
@@ -130,13 +129,13 @@ impl<'a> Body<'a> {
         Self { keys, values }
     }
 
-    /// Keys, values, padding: what follows the head.
+    /// Keys, values and padding: the bytes after the head.
     pub fn slices(&self) -> [&'a [u8]; 3] {
         let values = self.values.bytes;
         [bytemuck::cast_slice(self.keys), values, &[0; ALIGN][..padding(values.len())]]
     }
 
-    /// Bytes of all slices.
+    /// Number of bytes of all slices.
     pub fn len(&self) -> usize {
         self.slices().iter().map(|slice| slice.len()).sum()
     }
@@ -147,7 +146,8 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Appends the head of the frame of `message`. What is longer than a receiver takes is an error, and nothing is appended.
+/// Appends the head of the frame of `message`. If a section is longer than a receiver accepts, returns an error and
+/// appends nothing.
 pub fn put_head(
     message: &Message,
     checksum: bool,
@@ -157,7 +157,7 @@ pub fn put_head(
     put_stream_head(0, message, checksum, limits, head)
 }
 
-/// The same, of a branch.
+/// Appends the head of the frame of `message`, for a stream.
 pub fn put_stream_head(
     branch: u16,
     message: &Message,
@@ -216,7 +216,7 @@ pub fn put_frame(
     put_stream_frame(0, message, checksum, limits, bytes)
 }
 
-/// The same, of a branch.
+/// Appends the whole frame of `message`, for a stream.
 pub fn put_stream_frame(
     branch: u16,
     message: &Message,
@@ -282,7 +282,7 @@ fn put(message: &Message, out: &mut Out<'_>) -> Result<(), Error> {
 }
 
 impl Message {
-    /// What a frame says.
+    /// The message in a frame.
     pub fn from_frame(frame: Frame) -> Result<Self, Error> {
         Ok(match frame.header.kind {
             Kind::Hello => Message::Hello(Hello::get(&frame)?),
@@ -330,7 +330,6 @@ impl Message {
         })
     }
 
-    /// The name of its kind.
     pub fn kind_name(&self) -> &'static str {
         Kind::of(self).name()
     }
@@ -349,7 +348,7 @@ impl Done {
     }
 }
 
-/// Marks stand in the header, as clock and index.
+/// The push watermark, which is in the header as clock and index.
 fn watermark(header: &Header) -> PushPosition {
     PushPosition { clock: header.clock, index: header.index }
 }
@@ -358,7 +357,7 @@ fn set_watermark(header: &mut Header, applied: PushPosition) {
     (header.clock, header.index) = (applied.clock, applied.index);
 }
 
-/// Meta of an answer is m.
+/// The meta of an answer that consists of the smallest clock only.
 fn minimum_of(frame: &Frame) -> Result<u64, Error> {
     let mut meta = bytes::MetaReader::new(frame.header.kind, &frame.meta);
     let minimum = meta.u64("minimum")?;

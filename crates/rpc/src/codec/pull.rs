@@ -1,6 +1,6 @@
-//! [`Pull`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then that of [`super::keys`]; listed keys stand in
-//! the section of keys, the form that is asked for as type of values. [`ValuesReady`]: meta is the minimum and the nanoseconds
-//! held (u64 each).
+//! [`Pull`]: meta is the time to wait in milliseconds (u32) and 0 (u32), then that of [`super::keys`]. Listed keys are
+//! in the section of keys; the requested form of the values is the type of values in the header. [`Pulled`]: meta is
+//! the smallest clock and the time that the pull was deferred in nanoseconds (u64 each).
 
 use super::bytes::MetaReader;
 use super::keys;
@@ -11,7 +11,7 @@ use crate::header::field;
 use crate::message::{Pull, Pulled};
 use crate::wire::{ValueType, WireType};
 
-/// Bytes of the time to wait.
+/// Bytes of the time to wait and the 0.
 const WAIT_BYTES: usize = 8;
 
 impl Pull {

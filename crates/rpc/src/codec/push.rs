@@ -1,4 +1,5 @@
-//! [`Push`]: meta of [`super::keys`], listed keys in the section of keys, the values in theirs.
+//! [`Push`]: meta is that of [`super::keys`]. Listed keys are in the section of keys, the values in the section of
+//! values.
 
 use super::Out;
 use super::keys;

@@ -1,5 +1,5 @@
-//! Meta: [`Export`] the offset (u64); [`ExportPage`] the number of rows (u64); [`CheckedImport`] bit 0 first, bit 1 with slots
-//! (u32), then 0 (u32). Keys and values in their sections.
+//! [`Export`]: meta is the offset (u64). [`ExportPage`]: meta is the number of rows (u64). [`Import`]: meta is the
+//! flags (u32; bit 0: first, bit 1: with slots), then 0 (u32). Keys and values are in their sections.
 
 use super::Out;
 use super::bytes::MetaReader;

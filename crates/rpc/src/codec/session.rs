@@ -1,4 +1,4 @@
-//! What is said of sessions without a meta section: request, job and, of [`DropMatrix`], the matrix stand in the header.
+//! Messages of sessions without a meta section: request, job and, for [`DropMatrix`], the matrix are in the header.
 
 use super::Out;
 use crate::frame::Frame;

@@ -1,4 +1,5 @@
-//! How long frames are, without writing them: for limits of memory, for counters and for what is gathered in one write.
+//! Lengths of frames, computed without writing them: for limits of memory, for counters, and for gathering small frames
+//! in one write.
 
 use matrix::FunctionCall;
 use matrix::lane_matrix::PartialAnswer;
@@ -9,8 +10,8 @@ use crate::header::HEADER_BYTES;
 use crate::message::{KeyList, Message, PartitionRun};
 
 impl Message {
-    /// Bytes of its frame. Exact for messages that carry keys, values, functions or other messages; of those in JSON and
-    /// of those without a body, the header alone.
+    /// Number of bytes of the frame. Exact for messages that carry keys, values, functions or other messages; for
+    /// messages in JSON and those without a body, only the header.
     pub fn frame_bytes(&self) -> u64 {
         let meta = match self {
             Message::Pull(pull) => 8 + key_meta_bytes(&pull.runs, &pull.keys),
@@ -30,7 +31,7 @@ impl Message {
     }
 }
 
-/// Bytes of calls of functions in a frame.
+/// Number of bytes of function calls in a frame.
 pub fn calls_bytes(calls: &[FunctionCall]) -> usize {
     let of = |call: &FunctionCall| {
         24 + call.name.len() + 4 * (call.from.len() + call.into.len()) + call.argument.len()
@@ -38,7 +39,7 @@ pub fn calls_bytes(calls: &[FunctionCall]) -> usize {
     calls.iter().map(of).sum()
 }
 
-/// Bytes of the parts of an answer in a frame.
+/// Number of bytes of the partial answers in a frame.
 pub fn parts_bytes(parts: &[PartialAnswer]) -> usize {
     parts.iter().map(|part| 16 + part.bytes.len()).sum()
 }

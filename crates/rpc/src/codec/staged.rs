@@ -1,6 +1,6 @@
-//! [`PushStaged`]: token, part and chunk stand in the header as clock, task and index; meta is the attempt (u64), then that
-//! of [`super::keys`]. [`Commit`]: the same header, the number of chunks as index; meta is the attempt. [`Committed`]: meta
-//! is the attempt that counts. [`CloseToken`]: header only.
+//! [`PushStaged`]: token, part and chunk are in the header as clock, task and index; meta is the attempt (u64), then
+//! that of [`super::keys`]. [`Commit`]: the same header, with the number of chunks as index; meta is the attempt.
+//! [`Committed`]: meta is the attempt that counts. [`CloseToken`]: header only.
 
 use super::bytes::MetaReader;
 use super::{Out, keys};
@@ -86,7 +86,7 @@ impl CloseToken {
     }
 }
 
-/// The only field of meta.
+/// Reads the attempt, the only field of meta.
 fn attempt_of(frame: &Frame) -> Result<u64, Error> {
     let mut meta = MetaReader::new(frame.header.kind, &frame.meta);
     let attempt = meta.u64("attempt")?;

@@ -1,4 +1,4 @@
-//! One connection to the master, from the hello to `MemberLease`.
+//! One connection to the master, from `Hello` to `Registered`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::message::{Control, ControlBody, Hello, Message, Role};
 use crate::transport::{Receiver, Sender, open};
 
-/// First pause between two attempts; doubled up to [`PAUSE_LIMIT`].
+/// First pause between two attempts; it doubles up to [`PAUSE_LIMIT`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause between two attempts.
 const PAUSE_LIMIT: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ impl Backoff {
     }
 }
 
-/// Tries until `connect_limit`, so that members may be started before their master.
+/// Retries until `connect_limit`, so that members may start before their master.
 pub(super) fn register_with_retry(config: &MemberConfig) -> Result<RegisteredConnection, Error> {
     let start = Instant::now();
     let deadline = start + config.connect_limit;
@@ -91,17 +91,16 @@ fn source_of(error: Error) -> io::Error {
     }
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum AttemptResult {
-    /// Registered.
     Registered(RegisteredConnection),
-    /// Another master is there, which knows nothing of what the one before was told: not registered.
+    /// Another master answers, which does not have the state of the previous one. The member is not registered.
     MasterRestarted,
 }
 
-/// Connects and registers, within `limit` for each of the two; with the master of the incarnation `known`, or any.
+/// Connects and registers; `limit` is for each of the two. With `known`, the master must have this incarnation.
 pub(super) fn try_register(
     config: &MemberConfig,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! The thread of a member: hears the master, says that it lives, and connects again.
+//! The thread of a member: receives from the master, sends heartbeats, and reconnects.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Events;
@@ -17,13 +17,13 @@ use crate::transport::Receiver;
 /// Shortest limit of an attempt to connect.
 const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(500);
 
-/// Why the thread does not go on.
+/// Why the thread ends.
 enum End {
-    /// Who held the member has let it go, or it leaves.
+    /// All handles of the member were dropped, or it leaves.
     Left,
-    /// The master is gone for good.
+    /// The master is lost.
     MasterLost(String),
-    /// Another master is in its place.
+    /// Another master has replaced it.
     MasterRestarted,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct MemberThread {
     master_incarnation: u64,
     lease: Duration,
     heartbeat: Duration,
-    /// When something was heard of the master.
+    /// When the last message of the master arrived.
     received_at: Instant,
 }
 
@@ -74,7 +74,7 @@ impl MemberThread {
             }
         };
         self.disconnect();
-        // Nobody may listen any more.
+        // The receiver of events may be gone.
         let _ = match end {
             End::Left => Ok(()),
             End::MasterLost(reason) => self.events.send(MemberEvent::MasterLost { reason }),
@@ -90,19 +90,19 @@ impl MemberThread {
         }
     }
 
-    /// Whether somebody still holds the member and does not leave.
+    /// Whether somebody still has a handle of the member and it does not leave.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1 && !self.shared.leave_requested.is_raised()
     }
 
-    /// Says again what the master may not have heard, and gives the connection to whoever speaks.
+    /// Sends again what the master may not have received, and makes the connection available to senders.
     fn adopt_connection(&mut self, contact: RegisteredConnection, before: Instant) -> Receiver {
         let RegisteredConnection { mut sender, receiver, lease: registered } = contact;
         self.received_at = Instant::now();
         (self.lease, self.heartbeat) = (registered.lease, registered.heartbeat);
         let mut link = self.shared.lock();
         if registered.id != self.id {
-            // Nobody may listen any more.
+            // The receiver of events may be gone.
             let _ = self.events.send(MemberEvent::LeaseExpired { before });
             self.id = registered.id;
             link.id = registered.id;
@@ -113,16 +113,16 @@ impl MemberThread {
         let confirmation = link.queue.take_acknowledgement();
         messages.extend(confirmation.map(|body| Message::Control(Control { request: 0, body })));
         if !messages.is_empty() && sender.send_all(&messages).is_err() {
-            // The receiver sees it, and the next connection says them again.
+            // The receiver notices it, and the messages are sent again on the next connection.
             sender.shutdown();
         }
         link.sender = Some(sender);
         receiver
     }
 
-    /// Hears the master until the connection is lost (an error) or the thread is to end.
+    /// Receives from the master until the connection is lost (an error) or the thread is to end.
     fn run_connection(&mut self, receiver: &mut Receiver) -> Result<End, Error> {
-        // One at once: the report of a member that has just come is seen.
+        // The first heartbeat is sent at once, so that the master shows the report of a new member.
         let mut beat_at = Instant::now();
         let mut leaving_since = None;
         loop {
@@ -132,7 +132,8 @@ impl MemberThread {
             }
             if self.shared.leave_requested.is_raised() {
                 let since = *leaving_since.get_or_insert_with(|| {
-                    // Again, for the connection may be newer than the wish. The master closes it.
+                    // Sends `Leave` again, because the connection may be newer than the request to leave. The master
+                    // closes the connection.
                     self.shared.lock().send(Control { request: 0, body: ControlBody::Leave });
                     now
                 });
@@ -177,7 +178,7 @@ impl MemberThread {
                     self.shared.changed.notify_all();
                 }
                 ControlBody::ToTask { .. } | ControlBody::Gone { .. } => self.on_numbered(request, body)?,
-                // Its coming is all that it says.
+                // Other messages only renew the time of the last message.
                 _ => {}
             },
             // The master does not know this connection any more: register again.
@@ -204,7 +205,7 @@ impl MemberThread {
         match arrival {
             SequenceCheck::New => {
                 log_control("heard of the master", self.id, number, &body);
-                // Nobody may listen any more.
+                // The receiver of events may be gone.
                 let _ = self.events.send(MemberEvent::Message(body));
                 Ok(())
             }
@@ -215,8 +216,8 @@ impl MemberThread {
         }
     }
 
-    /// With growing pauses until the master has been silent for the limit; at least once, for this process may have stood
-    /// still itself.
+    /// Retries with growing pauses until the master has been silent for the limit. It makes at least one attempt,
+    /// because this process may have been suspended itself.
     fn reconnect(&mut self, problem: &Error) -> Result<Receiver, End> {
         let deadline = self.received_at + self.config.lost_limit;
         let (mut last, mut attempt_count, mut pauses) = (problem.to_string(), 0, Backoff::new());
@@ -239,7 +240,7 @@ impl MemberThread {
                 Ok(AttemptResult::MasterRestarted) => return Err(End::MasterRestarted),
                 Ok(AttemptResult::Registered(contact)) => {
                     let receiver = self.adopt_connection(contact, before);
-                    // Nobody may listen any more.
+                    // The receiver of events may be gone.
                     let _ = self.events.send(MemberEvent::Reconnected);
                     return Ok(receiver);
                 }

@@ -1,4 +1,4 @@
-//! Bytes in a message that is readable otherwise.
+//! Bytes inside a JSON message.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that stand in JSON as base64 (RFC 4648, section 4, with padding), four characters for three of them.
+/// Bytes that JSON shows as base64 (RFC 4648, section 4, with padding): four characters for three bytes.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Base64Bytes(pub Vec<u8>);
 

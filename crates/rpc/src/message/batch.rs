@@ -1,13 +1,13 @@
-//! Several small requests in one frame. They are done in their order, and what they are answered comes back in one frame,
-//! in that order. Only of sessions, where nothing waits. It may be repeated if all that is in it may be.
+//! Several small requests in one frame. The lane handles them in their order and returns all answers in one frame, in
+//! the same order. Batches are for sessions only, where no request waits. A batch may be repeated if each request in it
+//! may be repeated.
 
 use super::{Message, RequestId};
 
-/// Requests, answered by a batch of answers; or those answers. A request in it that wants no answer has none.
+/// Requests, or the answers to them. A request that wants no answer has none in the batch of answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// Of this request.
     pub request: RequestId,
-    /// None of them a batch.
+    /// None of them is a batch.
     pub messages: Vec<Message>,
 }

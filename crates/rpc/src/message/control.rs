@@ -1,36 +1,33 @@
-//! Members and the master. Bodies are readable (JSON), rare and small. A member keeps one connection to the
-//! master; both sides may speak at any time. What concerns the work of a job travels as [`ControlBody::ToTask`] and
-//! [`ControlBody::FromTask`], whose contents only the two ends know. What clients say is not here: they call the
-//! master over gRPC (the crate `control`).
+//! Messages between members and the master. Bodies are JSON, rare and small. A member keeps one connection to the
+//! master, on which both sides may send at any time. The work of a job travels in [`ControlBody::ToTask`] and
+//! [`ControlBody::FromTask`], whose contents only the two ends understand. Requests of clients are not here: clients
+//! call the master over gRPC (the crate `control`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{JobId, RequestId};
 
-/// A frame of the control plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Control {
-    /// Of the request that is made or answered, or 0.
+    /// The number of the request or of the answered request, or 0. See [`ControlBody::Heard`].
     pub request: RequestId,
-    /// What is said.
     pub body: ControlBody,
 }
 
-/// What a member is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum MemberKind {
-    /// Owns partitions.
+    /// A process that owns partitions.
     Server {
-        /// Where it takes connections: `tcp:HOST:PORT` or `unix:PATH`.
+        /// Where the server accepts connections: `tcp:HOST:PORT` or `unix:PATH`.
         addresses: Vec<String>,
-        /// Its threads.
+        /// Number of its threads.
         lanes: u16,
         /// Most bytes that its partitions may take.
         memory_limit_bytes: u64,
     },
-    /// Runs tasks.
+    /// A process that runs tasks.
     Worker {
         /// Most tasks that run at once.
         slots: u32,
@@ -40,83 +37,69 @@ pub enum MemberKind {
 /// A member as others see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its number at the master, never used again.
+    /// The number of the member at the master, never used again.
     pub id: u32,
-    /// Unique among the living.
+    /// Unique among the alive members.
     pub name: String,
-    /// Changes when the process starts anew.
+    /// Changes when the process restarts.
     pub incarnation: u64,
-    /// What it is.
     #[serde(flatten)]
     pub kind: MemberKind,
-    /// Host and process, for people.
+    /// Host and process id, for people.
     pub host: String,
 }
 
-/// What is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ControlBody {
-    /// Member -> master, first: joins, or comes back after a reset with the same incarnation. Answered by `MemberLease`, or
-    /// a fault: the name is taken by another incarnation that lives.
+    /// Member -> master, the first message: joins, or reconnects after a reset with the same incarnation. Answered by
+    /// `Registered`, or by a fault: an alive member with another incarnation has this name.
     Register {
-        /// Unique among the living.
+        /// Unique among the alive members.
         name: String,
         /// Of the process.
         incarnation: u64,
-        /// Host and process, for people.
+        /// Host and process id, for people.
         host: String,
-        /// What it is.
         member: MemberKind,
     },
     /// Master -> member.
     Registered {
-        /// Its number.
         id: u32,
-        /// It is taken for dead when it has said nothing for so long.
+        /// The master removes the member after so many milliseconds without a message.
         lease_ms: u64,
-        /// It should say something as often as this.
+        /// The member should send a message at least as often as this, in milliseconds.
         heartbeat_ms: u64,
         /// Of the master.
         incarnation: u64,
     },
-    /// Member -> master: lives. Answered by `Alive`.
+    /// Member -> master: renews the lease. Answered by `Alive`.
     Heartbeat {
-        /// Its number.
+        /// The number of the member.
         id: u32,
-        /// What people want to see of it.
+        /// What `status` shows of the member.
         report: Value,
     },
     /// Master -> member.
     Alive,
-    /// Member -> master: ends as it should. Its name is free at once. No answer; the master closes the connection.
+    /// Member -> master: the process ends as intended. Its name is free at once. No answer; the master closes the
+    /// connection.
     Leave,
-    /// Member <-> master: how much it has heard of `ToTask`, `FromTask` and `MemberLost`. Each side numbers those of them that it
-    /// says to the other in [`Control::request`], 1, 2, 3 ... for one number of a member, keeps them until this comes,
-    /// says them again after a reset, and drops those that it has heard before. A number of 0 is not kept.
+    /// Member <-> master: acknowledges `ToTask`, `FromTask` and `Gone`. Each side numbers those messages in
+    /// [`Control::request`]: 1, 2, 3 ... for one number of a member. It keeps them until they are acknowledged, sends
+    /// them again after a reset, and drops those that it has received before. A message with number 0 is not kept.
     Heard {
-        /// All up to this one have arrived.
+        /// All messages up to this number have arrived.
         count: u64,
     },
-    /// Master -> worker: something for a task, or for the worker itself, of a job.
-    ToTask {
-        /// The job.
-        job: JobId,
-        /// The contents.
-        body: Value,
-    },
-    /// Worker -> master: something for the runner of a job.
-    FromTask {
-        /// The job.
-        job: JobId,
-        /// The contents.
-        body: Value,
-    },
-    /// Master -> members: a member is gone.
+    /// Master -> worker: a message for a task of a job, or for the worker itself.
+    ToTask { job: JobId, body: Value },
+    /// Worker -> master: a message for the runner of a job.
+    FromTask { job: JobId, body: Value },
+    /// Master -> members: a member is lost.
     Gone {
-        /// Who.
         member: Member,
-        /// Why it is taken for dead.
+        /// Why the master has removed the member.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Refusals: a closed set of kinds, each with one answer to the question whether trying again may help.
+//! Refusals: a closed set of kinds. Each says whether a retry may help.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,29 +16,29 @@ pub enum FaultKind {
     BadFrame,
     /// More than a limit allows.
     TooLarge,
-    /// Too much is under way: come again after the time in the fault.
+    /// Too much is under way: retry after the time in the fault.
     Busy,
-    /// A digest of keys that is not remembered: send the keys.
+    /// The lane does not have the list of keys with this digest: send the keys.
     UnknownKeys,
-    /// No such job here.
+    /// The process does not have this job.
     NoSuchJob,
     /// No such member, matrix, partition, task or lane.
     NotFound,
     /// The task has left.
     TaskLeft,
-    /// Other tasks did not come in time.
+    /// Other tasks did not arrive in time.
     WaitedTooLong,
-    /// A value that is not finite.
+    /// A value is not finite.
     NonFinite,
-    /// A request that can never be granted as it is.
+    /// The request can never be granted as it is.
     Invalid,
     /// The job was ended.
     Stopped,
-    /// The token of a staged push is closed: the driver has gone on without this attempt.
+    /// The token of a staged push is closed: the driver has continued without this attempt.
     TokenClosed,
-    /// A PS function was refused or has failed: it alone, nothing else of the task.
+    /// A PS function was refused or has failed. Other requests of the task are not affected.
     Function,
-    /// A fault of the program.
+    /// A bug of the program.
     Internal,
 }
 
@@ -65,15 +65,13 @@ impl FaultKind {
     }
 }
 
-/// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Of the request; 0 when it is not known or wanted no answer.
+    /// The number of the request; 0 when it is not known or when the request wanted no answer.
     pub request: RequestId,
-    /// The kind.
     pub kind: FaultKind,
-    /// What, where, what was expected, what to do.
+    /// Says what and where, what was expected, and what to do.
     pub text: String,
-    /// When it may be tried again; 0 when that does not help.
+    /// Milliseconds until a retry may help; 0 when no retry helps.
     pub retry_after_ms: u32,
 }

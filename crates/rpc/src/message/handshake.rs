@@ -1,28 +1,23 @@
-//! Opening a connection: the one who connects says [`Hello`], the other [`Welcome`] or a fault, and closes. Nothing else
-//! may come first. Repeating it on a new connection is always safe: a task says hello again after a reset, learns from
-//! the marks what has arrived, and sends the rest.
+//! Opening a connection: the end that connects sends [`Hello`]; the other end sends [`Welcome`], or sends a fault and
+//! closes. No other message may come first. It is always safe to repeat the handshake on a new connection: after a
+//! reset a task sends `Hello` again, learns from the push watermark what has arrived, and sends the rest.
 
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, PushPosition, RequestId};
 
-/// Who connects.
+/// What the end that connects is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Role {
-    /// A task of a job. Its earlier connections to this lane are dropped.
-    Task {
-        /// The job.
-        job: JobId,
-        /// The task.
-        task: u32,
-    },
-    /// Whoever opens and closes jobs, reads and writes whole matrices, asks for statistics; at a master also the host of
-    /// a session.
+    /// A task of a job. The lane drops earlier connections of the task.
+    Task { job: JobId, task: u32 },
+    /// Opens and closes jobs, reads and writes whole matrices, asks for statistics. At a master it may also be the host
+    /// of a session.
     Tool,
-    /// A foreign host that pulls and pushes. Any number of connections may be of one session.
+    /// A foreign host that pulls and pushes. A session may have any number of connections.
     Session {
-        /// The session.
+        /// The job of the session.
         job: JobId,
     },
     /// A process that joins the cluster, or a client of the master.
@@ -32,31 +27,28 @@ pub enum Role {
 /// The first frame of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Of this request.
     pub request: RequestId,
-    /// The shared secret; empty when there is none. Compared in constant time.
+    /// The shared secret; empty when there is none. It is compared in constant time.
     pub token: Vec<u8>,
-    /// Who connects.
     pub role: Role,
-    /// The lane that is wanted, from 0.
+    /// The requested lane, from 0.
     pub lane: u16,
 }
 
 /// The answer to [`Hello`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// Of the request.
     pub request: RequestId,
-    /// Changes when the process starts anew: what was said to an earlier incarnation is lost.
+    /// Changes when the process restarts: what an earlier incarnation received is lost.
     pub incarnation: u64,
     /// Number of lanes of this process.
     pub lanes: u16,
     /// Most bytes of requests that one connection may have under way.
     pub window_bytes: u64,
-    /// Of a task: how far its pushes have come here.
+    /// For a task: its push watermark at this lane.
     pub applied: PushPosition,
-    /// Of a task: its clock here.
+    /// For a task: its clock at this lane.
     pub clock: u64,
-    /// m at this lane; [`u64::MAX`] when no task is live.
+    /// The smallest clock (m) at this lane; [`u64::MAX`] when no task is live.
     pub minimum: u64,
 }

@@ -1,40 +1,37 @@
-//! A job on a lane: opened before its tasks start, closed when it is over. Both may be repeated: opening a job that is
-//! open with the same contents, or closing one that is not there, is done already.
+//! A job on a lane: it is opened before its tasks start and closed when it is over. Both may be repeated: opening an
+//! open job with the same contents, or closing a job that does not exist, does nothing and succeeds.
 
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{Base64Bytes, JobId, RequestId};
 
-/// Makes the matrices of a job. Answered by `TaskTimes`, or a fault: a spec that cannot be, more bytes than the limit.
+/// Creates the matrices of a job. Answered by `Done`, or by a fault: a spec is invalid, or the matrices take more bytes
+/// than the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenJob {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
-    /// Tasks of the job, all live at clock 0.
+    /// Number of tasks of the job. All are live at clock 0.
     pub task_count: u32,
-    /// Longest wait of a pull, a push or a barrier for other tasks.
+    /// Longest wait of a pull, a push or a barrier for other tasks, in milliseconds.
     pub wait_limit_ms: u64,
     /// By matrix id.
     pub matrices: Vec<MatrixSpec>,
-    /// For each matrix, the partitions that this lane holds, ascending.
+    /// For each matrix, the partitions that this lane owns, in ascending order.
     pub held: Vec<Vec<u32>>,
-    /// Whether sums of an all-reduce are made here: one lane of a job does it.
+    /// Whether this lane is the home lane, which computes the sums of all-reduces. A job has one.
     pub home: bool,
-    /// Modules with functions of the job, encoded as its build of the program does; left out when there are none.
+    /// Modules with functions of the job, encoded by the program of the job; left out when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Base64Bytes>,
 }
 
-/// Forgets a job: whoever waits gets a fault, and its memory is free.
+/// Removes a job: deferred requests get a fault, and the memory of the job is freed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloseJob {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
-    /// What the waiting tasks are told.
+    /// The text of the fault that the waiting tasks get.
     pub reason: String,
 }

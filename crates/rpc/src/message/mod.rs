@@ -1,4 +1,4 @@
-//! What is said. One conversation a file; each request stands beside its reply.
+//! The messages between processes. Each file has one topic, with each request beside its answer.
 //!
 //! Frames on one connection are handled in order. A request that wants an answer carries a [`RequestId`], unique on its
 //! connection; the answer repeats it. A **lane** is one thread of a server with the partitions that it owns and a clock
@@ -46,16 +46,16 @@ pub type RequestId = u64;
 /// A job, unique at its master.
 pub type JobId = u32;
 
-/// How far the pushes of a task have come at a lane: all with a name `(clock, index)` below this one are applied.
+/// The push watermark of a task at a lane: all its pushes with a name `(clock, index)` below this one are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PushPosition {
     /// The clock of the next push.
     pub clock: u64,
-    /// Its index under that clock.
+    /// The index of the next push under that clock.
     pub index: u32,
 }
 
-/// Anything that is said between processes.
+/// Any message between processes.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each variant is named after its type, which says what it means")]
 pub enum Message {
@@ -103,13 +103,12 @@ pub enum Message {
     EndBranch(EndBranch),
 }
 
-/// The answer to a request that has no other: it was done.
+/// Confirms a request that has no answer of its own: the request was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Of the request.
     pub request: RequestId,
-    /// m at this lane; [`u64::MAX`] when no task is live or the request has no job.
+    /// The smallest clock (m) at this lane; [`u64::MAX`] when no task is live or the request has no job.
     pub minimum: u64,
-    /// How far the pushes of the asking task have come here.
+    /// The push watermark, at this lane, of the task that sent the request.
     pub applied: PushPosition,
 }

@@ -1,30 +1,27 @@
-//! Whole matrices out of a lane and back, by a tool. Between a barrier and the next push nothing changes, so that pages of
-//! one export belong together. All may be repeated.
+//! A tool reads whole matrices from a lane and writes them back. Nothing changes between a barrier and the next push,
+//! so the pages of one export belong together. All these requests may be repeated.
 
 use matrix::OwnedValues;
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, RequestId};
 
-/// Asks for rows of a matrix, ascending by key, from `after` on. Answered by [`ExportPage`].
+/// Asks for rows of a matrix, in ascending order of keys, from position `offset` on. Answered by [`ExportPage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
-    /// The matrix, by order of creation.
+    /// The position of the matrix in the order of creation.
     pub matrix: u32,
-    /// Rows before this one are left out: how many the asker has.
+    /// Number of rows to leave out: those that the tool already has.
     pub offset: u64,
 }
 
-/// The answer to [`Export`]: as many rows as fit a frame.
+/// The answer to [`Export`]: as many rows as fit into a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportPage {
-    /// Of the request.
     pub request: RequestId,
-    /// Rows of the matrix on this lane.
+    /// Number of rows of the matrix on this lane.
     pub row_count: u64,
     /// n keys, ascending, as in `matrix::ExportedRows`.
     pub keys: Vec<u64>,
@@ -32,18 +29,16 @@ pub struct ExportPage {
     pub values: OwnedValues,
 }
 
-/// Writes rows of the partitions of this lane. Answered by `TaskTimes`.
+/// Writes rows of the partitions of this lane. Answered by `Done`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
-    /// The matrix, by order of creation.
+    /// The position of the matrix in the order of creation.
     pub matrix: u32,
-    /// Whether all rows there are dropped first.
+    /// Whether the lane drops all rows of the matrix first.
     pub first: bool,
-    /// Whether slots follow the values; if not, the push rule starts them so that the values stand.
+    /// Whether slots follow the values. If not, the push rule initializes them so that the values do not change.
     pub with_slots: bool,
     /// n keys, ascending.
     pub keys: Vec<u64>,
@@ -51,20 +46,16 @@ pub struct Import {
     pub values: OwnedValues,
 }
 
-/// Keeps a copy of all rows of the job on this lane, instead of the one kept before. Answered by `TaskTimes`.
+/// Copies all rows of the job on this lane, in place of the previous copy. Answered by `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepRows {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
 }
 
-/// Puts the kept rows back. Answered by `TaskTimes`.
+/// Restores the copied rows. Answered by `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreRows {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
 }

@@ -1,29 +1,29 @@
-//! A session of the parameter service: matrices for a host that is no job of ours, such as a driver of another system with
-//! its executors, or a script. The host says [`OpenSession`] to the master, and makes, drops and asks for matrices there;
-//! each of these is answered by the whole [`SessionMap`], which says on which lane every partition lies. Values travel
-//! between the host and the lanes, by pulls and pushes on connections whose hello says [`super::Role::MemberThread`].
+//! A session of the parameter service: matrices for a host that is not one of our jobs, such as a driver of another
+//! system with its executors, or a script. The host sends [`OpenSession`] to the master, and creates, drops and looks
+//! up matrices there. The master answers each of these requests with the whole [`SessionMap`], which says which lane
+//! owns each partition. Values travel between the host and the lanes, by pulls and pushes on connections whose `Hello`
+//! has [`super::Role::Session`].
 //!
-//! A session is a job without tasks: nothing has a clock and nothing waits. It lives as long as its host says something of
-//! it at the master, be it only [`RenewSession`], and then its matrices are freed. All of it may be repeated but
-//! [`OpenSession`], of which a repeat opens another session: the lost one ends with its lease.
+//! A session is a job without tasks: it has no clocks, and no request waits. It lives as long as its host sends
+//! requests for it to the master, at least [`RenewSession`]; then its matrices are freed. All requests may be repeated
+//! except [`OpenSession`]: a repeat opens another session, and the lost one ends with its lease.
 
 use matrix::MatrixSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, RequestId};
 
-/// Host -> master: opens a session. Answered by [`SessionMap`] when all lanes have taken it, or a fault: `busy` when no
-/// server is there or too many sessions are.
+/// Host -> master: opens a session. Answered by [`SessionMap`] when all lanes have opened it, or by a fault: `Busy`
+/// when there is no server or when there are too many sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenSession {
-    /// Of this request.
     pub request: RequestId,
-    /// What people see.
+    /// The name that people see.
     pub name: String,
-    /// How long the session lives after the host has last said something of it; 0: the default of the master.
+    /// How long the session lives after the last request of its host, in milliseconds. 0: the default of the master.
     #[serde(default)]
     pub lease_ms: u64,
-    /// On how many servers; 0: all that are there.
+    /// Number of servers. 0: all that are there.
     #[serde(default)]
     pub servers: u32,
 }
@@ -31,100 +31,87 @@ pub struct OpenSession {
 /// Where the matrices of a session lie.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionMap {
-    /// Of the request.
     pub request: RequestId,
-    /// The session, to be named as the job.
+    /// The session; later requests name it as their job.
     pub job: JobId,
-    /// How long it lives after the host has last said something of it.
+    /// How long the session lives after the last request of its host, in milliseconds.
     pub lease_ms: u64,
-    /// The lanes, which partitions are numbered by.
+    /// The lanes. Partitions name a lane by its position in this list.
     pub lanes: Vec<SessionLane>,
-    /// The matrices, ascending.
+    /// The matrices, in ascending order.
     pub matrices: Vec<SessionMatrix>,
 }
 
-/// A lane of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLane {
-    /// Where its server takes connections: `tcp:HOST:PORT` or `unix:PATH`.
+    /// Where the server accepts connections: `tcp:HOST:PORT` or `unix:PATH`.
     pub addresses: Vec<String>,
-    /// Which lane of the server, for the hello.
+    /// The lane of the server, for the `Hello`.
     pub lane: u16,
 }
 
-/// A matrix of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionMatrix {
-    /// Its number, never used again in the session.
+    /// The number of the matrix, never used again in the session.
     pub matrix: u32,
-    /// Its structure.
     pub spec: MatrixSpec,
-    /// By partition: the lane, by its place in the list of lanes.
+    /// By partition: the position of its lane in the list of lanes.
     pub owners: Vec<u16>,
 }
 
-/// Host -> master: makes a matrix. Answered by [`SessionMap`], or a fault: a spec that cannot be, a name that is taken by
-/// another spec, more bytes than a lane may hold.
+/// Host -> master: creates a matrix. Answered by [`SessionMap`], or by a fault: the spec is invalid, the name belongs
+/// to a matrix with another spec, or a lane would exceed its limit of bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateMatrix {
-    /// Of this request.
     pub request: RequestId,
-    /// The session.
+    /// The job of the session.
     pub job: JobId,
-    /// Its structure; consistency `asp`, as a session has no clocks.
+    /// The consistency must be `asp`, because a session has no clocks.
     pub spec: Box<MatrixSpec>,
 }
 
-/// Host -> master -> lanes: frees a matrix. Answered by `TaskTimes`.
+/// Host -> master -> lanes: frees a matrix. Answered by `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropMatrix {
-    /// Of this request.
     pub request: RequestId,
-    /// The session.
+    /// The job of the session.
     pub job: JobId,
-    /// Its number.
     pub matrix: u32,
 }
 
 /// Host -> master: asks for the map again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskMap {
-    /// Of this request.
     pub request: RequestId,
-    /// The session.
+    /// The job of the session.
     pub job: JobId,
 }
 
-/// Host -> master: lives. Answered by `TaskTimes`.
+/// Host -> master: renews the lease of the session. Answered by `Done`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewSession {
-    /// Of this request.
     pub request: RequestId,
-    /// The session.
+    /// The job of the session.
     pub job: JobId,
 }
 
-/// Host -> master: ends the session. Answered by `TaskTimes` when its memory is free.
+/// Host -> master: ends the session. Answered by `Done` when its memory is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseSession {
-    /// Of this request.
     pub request: RequestId,
-    /// The session.
+    /// The job of the session.
     pub job: JobId,
 }
 
-/// Master -> lane: makes a matrix of a job that is open. Answered by `TaskTimes`. Numbers only rise; one that was left out is that
-/// of a matrix which is not there any more.
+/// Master -> lane: creates a matrix of an open job. Answered by `Done`. Numbers ascend; a number that was left out
+/// belongs to a matrix that no longer exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AddMatrix {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
-    /// Its number.
+    /// The number of the matrix.
     pub matrix: u32,
-    /// Its structure.
     pub spec: Box<MatrixSpec>,
-    /// The partitions that this lane holds, ascending.
+    /// The partitions that this lane owns, in ascending order.
     pub held: Vec<u32>,
 }

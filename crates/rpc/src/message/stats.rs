@@ -1,46 +1,45 @@
-//! What a lane has counted.
+//! The counters of a lane.
 
 use serde::{Deserialize, Serialize};
 
 use super::{JobId, RequestId};
 
-/// Asks. Answered by [`StatsReply`].
+/// Asks for the counters. Answered by [`StatsReply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Of this request.
     pub request: RequestId,
-    /// The job.
     pub job: JobId,
 }
 
 /// The answer to [`Stats`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatsReply {
-    /// Of the request.
     pub request: RequestId,
     /// By matrix id: rows, bytes.
     pub matrices: Vec<(u64, u64)>,
-    /// The clock of each task; `None` when it has left.
+    /// The clock of each task; `None` when the task has left.
     pub clocks: Vec<Option<u64>>,
-    /// Pulls answered.
+    /// Pulls that were answered.
     pub pull_count: u64,
-    /// Pushes applied.
+    /// Pushes that were applied.
     pub push_count: u64,
-    /// Of them, pull functions carried out.
+    /// Pull functions that ran; `pull_count` includes them.
     #[serde(default)]
     pub pull_function_count: u64,
-    /// Of them, push functions carried out or staged, programs counted once; those that failed included.
+    /// Push functions that ran or were staged; a program counts once. Functions that failed are included, and
+    /// `push_count` includes all of them.
     #[serde(default)]
     pub push_function_count: u64,
-    /// Pushes dropped because they had been applied before.
+    /// Pushes that were dropped because they had been applied before.
     pub duplicate_count: u64,
-    /// Requests that are held now.
+    /// Requests that are deferred now.
     pub held_count: u64,
-    /// Requests that were held, and nanoseconds that they were.
+    /// Number of requests that were deferred, and the sum of their waits in nanoseconds.
     pub waits: (u64, u64),
-    /// By task: what the lane knows of it.
+    /// By task.
     pub tasks: Vec<TaskStats>,
-    /// How many pulls were answered with staleness (clock of the asker minus m) 0, 1, 2 ...; the last counts all above.
+    /// Number of pulls that were answered with staleness (clock of the task minus m) 0, 1, 2 ...; the last one counts
+    /// all larger values.
     pub staleness: Vec<u64>,
 }
 
@@ -48,46 +47,41 @@ pub struct StatsReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// It holds back those who wait for m.
+    /// Requests that wait for m also wait for this task.
     Live,
-    /// It waits for all others.
+    /// The task waits for all others.
     AtBarrier,
-    /// It has ended, or was taken out.
+    /// The task has ended, or was taken out.
     Left,
 }
 
-/// A task, as a lane sees it.
+/// The state of a task at a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStats {
-    /// Its clock; the last one when it has left.
+    /// The clock of the task; the last one when it has left.
     pub clock: u64,
-    /// Whether it still takes part.
     pub state: TaskState,
-    /// Whether it has a connection to this lane now.
+    /// Whether the task has a connection to this lane now.
     pub connected: bool,
-    /// The request of it that has waited longest here, if one is held.
+    /// The request of the task that has been deferred longest, if there is one.
     pub wait: Option<TaskWait>,
 }
 
 /// What a task waits for at a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskWait {
-    /// What it has asked.
     pub call: WaitKind,
-    /// Milliseconds since then.
+    /// Milliseconds since the request arrived.
     pub waited_ms: u64,
-    /// The slowest task, for which it waits; none when there is no such.
+    /// The slowest task, for which the request waits; `None` when there is no such task.
     pub waits_for: Option<u32>,
 }
 
-/// What can be held.
+/// Requests that a lane can defer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKind {
-    /// Reading.
     Pull,
-    /// Changing.
     Push,
-    /// Meeting all others.
     Barrier,
 }

@@ -1,14 +1,14 @@
-//! Several conversations over one connection. Each is a **branch**, with a number that stands in all its frames, both ways; a
-//! connection with several is a **trunk**. A branch begins with a Hello of its own, as a connection does, and ends with
-//! [`EndBranch`], by which either side says what closing says of a connection. Branches are known to those who carry frames
-//! only: a [`crate::ParameterServiceConfig`] takes each for a connection.
+//! Several streams over one connection. Each **stream** has a number that all its frames carry, in both directions; a
+//! connection with several is a **multiplexed connection**. A stream begins with a `Hello` of its own, as a connection
+//! does. It ends with [`EndBranch`], which either side sends and which means the same as closing a connection. Only the
+//! code that carries frames knows streams: to a [`crate::Service`] each is a connection.
 
 use super::RequestId;
 
-/// Nothing more of this branch comes from whoever says it, and nothing is taken. No answer. A connection whose last branch
-/// has ended is closed instead.
+/// The sender sends no more frames of this stream and reads no more. No answer. When the last stream of a connection
+/// ends, the connection is closed instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndBranch {
-    /// 0: nothing is answered.
+    /// Always 0: there is no answer.
     pub request: RequestId,
 }

@@ -1,4 +1,4 @@
-//! Takes connections, hears what they want, and hands them on.
+//! Accepts connections, detects their protocol, and passes them on.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,29 +21,29 @@ use crate::limits::FrameLimits;
 use crate::message::{Fault, FaultKind, Message};
 use crate::reader::FrameReader;
 
-/// How long nothing is accepted after the system refused, as it does when files are used up.
+/// Pause after the system has refused to accept, as it does when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// When one who was refused because all places are taken may come again.
+/// Milliseconds after which a client may retry when the limit of connections is reached.
 const FULL_RETRY_MS: u32 = 1000;
 
-/// What a lane is told.
+/// What the accepting thread sends to a lane.
 pub(super) enum LaneCommand {
-    /// A connection that said hello.
+    /// A connection that has sent a valid `Hello`.
     Connection(Box<AuthenticatedConnection>),
-    /// Its metrics are wanted.
+    /// Asks for the metrics of the lane.
     Metrics(oneshot::Sender<crate::metrics::Metrics>),
-    /// Something has come past its connections.
+    /// Calls the service, because it has input that did not come over a connection.
     Wake,
 }
 
-/// A connection that said hello.
+/// A connection that has sent a valid `Hello`.
 pub(super) struct AuthenticatedConnection {
     pub(super) socket: DetachedSocket,
     pub(super) reader: FrameReader,
     pub(super) hello: Message,
-    /// The number of its first branch.
+    /// The number of the first stream.
     pub(super) stream: u16,
-    /// Whether bodies of that carry a checksum.
+    /// Whether the bodies of the first stream carry a checksum.
     pub(super) checksum: bool,
     pub(super) slot: ConnectionSlot,
 }
@@ -52,7 +52,7 @@ pub(super) struct AuthenticatedConnection {
 pub(super) struct Acceptor {
     pub(super) lanes: Lanes,
     pub(super) shared: Shared,
-    /// Guests that are there.
+    /// Number of connections that protocol handlers serve.
     handler_count: Cell<usize>,
     handler_ended: Notify,
 }
@@ -62,7 +62,7 @@ impl Acceptor {
         Self { lanes, shared, handler_count: Cell::new(0), handler_ended: Notify::new() }
     }
 
-    /// Until the stop is raised.
+    /// Runs until the stop is raised.
     pub(super) fn run(self, listeners: &[Listener]) -> Result<(), Error> {
         let runtime = runtime()?;
         let tasks = LocalSet::new();
@@ -78,13 +78,13 @@ impl Acceptor {
         let stop = acceptor.shared.stop.clone();
         tasks.block_on(&runtime, async {
             stop.raised().await;
-            // What was said last is still written.
+            // The last bytes are still written.
             let _ = timeout(acceptor.shared.config.limits.close_time, acceptor.handlers_ended()).await;
         });
         Ok(())
     }
 
-    /// Speaks with a guest until it has left.
+    /// Runs the connection of a protocol handler to its end.
     pub(super) async fn run_handler(&self, visit: HandlerFuture) {
         self.handler_count.set(self.handler_count.get() + 1);
         visit.await;
@@ -119,28 +119,27 @@ impl Acceptor {
         }
     }
 
-    /// Without waiting for anything: whoever comes too much must not cost much.
+    /// Refuses a connection without waiting for the other end, so that excess connections cost little.
     fn refuse_full(&self, socket: &Socket, limit: usize) {
         count(&self.shared.counters.refused_full);
         let _ = socket.try_write(&fault_bytes(connections_full(0, limit)));
     }
 }
 
-/// What is said when all places are taken.
+/// The fault for a connection above the limit.
 pub(super) fn connections_full(request: u64, limit: usize) -> Fault {
     let text = format!("all {limit} connections are taken: close some, or come again later");
     Fault { request, kind: FaultKind::Busy, text, retry_after_ms: FULL_RETRY_MS }
 }
 
-/// The frame of a fault.
 pub(super) fn fault_bytes(fault: Fault) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // A fault is short; were it not, closing says enough.
+    // A fault is short. If it could not be written, closing the connection would be enough.
     let _ = put_frame(&Message::Fault(fault), true, &FrameLimits::default(), &mut bytes);
     bytes
 }
 
-/// What is said of bytes that could not be understood.
+/// The fault for bytes that cannot be parsed.
 pub(super) fn fault_of(request: u64, error: &Error) -> Fault {
     let kind = match error {
         Error::Version { .. } => FaultKind::BadVersion,

@@ -1,4 +1,5 @@
-//! One connection of a lane: frames in, in order, unless paused; frames out as far as the other end takes them.
+//! One connection of a lane. It reads frames in order, unless paused, and writes frames as fast as the other end reads
+//! them.
 
 use std::io;
 use std::rc::Rc;
@@ -16,26 +17,28 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::reader::FrameReader;
 
-/// Bytes of a reader's buffer: small frames come many at a time.
+/// Bytes of a reader's buffer; one read brings many small frames.
 const BUFFER_BYTES: usize = 32 << 10;
-/// More answers than this leave before the next request is handled, so that the other end works on them meanwhile.
+/// When more bytes of answers than this wait, they are sent before the next request is handled, so that the other end
+/// can work on them meanwhile.
 const FLUSH_BYTES: usize = 128 << 10;
-/// Most bytes that are read and thrown away of one that is closed, so that the last words are not lost with a reset.
+/// Most bytes that are read and discarded when the lane closes a connection, so that a reset does not lose the last
+/// frames.
 const DISCARDED_BYTES: usize = 1 << 20;
 
 /// How a connection ended.
 enum End {
-    /// The other end is gone.
+    /// The other end closed the connection, or it failed.
     Lost,
-    /// The service closed it, or its last branch has ended.
+    /// The service closed it, or its last stream has ended.
     Closing,
-    /// It sent something that is no message: the branch, the number of the request.
+    /// The other end sent an invalid frame: the stream, the number of the request, the error.
     InvalidFrame(u16, u64, Error),
-    /// It takes nothing.
+    /// The other end does not read.
     Stalled,
 }
 
-/// From the hello to the end.
+/// Serves a connection from its `Hello` to its end.
 pub(super) async fn run(lane: Rc<Lane>, greeted: AuthenticatedConnection) {
     let AuthenticatedConnection { socket, mut reader, hello, stream: branch, checksum, slot: _place } =
         greeted;

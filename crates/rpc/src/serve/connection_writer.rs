@@ -1,4 +1,4 @@
-//! The writing side of a connection: a bounded queue of frames, written as far as the socket takes them.
+//! The writing side of a connection: a bounded queue of frames, written as far as the socket accepts them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,30 +14,30 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::message::Message;
 
-/// Bodies up to this length are copied, so that small frames leave together.
+/// Bodies up to this length are copied, so that small frames leave in one write.
 const COPIED_BYTES: usize = 4 << 10;
 /// Copied frames are gathered up to this length.
 const GATHERED_BYTES: usize = 64 << 10;
 /// Most slices of one write.
 const SLICES: usize = 16;
 
-/// A connection as its lane sees it, whatever its branches.
+/// The writing side of a connection, shared by all its streams.
 pub(super) struct ConnectionWriter {
-    /// The number of its first branch, for the logs.
+    /// The id of the first stream, for the logs.
     pub(super) log_id: u64,
     write: WriteHalf,
     outbox: RefCell<Outbox>,
-    /// There is something to write.
+    /// Signals the writing side that there is something to write.
     write_wake: Notify,
-    /// Something changed that the reading side wants to know.
+    /// Signals the reading side that something has changed.
     pub(super) read_wake: Notify,
-    /// A branch was closed by the service, or goes on.
+    /// The service has closed or resumed a stream.
     pub(super) has_changes: Cell<bool>,
-    /// How many branches it has: each may have as much under way as a connection of its own.
+    /// Number of streams. Each may have as much under way as a connection of its own.
     pub(super) stream_count: Cell<usize>,
-    /// No more messages are taken; what is queued is still written.
+    /// No more messages are accepted; queued ones are still written.
     pub(super) is_closing: Cell<bool>,
-    /// Whether it stands in the list of links to flush.
+    /// Whether it is in the list of writers to flush.
     pub(super) is_dirty: Cell<bool>,
 }
 
@@ -46,11 +46,11 @@ struct Outbox {
     items: VecDeque<OutboxItem>,
     /// Bytes of all items that are not written yet.
     bytes: usize,
-    /// Bytes of the first item that are written.
+    /// Bytes of the first item that are already written.
     written: usize,
 }
 
-/// Bytes that were gathered, and perhaps a message whose body follows.
+/// Gathered bytes, and optionally a message whose body follows them.
 struct OutboxItem {
     head: Vec<u8>,
     body: Option<Message>,
@@ -94,7 +94,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// What is next to be written.
+    /// Fills `slices` with the next bytes to write; returns how many slices it has set.
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let mut count = 0;
         let mut skip = self.written;
@@ -146,7 +146,7 @@ impl ConnectionWriter {
         }
     }
 
-    /// Queues a message of a branch; how many bytes wait now.
+    /// Queues a message of a stream; returns how many bytes wait now.
     pub(super) fn push(
         &self,
         branch: u16,
@@ -159,7 +159,7 @@ impl ConnectionWriter {
         Ok(outbox.bytes)
     }
 
-    /// A limit of one branch, for all of them.
+    /// Multiplies the limit of one stream by the number of streams.
     pub(super) fn scale_limit(&self, limit: usize) -> usize {
         limit.saturating_mul(self.stream_count.get().max(1))
     }
@@ -169,19 +169,20 @@ impl ConnectionWriter {
         self.outbox.borrow().bytes
     }
 
-    /// Forgets what waits: nobody will read it.
+    /// Drops the queued bytes, because the other end will not read them.
     pub(super) fn clear(&self) {
         *self.outbox.borrow_mut() = Outbox::default();
     }
 
-    /// No more of it; wakes both sides.
+    /// Stops accepting messages, and wakes both sides.
     pub(super) fn close(&self) {
         self.is_closing.set(true);
         self.read_wake.notify_one();
         self.write_wake.notify_one();
     }
 
-    /// Writes what goes at once. The rest is left to [`Self::write_all`], which is woken. The number of bytes.
+    /// Writes what the socket accepts at once and returns the number of bytes. The rest is left to [`Self::write_all`],
+    /// which is woken.
     pub(super) fn flush(&self) -> io::Result<usize> {
         let mut outbox = self.outbox.borrow_mut();
         let mut total = 0;
@@ -205,7 +206,8 @@ impl ConnectionWriter {
         Ok(total)
     }
 
-    /// Writes all that waits; an error when none of it was taken for `stall`. Calls `advance` with what was.
+    /// Writes all queued bytes. Calls `wrote` with the size of each write. Returns an error when the socket has
+    /// accepted nothing for `stall`.
     pub(super) async fn write_all(&self, stall: Duration, wrote: impl Fn(usize)) -> io::Result<()> {
         while self.waiting_bytes() > 0 {
             let Ok(writable) = timeout(stall, self.write.writable()).await else {
@@ -217,7 +219,7 @@ impl ConnectionWriter {
         Ok(())
     }
 
-    /// Until there may be something to write.
+    /// Waits until there may be something to write.
     pub(super) async fn wait_for_output(&self) {
         self.write_wake.notified().await;
     }

@@ -1,23 +1,23 @@
-//! What the network side counts, and how many connections there are.
+//! The counters of connections, and the limit of their number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::metrics::Metrics;
 
-/// Counts of one `serve`.
+/// The counters of one `serve`.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     connections: AtomicUsize,
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
-    /// More connections than the limit.
+    /// Connections above the limit.
     pub(super) refused_full: AtomicU64,
-    /// A wrong token, another version, no hello in time, no frame.
+    /// Connections with a wrong token, another version, no `Hello` in time, or no frame.
     pub(super) refused_hello: AtomicU64,
-    /// Bytes that were no frame, or damaged, behind a good hello.
+    /// Connections that sent invalid or damaged frames after a valid `Hello`.
     pub(super) closed_bad_frame: AtomicU64,
-    /// Too much waited for one who does not read.
+    /// Connections for which too many bytes waited because they did not read.
     pub(super) closed_outbound: AtomicU64,
     pub(super) frames_in: AtomicU64,
     pub(super) frames_out: AtomicU64,
@@ -25,12 +25,12 @@ pub(super) struct Counters {
     pub(super) bytes_out: AtomicU64,
 }
 
-/// Holds the place of one connection until it is dropped.
+/// Holds the slot of one connection until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot(Arc<Counters>);
 
 impl Counters {
-    /// A place, if fewer than `limit` are taken.
+    /// Returns a slot if fewer than `limit` are in use.
     pub(super) fn reserve_slot(self: &Arc<Self>, limit: usize) -> Option<ConnectionSlot> {
         let taken = self.connections.fetch_add(1, Ordering::Relaxed);
         let place = ConnectionSlot(Arc::clone(self));
@@ -65,12 +65,10 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// One more.
 pub(super) fn count(counter: &AtomicU64) {
     add(counter, 1);
 }
 
-/// So many more.
 pub(super) fn add(counter: &AtomicU64, number: usize) {
     counter.fetch_add(number as u64, Ordering::Relaxed);
 }

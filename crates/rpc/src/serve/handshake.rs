@@ -1,4 +1,5 @@
-//! The first bytes of a connection: a hello, which is checked, an HTTP request for metrics or health, or a guest.
+//! The first bytes of a connection: a `Hello`, which is checked, an HTTP request for metrics or health, or the protocol
+//! of a [`ProtocolHandler`].
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use crate::limits::FrameLimits;
 use crate::message::{Fault, FaultKind, Hello, Message};
 use crate::reader::FrameReader;
 
-/// Buffer of one who has not said hello: small, for there may be many.
+/// Buffer of a connection before its `Hello`. It is small, because there may be many.
 const HANDSHAKE_BUFFER_BYTES: usize = 1 << 10;
-/// Most bytes that are read and thrown away from one who was refused, so that the refusal is not lost with a reset.
+/// Most bytes that are read and discarded from a refused connection, so that a reset does not lose the refusal.
 const DISCARDED_BYTES: usize = 64 << 10;
 
 enum DetectedProtocol {
@@ -29,7 +30,7 @@ enum DetectedProtocol {
     Other(Arc<dyn ProtocolHandler>),
 }
 
-/// Until the connection is handed on or closed.
+/// Runs until the connection is passed on or closed.
 pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place: ConnectionSlot) {
     let limits = &acceptor.shared.config.limits;
     let mut reader = FrameReader::new(FrameLimits::unauthenticated(), HANDSHAKE_BUFFER_BYTES);
@@ -62,7 +63,8 @@ pub(super) async fn handshake(acceptor: Rc<Acceptor>, mut socket: Socket, place:
     }
 }
 
-/// The first frame, or that it is none but HTTP or a guest. Errors come with the number of the request, if it is known.
+/// Reads the first frame, or detects HTTP or the protocol of the handler. Errors come with the number of the request,
+/// if it is known.
 async fn detect_protocol(
     acceptor: &Acceptor,
     socket: &mut Socket,
@@ -112,7 +114,7 @@ fn check_hello(acceptor: &Acceptor, hello: &Hello) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether a hello comes from one of this cluster.
+/// Compares the token of a `Hello` with the secret of the cluster, in constant time.
 pub(super) fn check_token(config: &ServeConfig, hello: &Hello) -> Result<(), Fault> {
     if hello.token.ct_eq(&config.token).into() {
         return Ok(());
@@ -156,7 +158,8 @@ async fn refuse(acceptor: &Acceptor, mut socket: Socket, fault: Fault) {
     }
 }
 
-/// Reads on for a while: closing with unread bytes would be a reset, which may overtake what was written.
+/// Shuts the writing direction down and reads for a while. Closing with unread bytes would cause a reset, which may
+/// overtake the written bytes.
 async fn close_gracefully(mut socket: Socket, limit: Duration) {
     let discard = async {
         socket.shutdown_write().await?;

@@ -1,16 +1,16 @@
-//! The two questions that are answered to HTTP: `/metrics` and `/health`.
+//! The two HTTP requests that a process answers: `/metrics` and `/health`.
 
 use super::accept::Acceptor;
 use super::socket::Socket;
 use crate::metrics::{METRICS_TYPE, Metrics};
 
-/// How such a request begins.
+/// The first bytes of an HTTP request.
 pub(super) const GET: &[u8] = b"GET ";
 
 /// Most bytes of a request.
 const REQUEST_BYTES: usize = 8 << 10;
 
-/// Answers one request, whose first bytes have come.
+/// Answers one request, whose first bytes have been read.
 pub(super) async fn answer(
     acceptor: &Acceptor,
     socket: &mut Socket,
@@ -40,7 +40,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Of the connections and all lanes, or which lane did not answer.
+/// The metrics of the connections and of all lanes; the error names a lane that did not answer.
 async fn metrics(acceptor: &Acceptor) -> Result<String, String> {
     let mut metrics = Metrics::default();
     acceptor.shared.counters.metrics(&mut metrics);

@@ -1,4 +1,4 @@
-//! A thread with one service: its connections, its timer, and the effects it wants.
+//! A thread with one service: its connections, its timer, and the effects of the service.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,18 +23,18 @@ use crate::metrics::Metrics;
 use crate::service::{ConnectionId, Effect, Service};
 use crate::trace::{RequestIdentity, SLOW_REQUEST};
 
-/// Shortest time between two calls of `on_time`, whatever the service says.
+/// Shortest time between two calls of `on_time`, whatever the service asks for.
 const TIMER_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the tasks of the thread share.
+/// The state that the tasks of the thread share.
 pub(super) struct Lane {
     shared: Shared,
-    /// Its place among the lanes of the process.
+    /// The position of the lane in the process.
     number: usize,
     state: RefCell<State>,
-    /// The next time has changed.
+    /// Signals that the next time has changed.
     timer: Notify,
-    /// A connection was removed.
+    /// Signals that a connection was removed.
     removed: Notify,
     next_id: Cell<ConnectionId>,
     is_stopping: Cell<bool>,
@@ -44,13 +44,13 @@ pub(super) struct Lane {
 struct State {
     service: Box<dyn Service>,
     streams: HashMap<ConnectionId, Rc<ServerStream>>,
-    /// Links with something to write.
+    /// Writers with something to write.
     dirty: Vec<Rc<ConnectionWriter>>,
     effects: Vec<Effect>,
     next_time: Option<Duration>,
 }
 
-/// The thread: until the stop is raised.
+/// Runs the thread until the stop is raised.
 pub(super) fn run(
     lane: usize,
     service: Box<dyn Service>,
@@ -88,12 +88,12 @@ pub(super) fn run(
                 Some(LaneCommand::Metrics(reply)) => {
                     let mut metrics = Metrics::default();
                     this.state.borrow().service.metrics(&mut metrics);
-                    // Who asked may be gone.
+                    // The requester may be gone.
                     let _ = reply.send(metrics);
                 }
             }
         }
-        // What was said last is still written.
+        // The last messages are still written.
         let _ = timeout(this.limits().close_time, this.close_all()).await;
     });
     if this.has_panicked.get() { Err(Error::Lane { lane }) } else { Ok(()) }
@@ -108,7 +108,7 @@ impl Lane {
         &self.shared
     }
 
-    /// Of the next branch.
+    /// The id of the next stream.
     pub(super) fn next_id(&self) -> ConnectionId {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
@@ -131,7 +131,7 @@ impl Lane {
         self.state.borrow_mut().streams.insert(branch.id, Rc::clone(branch));
     }
 
-    /// The branch is over, and the service is told.
+    /// Removes a stream and informs the service.
     pub(super) fn remove(&self, id: ConnectionId) {
         self.state.borrow_mut().streams.remove(&id);
         self.call(|service, now, out| service.on_closed(now, id, out));
@@ -160,7 +160,7 @@ impl Lane {
         add(&self.counters().bytes_out, bytes);
     }
 
-    /// Writes to all links what the last calls wanted written, as far as it goes at once.
+    /// Writes what the last calls have queued for all connections, as far as the sockets accept it at once.
     pub(super) fn flush(&self) {
         loop {
             let Some(link) = self.state.borrow_mut().dirty.pop() else { return };
@@ -183,7 +183,7 @@ impl Lane {
         self.shared.started.elapsed()
     }
 
-    /// Calls the service and does what it wants.
+    /// Calls the service and applies its effects.
     fn call(&self, call: impl FnOnce(&mut dyn Service, Duration, &mut Vec<Effect>)) {
         if self.has_panicked.get() {
             return;
@@ -225,7 +225,7 @@ impl Lane {
         }
     }
 
-    /// Sends what the service does not know of: the beginnings and ends of branches.
+    /// Sends messages that the service does not know of, for beginnings and ends of streams.
     pub(super) fn send(&self, link: &Rc<ConnectionWriter>, branch: u16, checksum: bool, message: Message) {
         self.push(link, branch, checksum, message, &mut self.state.borrow_mut().dirty);
     }
@@ -263,7 +263,7 @@ impl Lane {
         }
     }
 
-    /// Calls the service when it wants to be called.
+    /// Calls the service at the times that it asks for.
     async fn run_timer(self: Rc<Self>) {
         loop {
             let next = self.state.borrow().next_time;
@@ -290,7 +290,7 @@ impl Lane {
     }
 }
 
-/// A service that panicked cannot be trusted any more.
+/// Stops the process when the service panics, because its state cannot be trusted any more.
 struct StopOnPanic<'a>(&'a Lane);
 
 impl Drop for StopOnPanic<'_> {

@@ -1,4 +1,4 @@
-//! The lanes of a process as its other threads reach them.
+//! The lanes of a process, for its other threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use super::accept::{AuthenticatedConnection, LaneCommand};
 use crate::metrics::Metrics;
 
-/// A lane that does not answer for so long is not well.
+/// A lane that does not answer within this time is not healthy.
 const LANE_TIME: Duration = Duration::from_secs(2);
 
-/// All lanes, lane 0 first. Clones reach the same ones; one that has ended hears nothing any more.
+/// All lanes, lane 0 first. Clones reach the same lanes. A lane that has ended ignores commands.
 #[derive(Clone, Debug)]
 pub struct Lanes(Arc<[mpsc::UnboundedSender<LaneCommand>]>);
 
@@ -25,28 +25,28 @@ impl Lanes {
         self.0.len()
     }
 
-    /// A lane that is gone is stopping, and closes all connections; so is one that is not there.
+    /// Passes a connection to its lane. If the lane does not exist or has ended, the connection is closed.
     pub(super) fn hand_to_lane(&self, lane: u16, greeted: AuthenticatedConnection) {
         if let Some(sender) = self.0.get(usize::from(lane)) {
             let _ = sender.send(LaneCommand::Connection(Box::new(greeted)));
         }
     }
 
-    /// Calls the service of a lane as if its time had come ([`crate::ParameterServiceConfig::on_time`]), soon: for what reaches it past
-    /// its connections. Whoever calls often sees to it that not many calls wait.
+    /// Makes the lane call [`crate::Service::on_time`] soon, as if its time had come. It is for input that does not
+    /// come over connections. A caller that calls often must limit how many calls wait.
     pub fn wake(&self, lane: u16) {
         if let Some(sender) = self.0.get(usize::from(lane)) {
-            // One that is gone needs no waking.
+            // A lane that has ended needs no waking.
             let _ = sender.send(LaneCommand::Wake);
         }
     }
 
-    /// Whether all lanes answer within 2 s; the text names the first that does not.
+    /// Whether all lanes answer within 2 s; the text names the first one that does not.
     pub async fn check(&self) -> Result<(), String> {
         self.metrics().await.map(drop)
     }
 
-    /// The metrics of all lanes, or which one did not answer.
+    /// The metrics of all lanes; the error names the lane that did not answer.
     pub(super) async fn metrics(&self) -> Result<Metrics, String> {
         let unwell = |lane: usize| format!("lane {lane} did not answer in {} s", LANE_TIME.as_secs());
         let mut replies = Vec::new();

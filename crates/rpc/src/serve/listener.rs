@@ -1,4 +1,4 @@
-//! Sockets that take connections.
+//! Sockets that accept connections.
 
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
@@ -14,7 +14,6 @@ use crate::transport::Address;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// Where connections are taken.
 #[derive(Debug)]
 pub struct Listener {
     address: Address,
@@ -28,8 +27,8 @@ enum ListenerSocket {
 }
 
 impl Listener {
-    /// Takes the address; port 0 is any free one. The file of a Unix socket that nobody serves any more is replaced, and
-    /// removed when this is dropped.
+    /// Binds the address; port 0 is any free one. The file of a Unix socket that no process serves any more is
+    /// replaced. The file is removed when the listener is dropped.
     pub fn bind(address: &Address) -> Result<Self, Error> {
         let failed = |source| Error::Io { what: format!("take connections at {address}"), source };
         match address {
@@ -51,12 +50,12 @@ impl Listener {
         }
     }
 
-    /// With the real port.
+    /// The address with its actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// For the runtime of the calling thread. The listener itself stays, and with it the file.
+    /// A listener for the runtime of the calling thread. `self` stays bound and keeps the file.
     pub(super) fn to_async(&self) -> io::Result<AsyncListener> {
         Ok(match &self.socket {
             ListenerSocket::Tcp(listener) => {
@@ -72,14 +71,15 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Address::Unix(path) = &self.address {
-            // Whoever took the place meanwhile removed the file first; a lost race leaves a file that bind replaces.
+            // Another process that has taken the path since then has removed the file first. If the race is lost, a
+            // file remains that bind replaces.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// The first address of the name that can be taken, with a long line of those who wait to be accepted: who finds no place
-/// in it tries again only after a second.
+/// Binds the first address of the name that is free. The backlog is long, because a client that finds it full retries
+/// only after a second.
 fn bind_tcp(place: &str) -> io::Result<TcpListener> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let _entered = runtime.enter();
@@ -95,15 +95,15 @@ fn bind_tcp(place: &str) -> io::Result<TcpListener> {
     Err(last)
 }
 
-/// The file appears when the socket takes connections, not before: whoever sees it may connect.
+/// The file appears only when the socket accepts connections, so a process that sees it may connect.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".new");
     let aside = Path::new(&aside);
-    // Of a process that died here.
+    // The file of a process that died at this point.
     let _ = std::fs::remove_file(aside);
     let Ok(listener) = UnixListener::bind(aside) else {
-        // A path that is nearly too long, or what is wrong with both.
+        // The path is nearly too long for the suffix, or both paths fail with the same error.
         return UnixListener::bind(path);
     };
     let linked = std::fs::hard_link(aside, path);
@@ -111,7 +111,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match linked {
         Ok(()) => Ok(listener),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(io::ErrorKind::AddrInUse.into()),
-        // A file system without links.
+        // A file system without hard links.
         Err(_) => UnixListener::bind(path),
     }
 }
@@ -123,7 +123,6 @@ fn remove_if_dead(path: &Path) {
     }
 }
 
-/// A listener in a runtime.
 pub(super) enum AsyncListener {
     Tcp(tokio::net::TcpListener),
     Unix(tokio::net::UnixListener),
@@ -148,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Sockets that are made one after the other under the eyes of somebody who connects at once.
+    /// Number of sockets that the test creates one after the other while a thread connects to each at once.
     const SOCKETS: usize = 2_000;
 
     #[test]
@@ -199,7 +198,7 @@ mod tests {
         let Err(Error::Io { source, .. }) = Listener::bind(&address) else { panic!("it is taken") };
         assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
         UnixStream::connect(folder.path().join("socket")).unwrap();
-        // As after a process was killed: the file stays.
+        // As after a process was killed, the file stays.
         std::fs::hard_link(folder.path().join("socket"), folder.path().join("left")).unwrap();
         drop(listener);
         Listener::bind(&Address::Unix(folder.path().join("left"))).unwrap();

@@ -1,5 +1,5 @@
-//! Runs services: one thread with a current-thread runtime each, and the calling one, which accepts connections, hears
-//! their hello and hands them to the thread of their lane.
+//! Runs services, one thread with a current-thread runtime each. The calling thread accepts connections, reads their
+//! `Hello` and passes them to the thread of their lane.
 
 mod accept;
 mod connection;
@@ -33,20 +33,19 @@ use tokio::sync::mpsc;
 /// How services are run.
 #[derive(Clone, Debug, Default)]
 pub struct ServeConfig {
-    /// The shared secret; empty: none.
+    /// The shared secret; empty when there is none.
     pub token: Vec<u8>,
-    /// Limits.
     pub limits: Limits,
 }
 
-/// What all threads of a [`serve`] share.
+/// The state that all threads of a [`serve`] share.
 #[derive(Clone, Debug)]
 struct Shared {
     config: Arc<ServeConfig>,
     counters: Arc<Counters>,
     handler: Option<Arc<dyn ProtocolHandler>>,
     stop: Stop,
-    /// The 0 of all times.
+    /// The time from which all times of services count.
     started: Instant,
 }
 
@@ -60,7 +59,7 @@ pub fn serve(
     run(listeners, services, config, None, stop)
 }
 
-/// The same, with guests at the same listeners.
+/// The same as [`serve`], with a protocol handler at the same listeners.
 pub fn serve_with_handler(
     listeners: Vec<Listener>,
     services: Vec<Box<dyn Service>>,
@@ -90,7 +89,7 @@ fn run(
         let (sender, receiver) = mpsc::unbounded_channel();
         let of_lane = shared.clone();
         let run = move || {
-            // However the thread ends, nobody goes on without it.
+            // However the thread ends, it raises the stop, so that the other threads do not continue without it.
             let _raised = RaiseOnDrop(of_lane.stop.clone());
             lane::run(lane, service, receiver, of_lane)
         };
@@ -127,7 +126,7 @@ impl Drop for RaiseOnDrop {
     }
 }
 
-/// A runtime of the calling thread.
+/// A runtime for the calling thread.
 fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -135,7 +134,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
         .map_err(|source| Error::Io { what: "start a runtime".to_owned(), source })
 }
 
-/// The result of whichever future ends first; `one` when both do.
+/// The result of whichever future ends first; that of `one` when both are ready.
 async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
     std::future::poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! Guests: connections on the same port that do not speak in frames. They are told apart by their first bytes and handed to
-//! whoever knows their language, with the place that they hold.
+//! Connections on the same port that do not carry frames. They are recognized by their first bytes and passed, with
+//! their connection slot, to the handler of their protocol.
 
 use std::fmt::Debug;
 use std::io;
@@ -16,38 +16,37 @@ use super::socket::Socket;
 use crate::limits::Limits;
 use crate::stop::Stop;
 
-/// A conversation with a guest, until it ends.
+/// Serves one connection to its end.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Speaks with guests. All of it runs on the accepting thread: nothing may block.
+/// Serves the connections of another protocol. All of it runs on the accepting thread, so nothing may block.
 pub trait ProtocolHandler: Send + Sync + Debug {
-    /// How their connections begin, so that it is no frame and no `GET `.
+    /// The first bytes of a connection of the protocol. They must not begin a frame or `GET `.
     fn preface(&self) -> &'static [u8];
-    /// Called once, before the first connection is taken.
+    /// Called once, before the first connection is accepted.
     fn start(&self, lanes: Lanes);
-    /// Speaks with one. When the stop is raised ([`ServerContext::stop`]) it should end soon; after [`Limits::close_time`] it is
-    /// ended.
+    /// Serves one connection. When the stop is raised ([`ServerContext::stop`]) it should end soon; after
+    /// [`Limits::close_time`] it is dropped.
     fn serve(&self, line: HandlerConnection, house: ServerContext) -> HandlerFuture;
 }
 
-/// The stream of a guest, from its first byte on. Its place is free again when this is dropped.
+/// A connection of the protocol, from its first byte on. Its slot is free again when this is dropped.
 #[derive(Debug)]
 pub struct HandlerConnection {
     socket: Socket,
-    /// What was read to tell it apart.
+    /// The bytes that were read to recognize the protocol.
     begun: Vec<u8>,
-    /// How much of that was read again.
+    /// How many of those bytes were read again.
     reread: usize,
     shared: Shared,
     _place: ConnectionSlot,
 }
 
-/// What a guest needs to know of the process.
+/// The part of the process that a handler may use.
 #[derive(Clone, Debug)]
 pub struct ServerContext(Shared);
 
 impl ServerContext {
-    /// Limits of connections.
     pub fn limits(&self) -> &Limits {
         &self.0.config.limits
     }
@@ -57,17 +56,18 @@ impl ServerContext {
         &self.0.stop
     }
 
-    /// Whether this is the shared secret; how long that takes does not tell how much of it is right.
+    /// Whether `token` is the shared secret. The time that this takes does not depend on how much of the token is
+    /// right.
     pub fn is_token(&self, token: &[u8]) -> bool {
         token.ct_eq(&self.0.config.token).into()
     }
 
-    /// Counts a connection that was closed because it never showed the right to be here.
+    /// Counts a connection that was closed because it did not authenticate.
     pub fn count_refused(&self) {
         count(&self.0.counters.refused_hello);
     }
 
-    /// Counts a connection that was closed because it did not read what it had asked for.
+    /// Counts a connection that was closed because it did not read its answers.
     pub fn count_unread(&self) {
         count(&self.0.counters.closed_outbound);
     }

@@ -1,4 +1,5 @@
-//! A conversation of a connection, which a service takes for a connection: most have one, a trunk has several.
+//! A stream of a connection. To a service each stream is a connection. Most connections have one stream, a multiplexed
+//! connection has several.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use super::counters::ConnectionSlot;
 use crate::message::Message;
 use crate::service::ConnectionId;
 
-/// A branch as its lane sees it.
+/// A stream at its lane.
 pub(super) struct ServerStream {
     pub(super) id: ConnectionId,
     pub(super) number: u16,
@@ -17,11 +18,12 @@ pub(super) struct ServerStream {
     checksum: bool,
     pub(super) link: Rc<ConnectionWriter>,
     is_paused: Cell<bool>,
-    /// No more messages are taken; what is queued is still written.
+    /// No more messages are accepted; queued ones are still written.
     is_closing: Cell<bool>,
-    /// What has come while it was paused, with the bytes of each frame: others of the connection are read on.
+    /// Messages that arrived while the stream was paused, with the bytes of each frame. The other streams of the
+    /// connection are still read.
     aside: RefCell<VecDeque<(Message, usize)>>,
-    /// That of the first branch is the connection's.
+    /// `None` for the first stream, which uses the slot of the connection.
     _place: Option<ConnectionSlot>,
 }
 
@@ -60,29 +62,29 @@ impl ServerStream {
         self.link.read_wake.notify_one();
     }
 
-    /// No more of it.
+    /// Stops accepting messages.
     pub(super) fn close(&self) {
         self.is_closing.set(true);
         self.link.has_changes.set(true);
         self.link.read_wake.notify_one();
     }
 
-    /// Puts aside what has come.
+    /// Defers a message that has arrived.
     pub(super) fn put_aside(&self, message: Message, bytes: usize) {
         self.aside.borrow_mut().push_back((message, bytes));
     }
 
-    /// The first that was put aside, unless it is paused still.
+    /// The first deferred message, unless the stream is still paused.
     pub(super) fn take_aside(&self) -> Option<(Message, usize)> {
         if self.is_paused() { None } else { self.aside.borrow_mut().pop_front() }
     }
 
-    /// Whether something before it was put aside.
+    /// Whether there are deferred messages.
     pub(super) fn has_aside(&self) -> bool {
         !self.aside.borrow().is_empty()
     }
 
-    /// Bytes that were put aside.
+    /// Bytes of the deferred messages.
     pub(super) fn aside_bytes(&self) -> usize {
         self.aside.borrow().iter().map(|(_, bytes)| bytes).sum()
     }

@@ -1,4 +1,4 @@
-//! Streams in a runtime, of either kind.
+//! Sockets in a runtime, tcp or unix.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,14 +7,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
-/// A stream.
 #[derive(Debug)]
 pub(super) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// A stream between two runtimes.
+/// A socket on its way from one runtime to another.
 #[derive(Debug)]
 pub(super) enum DetachedSocket {
     Tcp(std::net::TcpStream),
@@ -46,7 +45,7 @@ impl Socket {
         }
     }
 
-    /// Writes what goes at once.
+    /// Writes as much as the socket accepts at once.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.try_write(bytes),
@@ -54,7 +53,7 @@ impl Socket {
         }
     }
 
-    /// Nothing more will be written.
+    /// Ends the writing direction.
     pub(super) async fn shutdown_write(&mut self) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.shutdown().await,
@@ -107,7 +106,7 @@ impl AsyncWrite for Socket {
 }
 
 impl DetachedSocket {
-    /// In the runtime of the calling thread.
+    /// Registers the socket in the runtime of the calling thread.
     pub(super) fn attach(self) -> io::Result<(ReadHalf, WriteHalf)> {
         Ok(match self {
             DetachedSocket::Tcp(stream) => {

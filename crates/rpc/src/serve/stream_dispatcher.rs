@@ -1,5 +1,5 @@
-//! What comes over a connection, by branch: each frame goes to the service in the name of its branch, a further hello begins
-//! one, [`EndBranch`] ends one.
+//! Dispatches the frames of a connection to its streams. Each frame goes to the service under the id of its stream; a
+//! further `Hello` begins a stream, [`EndBranch`] ends one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,25 +17,25 @@ use crate::header::{HEADER_BYTES, field};
 use crate::kind::Kind;
 use crate::message::{EndBranch, Fault, FaultKind, Hello, Message};
 
-/// The branches of a connection. At least one until the connection ends.
+/// The streams of a connection. There is at least one until the connection ends.
 pub(super) struct StreamDispatcher {
     lane: Rc<Lane>,
     link: Rc<ConnectionWriter>,
     streams: RefCell<BTreeMap<u16, Rc<ServerStream>>>,
-    /// The highest number so far: they ascend, so that frames on their way to one that has ended are known as such.
+    /// The highest number so far. Numbers ascend, so a frame for a stream that has ended can be recognized.
     last: Cell<u16>,
 }
 
-/// What a frame has led to.
+/// The effect of a frame on the connection.
 pub(super) enum ConnectionStatus {
-    /// The connection goes on.
+    /// The connection continues.
     Open,
-    /// Its last branch has ended.
+    /// The last stream has ended.
     Ended,
 }
 
 impl StreamDispatcher {
-    /// Begins with the branch whose hello was heard.
+    /// Starts with the stream whose `Hello` was accepted.
     pub(super) fn start(
         lane: Rc<Lane>,
         link: Rc<ConnectionWriter>,
@@ -51,14 +51,15 @@ impl StreamDispatcher {
         talk
     }
 
-    /// Whether no more frames are read: the only branch is paused. Others would wait for one that waits for them.
+    /// Whether no more frames are read, because the only stream is paused. With several streams reading continues,
+    /// because a paused stream may wait for another one.
     pub(super) fn is_paused(&self) -> bool {
         let branches = self.streams.borrow();
         branches.len() == 1 && branches.values().all(|branch| branch.is_paused())
     }
 
-    /// Does what the service has asked for since the last call: ends the branches that it closed, and gives it what was put
-    /// aside of those that go on.
+    /// Applies what the service has asked for since the last call: ends the streams that it closed, and passes it the
+    /// deferred messages of the streams that it resumed.
     pub(super) fn apply_changes(&self) -> ConnectionStatus {
         while self.link.has_changes.replace(false) {
             let all: Vec<Rc<ServerStream>> = self.streams.borrow().values().map(Rc::clone).collect();
@@ -80,7 +81,7 @@ impl StreamDispatcher {
         ConnectionStatus::Open
     }
 
-    /// Hands a frame on. Errors come with the branch and the number of the request.
+    /// Passes a frame on. Errors come with the stream and the number of the request.
     pub(super) fn dispatch(&self, frame: Frame) -> Result<ConnectionStatus, (u16, u64, Error)> {
         let header = frame.header;
         let bytes = HEADER_BYTES + header.body_len();
@@ -103,7 +104,7 @@ impl StreamDispatcher {
         let branch = self.streams.borrow().get(&number).map(Rc::clone);
         let Some(branch) = branch else {
             if number <= self.last.get() {
-                return Ok(()); // It was on its way when the branch ended.
+                return Ok(()); // The frame was sent before the stream ended.
             }
             return Err(Error::Unexpected { expected: "Hello", actual: message.kind_name() });
         };
@@ -125,7 +126,7 @@ impl StreamDispatcher {
         Ok(())
     }
 
-    /// Begins another branch, or says on it why not.
+    /// Begins another stream, or refuses it with a fault.
     fn open_stream(&self, number: u16, checksum: bool, hello: Hello) -> Result<(), Error> {
         if self.streams.borrow().contains_key(&number) {
             let expected = "one Hello, as the first";
@@ -170,14 +171,13 @@ impl StreamDispatcher {
         })
     }
 
-    /// The branch is over, and the service is told.
+    /// Removes a stream and informs the service.
     fn close_stream(&self, number: u16) {
         let Some(branch) = self.streams.borrow_mut().remove(&number) else { return };
         self.link.stream_count.set(self.streams.borrow().len());
         self.lane.remove(branch.id);
     }
 
-    /// The connection is over.
     pub(super) fn close_all(&self) {
         let numbers: Vec<u16> = self.streams.borrow().keys().copied().collect();
         for number in numbers {
@@ -185,12 +185,12 @@ impl StreamDispatcher {
         }
     }
 
-    /// Says a last word on a branch, whether it is open or not.
+    /// Sends a message on a stream, whether it is open or not.
     pub(super) fn send(&self, number: u16, checksum: bool, message: Message) {
         self.lane.send(&self.link, number, checksum, message);
     }
 
-    /// As the hello of a branch did, or of the first that is left.
+    /// Whether bodies carry a checksum, as in the `Hello` of the stream or, if it has ended, of the first open one.
     pub(super) fn checksum_of(&self, number: u16) -> bool {
         let branches = self.streams.borrow();
         let branch = branches.get(&number).or_else(|| branches.values().next());

@@ -1,4 +1,4 @@
-//! Where a process takes connections.
+//! Where a process accepts connections.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::error::Error;
 pub enum Address {
     /// Host and port.
     Tcp(String),
-    /// The file of a socket of this machine.
+    /// The path of a socket on this machine.
     Unix(PathBuf),
 }
 

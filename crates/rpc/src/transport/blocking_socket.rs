@@ -1,4 +1,4 @@
-//! A blocking stream of bytes of any transport, used by both its ends at once.
+//! A blocking byte stream of any transport. Several threads may use it at once.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -34,7 +34,7 @@ impl BlockingSocket {
         }
     }
 
-    /// Reads what is here. `limit` is that of the other reads, which stays.
+    /// Reads the bytes that are already there. `limit` is the limit of other reads, which stays set.
     pub(super) fn read_now(&self, into: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
         match self {
             BlockingSocket::Tcp(stream) => {
@@ -66,7 +66,7 @@ impl BlockingSocket {
         }
     }
 
-    /// The longest wait of a read. 0 is the shortest that there is.
+    /// Sets the longest wait of a read. 0 means the shortest possible wait.
     pub(super) fn set_read_limit(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
         match self {
@@ -91,7 +91,7 @@ impl BlockingSocket {
         }
     }
 
-    /// Both directions end, and whoever waits in them is told. What was closed before stays so.
+    /// Ends both directions and wakes threads that wait in them. A second call does nothing.
     pub(super) fn shutdown(&self) {
         let _ = match self {
             BlockingSocket::Tcp(stream) => stream.shutdown(Shutdown::Both),
@@ -104,7 +104,7 @@ impl BlockingSocket {
     }
 }
 
-/// Tries each address of the name, all within the limit.
+/// Tries each address of the name, all within `timeout`.
 fn connect_tcp(place: &str, timeout: Duration) -> Result<TcpStream, Error> {
     let what = || format!("connect to tcp:{place}");
     let deadline = Instant::now() + timeout;

@@ -1,8 +1,9 @@
-//! What has come for a branch of a trunk and was not taken yet, and the task that waits for it.
+//! Frames that have arrived for a stream of a multiplexed connection and were not taken yet, and the task that waits
+//! for them.
 //!
-//! Waking a thread costs more than all else that is done with a small frame, so that whoever is woken first wakes the next:
-//! a task is **called** when it is to be woken, and whoever calls it, or it itself, sees to those behind it
-//! ([`super::trunk`]).
+//! Waking a thread costs more than all other work for a small frame, so each thread that is woken wakes the next one. A
+//! task is **marked** when it is to be woken. The thread that marked it wakes it, or an earlier thread in the queue
+//! does ([`super::multiplexed_connection`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ struct State {
     is_closed: bool,
     /// Whether a task waits, or is about to.
     is_waiting: bool,
-    /// Whether that is to be woken.
+    /// Whether the waiting task is marked.
     is_wake_pending: bool,
 }
 
@@ -40,14 +41,15 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the task is called by this: [`Self::wake`] is to follow.
+    /// Adds a frame. Returns whether it has marked the task: then [`Self::wake`] must follow.
     pub(super) fn put(&self, frame: Frame) -> bool {
         let mut state = self.lock();
         state.frames.push_back(frame);
         state.request_wake()
     }
 
-    /// Calls and wakes a task that waits, though nothing has come for it. False when there is none that was not called.
+    /// Marks and wakes a task that waits, though no frame has arrived for it. Returns false when no unmarked task
+    /// waits.
     pub(super) fn wake_waiting(&self) -> bool {
         let calls = self.lock().request_wake();
         if calls {
@@ -56,7 +58,7 @@ impl Inbox {
         calls
     }
 
-    /// Wakes the task that was called. False when it has come by itself.
+    /// Wakes the marked task. Returns false when it is already awake.
     pub(super) fn wake(&self) -> bool {
         let is_called = self.lock().is_wake_pending;
         if is_called {
@@ -65,7 +67,7 @@ impl Inbox {
         is_called
     }
 
-    /// Nothing more comes; what is there can still be taken.
+    /// No more frames arrive; those that are there can still be taken.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -75,7 +77,7 @@ impl Inbox {
         self.lock().is_closed
     }
 
-    /// The next, if it is there.
+    /// The next frame, if there is one.
     pub(super) fn take(&self) -> Result<Option<Frame>, Error> {
         let mut state = self.lock();
         match state.frames.pop_front() {
@@ -84,18 +86,18 @@ impl Inbox {
         }
     }
 
-    /// The task is about to wait: from now on it is called for what comes.
+    /// The task is about to wait: from now on [`Self::put`] marks it.
     pub(super) fn begin_wait(&self) {
         self.lock().is_waiting = true;
     }
 
-    /// It does not wait any more.
+    /// The task does not wait any more.
     pub(super) fn end_wait(&self) {
         let mut state = self.lock();
         (state.is_waiting, state.is_wake_pending) = (false, false);
     }
 
-    /// Waits until something is there, or it is called, or nothing more comes, or the time has come.
+    /// Waits until a frame is there, the task is marked, the inbox is closed, or the deadline has passed.
     pub(super) fn wait(&self, deadline: Option<Instant>) {
         let mut state = self.lock();
         while !state.is_wake_pending && !state.is_closed && state.frames.is_empty() {

@@ -1,5 +1,5 @@
-//! How a trunk is read: by one of those who wait, the leader, who puts what is for others into their inboxes. When he has what
-//! he waited for, another leads.
+//! How a multiplexed connection is read. One of the waiting tasks is the leader: it reads, and puts frames of other
+//! streams into their inboxes. When the leader has its own frame, another task leads.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -12,10 +12,10 @@ use crate::frame::Frame;
 use crate::kind::Kind;
 use crate::reader::FrameReader;
 
-/// Most reads of a writer before he tries to write again.
+/// Most reads of a blocked writer before it tries to write again.
 const READ_LIMIT: usize = 64;
 
-/// `None` when another has it.
+/// `None` when another thread has locked it.
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -25,14 +25,14 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 impl Shared {
-    /// The next frame of an inbox, waiting for it as long as the limit; `None` when it did not come.
+    /// The next frame of an inbox; waits for at most `limit`. `None` when no frame arrived.
     pub(super) fn take(&self, inbox: &Inbox, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
             if let Some(frame) = inbox.take()? {
                 return Ok(Some(frame));
             }
-            // First this, then the attempt to lead: a leader who ends in between calls this one.
+            // This comes before the attempt to lead, so that a leader that ends in between can wake this task.
             inbox.begin_wait();
             if let Some(mut reader) = try_lock(&self.reader) {
                 inbox.end_wait();
@@ -48,14 +48,14 @@ impl Shared {
             inbox.end_wait();
             self.wake_next();
             if is_over {
-                // It may have been called to lead.
+                // This task may have been marked to lead.
                 self.pass_leadership();
                 return inbox.take();
             }
         }
     }
 
-    /// Reads and delivers until something has come for `inbox`, or the time has come.
+    /// Reads and delivers until a frame has arrived for `inbox`, or the deadline has passed.
     fn read_as_leader(
         &self,
         reader: &mut FrameReader,
@@ -75,7 +75,7 @@ impl Shared {
             delivered?;
             let now = deadline.map(|_| Instant::now());
             is_over = deadline <= now && now.is_some();
-            // One who has no time looks at what is here.
+            // With no time left it reads only what is already there.
             let read = if is_over {
                 self.stream.read_now(reader.space(), Some(TURN))
             } else {
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// What a read gave. An error is the end of the connection.
+    /// Handles the result of a read. An error ends the connection.
     fn on_read(&self, reader: &mut FrameReader, read: io::Result<usize>) -> Result<usize, Error> {
         let error = match read {
             Ok(count @ 1..) => {
@@ -115,17 +115,17 @@ impl Shared {
         }
     }
 
-    /// Lets another of those who wait lead, if nobody does.
+    /// Lets another waiting task lead, if there is no leader.
     fn pass_leadership(&self) {
         if try_lock(&self.reader).is_none() {
             return;
         }
         let branches = lock(&self.streams);
-        // One who was called for a frame of his own does not.
+        // A task that was marked for a frame of its own is left out.
         let _ = branches.open.values().any(|inbox| inbox.wake_waiting());
     }
 
-    /// Reads for all, as one who cannot write: the other end may take nothing before its answers are taken.
+    /// Reads for all streams while a write is blocked, because the other end may not read before its answers are read.
     pub(super) fn read_while_blocked(&self) -> Result<(), Error> {
         let Some(mut reader) = try_lock(&self.reader) else { return Ok(()) };
         for _ in 0..READ_LIMIT {
@@ -141,7 +141,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What comes for a branch that has ended was on its way.
+    /// Delivers a frame. A frame for a stream that has ended is dropped: it was sent before the end.
     fn deliver(&self, frame: Frame) {
         let branches = lock(&self.streams);
         let Some(inbox) = branches.open.get(&frame.header.stream).map(Arc::clone) else { return };
@@ -153,7 +153,7 @@ impl Shared {
         }
     }
 
-    /// Wakes the next of those who are to be woken, who does the same. One who has come by himself has done it.
+    /// Wakes the next marked task, which does the same. A task that is already awake has done it.
     fn wake_next(&self) {
         loop {
             let next = lock(&self.called).pop_front();

@@ -1,5 +1,5 @@
-//! A connection inside one process, for tests: two pipes of bytes with a bound, so that the codec and the waiting are
-//! those of a socket.
+//! A connection inside one process, for tests: two bounded pipes of bytes, so that the codec and the waiting are those
+//! of a socket.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 /// Most bytes under way in one direction.
 const CAPACITY_BYTES: usize = 256 << 10;
 
-/// One end.
 #[derive(Debug)]
 pub(super) struct Memory {
     incoming: Arc<Pipe>,
@@ -30,7 +29,7 @@ struct State {
     write_limit: Option<Duration>,
 }
 
-/// Two ends of one connection.
+/// The two ends of one connection.
 pub(super) fn pair() -> (Memory, Memory) {
     let (there, back) = (Arc::new(Pipe::default()), Arc::new(Pipe::default()));
     let one = Memory { incoming: Arc::clone(&back), outgoing: Arc::clone(&there) };

@@ -1,4 +1,4 @@
-//! The end that connects: blocking, one thread that sends and perhaps another that receives.
+//! The end that connects. It is blocking; one thread sends and another one may receive.
 
 mod address;
 mod blocking_socket;
@@ -24,19 +24,20 @@ use crate::limits::FrameLimits;
 use crate::message::{Hello, Message, Welcome};
 use crate::reader::FrameReader;
 
-/// Bytes of a receiver's buffer: small frames come many at a time.
+/// Bytes of a receiver's buffer; one read brings many small frames.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Bodies up to this length are copied behind their head, so that one plain write takes all.
+/// Bodies up to this length are copied after their head, so that one plain write sends all.
 const COPIED_BYTES: usize = 16 << 10;
 
 /// How one connection is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// Whether bodies carry a CRC-32C, in both directions: the other end does as the hello did.
+    /// Whether bodies carry a CRC-32C, in both directions: the other end does the same as the `Hello`.
     pub checksum: bool,
-    /// Longest sections that are sent and taken.
+    /// Longest sections that are sent and accepted.
     pub limits: FrameLimits,
-    /// Longest wait of one write for room; `None`: for ever. Afterwards the connection is broken.
+    /// Longest wait of one write until the other end reads; `None`: no limit. Default 1 minute. After it the connection
+    /// is broken.
     pub send_limit: Option<Duration>,
 }
 
@@ -47,7 +48,7 @@ impl Default for ConnectOptions {
     }
 }
 
-/// The sending half. Dropping both halves closes the connection, or ends the branch of a trunk.
+/// The sending half. Dropping both halves closes the connection, or ends the stream of a multiplexed connection.
 #[derive(Debug)]
 pub struct Sender {
     target: SendTarget,
@@ -56,7 +57,6 @@ pub struct Sender {
     is_broken: bool,
 }
 
-/// Where frames go.
 #[derive(Debug)]
 enum SendTarget {
     Exclusive(Arc<BlockingSocket>),
@@ -70,19 +70,18 @@ pub struct Receiver {
     limit: std::cell::Cell<Option<Duration>>,
 }
 
-/// Where frames come from.
 #[derive(Debug)]
 enum ReceiveSource {
     Exclusive { stream: Arc<BlockingSocket>, reader: Box<FrameReader> },
     Stream(Arc<ClientStream>),
 }
 
-/// Connects, with the default options. Says nothing yet.
+/// Connects, with the default options. Sends nothing yet.
 pub fn connect(address: &Address, timeout: Duration) -> Result<(Sender, Receiver), Error> {
     connect_with(address, timeout, ConnectOptions::default())
 }
 
-/// Connects. Says nothing yet.
+/// Connects. Sends nothing yet.
 pub fn connect_with(
     address: &Address,
     timeout: Duration,
@@ -91,13 +90,13 @@ pub fn connect_with(
     halves(BlockingSocket::connect(address, timeout)?, options)
 }
 
-/// A connection inside this process: two ends.
+/// The two ends of a connection inside this process.
 pub fn memory(options: ConnectOptions) -> Result<[(Sender, Receiver); 2], Error> {
     let (one, other) = memory::pair();
     Ok([halves(BlockingSocket::Memory(one), options)?, halves(BlockingSocket::Memory(other), options)?])
 }
 
-/// Connects and says hello, with the default options: a refusal is [`Error::Refused`].
+/// Connects and sends `Hello`, with the default options. A refusal is [`Error::Refused`].
 pub fn open(
     address: &Address,
     timeout: Duration,
@@ -106,7 +105,7 @@ pub fn open(
     open_with(address, timeout, hello, ConnectOptions::default())
 }
 
-/// Connects and says hello. All of it takes at most about `timeout`.
+/// Connects and sends `Hello`. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
 pub fn open_with(
     address: &Address,
     timeout: Duration,
@@ -122,7 +121,7 @@ pub fn open_with(
     Ok((sender, receiver, expect_welcome(message)?))
 }
 
-/// The answer to a hello.
+/// The `Welcome` in the answer to a `Hello`.
 fn expect_welcome(message: Message) -> Result<Welcome, Error> {
     match message {
         Message::Welcome(welcome) => Ok(welcome),
@@ -143,9 +142,9 @@ fn halves(stream: BlockingSocket, options: ConnectOptions) -> Result<(Sender, Re
     Ok((sender, Receiver { source, limit: std::cell::Cell::new(None) }))
 }
 
-/// Writes all of it, in order.
+/// Writes all slices, in order.
 fn write_all(stream: &BlockingSocket, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
-    // Empty slices in front count as written.
+    // Skips empty slices at the front.
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match stream.write_vectored(slices) {
@@ -166,20 +165,21 @@ impl Sender {
         Self { target: SendTarget::Stream(Arc::clone(branch)), options, head: Vec::new(), is_broken: false }
     }
 
-    /// Sends one message. A message that is too long is refused and nothing of it sent; after any other error the
-    /// connection is of no use any more.
+    /// Sends one message. A message that is too long is refused, and nothing of it is sent. After any other error the
+    /// connection cannot be used any more.
     pub fn send(&mut self, message: &Message) -> Result<(), Error> {
         self.send_all(std::slice::from_ref(message))
     }
 
-    /// Sends messages one behind the other, small ones in one write.
+    /// Sends messages in order, small ones in one write.
     pub fn send_all<M: Borrow<Message>>(&mut self, messages: &[M]) -> Result<(), Error> {
         self.send_as(messages, None)
     }
 
-    /// The same with messages that end a step, and that nobody can answer before all tasks have ended it. On a trunk they
-    /// may wait for the branches whose last word was an earlier step: with the next word of any of them all go out in one
-    /// write, at the latest when a receive of this branch has waited for a while.
+    /// The same as [`Self::send_all`], for messages that end a step and that cannot be answered before all tasks have
+    /// ended it. On a multiplexed connection they may wait for the streams whose last message ended an earlier step.
+    /// They are sent in one write with the next message of any of those streams, at the latest when a receive of this
+    /// stream has waited for 20 ms.
     pub fn send_step<M: Borrow<Message>>(&mut self, messages: &[M], step: u64) -> Result<(), Error> {
         self.send_as(messages, Some(step))
     }
@@ -219,7 +219,7 @@ impl Sender {
         self.flush(step)
     }
 
-    /// Writes the small frames that were gathered.
+    /// Writes the gathered small frames.
     fn flush(&mut self, step: Option<u64>) -> Result<(), Error> {
         let head = std::mem::take(&mut self.head);
         let result = self.write(&mut [IoSlice::new(&head)], step);
@@ -227,7 +227,7 @@ impl Sender {
         result
     }
 
-    /// After an error half a frame may be out: nothing can follow it.
+    /// Writes the slices. An error may leave half a frame written, so no frame can follow it.
     fn write(&mut self, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
         let result = match &self.target {
             SendTarget::Exclusive(stream) => write_all(stream, slices),
@@ -237,7 +237,7 @@ impl Sender {
         result
     }
 
-    /// Ends the connection from another thread, while this one sends or receives.
+    /// A handle that closes the connection from another thread while this one sends or receives.
     pub fn closer(&self) -> Closer {
         Closer(match &self.target {
             SendTarget::Exclusive(stream) => WeakTarget::Exclusive(Arc::downgrade(stream)),
@@ -245,7 +245,7 @@ impl Sender {
         })
     }
 
-    /// Ends the connection, or the branch, in both directions; a receiver that waits sees [`Error::Closed`].
+    /// Ends the connection, or the stream, in both directions; a receiver that waits gets [`Error::Closed`].
     pub fn shutdown(&self) {
         match &self.target {
             SendTarget::Exclusive(stream) => stream.shutdown(),
@@ -254,8 +254,8 @@ impl Sender {
     }
 }
 
-/// Ends a connection whose halves other threads hold: a send or receive that waits ends with an error at once. It does not
-/// keep the connection open.
+/// Closes a connection whose halves other threads own: a send or receive that waits ends with an error at once. A
+/// `Closer` does not keep the connection open.
 #[derive(Clone, Debug)]
 pub struct Closer(WeakTarget);
 
@@ -266,7 +266,8 @@ enum WeakTarget {
 }
 
 impl Closer {
-    /// Closes it. Of a branch the whole trunk is closed, for a write of one branch may hold up the others.
+    /// Closes the connection. For a stream it closes the whole multiplexed connection, because a write of one stream
+    /// may block the others.
     pub fn close(&self) {
         match &self.0 {
             WeakTarget::Exclusive(stream) => drop(stream.upgrade().map(|stream| stream.shutdown())),
@@ -274,7 +275,7 @@ impl Closer {
         }
     }
 
-    /// Whether somebody still holds the connection.
+    /// Whether a half of the connection still exists.
     pub fn is_open(&self) -> bool {
         match &self.0 {
             WeakTarget::Exclusive(stream) => stream.strong_count() > 0,
@@ -288,7 +289,7 @@ impl Receiver {
         Self { source: ReceiveSource::Stream(branch), limit: std::cell::Cell::new(None) }
     }
 
-    /// The longest wait of a receive for more bytes; `None`: for ever.
+    /// Sets the longest wait of a receive for more bytes; `None`: no limit.
     pub fn set_timeout(&self, limit: Option<Duration>) -> Result<(), Error> {
         if self.limit.get() != limit {
             if let ReceiveSource::Exclusive { stream, .. } = &self.source {
@@ -299,8 +300,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next message. After [`Error::TimedOut`] a later call goes on where this one stopped; after any other error
-    /// the connection is of no use any more.
+    /// The next message. After [`Error::TimedOut`] a later call continues where this one stopped. After any other error
+    /// the connection cannot be used any more.
     pub fn receive(&mut self) -> Result<Message, Error> {
         let limit = self.limit.get();
         Message::from_frame(match &mut self.source {
@@ -309,8 +310,8 @@ impl Receiver {
         })
     }
 
-    /// The next message if it is here, without a wait. For a connection whose two ends are held by one thread: nobody may
-    /// send meanwhile.
+    /// The next message if it has already arrived. It is for a connection whose two ends belong to one thread: nobody
+    /// may send meanwhile.
     pub fn receive_now(&mut self) -> Result<Option<Message>, Error> {
         let frame = match &mut self.source {
             ReceiveSource::Exclusive { stream, reader } => {
@@ -351,7 +352,7 @@ fn receive_frame(
         if let Some(frame) = reader.frame()? {
             return Ok(frame);
         }
-        // One who sends a byte now and then does not prolong the wait without end: at most twice the limit.
+        // A sender of single bytes cannot prolong the wait without end: it lasts at most twice the limit.
         if let Some(limit) = limit
             && Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + limit)
         {

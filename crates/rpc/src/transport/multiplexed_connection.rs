@@ -1,10 +1,11 @@
-//! A connection that several threads of a process share: each has a branch of it, a conversation of its own.
+//! A connection that several threads of a process share. Each thread has a stream of its own.
 //!
-//! What they send at the same time goes out in one write: whoever finds another writing leaves his frames to him, and a step
-//! that cannot matter before others have ended theirs waits for them ([`super::Sender::send_step`]). What comes is read by one of
-//! those who wait, the leader, who puts what is for others into their inboxes; when he has what he waited for, another leads. Nobody
-//! needs to listen for the others to go on: what an inbox holds is bounded by what its branch has asked for. Who cannot write
-//! reads meanwhile, for the other end may take nothing before its answers are taken.
+//! Frames that threads send at the same time go out in one write: a thread that finds another one writing leaves its
+//! frames to it. The end of a step that cannot matter before other tasks have ended theirs waits for them
+//! ([`super::Sender::send_step`]). One of the waiting threads, the leader, reads and puts frames of other streams into
+//! their inboxes; when it has its own frame, another thread leads. A stream that nobody reads does not block the
+//! others: its inbox is bounded by what the stream has requested. A thread that cannot write reads meanwhile, because
+//! the other end may not read before its answers are read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -21,14 +22,14 @@ use crate::frame::Frame;
 use crate::message::{EndBranch, Hello, Message, Welcome};
 use crate::reader::FrameReader;
 
-/// Most bytes that are left to whoever writes; with more, their sender waits.
+/// Most bytes that are left to the thread that writes; with more, their sender waits.
 const LEFT_BYTES: usize = 64 << 10;
-/// A step waits no longer for others once its task waits for an answer.
+/// Longest time that the end of a step waits for other streams once its task waits for an answer.
 pub(super) const STEP_LIMIT: Duration = Duration::from_millis(20);
-/// Longest read or write before the clock is looked at, and before a writer reads.
+/// Longest read or write before the deadline is checked, and before a blocked writer reads.
 pub(super) const TURN: Duration = Duration::from_millis(20);
 
-/// A connection with branches. It ends with the last of them.
+/// A connection with several streams. It ends with the last of them.
 #[derive(Clone, Debug)]
 pub struct MultiplexedConnection(Arc<Shared>);
 
@@ -37,43 +38,43 @@ pub(super) struct Shared {
     pub(super) stream: BlockingSocket,
     options: ConnectOptions,
     outgoing: Mutex<Outgoing>,
-    /// A write has ended.
+    /// Signals that a write has ended.
     written: Condvar,
-    /// Whether steps wait for others.
+    /// Whether ends of steps wait for other streams.
     holds: AtomicBool,
     pub(super) streams: Mutex<StreamTable>,
-    /// Held from the choice of a number to its hello.
+    /// Locked from the choice of a number until its `Hello` is sent.
     opening: Mutex<()>,
-    /// Held by the leader.
+    /// Locked by the leader.
     pub(super) reader: Mutex<FrameReader>,
-    /// Inboxes whose tasks were called. Whoever was woken wakes the next.
+    /// Inboxes whose tasks are marked. Each task that is woken wakes the next.
     pub(super) called: Mutex<VecDeque<Arc<Inbox>>>,
 }
 
-/// Invariant: while nobody writes, `left` is empty or holds steps that wait for others.
+/// Invariant: while no thread writes, `left` is empty or contains ends of steps that wait for other streams.
 #[derive(Debug, Default)]
 struct Outgoing {
-    /// What the next write takes.
+    /// The bytes of the next write.
     left: Vec<u8>,
     /// Memory for the next `left`.
     spare: Vec<u8>,
     is_writing: bool,
-    /// Threads that wait until nobody writes.
+    /// Number of threads that wait until no thread writes.
     waiting: usize,
     is_broken: bool,
-    /// Branches whose last word was the end of a step, with its number.
+    /// Streams whose last message was the end of a step, with the number of the step.
     steps: BTreeMap<u16, u64>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct StreamTable {
     pub(super) open: BTreeMap<u16, Arc<Inbox>>,
-    /// Of the next branch: numbers ascend, and there are no more than fit.
+    /// The number of the next stream. Numbers ascend up to the largest u16.
     next: u32,
     is_over: bool,
 }
 
-/// One conversation. It ends when this is dropped, which both its halves share.
+/// One stream. Both halves share it; it ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     connection: MultiplexedConnection,
@@ -86,7 +87,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MultiplexedConnection {
-    /// Connects and opens the first branch. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
+    /// Connects and opens the first stream. All of it takes at most about `timeout`. A refusal is [`Error::Refused`].
     pub fn connect(
         address: &Address,
         timeout: Duration,
@@ -114,9 +115,9 @@ impl MultiplexedConnection {
         Ok((trunk, opened))
     }
 
-    /// Opens another branch. [`Error::Closed`] when the connection is over, or can have no more.
+    /// Opens another stream. [`Error::Closed`] when the connection is over or has no numbers left.
     pub fn open(&self, timeout: Duration, hello: &Hello) -> Result<(Sender, Receiver, Welcome), Error> {
-        // Numbers ascend as hellos go out.
+        // The lock ensures that each `Hello` is sent in the order of the numbers.
         let opening = lock(&self.0.opening);
         let (mut sender, mut receiver) = self.new_stream()?;
         sender.send(&Message::Hello(hello.clone()))?;
@@ -127,7 +128,7 @@ impl MultiplexedConnection {
         Ok((sender, receiver, welcome))
     }
 
-    /// Whether no branch can be opened any more.
+    /// Whether no stream can be opened any more.
     pub fn is_over(&self) -> bool {
         let branches = lock(&self.0.streams);
         branches.is_over || branches.next > u32::from(u16::MAX)
@@ -149,10 +150,10 @@ impl MultiplexedConnection {
 }
 
 impl Shared {
-    /// Writes all of it, in order.
+    /// Writes all slices, in order.
     fn write_all(&self, mut slices: &mut [IoSlice<'_>]) -> Result<(), Error> {
         let mut blocked = None;
-        // Empty slices in front count as written.
+        // Skips empty slices at the front.
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
             match self.stream.write_vectored(slices) {
@@ -175,7 +176,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Nothing goes or comes any more, and all who wait are told.
+    /// Ends the connection: closes all inboxes and wakes all threads that wait.
     pub(super) fn over(&self) {
         self.stream.shutdown();
         let mut branches = lock(&self.streams);
@@ -186,7 +187,8 @@ impl Shared {
         self.written.notify_all();
     }
 
-    /// Writes frames of a branch, or leaves them to another who writes. `step`: they end this step of the branch.
+    /// Writes frames of a stream, or leaves them to another thread that writes. `step`: the frames end this step of the
+    /// stream.
     fn write(&self, branch: u16, slices: &mut [IoSlice<'_>], step: Option<u64>) -> Result<(), Error> {
         let len: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut outgoing = lock(&self.outgoing);
@@ -220,7 +222,7 @@ impl Shared {
         self.write_left(outgoing, &mut [])
     }
 
-    /// Writes what was left, `behind` behind it, and what others leave meanwhile. Nobody else writes.
+    /// Writes `left`, then `behind`, then what other threads leave meanwhile. No other thread writes at the same time.
     fn write_left<'a>(
         &'a self,
         mut outgoing: MutexGuard<'a, Outgoing>,
@@ -246,17 +248,17 @@ impl Shared {
         }
         drop(outgoing);
         if result.is_err() {
-            // Half a frame may be out: nothing can follow it.
+            // Half a frame may be written: no frame can follow it.
             self.over();
         }
         result
     }
 
-    /// Lets steps go that wait for others.
+    /// Writes ends of steps that wait for other streams.
     fn let_go(&self) {
         let outgoing = lock(&self.outgoing);
         if !outgoing.is_writing && !outgoing.left.is_empty() {
-            // Who waits sees the error as an end.
+            // After an error the connection is over, which waiting threads see.
             let _ = self.write_left(outgoing, &mut []);
         }
     }
@@ -270,12 +272,12 @@ impl ClientStream {
         self.connection.0.write(self.number, slices, step)
     }
 
-    /// The next frame, waiting for it as long as the limit; `None` when it did not come.
+    /// The next frame; waits for at most `limit`. `None` when no frame arrived.
     pub(super) fn take(&self, limit: Option<Duration>) -> Result<Option<Frame>, Error> {
         self.connection.0.take(&self.inbox, limit)
     }
 
-    /// Whether steps wait for others; they may be this one's.
+    /// Whether ends of steps wait; they may belong to other streams.
     pub(super) fn holds(&self) -> bool {
         self.connection.0.holds.load(Ordering::Relaxed)
     }
@@ -284,12 +286,12 @@ impl ClientStream {
         self.connection.0.let_go();
     }
 
-    /// Ends the connection of all branches.
+    /// Ends the whole connection with all its streams.
     pub(super) fn close_connection(&self) {
         self.connection.0.over();
     }
 
-    /// Ends it: nothing comes any more, and the other end is told.
+    /// Ends the stream: no more frames arrive, and the other end is informed.
     pub(super) fn end(&self) {
         self.inbox.close();
         let shared = &self.connection.0;
@@ -308,7 +310,7 @@ impl ClientStream {
         let options = &shared.options;
         let put = put_stream_head(self.number, &message, options.checksum, &options.limits, &mut bytes);
         if put.is_ok() {
-            // If it cannot be said, the connection is over, which says as much.
+            // If the write fails, the connection is over, which ends the stream too.
             let _ = shared.write(self.number, &mut [IoSlice::new(&bytes)], None);
         }
     }

@@ -1,6 +1,6 @@
-//! bf16: sign, exponent and the upper 7 bits of the fraction of an `f32`. Rounded to the nearest, ties to even, so that a
-//! normal value moves by at most 2^-8 of itself, and a subnormal one by at most 2^-134. A value beyond the largest finite
-//! bf16 (3.39e38) becomes that, not an infinity. NaN and infinities stay what they are.
+//! bf16: sign, exponent and the upper 7 bits of the fraction of an `f32`. Values are rounded to the nearest, ties to
+//! even, so a normal value changes by at most 2^-8 of itself, and a subnormal one by at most 2^-134. A value beyond the
+//! largest finite bf16 (3.39e38) becomes that value, not an infinity. NaN and infinities stay what they are.
 
 /// Bits of an infinity.
 const INFINITY: u32 = 0x7F80_0000;
@@ -10,7 +10,7 @@ const SIGN: u32 = 0x8000_0000;
 /// The bit of a quiet NaN.
 const QUIET: u32 = 0x0040_0000;
 
-/// The bits of an `f32` whose lower half is 0.
+/// The rounded value, as the bits of an `f32` whose lower half is 0.
 #[inline]
 fn rounded(value: f32) -> u32 {
     let bits = value.to_bits();
@@ -21,12 +21,12 @@ fn rounded(value: f32) -> u32 {
     sign | if size < INFINITY { finite } else { other }
 }
 
-/// Rounds each value: n bits of bf16.
+/// Rounds each of n values to the bits of a bf16.
 pub fn round(values: &[f32]) -> Vec<u16> {
     values.iter().map(|value| (rounded(*value) >> 16) as u16).collect()
 }
 
-/// Rounds each value and leaves what rounding took away, which is exact for finite values.
+/// Rounds each value and leaves the rounding error in `values`; it is exact for finite values.
 pub fn split(values: &mut [f32]) -> Vec<u16> {
     let mut bits = vec![0; values.len()];
     for (bits, value) in bits.iter_mut().zip(values) {
@@ -37,7 +37,7 @@ pub fn split(values: &mut [f32]) -> Vec<u16> {
     bits
 }
 
-/// The values of bits.
+/// Converts bf16 bits to values.
 pub fn widen(bits: &[u16]) -> Vec<f32> {
     bits.iter().map(|bits| f32::from_bits(u32::from(*bits) << 16)).collect()
 }

@@ -1,23 +1,23 @@
 //! Signed bytes with one `f32` scale for each [`BLOCK`] values: value = byte x scale.
 //!
-//! The scale of a block is its largest absolute value by 127, so that a value moves by at most half a scale. Bytes are the
-//! nearest, ties to even, from -127 to 127. A block whose largest value is below [`SMALLEST`] becomes zeros with scale 0; a
-//! block with a NaN or an infinity becomes NaN as a whole. Blocks follow each other in the order of the values of a frame,
-//! whatever their keys: the last may be shorter.
+//! The scale of a block is its largest absolute value divided by 127, so a value changes by at most half a scale. Bytes
+//! are rounded to the nearest, ties to even, from -127 to 127. A block whose largest absolute value is below
+//! [`SMALLEST`] becomes zeros with scale 0; a block with a NaN or an infinity becomes NaN as a whole. Blocks follow the
+//! order of the values in a frame, whatever their keys; the last one may be shorter.
 //!
 //! A section is all scales, then all bytes.
 
-/// Values of a block.
+/// Number of values of a block.
 pub const BLOCK: usize = 256;
-/// Where the scale would be subnormal, and its quotients inexact without bound.
+/// Below this value the scale would be subnormal, and the error of its quotients would have no bound.
 pub const SMALLEST: f32 = f32::MIN_POSITIVE * LEVELS;
 /// Largest byte.
 const LEVELS: f32 = 127.0;
-/// Added and taken away, it rounds a number below 2^22 to the nearest whole one, ties to even; added alone, it leaves that
-/// in the lowest bits.
+/// Adding and subtracting it rounds a number below 2^22 to the nearest integer, ties to even; adding it alone leaves
+/// that integer in the lowest bits.
 const ROUNDER: f32 = 12_582_912.0;
 
-/// Bytes of `len` values with their scales.
+/// Number of bytes of `len` values with their scales.
 pub(crate) fn section_bytes(len: usize) -> usize {
     4 * len.div_ceil(BLOCK) + len
 }
@@ -30,9 +30,9 @@ pub struct Blocks {
     bytes: Vec<u8>,
 }
 
-/// The scale of a block: finite, also times 127, when the values are; NaN when one is not.
+/// The scale of a block: finite, also times 127, when all values are finite; NaN when one is not.
 fn scale_of(values: &[f32]) -> f32 {
-    // As whole numbers, absolute values order like floats, and NaN and infinity are largest.
+    // The bits of absolute values, compared as integers, have the order of the floats; NaN and infinity are largest.
     let largest = values.iter().fold(0, |largest: u32, value| largest.max(value.to_bits() & 0x7FFF_FFFF));
     let largest = f32::from_bits(largest);
     if !largest.is_finite() {
@@ -45,7 +45,7 @@ fn scale_of(values: &[f32]) -> f32 {
     if (scale * LEVELS).is_finite() { scale } else { scale.next_down() }
 }
 
-/// The byte of a value, as a whole number from -127 to 127, and what the receiver makes of it.
+/// The byte of a value, an integer from -127 to 127, and the value that the receiver computes from it.
 #[inline]
 fn level(value: f32, scale: f32) -> (u8, f32) {
     let shifted = (value / scale).clamp(-LEVELS, LEVELS) + ROUNDER;
@@ -69,8 +69,8 @@ impl Blocks {
         blocks
     }
 
-    /// Rounds values and leaves what rounding took away, which is exact: a value is at least half and at most twice what
-    /// it is rounded to, unless that is 0.
+    /// Rounds values and leaves the rounding error in `values`. The error is exact, because a value is between half and
+    /// twice its rounded value, unless that is 0.
     pub fn split(values: &mut [f32]) -> Self {
         let mut blocks = Self::empty(values.len());
         let (scales, bytes) = blocks.parts_mut();
@@ -88,7 +88,6 @@ impl Blocks {
         blocks
     }
 
-    /// The values.
     pub fn widen(&self) -> Vec<f32> {
         let (scales, bytes) = self.bytes.split_at(self.bytes.len() - self.len);
         let (scales, _) = scales.as_chunks::<4>();
@@ -107,7 +106,6 @@ impl Blocks {
         self.len
     }
 
-    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -116,14 +114,14 @@ impl Blocks {
         Self { len, bytes: vec![0; section_bytes(len)] }
     }
 
-    /// Where the scales go, and the bytes.
+    /// The memory of the scales, and that of the bytes.
     fn parts_mut(&mut self) -> (&mut [[u8; 4]], &mut [u8]) {
         let scales_len = self.bytes.len() - self.len;
         let (scales, bytes) = self.bytes.split_at_mut(scales_len);
         (scales.as_chunks_mut::<4>().0, bytes)
     }
 
-    /// Zeros, padded to a multiple of 8 bytes, to be read into and trimmed.
+    /// Zeros for `len` values, padded to a multiple of 8 bytes, to be read into and trimmed.
     pub(crate) fn with_room(len: usize) -> Self {
         Self { len, bytes: vec![0; section_bytes(len).next_multiple_of(8)] }
     }
@@ -136,7 +134,7 @@ impl Blocks {
         &mut self.bytes
     }
 
-    /// Takes the padding off; whether it was zero.
+    /// Removes the padding; returns whether it was zero.
     pub(crate) fn trim(&mut self) -> bool {
         let len = section_bytes(self.len);
         let is_zero = self.bytes[len..].iter().all(|pad| *pad == 0);

@@ -1,13 +1,13 @@
-//! How values travel: as they are, or rounded to fewer bytes.
+//! How values travel: exact, or rounded to fewer bytes.
 //!
-//! | form | bytes a value | how far from the value |
+//! | form | bytes a value | largest error |
 //! |---|---|---|
-//! | `f32` | 4 | not at all |
-//! | `bf16` | 2 | at most 2^-8 of it, see [`bf16`] |
-//! | `int8` | 1, and 4 for each [`int8::BLOCK`] values | at most 1/254 of the largest of its block, see [`int8`] |
+//! | `f32` | 4 | none |
+//! | `bf16` | 2 | 2^-8 of the value, see [`bf16`] |
+//! | `int8` | 1, and 4 for each [`int8::BLOCK`] values | 1/254 of the largest magnitude in its block, see [`int8`] |
 //!
-//! Rounding is deterministic, and what is finite stays finite. Only values of `f32` matrices are rounded. What rounding
-//! takes away from a push is for the sender to keep ([`WireValues::split`]); a pull is rounded and nothing is kept.
+//! Rounding is deterministic, and finite values stay finite. Only values of `f32` matrices are rounded. The sender of a
+//! push keeps what rounding takes from it, the residual ([`WireValues::split`]); a pull is rounded without a residual.
 
 pub mod bf16;
 pub mod int8;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireType {
-    /// As they are.
+    /// Exact.
     #[default]
     F32,
     /// The upper half of an `f32`, rounded.
@@ -29,10 +29,9 @@ pub enum WireType {
 }
 
 impl WireType {
-    /// All forms.
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Int8];
 
-    /// The name in settings and texts.
+    /// The name in settings and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -41,20 +40,17 @@ impl WireType {
         }
     }
 
-    /// The form of this name.
+    /// The form with a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|wire| wire.name() == name)
     }
 }
 
-/// The type of a section of values, as the header of a frame names it.
+/// The type of a section of values, as in the header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
-    /// `f32`.
     F32,
-    /// `f64`.
     F64,
-    /// `i64`.
     I64,
     /// `f32` rounded to bf16.
     Bf16,
@@ -74,12 +70,12 @@ impl ValueType {
         Self::ALL.get(code as usize).copied()
     }
 
-    /// Whether values were rounded to it.
+    /// Whether the type is a rounded one.
     pub fn is_rounded(self) -> bool {
         matches!(self, Self::Bf16 | Self::Int8)
     }
 
-    /// Bytes of a section of `len` values, without padding.
+    /// Number of bytes of a section of `len` values, without padding.
     pub(crate) fn section_bytes(self, len: u64) -> u64 {
         match self {
             Self::F32 => 4 * len,
@@ -110,12 +106,12 @@ impl From<WireType> for ValueType {
     }
 }
 
-/// Values as they travel.
+/// Values in the form in which they travel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WireValues {
-    /// As they are.
+    /// Exact.
     Exact(OwnedValues),
-    /// Each value rounded to bf16: its bits.
+    /// Each value rounded to the bits of a bf16.
     Bf16(Vec<u16>),
     /// Rounded to bytes, in blocks with a scale each.
     Int8(int8::Blocks),
@@ -128,7 +124,7 @@ impl From<OwnedValues> for WireValues {
 }
 
 impl WireValues {
-    /// Rounds `values`, if they are of `f32` and `wire` asks for it; others go as they are.
+    /// Rounds `values` if they are `f32` and `wire` asks for it; other values stay exact.
     pub fn round(values: OwnedValues, wire: WireType) -> Self {
         match (wire, values) {
             (WireType::Bf16, OwnedValues::F32(values)) => Self::Bf16(bf16::round(&values)),
@@ -137,8 +133,7 @@ impl WireValues {
         }
     }
 
-    /// Rounds `values`, and leaves in them what rounding takes away: each value is its rounded self plus its rest,
-    /// exactly.
+    /// Rounds `values` and leaves the residual in them: each value is exactly its rounded value plus its residual.
     pub fn split(values: &mut [f32], wire: WireType) -> Self {
         match wire {
             WireType::F32 => {
@@ -151,7 +146,7 @@ impl WireValues {
         }
     }
 
-    /// The values, as far as they are left.
+    /// The values; rounded ones are converted back to `f32`.
     pub fn into_values(self) -> OwnedValues {
         match self {
             Self::Exact(values) => values,
@@ -160,7 +155,6 @@ impl WireValues {
         }
     }
 
-    /// The type of the section.
     pub fn value_type(&self) -> ValueType {
         match self {
             Self::Exact(values) => values.element_type().into(),
@@ -178,17 +172,15 @@ impl WireValues {
         }
     }
 
-    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the section, without padding.
+    /// Number of bytes of the section, without padding.
     pub fn byte_count(&self) -> usize {
         self.bytes().len()
     }
 
-    /// The section.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Exact(values) => exact_bytes(values.as_values()),
@@ -197,8 +189,8 @@ impl WireValues {
         }
     }
 
-    /// Room for a section of `len` values with its padding to a multiple of 8 bytes: exact ones come to be by
-    /// [`Self::grow`], rounded ones are zeros.
+    /// Room for a section of `len` values with its padding to a multiple of 8 bytes. Exact values are added by
+    /// [`Self::grow`]; rounded ones are zeros.
     pub(crate) fn with_room(value_type: ValueType, len: usize) -> Self {
         let exact = |element, len| Self::Exact(OwnedValues::with_capacity(element, len));
         match value_type {
@@ -210,7 +202,7 @@ impl WireValues {
         }
     }
 
-    /// Puts zeros behind what is there until so many bytes are there.
+    /// Appends zeros until there are `byte_count` bytes.
     pub(crate) fn grow(&mut self, byte_count: usize) {
         let Self::Exact(values) = self else { return };
         let len = byte_count.div_ceil(values.element_type().size());
@@ -229,7 +221,7 @@ impl WireValues {
         }
     }
 
-    /// Takes the padding behind `len` values off; whether it was zero.
+    /// Removes the padding after `len` values; returns whether it was zero.
     pub(crate) fn trim(&mut self, len: usize) -> bool {
         match self {
             Self::Exact(OwnedValues::F32(values)) => {
@@ -248,7 +240,6 @@ impl WireValues {
     }
 }
 
-/// The bytes of values.
 pub(crate) fn exact_bytes(values: Values<'_>) -> &[u8] {
     match values {
         Values::F32(values) => bytemuck::cast_slice(values),

@@ -31,7 +31,7 @@ fn the_largest_values_stay_finite_and_others_stay_what_they_are() {
     assert_eq!(rounded(&[f32::MAX, -f32::MAX], WireType::Bf16), [largest, -largest]);
     let back = rounded(&[f32::INFINITY, f32::NEG_INFINITY], WireType::Bf16);
     assert_eq!(back, [f32::INFINITY, f32::NEG_INFINITY]);
-    // A NaN whose upper half alone would be an infinity.
+    // The upper half of this NaN alone would be an infinity.
     assert!(rounded(&[f32::from_bits(0x7F80_0001)], WireType::Bf16)[0].is_nan());
     let back = rounded(&[f32::MAX, -f32::MAX, 1.0], WireType::Int8);
     assert!(back.iter().all(|value| value.is_finite()), "{back:?}");
@@ -73,7 +73,7 @@ fn only_values_of_f32_are_rounded() {
     assert_eq!(WireType::from_name("f16"), None);
 }
 
-/// All finite floats, with those of a usual size often.
+/// All finite floats, with a preference for those of ordinary magnitude.
 fn finite() -> impl Strategy<Value = f32> {
     let any = any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |value| value.is_finite());
     prop_oneof![any, -2.0f32..2.0]
@@ -96,7 +96,8 @@ proptest! {
 
     #[test]
     fn rounding_moves_a_value_by_no_more_than_is_said(values in prop::collection::vec(finite(), 1..600)) {
-        // Quotient and product round by up to 127 times 2^-24 scales each, half a scale being the bound; the scale by 2^-24.
+        // Quotient and product round by up to 127 times 2^-24 scales each, half a scale being the bound; the scale
+        // rounds by 2^-24.
         const SLACK: f64 = 1.0 + 509.0 / (1 << 24) as f64;
         for (value, back) in values.iter().zip(rounded(&values, WireType::Bf16)) {
             let (value, back) = (f64::from(*value), f64::from(back));

@@ -1,4 +1,4 @@
-//! A service for tests, and one that is being served.
+//! A service for tests, and a process that serves it.
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -13,12 +13,12 @@ use rpc::{Address, ConnectionId, Effect, Error, Limits, Listener, Message, Serve
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TOKEN: &[u8] = b"secret";
 
-/// Answers a pull with as many ones as keys, everything else with `TaskTimes`.
+/// Answers a pull with as many ones as keys, and everything else with `Done`.
 #[derive(Default)]
 pub(crate) struct Echo {
-    /// Calls of `on_closed`.
+    /// Number of calls of `on_closed`.
     closed: u64,
-    /// So long after a message the last connection gets a `TaskTimes` of request 7.
+    /// After this time without messages the last connection gets a `Done` of request 7.
     every: Option<Duration>,
     next: Option<Duration>,
     last: ConnectionId,
@@ -103,7 +103,7 @@ pub(crate) fn pull_range(request: u64, count: u32) -> Message {
     })
 }
 
-/// Something that is served until it is dropped.
+/// Services that run until this is dropped.
 pub(crate) struct Served {
     pub(crate) address: Address,
     stop: Stop,
@@ -125,13 +125,13 @@ impl Served {
         Self::new("127.0.0.1:0", vec![Box::new(Echo::default())], Limits::default())
     }
 
-    /// The result of `serve`.
+    /// Stops serving; returns the result of `serve`.
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.stop.raise();
         self.thread.take().unwrap().join().unwrap()
     }
 
-    /// Waits for `serve` to end by itself.
+    /// Waits for `serve` to end by itself; returns its result.
     pub(crate) fn ends_by_itself(mut self) -> Result<(), Error> {
         self.thread.take().unwrap().join().unwrap()
     }

@@ -167,10 +167,10 @@ fn bulk() -> Vec<(&'static str, Message)> {
     ]
 }
 
-/// Values that are not what they are rounded to.
+/// Samples whose values differ from their rounded values.
 fn rounded() -> Vec<(&'static str, Message)> {
     let rounded = |wire| WireValues::round(OwnedValues::F32(vec![1.1, -0.3, 0.007]), wire);
-    // One value more than a block holds.
+    // One value more than fits into a block.
     let long = (0..=int8::BLOCK).map(|i| i as f32 * 0.1 - 10.0).collect();
     vec![
         ("pull_bf16", Message::Pull(Pull { wire: WireType::Bf16, ..pull() })),

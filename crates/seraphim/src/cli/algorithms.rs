@@ -1,4 +1,4 @@
-//! `seraphim algorithms [lr]`: the table, and every parameter of one algorithm.
+//! `seraphim algorithms [lr]`: the table of algorithms, or all parameters of one algorithm.
 
 use algo::{Algorithm, ParamSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command};

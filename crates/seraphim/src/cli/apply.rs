@@ -1,4 +1,4 @@
-//! `seraphim apply MODEL --function NAME`: a PS function on the weights of a model.
+//! `seraphim apply MODEL --function NAME`: applies a PS function to the weights of a model.
 
 use std::path::PathBuf;
 

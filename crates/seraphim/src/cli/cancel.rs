@@ -10,7 +10,7 @@ use super::print_text;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Longest wait for the answer.
+/// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) fn command() -> Command {

@@ -1,4 +1,4 @@
-//! Addresses, tokens and logs: what the commands of a cluster have in common.
+//! Arguments that the commands of a cluster share: addresses, tokens, logs.
 
 use std::io::IsTerminal;
 use std::net::ToSocketAddrs;
@@ -10,9 +10,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::error::Error;
 
-/// Where a master is, unless said otherwise.
+/// Default address of the master.
 pub(super) const DEFAULT_MASTER: &str = "127.0.0.1:7070";
-/// Bytes of a token file that are read at most.
+/// Maximum number of bytes that are read of a token file.
 const TOKEN_LIMIT: usize = 4096;
 
 pub(super) fn master_arg() -> Arg {
@@ -55,7 +55,7 @@ pub(super) fn log_args() -> [Arg; 2] {
     ]
 }
 
-/// Begins to log.
+/// Starts the log.
 pub(super) fn start_log(matches: &ArgMatches) -> Result<(), Error> {
     let text = matches.get_one::<String>("log").map_or("info", String::as_str);
     let filter = EnvFilter::try_new(text).map_err(|error| Error::BadValue {
@@ -63,11 +63,11 @@ pub(super) fn start_log(matches: &ArgMatches) -> Result<(), Error> {
         actual: text.to_owned(),
         expected: format!("a level or module=level ({error})"),
     })?;
-    // Colours are for eyes: a file holds none.
+    // A file gets no colours.
     let is_terminal = std::io::stderr().is_terminal();
     let log =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(is_terminal);
-    // A second command in one process keeps the log of the first.
+    // If a log exists already, because one process runs several commands, it stays in use.
     let _ = if matches.get_one::<String>("log-format").is_some_and(|format| format == "json") {
         log.json().try_init()
     } else {
@@ -88,7 +88,7 @@ pub(super) fn master(matches: &ArgMatches) -> Result<Address, Error> {
     address("master", matches.get_one::<String>("master").map_or(DEFAULT_MASTER, String::as_str))
 }
 
-/// The token; none is an empty one.
+/// Returns the token; empty if there is none.
 pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     let Some(path) = matches.get_one::<String>("token-file").map(PathBuf::from) else {
         return Ok(Vec::new());
@@ -104,7 +104,7 @@ pub(super) fn token(matches: &ArgMatches) -> Result<Vec<u8>, Error> {
     Ok(token)
 }
 
-/// The addresses to listen on: without a token, of this machine alone.
+/// Returns the addresses to listen on. Without a token they must be addresses of this machine.
 pub(super) fn listen(matches: &ArgMatches, token: &[u8]) -> Result<Vec<Address>, Error> {
     let texts = matches.get_many::<String>("listen").into_iter().flatten();
     let addresses = texts.map(|text| address("listen", text)).collect::<Result<Vec<_>, _>>()?;
@@ -127,12 +127,12 @@ fn is_loopback(place: &str) -> bool {
     place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
 }
 
-/// Host and process, for people.
+/// Returns host and process number, for people.
 pub(super) fn host() -> String {
     format!("{}:{}", crate::machine::host(), std::process::id())
 }
 
-/// Another number at each start of a process.
+/// Returns a number that differs at each start of a process.
 pub(super) fn incarnation() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     math::hash::mix64(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)

@@ -13,9 +13,9 @@ use crate::progress::counted;
 use crate::run::Environment;
 use crate::run::evaluate::ConfusionMatrix;
 
-/// Classes of a confusion matrix that is printed; JSON has it for any number.
+/// Maximum number of classes of a confusion matrix that is printed; JSON has it for any number.
 const PRINTED_CLASSES: usize = 20;
-/// Characters of a cell of it.
+/// Maximum number of characters in a cell of the printed confusion matrix.
 const CELL_WIDTH: usize = 16;
 
 pub(super) fn command() -> Command {
@@ -51,7 +51,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     Ok(Exit::Done)
 }
 
-/// The confusion matrix as a table: a row a label, a column a predicted label.
+/// Returns the confusion matrix as a table: one row per label, one column per predicted label.
 fn confusion_text(confusion: &ConfusionMatrix, threshold: Option<f64>) -> String {
     let ConfusionMatrix { labels, counts } = confusion;
     if labels.len() > PRINTED_CLASSES {
@@ -74,7 +74,7 @@ fn confusion_text(confusion: &ConfusionMatrix, threshold: Option<f64>) -> String
     text
 }
 
-/// Predicted probabilities against what was seen.
+/// Returns a table of predicted probabilities and observed frequencies.
 fn calibration_text(rows: &[CalibrationRow]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -89,7 +89,7 @@ fn calibration_text(rows: &[CalibrationRow]) -> String {
     text
 }
 
-/// A sum of weights: whole when it is.
+/// Returns a sum of weights as text, without decimals if it is a whole number.
 fn short(weight: f64) -> String {
     if weight.fract() == 0.0 { format!("{weight:.0}") } else { format!("{weight:.3}") }
 }

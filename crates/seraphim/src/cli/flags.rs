@@ -1,11 +1,11 @@
-//! From the table of keys to flags, and from flags back to a raw job.
+//! Converts the table of keys to flags, and parsed flags to a raw job.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::job::keys::{self, Key, KeyKind, keys_of};
 use crate::job::raw::RawJob;
 
-/// Adds the flags of the keys that a command has.
+/// Adds the flags of a command's keys.
 pub(super) fn with_flags(command: Command, of: keys::JobCommand) -> Command {
     keys_of(of).fold(command, |command, key| command.arg(flag(key)))
 }
@@ -14,7 +14,7 @@ fn flag(key: &'static Key) -> Arg {
     let arg = Arg::new(key.name).long(key.flag()).help(key.help);
     match key.kind {
         KeyKind::Switch => arg.action(ArgAction::SetTrue),
-        // A shell that expands an unquoted pattern gives several files after one flag.
+        // When a shell expands an unquoted pattern, several files follow one flag.
         KeyKind::List => arg.action(ArgAction::Append).num_args(1..).value_name(key.value_name),
         KeyKind::Names | KeyKind::Pairs => arg.action(ArgAction::Append).value_name(key.value_name),
         KeyKind::Text
@@ -27,7 +27,7 @@ fn flag(key: &'static Key) -> Arg {
     }
 }
 
-/// What was given on the command line.
+/// Returns the settings of the command line.
 pub(super) fn raw_job(matches: &ArgMatches, of: keys::JobCommand) -> RawJob {
     let mut raw = RawJob::new();
     for key in keys_of(of) {

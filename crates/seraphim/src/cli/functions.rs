@@ -1,4 +1,4 @@
-//! `seraphim functions`: the PS functions that this program knows.
+//! `seraphim functions`: lists the PS functions of this program.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use matrix::FunctionTable;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::modules::Modules;
 
-/// `--functions FILE.wasm`, for commands that are no job.
+/// The argument `--functions FILE.wasm`, for commands that do not run a job.
 pub(super) fn modules_arg() -> Arg {
     Arg::new("functions")
         .long("functions")
@@ -18,7 +18,7 @@ pub(super) fn modules_arg() -> Arg {
         .help("A WebAssembly module with functions besides those of the program; may be repeated")
 }
 
-/// The files that were given by [`modules_arg`].
+/// Returns the files of [`modules_arg`].
 pub(super) fn modules(matches: &ArgMatches) -> Vec<String> {
     matches.get_many::<String>("functions").unwrap_or_default().cloned().collect()
 }

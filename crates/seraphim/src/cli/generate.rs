@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::generate::{CtrConfig, Format, generate};
 use crate::interrupt::Interrupt;
 
-/// Smallest number of possible features a slot: ranges begin at 4.
+/// Minimum number of features per slot: the ranges of ids start at this size.
 const DIMENSIONS_A_SLOT: u64 = 4;
 
 pub(super) fn command() -> Command {

@@ -1,4 +1,4 @@
-//! `seraphim inspect out/`: kind, parameters, size, largest weights, how it was trained.
+//! `seraphim inspect out/`: shows kind, parameters, size, largest weights and training of a model.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use data::ColumnKind;
@@ -12,7 +12,7 @@ use crate::labels;
 use crate::model::{Manifest, Model};
 use crate::run::epoch_monitor::metrics_text;
 
-/// Weights that are shown unless said otherwise.
+/// Default number of weights that are shown.
 const SHOWN_WEIGHTS: &str = "20";
 
 pub(super) fn command() -> Command {
@@ -63,7 +63,7 @@ impl Weight {
     }
 }
 
-/// The rows of the weights with the largest absolute value, largest first, ties by key.
+/// Returns the weights with the largest absolute values, largest first, ties ordered by key.
 fn largest_weights(model: &Model, count: usize) -> Vec<Weight> {
     let entries = model.manifest.matrices.iter().zip(&model.matrices);
     let Some((entry, rows)) = entries.into_iter().find(|(entry, _)| entry.name == "weights") else {
@@ -91,7 +91,7 @@ fn row_of(rows: &ExportedRows, row: usize, columns: usize) -> Box<dyn Iterator<I
     }
 }
 
-/// The name of a key: from the dictionary, from the columns, or the number itself.
+/// Returns the name of a key: from the dictionary, from the columns, or the number itself.
 fn name_of(model: &Model, key: u64) -> String {
     if let Some(name) = model.dictionary.get(&key) {
         return name.clone();

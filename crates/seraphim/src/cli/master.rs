@@ -1,4 +1,4 @@
-//! `seraphim master --handle_requests ADDRESS`.
+//! `seraphim master --listen ADDRESS`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::run::cluster::driver::Driver;
 
-/// How often the flag of Ctrl-C is looked at.
+/// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {

@@ -1,4 +1,4 @@
-//! The command line: one subcommand, one file. The only place that prints results.
+//! The command line: one file per subcommand. Only this module prints results.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is where results and errors are printed")]
 
 mod algorithms;
@@ -31,19 +31,19 @@ use crate::exit::{Exit, TABLE};
 use crate::interrupt::Interrupt;
 use crate::run::Environment;
 
-/// Runs the program on the arguments of the process, with these formats. A program with a format of its own calls this
-/// with one more row.
+/// Runs the program on the arguments of the process, with these formats. A program with an additional format calls this
+/// function with a longer table.
 pub fn run(formats: &FormatTable) -> ExitCode {
     run_with(formats, &FunctionTable::builtin())
 }
 
-/// As [`run`], with PS functions of one's own beside the built-in ones. Servers and workers that this program starts are
-/// the same program, and have them too.
+/// Like [`run`], with additional PS functions. Servers and workers that this program starts are the same program, so
+/// they have these functions too.
 pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version are no errors; a closed terminal is nobody to tell.
+            // Help and version are not errors. A failed print is ignored, since the terminal may be closed.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
@@ -60,7 +60,7 @@ pub fn run_with(formats: &FormatTable, functions: &FunctionTable) -> ExitCode {
     exit.into()
 }
 
-/// The whole command line.
+/// Returns the definition of the whole command line.
 fn command() -> Command {
     let codes: Vec<String> =
         TABLE.iter().map(|(exit, meaning)| format!("  {:3}  {meaning}", *exit as u8)).collect();
@@ -110,7 +110,7 @@ fn dispatch(matches: &ArgMatches, environment: Environment<'_>) -> Result<Exit, 
     }
 }
 
-/// `error: ...`, with what lies below it.
+/// Prints `error: ...` with the chain of its sources.
 fn print_error(error: &Error) {
     let mut text = error.to_string();
     let mut below = std::error::Error::source(error);
@@ -124,13 +124,13 @@ fn print_error(error: &Error) {
     eprintln!("error: {text}");
 }
 
-/// Prints a result for machines.
+/// Prints a result as JSON.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).expect("strings, numbers and lists are always JSON");
     print_text(&(text + "\n"))
 }
 
-/// Prints a result; a closed standard output is an error of input and output, not a panic.
+/// Prints a result; a closed standard output is an error of the kind `Io`, not a panic.
 fn print_text(text: &str) -> Result<(), Error> {
     use std::io::Write;
     std::io::stdout().write_all(text.as_bytes()).map_err(Error::io("write", "standard output"))

@@ -32,7 +32,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     if job.manner.json {
         print_json(&prediction)?;
     } else if !job.manner.quiet {
-        // To standard error: standard output may be the scores.
+        // Notices go to standard error, since standard output may be the scores.
         for notice in &prediction.notices {
             eprintln!("note: {notice}");
         }

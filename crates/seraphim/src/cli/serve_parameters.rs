@@ -1,4 +1,4 @@
-//! `seraphim serve-parameters`: a parameter service for foreign hosts.
+//! `seraphim serve-parameters`: a parameter service for external programs.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::job::check::parse_bytes;
 use crate::run::cluster::parameter_service::{ParameterServiceConfig, serve};
 
-/// Most servers of one machine, and threads of each.
+/// Maximum number of servers on one machine, and of threads of each server.
 const SERVER_LIMIT: i64 = 256;
 const LANE_LIMIT: i64 = 256;
 
@@ -80,7 +80,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     Ok(Exit::Done)
 }
 
-/// Host and port that clients can be told: they learn those of the servers from the master.
+/// Returns host and port that clients can reach; the master tells them the addresses of the servers.
 fn host_and_port(addresses: Vec<Address>) -> Result<String, Error> {
     let bad = |actual: &str, expected: &str| Error::BadValue {
         place: "--listen".into(),

@@ -22,14 +22,14 @@ use crate::job::check::parse_bytes;
 use crate::run::Environment;
 use crate::run::cluster::socket_folder::SocketFolder;
 
-/// Most lanes of one server.
+/// Maximum number of lanes of one server.
 const LANE_LIMIT: i64 = 256;
-/// Longest wait for a lane of this very process.
+/// Maximum wait for a connection to a lane of this process.
 const SELF_CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a server stays when the last job was ended without a master, for all its workers to hear of it: they ask many
-/// times a second.
+/// How long a server stays after the last job has ended without a master, so that all its workers learn of the end:
+/// they poll many times a second.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
-/// How often the flag of Ctrl-C is looked at.
+/// Time between two checks of the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn command() -> Command {
@@ -55,7 +55,7 @@ pub(super) fn command() -> Command {
         .args(log_args())
 }
 
-/// Flags of servers and workers.
+/// Arguments that servers and workers share.
 pub(super) fn member_args() -> [Arg; 4] {
     [
         Arg::new("name")
@@ -78,7 +78,8 @@ pub(super) fn member_args() -> [Arg; 4] {
     ]
 }
 
-/// Says what a server or worker prints when it is told to stop. One that a command started also ends when that command does.
+/// Sets the message that a server or worker prints when it is asked to stop. With `--end-with-parent` the process also
+/// ends when its parent does.
 pub(super) fn set_stop_behaviour(matches: &ArgMatches, interrupt: &Interrupt, stopping: &'static str) {
     interrupt.set_stop_message(stopping);
     if matches.get_flag("end-with-parent") {
@@ -143,7 +144,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         let stop = stop.clone();
         std::thread::spawn(move || {
             server::run(config, stop, move |addresses| {
-                // Who waits for it waits until this thread ends.
+                // The receiver is dropped only when the main thread has stopped waiting.
                 let _ = ready.send(addresses.to_vec());
                 Ok::<(), server::Error>(())
             })
@@ -166,7 +167,7 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
         })
     });
     let ended = match joined {
-        // It has not come so far: the thread knows why.
+        // The server did not start; the result of its thread has the reason.
         Err(_) => Ok(()),
         Ok(attendance) => attendance.and_then(ServerMembership::run),
     };
@@ -177,8 +178,8 @@ pub(super) fn run(matches: &ArgMatches, environment: Environment<'_>) -> Result<
     ended.map(|()| Exit::Done)
 }
 
-/// Agents of this machine reach a server faster by a Unix socket, and choose it by themselves where there is one. Without a
-/// place for it the server does as well.
+/// Adds a Unix socket to the addresses: agents of this machine choose it because it is faster. If no socket folder can
+/// be created, the server runs without the socket.
 fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolder>) {
     if addresses.iter().any(|address| matches!(address, Address::Unix(_))) {
         return (addresses, None);
@@ -195,12 +196,12 @@ fn with_socket(mut addresses: Vec<Address>) -> (Vec<Address>, Option<SocketFolde
     }
 }
 
-/// Belongs to the cluster until it is told to stop, or the master is gone for good.
+/// The membership of a server, until the server is asked to stop or the master is lost.
 struct ServerMembership {
     member: MemberConfig,
     open_jobs: OpenJobs,
     save_limit: Duration,
-    /// Where this very process listens.
+    /// An address of this process.
     own: Address,
     lanes: u16,
     token: Vec<u8>,
@@ -246,7 +247,7 @@ impl ServerMembership {
         }
     }
 
-    /// Stays until the workers have saved what is here of their jobs; how that ended.
+    /// Waits until the workers have saved their jobs on this server; returns a description of the result.
     fn stay_text(&self) -> String {
         let jobs = self.open_jobs.list();
         if jobs.is_empty() {
@@ -262,7 +263,7 @@ impl ServerMembership {
         loop {
             let open = self.open_jobs.list();
             if open.is_empty() {
-                // The other workers still ask how it ended.
+                // Other workers still poll for the end of the job.
                 std::thread::sleep(LINGER_LIMIT.min(limit));
                 return format!("jobs {jobs:?} were open here, and their workers have ended them");
             }
@@ -276,7 +277,7 @@ impl ServerMembership {
         }
     }
 
-    /// Closes what nobody else has ended: it takes memory, and a new master will use the same numbers.
+    /// Closes the jobs that no worker has ended: they use memory, and a new master will use the same job numbers.
     fn close_jobs(&self, jobs: Vec<JobId>, reason: &str) -> Result<(), Error> {
         for job in jobs {
             for lane in 0..self.lanes {

@@ -20,9 +20,9 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::report::Report;
 
-/// Longest wait for the answer.
+/// Maximum wait for the answer of the master.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Most bytes of a line, and of an error, that somebody else has written.
+/// Maximum length in bytes of a line, and of an error, from another process.
 const TEXT_BYTES: usize = 4 << 10;
 
 pub(super) fn command() -> Command {
@@ -63,7 +63,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// One job, with the summary of its report when it has one.
+/// Describes one job, with the summary of its report if it has one.
 fn detail(job: &JobStatus) -> String {
     let report = serde_json::from_value::<Report>(job.progress.clone());
     let mut out = line(job);
@@ -98,7 +98,7 @@ fn text(members: &[(Member, Value)], jobs: &[JobStatus]) -> String {
     out
 }
 
-/// A job with where it stands. Titles and errors are the words of others.
+/// Describes a job and its progress in one line. Titles and errors come from other processes.
 fn line(job: &JobStatus) -> String {
     let (state, title) = (state_name(job.state), plain(&job.title, TEXT_BYTES));
     let mut out = format!("  {:>4}  {state:<9}  {title}", job.id);
@@ -107,7 +107,7 @@ fn line(job: &JobStatus) -> String {
     }
     out += &progress_text(&job.progress);
     if let Some(error) = &job.error {
-        // Indented as a whole, so that no line of it looks like a job.
+        // Every line of the error is indented, so that none can be taken for a job.
         let error = plain_lines(error, TEXT_BYTES).replace('\n', "\n        ");
         out += &format!("\n        {error}");
     }

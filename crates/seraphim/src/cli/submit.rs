@@ -22,9 +22,9 @@ use crate::job::raw::RawJob;
 use crate::job::submission::{self, PathBase};
 use crate::report::Report;
 
-/// Most bytes of an error of the master that are printed.
+/// Maximum length in bytes of the master's error that is printed.
 const ERROR_BYTES: usize = 16 << 10;
-/// Longest wait for an answer of the master, all attempts included.
+/// Maximum wait for an answer of the master, including all attempts.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) fn command() -> Command {
@@ -55,7 +55,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
         servers: job.size.map_or(1, |size| size.servers),
         workers: job.size.map_or(1, |size| size.workers),
     };
-    // What cannot be is said here, before the master hears of it.
+    // An invalid job is refused here and not sent to the master.
     submission::check(&order, PathBase::Unknown)?;
     if matches.get_flag("detach") && job.report.is_some() {
         return Err(Error::InvalidRequest {
@@ -93,7 +93,7 @@ pub(super) fn run(matches: &ArgMatches, interrupt: &Interrupt) -> Result<Exit, E
     finish(last, &job)
 }
 
-/// The flags by which another command reaches the same master.
+/// Returns the flags with which another command reaches the same master.
 fn flags_of_master(matches: &ArgMatches) -> String {
     let flag = |name: &str| {
         let value = matches.get_one::<String>(name)?;
@@ -112,7 +112,7 @@ fn lost_master(address: &Address, number: JobId, job: &TrainJob, error: &control
     Error::Cluster { text, exit: Exit::Io }
 }
 
-/// A line for every change, for people.
+/// Prints a line for every change, for people.
 #[allow(clippy::print_stderr, reason = "progress goes to standard error")]
 fn print_changes(last: Option<&JobStatus>, status: &JobStatus) {
     if last.is_none_or(|last| last.state != status.state) {
@@ -175,7 +175,7 @@ fn finish(last: Option<JobStatus>, job: &TrainJob) -> Result<Exit, Error> {
     Ok(if report.ended_by == "interrupted" { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Workers stand in other folders: paths are made whole.
+/// Makes paths absolute, since workers run in other folders.
 fn with_absolute_paths(raw: RawJob) -> Result<RawJob, Error> {
     let folder = std::env::current_dir().map_err(Error::io("find", PathBuf::from(".")))?;
     let whole = |text: &str| {

@@ -23,7 +23,7 @@ pub(super) fn command() -> Command {
     with_flags(Command::new("train").about("Train a model").arg(what), keys::JobCommand::Train)
 }
 
-/// What was asked for, from the job file and the flags, with the modules that these name.
+/// Returns the settings of the job file and the flags, with the modules that they name.
 pub(super) fn raw(matches: &ArgMatches) -> Result<RawJob, Error> {
     let mut flags = raw_job(matches, keys::JobCommand::Train);
     let mut raw = RawJob::new();

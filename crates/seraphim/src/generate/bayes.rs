@@ -1,8 +1,8 @@
-//! What the true model reaches on a generated split: the ceiling for every other model.
+//! The quality of the true model on a generated split: no other model can be better.
 
 use serde::Serialize;
 
-/// Quality of the true probabilities.
+/// Metrics of the true probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bayes {
     /// Area under the ROC curve.
@@ -13,14 +13,14 @@ pub struct Bayes {
     pub positives: f64,
 }
 
-/// From the true probability and the label of each record.
+/// Computes the metrics from the true probability and the label of each record.
 pub fn bayes(records: &mut [(f64, u8)]) -> Bayes {
     let n = records.len() as f64;
     let loss = |&(p, y): &(f64, u8)| if y == 1 { -p.ln() } else { -(1.0 - p).ln() };
     let log_loss = records.iter().map(loss).sum::<f64>() / n;
     let positive_count = records.iter().filter(|r| r.1 == 1).count() as f64;
-    // Probabilities of hashed weights are distinct but for chance, so ranks without midranks are exact enough; the
-    // stable order makes them repeatable.
+    // Probabilities of hashed weights are equal only by chance, so ranks without midranks are exact enough; the stable
+    // order makes them reproducible.
     records.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ranks: f64 =
         (1u64..).zip(records.iter()).filter(|(_, r)| r.1 == 1).map(|(rank, _)| rank as f64).sum();

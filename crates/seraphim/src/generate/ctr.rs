@@ -2,38 +2,38 @@
 //!
 //! A record has `nonzeros` slots; slot `s` draws one feature from its own range of ids. The sizes of the ranges grow
 //! geometrically from 4 and add up to `dimensions`; inside a range ids follow a power law with exponent `zipf`,
-//! scattered over the range, so that hot ids are no neighbours. The true model is logistic: `bias` plus the weights of
+//! scattered over the range, so that hot ids are not neighbours. The true model is logistic: `bias` plus the weights of
 //! the record's ids, each a standard normal of the hash of the id, times `sigma`. All values are 1.
 //!
-//! Every number is a hash of (seed, split, record, slot), so records can be made in any order by any number of threads.
+//! Every number is a hash of (seed, split, record, slot), so any number of threads can make records in any order.
 
 use std::f64::consts::PI;
 
 use math::hash::mix64;
 
-/// First range, and the floor of range sizes before rounding.
+/// Size of the first range, and minimum size of a range before rounding.
 const FIRST_RANGE: f64 = 4.0;
-/// Smallest range.
+/// Minimum size of a range.
 const SMALLEST_RANGE: u64 = 2;
-/// Steps of the bisection for the growth of ranges: more than the bits of its answer.
+/// Number of bisection steps for the growth of ranges; the result has fewer bits.
 const BISECTIONS: usize = 200;
-/// The stride that scatters ids is near this share of the range (the golden section).
+/// The stride that scatters ids is about this share of the range (the golden section).
 const SCATTER: f64 = 0.618;
-/// Makes the weights of another seed other weights.
+/// Factor of the seed in the hash of weights, so that another seed gives other weights.
 const WEIGHT_SEED: u64 = 0x51ED_2701;
-/// `numpy.sum` adds a row of 8 to 128 numbers in this many lanes.
+/// Number of partial sums with which `numpy.sum` adds a row of 8 to 128 numbers.
 const SUM_LANES: usize = 8;
 
-/// What to generate.
+/// Settings of the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CtrConfig {
     /// Number of possible features.
     pub dimensions: u64,
-    /// Features a record.
+    /// Number of features per record.
     pub nonzeros: usize,
     /// Exponent of the power law, above 0 and not 1.
     pub zipf: f64,
-    /// Deviation of the true weights.
+    /// Standard deviation of the true weights.
     pub sigma: f64,
     /// True intercept.
     pub bias: f64,
@@ -41,27 +41,26 @@ pub struct CtrConfig {
     pub seed: u64,
 }
 
-/// One slot's range of ids.
+/// The range of ids of one slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slot {
     size: u64,
     start: u64,
     stride: u64,
-    /// `cluster_size ^ (1 - zipf) - 1`.
+    /// `size ^ (1 - zipf) - 1`.
     power: f64,
 }
 
-/// The generator.
 #[derive(Clone, Debug)]
 pub struct CtrData {
     config: CtrConfig,
     slots: Vec<Slot>,
 }
 
-/// One record.
+/// A generated record.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// 0-based feature ids, one a slot, ascending.
+    /// Feature ids from 0, one per slot, ascending.
     pub ids: Vec<u64>,
     /// True probability of label 1.
     pub probability: f64,
@@ -70,13 +69,13 @@ pub struct Record {
     weights: Vec<f64>,
 }
 
-/// Uniform in `[0, 1)` from 53 bits of the mixed number.
+/// Returns a uniform number in `[0, 1)` from 53 bits of the mixed number.
 fn uniform(x: u64) -> f64 {
     (mix64(x) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 impl CtrData {
-    /// Lays out the slots.
+    /// Computes the ranges of the slots.
     ///
     /// # Panics
     /// When a slot would have fewer than two ids: `dimensions` must be at least `4 * nonzeros`.
@@ -95,17 +94,17 @@ impl CtrData {
         Self { config, slots }
     }
 
-    /// Features a record.
+    /// Number of features per record.
     pub fn slot_count(&self) -> usize {
         self.slots.len()
     }
 
-    /// Sizes of the ranges, slot by slot.
+    /// Sizes of the ranges of all slots.
     pub fn slot_sizes(&self) -> Vec<u64> {
         self.slots.iter().map(|slot| slot.size).collect()
     }
 
-    /// Record `row` of a split (0 train, 1 test).
+    /// Computes record `row` of a split (0 train, 1 test).
     pub fn record(&self, split: u64, row: u64, out: &mut Record) {
         let config = &self.config;
         let base = (config.seed << 40) ^ (split << 36);
@@ -126,7 +125,7 @@ impl CtrData {
         out.label = u8::from(draw(self.slots.len() as u64) < out.probability);
     }
 
-    /// The true weight of a feature: normal by Box and Muller (1958) from two hashes of the id.
+    /// Returns the true weight of a feature: normal by Box and Muller (1958) from two hashes of the id.
     fn weight(&self, id: u64) -> f64 {
         let at = id.wrapping_mul(2).wrapping_add(self.config.seed.wrapping_mul(WEIGHT_SEED));
         let (u, v) = (uniform(at), uniform(at.wrapping_add(1)));
@@ -134,7 +133,7 @@ impl CtrData {
     }
 }
 
-/// Geometric from 4 up, adding up to `dimensions`.
+/// Returns geometric sizes from 4 upwards, whose sum is `dimensions`.
 fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
     let total = |ratio: f64| (0..nonzeros).map(|s| FIRST_RANGE * ratio.powf(s as f64)).sum::<f64>();
     let (mut low, mut high) = (1.0, 10.0);
@@ -155,7 +154,7 @@ fn slot_sizes(dimensions: u64, nonzeros: usize) -> Vec<u64> {
     sizes
 }
 
-/// The first odd number from the golden section on that has no divisor in common with `cluster_size`.
+/// Returns the first odd number from the golden section upwards that has no common divisor with `size`.
 fn stride(size: u64) -> u64 {
     let mut stride = (size as f64 * SCATTER) as u64 | 1;
     while gcd(stride, size) != 1 {
@@ -168,7 +167,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The sum in the order in which numpy adds a contiguous row, so that the reference generator's bits come out.
+/// Sums in the order in which numpy sums a contiguous row, so that the result has the same bits as the reference
+/// generator.
 fn sum(items: &[f64]) -> f64 {
     if items.len() < SUM_LANES {
         return items.iter().fold(0.0, |sum, x| sum + x);

@@ -1,4 +1,4 @@
-//! Generated data as Parquet: `label` and the list `indices`, 32 bits wide when the dimensions allow.
+//! Generated data as Parquet: `label` and the list `indices`, whose elements have 32 bits if the dimensions allow it.
 
 use std::path::Path;
 

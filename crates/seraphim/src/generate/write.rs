@@ -1,4 +1,4 @@
-//! Generated data to files: text by several threads, a chunk of records each, written in order.
+//! Writes generated data to files. Several threads make text in chunks of records, which are written in order.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::interrupt::{Interrupt, TempOutput};
 use crate::outputs::{GENERATED_META, OutputKind, Outputs, put_file};
 
-/// Records that a thread makes at once.
+/// Number of records in a chunk.
 const CHUNK_RECORDS: u64 = 10_000;
-/// Finished chunks that may wait for the writer, a thread.
+/// Maximum number of finished chunks per thread that wait for the writer.
 const WAITING_CHUNKS: usize = 2;
 
-/// How records are written.
+/// The format of a generated file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `label id:1 ...`, ids from 1.
@@ -27,14 +27,13 @@ pub enum Format {
     Parquet,
 }
 
-/// What was written.
+/// The result of [`generate`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Generated {
-    /// The files.
     pub files: Vec<PathBuf>,
-    /// What the true model reaches on the training split.
+    /// Quality of the true model on the training split.
     pub train_bayes: Option<Bayes>,
-    /// What it reaches on the test split.
+    /// Quality of the true model on the test split.
     pub test_bayes: Option<Bayes>,
 }
 
@@ -44,8 +43,8 @@ struct Chunk {
     truth: Vec<(f64, u8)>,
 }
 
-/// Writes `train` and `test` files of each format and `meta.json` into `folder`: beside their places, which they take
-/// together when all are whole, so an interrupted run leaves nothing.
+/// Writes `train` and `test` files of each format and `meta.json` into `folder`. All of them are temporary outputs
+/// until the last one is complete, so an interrupted run leaves nothing.
 pub fn generate(
     config: CtrConfig,
     train_rows: u64,
@@ -90,7 +89,7 @@ pub fn generate(
     Ok(Generated { files, train_bayes, test_bayes })
 }
 
-/// The files that will be written.
+/// Returns the paths of the files that will be written.
 fn output_paths(folder: &Path, [train_rows, test_rows]: [u64; 2], formats: &[Format]) -> Vec<PathBuf> {
     let splits = [("train", train_rows), ("test", test_rows)].into_iter().filter(|split| split.1 > 0);
     let files =
@@ -127,7 +126,7 @@ impl Sink {
         }
     }
 
-    /// The file is whole; it is not in its place yet.
+    /// Completes the file and returns it as a temporary output, which the caller persists.
     fn finish(self) -> Result<TempOutput, Error> {
         match self {
             Self::Text { mut out, part } => {
@@ -177,7 +176,8 @@ fn open(
     Ok(sinks)
 }
 
-/// Thread `t` makes the chunks `t, t + threads, ...`; they are taken in turn, so the file is in order.
+/// Thread `t` makes the chunks `t, t + threads, ...`, and the writer takes one of each thread in turn, so the file is
+/// in order.
 fn write_split(
     data: &CtrData,
     split: u64,
@@ -197,7 +197,7 @@ fn write_split(
             scope.spawn(move || {
                 for c in (t..chunk_count).step_by(threads) {
                     let end = rows.min((c + 1) * CHUNK_RECORDS);
-                    // A closed channel means that writing failed: nothing is left to do.
+                    // The channel is closed because writing failed, so nothing is left to do.
                     if sender.send(make_chunk(data, split, c * CHUNK_RECORDS..end, text)).is_err() {
                         return;
                     }
@@ -243,7 +243,7 @@ fn write_line(record: &Record, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Decimal digits, without the machinery of formatting: half of the time of writing otherwise.
+/// Writes decimal digits without the formatting machinery, which would take half of the time of writing.
 fn write_number(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();

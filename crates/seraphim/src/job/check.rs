@@ -1,4 +1,4 @@
-//! From text to settings: each kind of value is checked here once.
+//! Converts texts to settings; the check of each kind of value is written once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::keys::{JobCommand, KeyKind, find};
 use super::raw::RawJob;
 use crate::error::Error;
 
-/// Typed access to a raw job.
+/// Typed access to the values of a raw job.
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'a> {
     raw: &'a RawJob,
@@ -15,7 +15,7 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// For the keys of one command.
+    /// Creates a checker for the keys of one command.
     pub fn new(raw: &'a RawJob, command: JobCommand) -> Self {
         Self { raw, command }
     }
@@ -29,12 +29,11 @@ impl<'a> Checker<'a> {
         Some((place.to_string(), values.last()?.as_str()))
     }
 
-    /// A text.
     pub fn text(&self, name: &str) -> Option<String> {
         self.single(name).map(|(_, text)| text.to_owned())
     }
 
-    /// A text that `parse` understands; `expected` completes "... is not".
+    /// A text that `parse` accepts; `expected` completes "... is not" in the error.
     pub fn parsed<T>(
         &self,
         name: &str,
@@ -46,17 +45,16 @@ impl<'a> Checker<'a> {
         parse(text).map(Some).ok_or_else(bad)
     }
 
-    /// A path.
     pub fn path(&self, name: &str) -> Result<Option<PathBuf>, Error> {
         self.parsed(name, "a path", |text| (!text.is_empty()).then(|| text.into()))
     }
 
-    /// A path that must be given.
+    /// A path; an error if it is missing.
     pub fn required_path(&self, name: &'static str, what: &'static str) -> Result<PathBuf, Error> {
         self.path(name)?.ok_or_else(|| self.missing(name, what))
     }
 
-    /// The error of a key that is not there.
+    /// Returns the error of a missing key.
     pub fn missing(&self, name: &str, what: &'static str) -> Error {
         let command = match self.command {
             JobCommand::Train => "train",
@@ -72,7 +70,7 @@ impl<'a> Checker<'a> {
         self.raw.get(name).map(|(_, values)| values.to_vec()).unwrap_or_default()
     }
 
-    /// Column names, with commas taken apart.
+    /// Column names; commas separate names within one text.
     pub fn names(&self, name: &str) -> Vec<String> {
         let split = |text: &String| text.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>();
         self.list(name).iter().flat_map(split).filter(|name| !name.is_empty()).collect()
@@ -101,13 +99,12 @@ impl<'a> Checker<'a> {
         self.parsed(name, "a number of bytes, as in 500MB or 2GiB", parse_bytes)
     }
 
-    /// One of the words of its key.
+    /// One of the words that the key allows.
     pub fn choice(&self, name: &str) -> Result<Option<&'static str>, Error> {
         let KeyKind::Choice(words) = self.kind(name) else { unreachable!("{name} is a choice") };
         self.parsed(name, &words.join(", "), |text| words.iter().copied().find(|word| *word == text))
     }
 
-    /// `true` or `false`.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
         self.parsed(name, "true or false", |text| text.parse().ok())
     }
@@ -117,7 +114,7 @@ impl<'a> Checker<'a> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
-    /// `name=value` pairs; the last value of a name counts.
+    /// Pairs `name=value`; the last value of a name is in force.
     pub fn pairs(&self, name: &str) -> Result<BTreeMap<String, String>, Error> {
         let Some((place, values)) = self.raw.get(name) else { return Ok(BTreeMap::new()) };
         let mut pairs = BTreeMap::new();
@@ -132,7 +129,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// `1000`, `512KiB`, `2GiB`, `3MB`: decimal units by 1000, binary ones by 1024.
+/// Parses a number of bytes such as `1000`, `512KiB`, `2GiB` or `3MB`: decimal units are powers of 1000, binary ones of
+/// 1024.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

@@ -1,6 +1,6 @@
-//! The one table of keys: a row is a flag of the command line and, for `train`, a key of the job file.
+//! The table of keys: each row is a flag of the command line and, for `train`, a key of the job file.
 
-/// The commands that read keys of this table.
+/// The commands whose keys are in this table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobCommand {
     /// `seraphim train`.
@@ -11,7 +11,7 @@ pub enum JobCommand {
     Evaluate,
 }
 
-/// What a key takes.
+/// The kind of value that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// Any text.
@@ -23,38 +23,31 @@ pub enum KeyKind {
     /// Column names; the flag may be repeated, and commas separate names.
     Names,
     /// A whole number in `min..=max`.
-    Count {
-        /// Smallest.
-        min: u64,
-        /// Largest.
-        max: u64,
-    },
+    Count { min: u64, max: u64 },
     /// A number of bytes: `1000`, `512KiB`, `2GiB`, `3MB`.
     Bytes,
     /// `auto` or a whole number from 1.
     AutoCount,
-    /// One of some words.
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Boolean,
-    /// True when the flag stands there.
+    /// A flag without a value.
     Switch,
     /// `name=value`, repeated; a table in the job file.
     Pairs,
 }
 
-/// A key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name in the job file; the flag has `-` for `_`.
+    /// Name in the job file; the flag has `-` for `_`.
     pub name: &'static str,
-    /// What it takes.
     pub kind: KeyKind,
-    /// How its value is called in the help.
+    /// Name of the value in the help.
     pub value_name: &'static str,
     /// One line for the help.
     pub help: &'static str,
-    /// Which commands have it.
+    /// The commands that have the key.
     pub commands: &'static [JobCommand],
 }
 
@@ -78,7 +71,7 @@ const fn key(
     Key { name, kind, value_name, help, commands }
 }
 
-/// Largest number of tasks and threads.
+/// Maximum number of tasks and of threads.
 pub const TASK_LIMIT: u64 = 1024;
 
 /// All keys, in the order of the help.
@@ -285,12 +278,11 @@ pub const KEYS: &[Key] = &[
     key("quiet", KeyKind::Switch, "", ALL, "Print no progress"),
 ];
 
-/// The keys of a command.
 pub fn keys_of(command: JobCommand) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(move |key| key.commands.contains(&command))
 }
 
-/// The key of this name among those of a command.
+/// Returns the key with this name among the keys of a command.
 pub fn find(command: JobCommand, name: &str) -> Option<&'static Key> {
     keys_of(command).find(|key| key.name == name)
 }

@@ -1,4 +1,5 @@
-//! Jobs: what is asked for. One table of keys ([`keys::KEYS`]) serves flags and job file; flags win over the file.
+//! Jobs: checked settings of a run. One table of keys ([`keys::KEYS`]) serves flags and job file; flags override the
+//! file.
 
 pub mod check;
 pub mod keys;
@@ -24,31 +25,29 @@ use check::Checker;
 use keys::JobCommand;
 use raw::RawJob;
 
-/// Longest wait of one task for another, unless said otherwise.
+/// Default maximum wait of one task for another.
 const WAIT_LIMIT_DEFAULT: Duration = Duration::from_mins(10);
-/// Seed, unless said otherwise.
 const SEED_DEFAULT: u64 = 1;
 
-/// What to read.
+/// The data to read, and how to read them.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Files, folders, patterns.
+    /// Files, folders or patterns.
     pub data: Vec<String>,
-    /// Name of the format; none means it is found out.
+    /// Name of the format; none: the format is detected.
     pub format: Option<String>,
-    /// How columns are to be understood.
+    /// How columns are interpreted.
     pub options: FormatOptions,
-    /// What to do at a bad line.
     pub bad_lines: BadLinePolicy,
 }
 
 impl Input {
-    /// As the data crate takes it.
+    /// Returns the settings in the form of the data crate.
     pub fn source_config(&self, interrupt: &Interrupt) -> SourceConfig {
         self.source_config_of(&self.data, interrupt)
     }
 
-    /// The same settings for other files.
+    /// Returns the same settings for other files.
     pub fn source_config_of(&self, inputs: &[String], interrupt: &Interrupt) -> SourceConfig {
         SourceConfig {
             inputs: inputs.to_vec(),
@@ -60,25 +59,23 @@ impl Input {
     }
 }
 
-/// How a command talks and computes.
+/// Settings of computation and output.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
-    /// Number of tasks; none means `auto`.
+    /// Number of tasks; none: `auto`.
     pub tasks: Option<u64>,
-    /// Tasks that compute at once.
+    /// Maximum number of tasks that compute at once.
     pub threads: usize,
-    /// Result as JSON.
+    /// Print the result as JSON.
     pub json: bool,
-    /// No progress.
+    /// Print no progress.
     pub quiet: bool,
 }
 
-/// How many processes a job has.
+/// Numbers of processes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterSize {
-    /// Servers.
     pub servers: u32,
-    /// Workers.
     pub workers: u32,
 }
 
@@ -89,76 +86,68 @@ pub struct TrainJob {
     pub algorithm: String,
     /// Training data.
     pub input: Input,
-    /// Validation data; empty when there are none.
+    /// Validation data; empty if there are none.
     pub validate: Vec<String>,
-    /// The directory to write.
+    /// The model directory to write.
     pub model: PathBuf,
-    /// The model to train on from.
+    /// The model from which training continues.
     pub from: Option<PathBuf>,
-    /// Whether a model in the way is replaced.
+    /// Whether an existing model is replaced.
     pub overwrite: bool,
-    /// Parameters of the algorithm as text.
+    /// Parameters of the algorithm as texts.
     pub set: BTreeMap<String, String>,
-    /// WebAssembly modules with functions.
+    /// WebAssembly modules with PS functions.
     pub modules: Modules,
-    /// Servers and workers; none: all in one process.
+    /// Numbers of servers and workers; none: the job runs in one process.
     pub size: Option<ClusterSize>,
-    /// How values travel between servers and workers.
+    /// Encoding of values between servers and workers.
     pub wire: WireType,
-    /// Tasks, threads, output.
     pub manner: RunOptions,
-    /// What reads may miss.
     pub consistency: Consistency,
-    /// What tasks ask of servers ahead.
+    /// How tasks prefetch parameters.
     pub prefetch: Prefetch,
-    /// Most bytes of rows that a task keeps to serve its reads; 0: none.
+    /// Maximum size of the rows that a task caches; 0: none.
     pub cache_bytes: u64,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Where the report goes.
+    /// Path of the report.
     pub report: Option<PathBuf>,
-    /// Where parsed records wait for the next epoch.
+    /// Where parsed records are kept between epochs.
     pub keep: CacheMode,
-    /// Most memory for them, of all tasks together.
+    /// Maximum memory of parsed records, for all tasks together.
     pub memory_limit_bytes: u64,
-    /// Folder of those on disk.
+    /// Folder of parsed records on disk.
     pub scratch: PathBuf,
-    /// Whether the optimizer's state is saved.
+    /// Whether the optimizer state is saved.
     pub keep_optimizer: bool,
-    /// Longest wait of one task for another.
+    /// Maximum wait of one task for another.
     pub wait_limit: Duration,
 }
 
 /// A checked `predict` job.
 #[derive(Clone, Debug)]
 pub struct PredictJob {
-    /// The model.
     pub model: PathBuf,
-    /// The data.
     pub input: Input,
-    /// Where scores go.
+    /// Path of the scores.
     pub output: PathBuf,
-    /// Whether a file of scores in the way is replaced.
+    /// Whether an existing file of scores is replaced.
     pub overwrite: bool,
-    /// Tasks, threads, output.
     pub manner: RunOptions,
 }
 
 /// A checked `evaluate` job.
 #[derive(Clone, Debug)]
 pub struct EvaluateJob {
-    /// The model.
     pub model: PathBuf,
-    /// The data.
     pub input: Input,
-    /// Above which score a record is said to be 1.
+    /// Score above which a record is predicted as 1.
     pub threshold: Option<f64>,
-    /// Tasks, threads, output.
     pub manner: RunOptions,
 }
 
 impl TrainJob {
-    /// Checks what people wrote.
+    /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
         let checker = Checker::new(raw, JobCommand::Train);
         let Some(algorithm) = raw.algorithm.clone() else {
@@ -194,13 +183,13 @@ impl TrainJob {
 }
 
 impl TrainJob {
-    /// Whether what it writes may be written, before any work is done.
+    /// Checks before any work that the job may write its outputs.
     pub(crate) fn check_outputs(&self) -> Result<(), Error> {
         self.outputs().check_model("--model", &self.model)?;
         self.check_report()
     }
 
-    /// The same of the report alone: the model may be written on another machine.
+    /// Checks only the report: the model may be written on another machine.
     pub(crate) fn check_report(&self) -> Result<(), Error> {
         let Some(report) = &self.report else { return Ok(()) };
         let models = [&self.model].into_iter().chain(&self.from);
@@ -215,7 +204,7 @@ impl TrainJob {
 }
 
 impl PredictJob {
-    /// Checks what people wrote.
+    /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
         let checker = Checker::new(raw, JobCommand::Predict);
         Ok(Self {
@@ -229,7 +218,7 @@ impl PredictJob {
 }
 
 impl EvaluateJob {
-    /// Checks what people wrote.
+    /// Checks the settings of a raw job.
     pub fn check(raw: &RawJob) -> Result<Self, Error> {
         let checker = Checker::new(raw, JobCommand::Evaluate);
         Ok(Self {
@@ -243,7 +232,7 @@ impl EvaluateJob {
     }
 }
 
-/// `bsp`, `asp`, `ssp:4`.
+/// Parses `bsp`, `asp` or `ssp:4`.
 pub fn parse_consistency(text: &str) -> Option<Consistency> {
     match text {
         "bsp" => Some(Consistency::Bsp),
@@ -252,7 +241,7 @@ pub fn parse_consistency(text: &str) -> Option<Consistency> {
     }
 }
 
-/// The spelling that [`parse_consistency`] reads.
+/// Returns the text that [`parse_consistency`] parses.
 pub fn consistency_name(consistency: Consistency) -> String {
     match consistency {
         Consistency::Bsp => "bsp".into(),
@@ -261,7 +250,7 @@ pub fn consistency_name(consistency: Consistency) -> String {
     }
 }
 
-/// What `--set` gives. A key of the job there is a slip that its unknown name would not show.
+/// Returns the parameters of `--set`. A key of the job among them is a mistake that deserves its own error.
 fn parameters(checker: &Checker<'_>) -> Result<BTreeMap<String, String>, Error> {
     let pairs = checker.pairs("set")?;
     match pairs.iter().find(|(name, _)| keys::find(JobCommand::Train, name).is_some()) {
@@ -286,7 +275,7 @@ fn manner(checker: &Checker<'_>) -> Result<RunOptions, Error> {
     })
 }
 
-/// One number given, the other is the same.
+/// Returns the numbers of servers and workers; if only one number is given, it is used for both.
 fn cluster_size(checker: &Checker<'_>) -> Result<Option<ClusterSize>, Error> {
     let (servers, workers) = (checker.count("servers")?, checker.count("workers")?);
     let size = |servers: u64, workers: u64| ClusterSize { servers: servers as u32, workers: workers as u32 };

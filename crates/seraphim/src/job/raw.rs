@@ -1,4 +1,4 @@
-//! Raw jobs: what people wrote, as text, by key. Flags and file are merged here, before anything is checked.
+//! Raw jobs: the settings as texts by key. Flags and job file are merged here, before anything is checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,16 +9,16 @@ use super::keys::{JobCommand, KeyKind, find, keys_of};
 use crate::error::{Error, nearest};
 use crate::modules::Modules;
 
-/// Most bytes of the modules of a job: it is submitted in one request of 4 MiB, where they stand as base64.
+/// Maximum size of the modules of a job: the job is submitted in one request of 4 MiB, which has the modules as base64.
 const MODULES_BYTES: usize = 5 << 19;
 
-/// Where a value came from, for error texts.
+/// The origin of a value, for error texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueOrigin {
-    /// A flag.
+    /// The flag without its dashes.
     Flag(String),
-    /// A key of a job file.
+    /// The job file and its key.
     File(String),
 }
 
@@ -31,20 +31,18 @@ impl std::fmt::Display for ValueOrigin {
     }
 }
 
-/// Values of keys as text. A switch has the text `true` or `false`; pairs are `name=value`.
+/// The values of keys as texts. A switch has the text `true` or `false`; pairs are `name=value`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawJob {
-    /// Name of the algorithm, for `train`.
     pub algorithm: Option<String>,
     values: BTreeMap<String, (ValueOrigin, Vec<String>)>,
-    /// What the files of the key `functions` hold.
+    /// Contents of the files that the key `functions` names.
     #[serde(default, skip_serializing_if = "Modules::is_empty")]
     modules: Modules,
 }
 
 impl RawJob {
-    /// Nothing said yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,25 +52,25 @@ impl RawJob {
         self.values.insert(key.name.to_owned(), (ValueOrigin::Flag(key.flag()), values));
     }
 
-    /// The place and texts of a key.
+    /// Returns the origin and the texts of a key.
     pub fn get(&self, name: &str) -> Option<(&ValueOrigin, &[String])> {
         self.values.get(name).map(|(place, values)| (place, values.as_slice()))
     }
 
-    /// Every key with its texts.
+    /// Returns all keys with their texts.
     pub fn texts(&self) -> BTreeMap<String, Vec<String>> {
         let values = self.values.iter().map(|(name, (_, texts))| (name.clone(), texts.clone()));
         let algorithm = self.algorithm.iter().map(|name| ("algorithm".to_owned(), vec![name.clone()]));
         algorithm.chain(values).collect()
     }
 
-    /// Reads a job file: the keys of `train`, `algorithm`, and the table `[set]`.
+    /// Reads a job file. It has the keys of `train`, `algorithm`, and the table `[set]`.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         Self::from_toml(&text, path)
     }
 
-    /// Reads the text of a job file; `path` is for messages.
+    /// Parses the text of a job file; `path` is for error texts.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, Error> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| Error::JobFile {
             path: path.into(),
@@ -81,9 +79,10 @@ impl RawJob {
         Self::from_table(table, &path.display().to_string())
     }
 
-    /// Reads a submitted job: what `submit` sends, or an object with the keys of a job file, as other clients send it.
+    /// Reads a submitted job: the form that `submit` sends, or an object with the keys of a job file, which other
+    /// clients send.
     pub fn from_submitted(job: &serde_json::Value) -> Result<Self, Error> {
-        /// What messages call it.
+        /// The origin in error texts.
         const PLACE: &str = "the submitted job";
         let unreadable = |error: &dyn std::fmt::Display| Error::InvalidRequest {
             what: format!("{PLACE} cannot be read: {error}"),
@@ -97,7 +96,7 @@ impl RawJob {
         Self::from_table(table, PLACE)
     }
 
-    /// `origin` is for messages.
+    /// Converts a table; `origin` is for error texts.
     fn from_table(table: toml::Table, origin: &str) -> Result<Self, Error> {
         let mut job = Self::new();
         for (name, value) in table {
@@ -121,7 +120,7 @@ impl RawJob {
         Ok(job)
     }
 
-    /// Reads the files of the key `functions`, where the job is asked for: nobody else reads them.
+    /// Reads the files of the key `functions`. Only the program that submits the job reads them.
     pub fn with_modules(mut self) -> Result<Self, Error> {
         self.modules = Modules::read(self.module_files())?;
         let (actual, limit) = (self.modules.len_bytes(), MODULES_BYTES);
@@ -135,7 +134,7 @@ impl RawJob {
         Ok(self)
     }
 
-    /// The modules of the job; an error when there are not as many as it names.
+    /// Returns the modules of the job; an error if their number differs from the number of files that the job names.
     pub fn modules(&self) -> Result<&Modules, Error> {
         let (named, brought) = (self.module_files().len(), self.modules.list().len());
         if named == brought {
@@ -151,12 +150,12 @@ impl RawJob {
         self.get("functions").map_or(&[], |(_, files)| files)
     }
 
-    /// Whether the file of this key is written by whoever asks for the job, and not by its members.
+    /// Whether the program that submits the job writes the file of this key, and not the members.
     pub(super) fn is_client_side(name: &str) -> bool {
         name == "report"
     }
 
-    /// This job with every path of data and models changed by `change`.
+    /// Returns this job with `change` applied to every path of data and models.
     #[must_use]
     pub fn with_paths(mut self, change: impl Fn(&str) -> String) -> Self {
         for (name, (_, values)) in &mut self.values {
@@ -171,7 +170,7 @@ impl RawJob {
         self
     }
 
-    /// This job with all parameters of its algorithm settled.
+    /// Returns this job with the parameters of its algorithm set to `set`.
     #[must_use]
     pub fn with_settings(mut self, set: &BTreeMap<String, String>) -> Self {
         let pairs = set.iter().map(|(name, value)| format!("{name}={value}"));
@@ -181,7 +180,7 @@ impl RawJob {
         self
     }
 
-    /// This job where `flags` win. The parameters of `--set` are merged one by one.
+    /// Returns this job with `flags`, which override its values. The parameters of `--set` are merged individually.
     #[must_use]
     pub fn overridden_by(mut self, mut flags: Self) -> Self {
         if let Some((place, pairs)) = flags.values.remove("set") {

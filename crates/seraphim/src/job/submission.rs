@@ -1,5 +1,5 @@
-//! Jobs for servers and workers: what is asked of the master, checked once, by the command line before it asks and by the
-//! master whoever asks.
+//! Jobs for servers and workers. The command line checks a submission before it sends it, and the master checks every
+//! submission that it receives.
 
 use std::path::Path;
 
@@ -11,26 +11,24 @@ use super::keys::{JobCommand, KeyKind, TASK_LIMIT, find};
 use super::raw::RawJob;
 use crate::error::Error;
 
-/// A job that can be given to members.
+/// A checked job that can run on members.
 pub struct Submission {
-    /// As people wrote it.
     pub raw: RawJob,
-    /// The same, checked.
     pub job: TrainJob,
-    /// Its algorithm, with its parameters.
+    /// The algorithm with its parameters.
     pub algorithm: Box<dyn Job>,
 }
 
-/// From which folder the members of a job see relative paths.
+/// The folder to which the members of a job resolve relative paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathBase {
-    /// From that of whoever asks: they are its processes.
+    /// The folder of the submitting process, which started the members.
     Same,
-    /// From others: paths must be whole.
+    /// Unknown folders: paths must be absolute.
     Unknown,
 }
 
-/// Checks what is asked for.
+/// Checks a submission.
 pub fn check(order: &JobSubmission, folder: PathBase) -> Result<Submission, Error> {
     let raw = RawJob::from_submitted(&order.spec)?;
     let job = TrainJob::check(&raw)?;
@@ -86,7 +84,7 @@ fn check_paths(raw: &RawJob, folder: PathBase) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether it means the same in every folder.
+/// Whether a path or URL means the same in every folder.
 pub fn is_absolute(path: &str) -> bool {
     path.contains("://") || Path::new(path).is_absolute()
 }

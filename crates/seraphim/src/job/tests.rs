@@ -1,4 +1,4 @@
-//! Promises of flags and job files.
+//! Tests of flags and job files.
 
 use std::path::Path;
 
@@ -140,7 +140,7 @@ fn the_page_of_commands_has_every_row_of_the_table() {
     assert_eq!(rows, expected, "docs/commands.md (left) and job/keys.rs (right) differ");
 }
 
-/// A row as the page has it.
+/// Returns a row of the page of flags.
 fn page_row(key: &keys::Key) -> String {
     let value = key.value_name.replace('|', "\\|");
     let flag = format!("--{} {value}", key.flag());

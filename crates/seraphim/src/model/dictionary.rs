@@ -1,10 +1,10 @@
-//! `dictionary.tsv`: what named keys stand for. One line a key, ascending: key, tab, name; tab, newline and backslash
-//! within a name are written as `\t`, `\n`, `\\`.
+//! `dictionary.tsv`: the names of keys. Each line has a key, a tab and a name; keys ascend. A name contains tab,
+//! newline and backslash as `\t`, `\n`, `\\`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The dictionary as text, with a heading line.
+/// Returns the dictionary as text with a heading line.
 pub fn to_text(names: &BTreeMap<u64, String>) -> String {
     let mut text = String::from("key\tname\n");
     for (key, name) in names {
@@ -14,7 +14,7 @@ pub fn to_text(names: &BTreeMap<u64, String>) -> String {
     text
 }
 
-/// Reads it back; the error is the number of the line (from 1) that is none.
+/// Parses the text of a dictionary; the error is the number of the first malformed line, from 1.
 pub fn from_text(text: &str) -> Result<BTreeMap<u64, String>, usize> {
     let lines = text.lines().enumerate().skip(1);
     lines.map(|(i, line)| parse(line).ok_or(i + 1)).collect()

@@ -1,5 +1,5 @@
-//! `model.json`: what a model is, how it was made, and the checksum of every file. Nothing in it hangs on time or
-//! machine, so that equal runs write equal bytes.
+//! `model.json`: the description of a model, how it was trained, and the checksum of every file. It does not depend on
+//! time or machine, so equal runs write equal bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,32 +10,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The version of the model format that this program writes. Version 2 may have `label_scale`, `idf` and `mark_missing`, without
-/// which a model would predict something else.
+/// The version of the model format that this program writes. Version 2 may have `label_scale`, `idf` and
+/// `mark_missing`; a reader that ignores them would compute other predictions.
 pub const FORMAT_VERSION: u64 = 2;
 /// The oldest version that this program reads.
 const OLDEST_VERSION: u64 = 1;
 /// Name of the manifest in a model directory.
 pub const FILE_NAME: &str = "model.json";
-/// What `format` says.
+/// The value of `format` in a manifest.
 pub const FORMAT_NAME: &str = "seraphim-model";
 
 /// The manifest of a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORMAT_NAME`].
+    /// Always [`FORMAT_NAME`].
     pub format: String,
-    /// [`FORMAT_VERSION`].
+    /// At most [`FORMAT_VERSION`].
     pub format_version: u64,
-    /// The program that wrote it.
+    /// Version of the program that wrote the model.
     pub program_version: String,
-    /// Name of the algorithm.
     pub algorithm: String,
-    /// Every parameter with its value in force.
+    /// Value of every parameter of the algorithm.
     pub settings: BTreeMap<String, String>,
     /// Columns and kinds of the training data.
     pub schema: Schema,
-    /// What scoring needs besides the matrices.
+    /// Data that scoring needs besides the matrices.
     pub model: algo::Model,
     /// The matrices, in the order of creation.
     pub matrices: Vec<MatrixEntry>,
@@ -45,30 +44,28 @@ pub struct Manifest {
     pub files: Vec<FileEntry>,
 }
 
-/// A matrix and where it lies.
+/// A matrix of a model and its files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MatrixEntry {
-    /// Its name, and the name of its tensor.
+    /// Name of the matrix and of its tensor.
     pub name: String,
-    /// The file of its values.
+    /// The file of the values.
     pub file: String,
-    /// The tensor of its keys, `U64 [stored_rows]`, ascending; none when all rows are stored in order.
+    /// Name of the tensor of keys, `U64 [stored_rows]`, ascending; none when all rows are stored in order.
     pub keys: Option<String>,
-    /// Rows declared.
+    /// Number of declared rows.
     pub rows: u64,
-    /// Columns.
     pub columns: u64,
-    /// Rows in the file; those left out are zero.
+    /// Number of rows in the file; the missing ones are zero.
     pub stored_rows: u64,
-    /// Type of the elements.
     pub dtype: ElementType,
-    /// How it was stored in training.
+    /// Storage of the matrix in training.
     pub storage: Storage,
-    /// The file of its optimizer slots, if kept.
+    /// The file of the optimizer slots, if they are saved.
     pub optimizer_file: Option<String>,
-    /// Names of the slots; the tensor of one is `MATRIX.SLOT`.
+    /// Names of the slots; the tensor of a slot is `MATRIX.SLOT`.
     pub slots: Vec<String>,
-    /// As it was declared for training.
+    /// The declaration of the matrix for training.
     pub spec: MatrixSpec,
 }
 
@@ -79,92 +76,85 @@ pub struct TrainingRecord {
     pub data: Vec<String>,
     /// Validation data as given.
     pub validate: Vec<String>,
-    /// The model it was trained on from.
+    /// The model with which training started, if any.
     pub from: Option<String>,
-    /// Records of the training data.
+    /// Number of records in the training data.
     pub records: u64,
-    /// Epochs made.
+    /// Number of epochs that were run.
     pub epochs: u64,
-    /// How far the saved weights have come; none in models of older versions.
+    /// The position of training that the saved weights have reached; none in models of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<TrainingPosition>,
-    /// Whether it was interrupted before its end.
+    /// Whether training was interrupted.
     pub interrupted: bool,
-    /// Seed.
     pub seed: u64,
-    /// Number of tasks.
     pub tasks: u32,
-    /// As spelled on the command line.
+    /// Consistency as the command line spells it.
     pub consistency: String,
-    /// Metrics of the last epoch on the training data, before each update.
+    /// Metrics of the last epoch on the training data; each record is scored before the update of its batch.
     pub metrics: BTreeMap<String, f64>,
     /// Metrics of the last epoch on the validation data.
     pub validation_metrics: BTreeMap<String, f64>,
-    /// How far a job had come that was saved because its master was gone.
+    /// Set when the model was saved in the middle of a job because the master was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<UnfinishedJob>,
-    /// Functions that have changed the weights since then, in order. The metrics are gone with the first.
+    /// PS functions that have changed the weights since training, in order. The first one removes the metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub applied: Vec<AppliedFunction>,
 }
 
-/// How far training has come: where another run goes on from a model.
+/// The position of training at which another run continues from a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainingPosition {
-    /// Epochs over the data of `TrainingRecord::data`, those of earlier runs over the same data included.
+    /// Epochs over the data of [`TrainingRecord::data`], including those of earlier runs over the same data.
     pub epochs: u64,
-    /// Clocks of all runs: what schedules of step sizes follow.
+    /// Number of steps of all runs; schedules of learning rates depend on it.
     pub clock: u64,
 }
 
 /// A PS function that has changed the weights of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AppliedFunction {
-    /// Its name.
     pub function: String,
-    /// The matrix.
     pub matrix: String,
-    /// Its argument.
     pub argument: serde_json::Value,
-    /// Rows read; none: each row by itself.
+    /// Rows that the function read; none when it was applied to each row separately.
     pub from: Option<Vec<u32>>,
-    /// Rows written.
+    /// Rows that the function wrote.
     pub into: Option<Vec<u32>>,
 }
 
-/// A job that was saved in its middle.
+/// Describes a job that was saved before its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfinishedJob {
-    /// What was asked for: the keys of a job file with their texts.
+    /// The keys of the job file with their texts.
     pub job: BTreeMap<String, Vec<String>>,
-    /// The epoch in which it stopped, from 0. It may have been whole: only the master knows.
+    /// The epoch in which the job stopped, from 0. It may be complete: only the master knows that.
     pub epoch: u64,
-    /// Epochs that were planned; 0 when that was not known yet.
+    /// Planned number of epochs; 0 when it was not yet known.
     pub epoch_count: u64,
-    /// Steps of each task.
+    /// Number of steps of each task.
     pub clocks: Vec<u64>,
-    /// Tasks that did not come to the end: their last step may be missing, or be there in part.
+    /// Tasks that did not reach the shutdown barrier: their last step may be missing or partial.
     pub lost_tasks: Vec<u32>,
 }
 
-/// A file of the directory.
+/// A file of the model directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its name.
     pub name: String,
-    /// Its length in bytes.
     pub size_bytes: u64,
-    /// CRC-32C of its bytes.
+    /// CRC-32C of the contents.
     pub crc32c: u32,
 }
 
-/// How the line of the manifest's own checksum begins; eight hexadecimal digits and [`TRAILER_END`] follow.
+/// Start of the line with the manifest's own checksum; eight hexadecimal digits and [`TRAILER_END`] follow.
 const TRAILER_START: &str = ",\n  \"crc32c\": \"";
 const TRAILER_END: &str = "\"\n}\n";
 const CHECKSUM_DIGITS: usize = 8;
 
 impl Manifest {
-    /// As text. The last member, `crc32c`, is the checksum of all bytes before its comma.
+    /// Returns the manifest as text. The last member, `crc32c`, is the checksum of all bytes before its comma.
     pub fn to_text(&self) -> String {
         let mut text =
             serde_json::to_string_pretty(self).expect("strings, numbers and lists are always JSON");
@@ -173,8 +163,8 @@ impl Manifest {
         text + TRAILER_START + &format!("{sum:08x}") + TRAILER_END
     }
 
-    /// Reads a manifest. The checksum is verified before anything is believed; only a version that is not ours is
-    /// told first, since an other version may have its checksum elsewhere.
+    /// Parses a manifest. It verifies the checksum before it uses any content, except the format version: another
+    /// version may have its checksum elsewhere, so an unsupported version is reported first.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let loose = serde_json::from_slice::<serde_json::Value>(bytes);
         if let Err(damage) = verify(bytes) {
@@ -194,7 +184,7 @@ impl Manifest {
     }
 }
 
-/// The two checksums of a damaged manifest.
+/// The recorded and the actual checksum of a damaged manifest.
 #[derive(Clone, Copy, Debug)]
 struct ChecksumMismatch {
     expected: u32,
@@ -211,12 +201,12 @@ fn verify(bytes: &[u8]) -> Result<(), ChecksumMismatch> {
     let digits = tail.get(TRAILER_START.len()..TRAILER_START.len() + CHECKSUM_DIGITS);
     let recorded =
         digits.and_then(|d| u32::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok()).unwrap_or(0);
-    // When only the frame around the sum is broken, the sum of the whole file tells the difference.
+    // When only the syntax around the checksum is damaged, the checksum of the whole file shows the difference.
     let actual = if recorded == sum { crc32c::crc32c(bytes) } else { sum };
     Err(ChecksumMismatch { expected: recorded, actual })
 }
 
-/// The error of a model of another version.
+/// Returns the error of a model of an unsupported version.
 fn version_error(value: &serde_json::Value, path: &Path, damage: Option<ChecksumMismatch>) -> Option<Error> {
     let found = value.get("format_version")?.as_u64()?;
     if (OLDEST_VERSION..=FORMAT_VERSION).contains(&found) || value.get("format")?.as_str()? != FORMAT_NAME {

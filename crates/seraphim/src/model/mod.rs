@@ -1,5 +1,6 @@
-//! Models: a directory in open formats. `model.json` says what it is, `weights.safetensors` holds the matrices,
-//! `optimizer.safetensors` the slots of the push rules (for training on), `dictionary.tsv` the names of keys.
+//! Models: a directory of files in open formats. `model.json` describes the model, `weights.safetensors` has the
+//! matrices, `optimizer.safetensors` the slots of the push rules (for continuing training), `dictionary.tsv` the names
+//! of keys.
 
 pub mod dictionary;
 pub mod manifest;
@@ -16,15 +17,15 @@ pub use write::{StoredMatrix, WriteResult, check_target, write};
 
 /// The file of all matrices.
 pub const WEIGHTS_FILE: &str = "weights.safetensors";
-/// The file of all slots.
+/// The file of the optimizer slots.
 pub const OPTIMIZER_FILE: &str = "optimizer.safetensors";
-/// The file of names.
+/// The file of the names of keys.
 pub const DICTIONARY_FILE: &str = "dictionary.tsv";
 
-/// The matrix whose keys are called just `keys`.
+/// The matrix whose tensor of keys is named `keys`, without a prefix.
 const MAIN_MATRIX: &str = "weights";
 
-/// Name of the tensor that holds a matrix's keys.
+/// Name of the tensor of a matrix's keys.
 fn keys_tensor(matrix: &str) -> String {
     if matrix == MAIN_MATRIX { "keys".into() } else { format!("{matrix}.keys") }
 }

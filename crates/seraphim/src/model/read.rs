@@ -1,4 +1,4 @@
-//! Reading a model directory: the lengths of all files, and the checksums of those that are used, are verified first.
+//! Reads a model directory. It first verifies the lengths of all files and the checksums of the files that it uses.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,17 @@ use crate::error::Error;
 /// A model in memory.
 #[derive(Debug)]
 pub struct Model {
-    /// Where it lies.
+    /// The model directory.
     pub path: PathBuf,
-    /// Its manifest.
     pub manifest: Manifest,
-    /// Its matrices, in the order of the manifest; with slots when asked for and there.
+    /// The matrices, in the order of the manifest; with slots if they were requested and saved.
     pub matrices: Vec<ExportedRows>,
     /// Names of keys.
     pub dictionary: BTreeMap<u64, String>,
 }
 
 impl Model {
-    /// Reads a model; with its optimizer slots when `with_slots` and they were kept.
+    /// Reads a model; with its optimizer slots if `with_slots` is true and they were saved.
     pub fn read(path: &Path, with_slots: bool) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut files = BTreeMap::new();
@@ -69,7 +68,7 @@ impl Model {
     }
 }
 
-/// Reads and verifies the manifest alone.
+/// Reads and verifies only the manifest.
 pub fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let file = path.join(manifest::FILE_NAME);
     if !file.is_file() {
@@ -127,7 +126,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
         ));
     }
     spec.check().map_err(|error| bad_model(&folder.join(manifest::FILE_NAME), error.to_string()))?;
-    // Compared before anything is made of them: nothing tells that the numbers of a manifest fit the file beside it.
+    // This is checked before any allocation: a manifest may have numbers that do not fit the file beside it.
     if entry.columns == 0 || entry.stored_rows.checked_mul(entry.columns) != Some(length(&values) as u64) {
         let (rows, columns) = (entry.stored_rows, entry.columns);
         return Err(bad_model(
@@ -153,7 +152,7 @@ fn matrix_of(folder: &Path, entry: &MatrixEntry, tensors: &mut Tensors<'_>) -> R
     }
 }
 
-/// Rows as the optimizer file has them; weights that were left out are zero.
+/// Returns the rows that the optimizer file has; weights that are not stored are zero.
 fn with_slots(
     folder: &Path,
     entry: &MatrixEntry,
@@ -165,7 +164,7 @@ fn with_slots(
     let keys = if tensors.get(file).is_some_and(|tensors| tensors.contains_key(&name)) {
         take_keys(folder, file, &name, tensors)?
     } else {
-        // As written when no row of weights was left out.
+        // The optimizer file has no keys when the file of weights has every row.
         weights.keys.clone()
     };
     let columns = entry.columns as usize;
@@ -188,7 +187,7 @@ fn with_slots(
     Ok(ExportedRows { keys, values, slots })
 }
 
-/// The rows of `from` at the keys of `to`, both ascending; zero where `from` has none.
+/// Returns the rows of `from` at the keys of `to`, both ascending; zero where `from` has no row.
 fn scatter<T: Copy + Default>(from: &[u64], values: &[T], to: &[u64], columns: usize) -> Vec<T> {
     let mut out = vec![T::default(); to.len() * columns];
     let mut next = 0;

@@ -9,9 +9,9 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest header that is read: a corrupt length must not become a large allocation.
+/// Maximum length of a header that is read: a corrupt length must not cause a large allocation.
 const HEADER_LIMIT_BYTES: u64 = 1 << 20;
-/// Elements that are turned to bytes at once.
+/// Number of elements that are converted to bytes at once.
 const CHUNK_ELEMENTS: usize = 8192;
 
 /// Elements of a tensor.
@@ -30,9 +30,8 @@ pub enum Elements<'a> {
 /// A named tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor<'a> {
-    /// Name in the file.
     pub name: String,
-    /// Sizes; their product is the number of elements.
+    /// The dimensions; their product is the number of elements.
     pub shape: Vec<u64>,
     /// Row-major.
     pub elements: Elements<'a>,
@@ -46,7 +45,7 @@ struct Entry {
 }
 
 impl Elements<'_> {
-    /// Name in the header.
+    /// Name of the element type in the header.
     pub fn dtype(&self) -> &'static str {
         match self {
             Self::U64(_) => "U64",
@@ -66,7 +65,6 @@ impl Elements<'_> {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -115,7 +113,7 @@ fn read_all<T, const N: usize>(bytes: &[u8], value_of: impl Fn([u8; N]) -> T) ->
     rest.is_empty().then(|| chunks.iter().map(|chunk| value_of(*chunk)).collect())
 }
 
-/// Writes tensors. Their order in the file is by element size, then as given.
+/// Writes tensors in the order of their element sizes, largest first, then in the given order.
 pub fn write(tensors: &[Tensor<'_>], out: &mut impl Write) -> std::io::Result<()> {
     let mut order: Vec<&Tensor<'_>> = tensors.iter().collect();
     order.sort_by_key(|tensor| std::cmp::Reverse(tensor.elements.width()));
@@ -135,7 +133,7 @@ pub fn write(tensors: &[Tensor<'_>], out: &mut impl Write) -> std::io::Result<()
     order.iter().try_for_each(|tensor| tensor.elements.write(out))
 }
 
-/// Reads all tensors of a file, by name. Any byte sequence is either tensors or an error that says what is wrong.
+/// Parses all tensors of a file, by name. Any byte sequence gives either tensors or an error that describes the fault.
 pub fn read(bytes: &[u8]) -> Result<BTreeMap<String, Tensor<'static>>, String> {
     let (length, rest) = bytes.split_first_chunk::<8>().ok_or("shorter than its header length")?;
     let length = u64::from_le_bytes(*length);

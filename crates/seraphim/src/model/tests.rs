@@ -1,4 +1,4 @@
-//! Promises of the manifest.
+//! Tests of the model directory.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::*;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
-/// The model of the smallest job there is.
+/// Returns the manifest of the smallest possible job.
 fn manifest() -> Manifest {
     let job = (algo::algorithm("lr").unwrap().configure)(&std::collections::BTreeMap::new()).unwrap();
     let facts = algo::DataFacts { record_count: 2, classes: vec![0.0, 1.0], ..algo::DataFacts::default() };
@@ -80,14 +80,14 @@ fn spec(storage: Storage, rows: u64) -> MatrixSpec {
     }
 }
 
-/// Rows with these keys and weights, whose slots are never zero.
+/// Returns rows with these keys and weights, whose slots are never zero.
 fn rows(keys: &[u64], weights: &[f32]) -> ExportedRows {
     let slot = |first: u64| OwnedValues::F32((first..).take(weights.len()).map(|x| x as f32).collect());
     let slots = vec![("z".to_owned(), slot(1)), ("n".to_owned(), slot(100))];
     ExportedRows { keys: keys.to_vec(), values: OwnedValues::F32(weights.to_vec()), slots }
 }
 
-/// A weight of zero may be left out of the file of weights; what its optimizer knows of it may not.
+/// A zero weight may be left out of the file of weights, but its optimizer state may not.
 #[test]
 fn rows_come_back_with_all_their_slots_also_those_whose_weights_are_zero() {
     let all: Vec<u64> = (0..5).collect();

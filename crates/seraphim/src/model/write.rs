@@ -1,7 +1,7 @@
-//! Writing a model directory: into a temporary sibling, then renamed, so that it is complete or absent.
+//! Writes a model directory into a temporary sibling, which is then renamed, so that the model is complete or absent.
 //!
-//! Files and folder reach the disk before the rename, and the rename before the answer: after a power cut there is the
-//! old model or the new one. What that costs is measured ([`WriteResult::sync_s`]).
+//! Files and folder are synced to disk before the rename, and the rename before the function returns: after a power
+//! failure the path has the old model or the new one. [`WriteResult::sync_s`] is the time that this takes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,19 +21,17 @@ use crate::error::Error;
 use crate::file_identity::{exchange, folder_of};
 use crate::interrupt::{Interrupt, OLD, PROBE, sibling};
 
-/// Buffer of a file that is being written.
+/// Buffer size of a file that is being written.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A matrix as it left the store.
+/// A matrix as the store exported it.
 #[derive(Debug)]
 pub struct StoredMatrix<'a> {
-    /// As it was declared.
     pub spec: &'a MatrixSpec,
-    /// Its rows.
     pub rows: &'a ExportedRows,
 }
 
-/// A file that counts and sums what goes through it.
+/// A file that counts the written bytes and computes their checksum.
 struct ChecksumWriter {
     file: BufWriter<File>,
     size_bytes: u64,
@@ -53,9 +51,9 @@ impl Write for ChecksumWriter {
     }
 }
 
-/// Refuses a place that is taken, before any work is done: it must be absent, empty or, with `overwrite`, a model and nothing
-/// else. Also tries whether its parent can be written, and whether an empty folder can be replaced (a mount or `.` cannot).
-/// What a command reads and writes besides is checked by `crate::outputs`.
+/// Checks before any work that a model can be written to `path`: the path must be absent, an empty folder or, with
+/// `overwrite`, a model without other files. Also checks that the parent is writable and that an empty folder can be
+/// replaced (a mount or `.` cannot). `crate::outputs` checks the other paths of a command.
 pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
     let path = &*resolve_link(path);
     if path.exists() {
@@ -77,7 +75,7 @@ pub fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
     std::fs::remove_dir(&trial).map_err(Error::io("write to", path))
 }
 
-/// Whether there is a model in a folder, whole or damaged.
+/// Whether a folder is a model, intact or damaged.
 pub(crate) fn is_model(folder: &Path) -> bool {
     std::fs::read(folder.join(manifest::FILE_NAME)).is_ok_and(|bytes| {
         let name = manifest::FORMAT_NAME.as_bytes();
@@ -85,7 +83,7 @@ pub(crate) fn is_model(folder: &Path) -> bool {
     })
 }
 
-/// A model goes with its folder, so nothing else may lie in that.
+/// Checks that the folder has only files of a model, since replacing a model deletes its folder.
 fn check_replaceable(path: &Path) -> Result<(), Error> {
     if !is_model(path) {
         return Err(Error::NotReplaceable { path: path.into() });
@@ -104,7 +102,7 @@ fn check_replaceable(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The folder that a link means, so that a model is replaced and not the link to it.
+/// Resolves a link, so that the model is replaced and not the link to it.
 fn resolve_link(path: &Path) -> Cow<'_, Path> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => path.canonicalize().map_or(Cow::Borrowed(path), Cow::Owned),
@@ -112,16 +110,15 @@ fn resolve_link(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// A model that is on disk.
+/// A model that was written to disk.
 #[derive(Clone, Debug)]
 pub struct WriteResult {
-    /// Its manifest.
     pub manifest: Manifest,
-    /// Seconds of waiting until the disk had it, of all files added up.
+    /// Seconds of waiting for the disk, summed over all files.
     pub sync_s: f64,
 }
 
-/// Writes a model. `manifest` comes with everything but its `matrices` and `files`.
+/// Writes a model. `manifest` is complete except for its `matrices` and `files`.
 pub fn write(
     path: &Path,
     overwrite: bool,
@@ -142,7 +139,7 @@ pub fn write(
     for saved in matrices {
         manifest.matrices.push(tensors_of(saved, keep_optimizer, &mut weights, &mut slots));
     }
-    // Side by side: the optimizer's file is the larger one.
+    // The two files are written in parallel; the optimizer's file is the larger one.
     let (weights, slots) = std::thread::scope(|scope| {
         let slots = (!slots.is_empty())
             .then(|| scope.spawn(|| write_tensors(&folder, OPTIMIZER_FILE, &slots, &sync)));
@@ -164,7 +161,7 @@ pub fn write(
     Ok(WriteResult { manifest, sync_s: Duration::from_nanos(sync.spent_ns.into_inner()).as_secs_f64() })
 }
 
-/// The tensors of one matrix; zero rows are left out when that is smaller.
+/// Returns the entry of a matrix and adds its tensors; zero rows are left out when that takes less space.
 fn tensors_of<'a>(
     saved: &StoredMatrix<'a>,
     keep_optimizer: bool,
@@ -193,7 +190,7 @@ fn tensors_of<'a>(
     let kept: &[(String, OwnedValues)] = if keep_optimizer { &rows.slots } else { &[] };
     if !kept.is_empty() {
         let count = rows.keys.len() as u64;
-        // Keys that equal those of the weights are not written twice.
+        // The keys are written only if they differ from those of the weights.
         if stored_rows < count || keys_name.is_none() {
             let elements = Elements::U64(Cow::Borrowed(&rows.keys));
             slots.push(Tensor { name: super::keys_tensor(&spec.name), shape: vec![count], elements });
@@ -219,7 +216,7 @@ fn tensors_of<'a>(
     }
 }
 
-/// Positions of the rows to store, or none for all rows in order without keys.
+/// Returns the positions of the rows to store; none when all rows are stored in order without keys.
 fn stored_rows(spec: &MatrixSpec, rows: &ExportedRows, columns: usize) -> Option<Vec<u32>> {
     let complete = rows.keys.len() as u64 == spec.rows && spec.storage == Storage::Dense;
     let zero_is_absent = spec.initializer == matrix::Initializer::Zero;
@@ -264,7 +261,7 @@ fn select<'a, T: Copy>(items: &'a [T], positions: &[u32], columns: usize) -> Cow
     positions.iter().flat_map(|&p| &items[p as usize * columns..][..columns]).copied().collect()
 }
 
-/// Waits until the disk has what was written, and keeps the time.
+/// Syncs files to disk and measures the time.
 #[derive(Debug, Default)]
 struct DiskSync {
     spent_ns: AtomicU64,
@@ -278,7 +275,7 @@ impl DiskSync {
         result
     }
 
-    /// The names in a folder. Systems that cannot do that (network folders, Windows) say so, and lose nothing else.
+    /// Syncs the entries of a folder. Some systems (network folders, Windows) cannot do that; their errors are ignored.
     fn folder(&self, path: &Path) -> Result<(), Error> {
         let Ok(folder) = File::open(path) else { return Ok(()) };
         match self.file(&folder) {
@@ -316,7 +313,8 @@ fn write_file(
     Ok(FileEntry { name: name.into(), size_bytes: out.size_bytes, crc32c: out.crc32c })
 }
 
-/// Puts the finished folder where nothing is, or an empty folder; whatever has come there meanwhile stays.
+/// Moves the finished folder to a path where nothing or an empty folder is; anything else that has appeared there
+/// stays.
 fn move_to_new(folder: &Path, path: &Path) -> Result<(), Error> {
     std::fs::rename(folder, path).map_err(|error| {
         let is_taken =
@@ -325,18 +323,18 @@ fn move_to_new(folder: &Path, path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Puts the finished folder in its place: the names of both change places, so that at every moment there is a model under
-/// this one, and what was there is deleted last. Where the system cannot do that, what was there goes aside first; a process
-/// that dies then leaves it to the next one that writes there, which puts it back.
+/// Moves the finished folder to its path. It exchanges the names of the old and the new folder, so that a model is at
+/// the path at every moment, and deletes the old one last. Where the system cannot do that, the old folder is renamed
+/// first; if the process then dies, the next process that writes to the path moves the old folder back.
 fn replace(folder: &Path, path: &Path) -> Result<(), Error> {
     let is_empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     if !path.exists() || is_empty {
         return std::fs::rename(folder, path).map_err(Error::io("create", path));
     }
-    // Somebody may have put a file there while the model was made.
+    // Another process may have put a file there in the meantime.
     check_replaceable(path)?;
     if exchange(folder, path).map_err(Error::io("replace", path))? {
-        // The new model is in its place; what is left of the old one harms nobody, and the next writer removes it.
+        // The new model is at its path; the next writer removes what remains of the old one.
         let _ = std::fs::remove_dir_all(folder);
         return Ok(());
     }
@@ -419,7 +417,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("place");
         model_in(&place, "old");
-        // What was made is gone: the new model cannot come to the place.
+        // The folder `made` does not exist, so the new model cannot be moved to the path.
         for put in [replace, replace_in_two_steps] {
             assert!(put(&folder.path().join("made"), &place).is_err());
             assert_eq!(std::fs::read_to_string(place.join(WEIGHTS_FILE)).unwrap(), "old");
@@ -427,7 +425,7 @@ mod tests {
         }
     }
 
-    /// A device takes all bytes but has no disk: the file system says so when it is asked whether they are there.
+    /// A device accepts all bytes but cannot sync them, and reports that when it is asked to.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_is_written_when_the_disk_says_so() {

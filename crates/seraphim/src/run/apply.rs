@@ -1,8 +1,8 @@
-//! A PS function on a matrix of a saved model, in this process or on servers that are started for it.
+//! Applies a PS function to a matrix of a saved model, in this process or on servers that are started for it.
 //!
-//! A model keeps a row a key, with a column for each output; functions work on rows over all columns. So the matrix is turned:
-//! output o becomes row o, and its columns are the keys from 0 on. Where keys are hashes, or else too far apart for that, the
-//! columns are the stored keys in their order.
+//! A model has one row per key and one column per output; PS functions work on rows over all columns. Therefore the
+//! matrix is transposed: output o becomes row o, and its columns are the keys from 0. Where keys are hashes, or too far
+//! apart for that, the columns are the stored keys in their order.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,54 +26,54 @@ use crate::model::{self, Model, StoredMatrix};
 use crate::modules::Modules;
 use crate::outputs::Outputs;
 
-/// Most columns of a row over all keys.
+/// Maximum number of columns of a row over all keys.
 const KEY_LIMIT: u64 = 1 << 26;
-/// Partitions of the rows; more servers than that hold nothing.
+/// Number of partitions of the rows; further servers would have no partition.
 const PARTITIONS: u32 = 8;
-/// Longest wait for the answer of a server: a function may take its time.
+/// Maximum wait for the answer of a server: a function may compute for minutes.
 const WAIT_LIMIT: Duration = Duration::from_mins(5);
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// What is asked for.
+/// The function to apply, and to which model.
 #[derive(Clone, Debug)]
 pub struct ApplyJob {
-    /// The model.
+    /// The model directory.
     pub model: PathBuf,
-    /// The matrix of it.
+    /// Name of the matrix.
     pub matrix: String,
-    /// The function.
+    /// Name of the PS function.
     pub function: String,
-    /// Its argument.
+    /// Argument of the function.
     pub argument: Value,
-    /// Rows to read. None, and none to write: a function of one row does each row by itself.
+    /// Rows to read. If neither `from` nor `into` is given, a function of one row is applied to each row separately.
     pub from: Option<Vec<u32>>,
     /// Rows to write.
     pub into: Option<Vec<u32>>,
-    /// Where the changed model is written.
+    /// Directory of the changed model.
     pub output: Option<PathBuf>,
-    /// Whether it may replace a model.
+    /// Whether an existing model may be replaced.
     pub overwrite: bool,
-    /// Servers to start; 0: none.
+    /// Number of servers to start; 0: the function runs in this process.
     pub servers: u32,
-    /// Files of WebAssembly modules whose functions may be called besides.
+    /// Files of WebAssembly modules with further functions.
     pub modules: Vec<String>,
 }
 
-/// What came out.
+/// The result of [`apply`].
 #[derive(Clone, Debug, Default)]
 pub struct ApplyResult {
-    /// The answers of a pull function, with their row when it was done for each row.
+    /// The answers of a pull function; with a row number if it was applied to each row separately.
     pub answers: Vec<(Option<u32>, Value)>,
-    /// Weights that a push function has changed.
+    /// Number of weights that a push function changed.
     pub changed_count: u64,
-    /// Weights that it might have changed.
+    /// Number of weights in the rows that a push function wrote.
     pub value_count: u64,
-    /// Whether column i is the i-th stored key, not key i.
+    /// Whether column i stands for the i-th stored key and not for key i.
     pub columns_are_positions: bool,
 }
 
 impl ApplyResult {
-    /// For machines.
+    /// Returns the result as JSON.
     pub fn to_json(&self) -> Value {
         let answers: Vec<Value> =
             self.answers.iter().map(|(row, answer)| json!({"row": row, "answer": answer})).collect();
@@ -82,15 +82,15 @@ impl ApplyResult {
     }
 }
 
-/// A matrix of a model with a row for each output.
+/// A matrix of a model, with one row per output.
 struct TransposedMatrix {
     spec: MatrixSpec,
     rows: Vec<OwnedValues>,
-    /// The stored keys, where columns are these.
+    /// The stored keys, if the columns stand for them.
     keys: Option<Vec<u64>>,
 }
 
-/// Carries the function out, and writes the model if it changes it.
+/// Applies the function, and writes the model if the function changes it.
 pub fn apply(asked: &ApplyJob, environment: Environment<'_>) -> Result<ApplyResult, Error> {
     let modules = Modules::read(&asked.modules)?;
     let functions = &modules.extend_table(environment.functions)?;
@@ -142,7 +142,7 @@ fn check_output(asked: &ApplyJob, writes: Option<Arity>) -> Result<(), Error> {
     }
 }
 
-/// The calls: one with the rows that were given, or one for each row.
+/// Returns the function calls: one call with the given rows, or one call per row.
 fn function_calls(
     asked: &ApplyJob,
     functions: &FunctionTable,
@@ -156,7 +156,7 @@ fn function_calls(
         let rows = |rows: &Option<Vec<u32>>| rows.clone().unwrap_or_default();
         return Ok(vec![(None, call(&rows(&asked.from), &rows(&asked.into))?)]);
     }
-    // What a function of one row takes of row r.
+    // The rows that a function of one row reads or writes when it is applied to row `row`.
     let own = |count: Arity, row: u32| match count {
         Arity::Exactly(0) => Some(Vec::new()),
         Arity::Exactly(1) | Arity::AtLeast(1) => Some(vec![row]),
@@ -199,7 +199,7 @@ impl TransposedMatrix {
         Ok(Self { spec, rows, keys: is_packed.then(|| stored.keys.clone()) })
     }
 
-    /// Brings the rows to the agent, calls, and reads them again if they were changed.
+    /// Pushes the rows to the agent, runs the calls, and pulls the rows again if the calls changed them.
     fn run(
         &self,
         agent: &mut dyn Agent,
@@ -245,7 +245,7 @@ impl TransposedMatrix {
         self.rows.iter().zip(rows).map(count).sum::<usize>() as u64
     }
 
-    /// The rows as a model keeps them.
+    /// Transposes the rows to the layout of a model.
     fn to_exported(&self, rows: &[OwnedValues]) -> ExportedRows {
         let columns = self.spec.columns;
         let keys = self.keys.clone().unwrap_or_else(|| (0..columns).collect());
@@ -259,7 +259,7 @@ impl TransposedMatrix {
     }
 }
 
-/// The values of one output, each in the column of its key.
+/// Returns the values of one output, each in the column of its key.
 fn transposed_row<T: Copy + Default>(
     values: &[T],
     width: usize,
@@ -274,7 +274,7 @@ fn transposed_row<T: Copy + Default>(
     row
 }
 
-/// Runs something with the agent of a job on servers that end with it.
+/// Runs a closure with the agent of a job on servers, which are stopped afterwards.
 fn with_servers<T>(
     count: u32,
     turned: &TransposedMatrix,
@@ -306,8 +306,8 @@ fn with_servers<T>(
     result
 }
 
-/// Writes the model. What was measured of the weights before is not true of these, and the slots of the push rules do not
-/// belong to them.
+/// Writes the changed model, without the metrics of the old weights and without the slots of the push rules, since
+/// neither fit the new weights.
 fn write(
     asked: &ApplyJob,
     output: &std::path::Path,

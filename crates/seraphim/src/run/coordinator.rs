@@ -1,5 +1,5 @@
-//! The one who runs the tasks of a process: gathers their reports in the order of tasks, has every epoch judged, keeps the
-//! best weights for early stopping, and passes Ctrl-C on.
+//! The coordinator of the tasks of one process: it collects their reports in the order of tasks, lets the epoch monitor
+//! decide after every epoch, keeps the best weights for early stopping, and passes Ctrl-C to the tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,6 @@ use super::semaphore::Semaphore;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
-/// Coordinates the tasks of one process.
 pub struct LocalCoordinator<'a> {
     store: &'a Arc<LocalStore>,
     matrices: &'a [MatrixId],
@@ -31,7 +30,7 @@ pub struct LocalCoordinator<'a> {
 
 struct State {
     reports: Vec<Option<EpochReport>>,
-    /// Number of epochs decided.
+    /// Number of epochs whose decision is made.
     decided_epochs: u64,
     verdict: EpochDecision,
     failure: Option<String>,
@@ -40,7 +39,7 @@ struct State {
 }
 
 impl<'a> LocalCoordinator<'a> {
-    /// For `task_count` tasks on the matrices of `store`.
+    /// Creates the coordinator of `task_count` tasks on the matrices of `store`.
     pub(super) fn new(
         store: &'a Arc<LocalStore>,
         matrices: &'a [MatrixId],
@@ -75,13 +74,14 @@ impl<'a> LocalCoordinator<'a> {
         }
     }
 
-    /// A task has failed: nobody waits for it any longer.
+    /// Records that a task has failed, so that no other task waits for it.
     pub fn fail(&self, reason: &str) {
         self.lock().failure.get_or_insert_with(|| reason.to_owned());
         self.decided.notify_all();
     }
 
-    /// Whether to stop now. Who hears that has left something undone: what the epoch shows is then not whole.
+    /// Whether the tasks must stop now. A task that stops leaves its epoch incomplete, so the epoch's metrics are
+    /// incomplete too.
     pub fn should_stop(&self) -> bool {
         let raised = self.interrupt.is_raised();
         if raised {
@@ -90,7 +90,7 @@ impl<'a> LocalCoordinator<'a> {
         raised
     }
 
-    /// What happened, once all tasks have ended.
+    /// Returns the summary after all tasks have ended.
     pub fn finish(self) -> TrainingSummary {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.judge.summary(self.steps.into_inner())
@@ -100,10 +100,10 @@ impl<'a> LocalCoordinator<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last task has reported: decides, and does what was decided.
+    /// Decides after the report of the last task, and copies or restores the best weights.
     fn decide(&self, state: &mut State) -> Result<EpochDecision, algo::Error> {
         let reports: Vec<EpochReport> = state.reports.iter_mut().filter_map(Option::take).collect();
-        // In the first epoch all tasks have read all that they read.
+        // After epoch 0 all tasks have read their whole input, so the number of bad lines is final.
         for source in [Some(&self.opened.source), self.opened.validation.as_ref()].into_iter().flatten() {
             source.check_bad_lines()?;
         }
@@ -125,7 +125,7 @@ impl<'a> LocalCoordinator<'a> {
         self.matrices.iter().map(|&matrix| Ok(self.store.export(matrix)?)).collect()
     }
 
-    /// Waits for the decision about the epoch that follows `decided_epochs` decided ones.
+    /// Waits for the decision that follows the first `generation` decisions.
     fn wait(&self, task: u32, epoch: u64, generation: u64) -> Result<EpochDecision, algo::Error> {
         let deadline = Instant::now() + self.wait_limit;
         let mut state = self.lock();

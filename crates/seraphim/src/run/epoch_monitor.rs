@@ -1,4 +1,4 @@
-//! The decision after an epoch: one place for runs in this process and on servers.
+//! The decision after an epoch, both for runs in one process and on servers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::report::EpochLine;
 
-/// The error when tasks have not reported an epoch within the limit.
+/// Returns the error when some tasks have not reported an epoch within the limit.
 pub(super) fn missing_reports_error(reports: &[Option<EpochReport>], wait_limit: Duration) -> Error {
     let missing = (0u32..).zip(reports).filter(|(_, report)| report.is_none());
     let missing: Vec<String> = missing.map(|(task, _)| task.to_string()).collect();
@@ -23,19 +23,19 @@ pub(super) fn missing_reports_error(reports: &[Option<EpochReport>], wait_limit:
     Error::Cluster { text, exit: Exit::Internal }
 }
 
-/// Why training ended.
+/// The reason why training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// All epochs were made.
+    /// All epochs were run.
     Finished,
-    /// The validation metric was no better for long enough.
+    /// The validation metric has not improved for the number of epochs that `patience` allows.
     EarlyStopping,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
 }
 
 impl StopReason {
-    /// The word in reports.
+    /// The name of the reason in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -45,44 +45,42 @@ impl StopReason {
     }
 }
 
-/// What is left when all tasks have ended.
+/// The result of training when all tasks have ended.
 #[derive(Debug)]
 pub struct TrainingSummary {
-    /// Every epoch.
     pub epochs: Vec<EpochLine>,
-    /// Why it ended.
     pub end: StopReason,
     /// The epoch whose weights are in the store, when early stopping chose one.
     pub best_epoch: Option<u64>,
-    /// Steps of all tasks.
+    /// Number of steps of all tasks.
     pub step_count: u64,
-    /// What a reader of the metrics should know.
+    /// Notices about the metrics.
     pub notices: Vec<String>,
-    /// Losses of the best constant prediction for the records of the last epoch: of training, of validation.
+    /// Losses of the best constant prediction for the records of the last epoch: training data, validation data.
     pub constant_losses: (Option<f64>, Option<f64>),
 }
 
-/// What has been asked of the run by Ctrl-C.
+/// Whether Ctrl-C has reached the run and its tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptState {
-    /// A task was told to stop in this epoch.
+    /// A task has received the request to stop in this epoch.
     pub stop_sent: bool,
-    /// It is wanted by now.
+    /// The user has pressed Ctrl-C.
     pub requested: bool,
 }
 
-/// What follows from an epoch.
+/// The decision after an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// For the tasks.
+    /// The decision for the tasks.
     pub verdict: EpochDecision,
-    /// The weights are the best so far: keep a copy.
+    /// The weights are the best so far, so a copy must be kept.
     pub save_best: bool,
-    /// The kept copy is to be put back.
+    /// The copy of the best weights must be restored.
     pub restore_best: bool,
 }
 
-/// Judges epochs.
+/// Merges the reports of an epoch, prints them, and decides whether training stops.
 #[derive(Debug)]
 pub struct EpochMonitor {
     stopping: Option<EarlyStopping>,
@@ -95,7 +93,7 @@ pub struct EpochMonitor {
 }
 
 impl EpochMonitor {
-    /// The first epoch starts now.
+    /// Creates a monitor; the first epoch starts now.
     pub fn new(stopping: Option<EarlyStopping>) -> Self {
         Self {
             stopping,
@@ -108,7 +106,7 @@ impl EpochMonitor {
         }
     }
 
-    /// All tasks have reported, in their order: merges, shows, decides.
+    /// Merges the reports of all tasks (in the order of tasks), prints the epoch, and decides.
     pub fn decide(
         &mut self,
         reports: &[EpochReport],
@@ -117,7 +115,7 @@ impl EpochMonitor {
     ) -> Result<Decision, algo::Error> {
         let (epoch, epoch_count) = (reports[0].epoch, reports[0].epoch_count);
         let training = merge_parts(reports.iter().map(|report| &report.training));
-        // Of a validation that was cut short nothing is told, and early stopping does not judge by it.
+        // An incomplete validation is not printed, and early stopping ignores it.
         let whole =
             reports.iter().filter(|_| !interrupted.stop_sent).filter_map(|report| report.validation.as_ref());
         let validation = merge_parts(whole);
@@ -179,24 +177,24 @@ impl EpochMonitor {
         Ok(Decision { verdict, save_best: keep, restore_best: restore })
     }
 
-    /// What early stopping judges an epoch by; none when it is off, or the validation was cut short.
+    /// Returns the metric for early stopping; none when early stopping is off or the validation is incomplete.
     fn monitored_value(&self, validation: Option<&Metrics>) -> Result<Option<f64>, algo::Error> {
         let (Some(rule), Some(metrics)) = (&self.stopping, validation) else { return Ok(None) };
         let metric = rule.metric();
         match (metrics.get(metric.name), metric.requirement) {
             (Some(value), _) => Ok(Some(*value)),
             (None, Some(needs)) => Err(algo::Error::UndefinedMetric { metric: metric.name, needs }),
-            // A model that never says 1 has no precision, and is no improvement.
+            // A model that never predicts 1 has no precision, and counts as no improvement.
             (None, None) => Ok(Some(f64::NAN)),
         }
     }
 
-    /// The epoch that was judged last.
+    /// Returns the last epoch whose decision was made.
     pub fn last_epoch(&self) -> Option<&EpochLine> {
         self.epochs.last()
     }
 
-    /// What happened, once all tasks have ended.
+    /// Returns the summary after all tasks have ended.
     pub fn summary(self, step_count: u64) -> TrainingSummary {
         let Self { best_epoch, epochs, end, notices, constant_losses, .. } = self;
         TrainingSummary { epochs, end, best_epoch, step_count, notices, constant_losses }
@@ -209,18 +207,18 @@ fn merge_parts<'p>(mut parts: impl Iterator<Item = &'p MetricAccumulator>) -> Op
     Some(sum)
 }
 
-/// Metrics by name.
+/// Returns the finite metrics by name.
 pub fn metrics(parts: &MetricAccumulator) -> BTreeMap<String, f64> {
     finite_metrics(&parts.finish())
 }
 
-/// Without those that are beyond all numbers: reports and models are JSON, which has no text for them.
+/// Returns only the finite metrics: reports and models are JSON, which cannot represent other numbers.
 fn finite_metrics(metrics: &Metrics) -> BTreeMap<String, f64> {
     let finite = metrics.iter().filter(|(_, value)| value.is_finite());
     finite.map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
-/// Metrics in one line: the loss first, then the others that people look at.
+/// Returns metrics as one line: the loss first, then the usual other metrics.
 pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
     let shown = ["log_loss", "auc", "gauc", "accuracy", "macro_f1", "rmse", "mae", "r2"];
     let mut parts: Vec<String> = shown
@@ -233,13 +231,13 @@ pub fn metrics_text(metrics: &BTreeMap<String, f64>) -> String {
     parts.join("  ")
 }
 
-/// Five digits behind the point; large values, whose digits in front of it would be many, as a power of ten.
+/// Formats five digits after the decimal point; large values as a power of ten.
 fn format_metric(value: f64) -> String {
     const LARGE: f64 = 1e9;
     if value.abs() < LARGE { format!("{value:.5}") } else { format!("{value:.5e}") }
 }
 
-/// Whether an epoch gets a line: the first three, the last, and some ten in between. The report has all.
+/// Whether an epoch is printed: the first three, the last, and about ten in between. The report has all epochs.
 fn is_printed(epoch: u64, epoch_count: u64) -> bool {
     epoch < 3 || epoch + 1 == epoch_count || (epoch + 1).is_multiple_of(epoch_count.div_ceil(10))
 }
@@ -264,7 +262,7 @@ mod tests {
         EarlyStopping::new(patience, algo::metric::STOPPING_METRICS[0])
     }
 
-    /// The decision about an epoch with this validation loss.
+    /// Returns the decision after an epoch with this validation loss.
     fn decide(judge: &mut EpochMonitor, epoch: u64, epoch_count: u64, loss: f64, raised: bool) -> Decision {
         let mut parts = algo::metric::RealAccumulator::default();
         parts.loss.add(loss, 1.0);
@@ -285,7 +283,8 @@ mod tests {
             .unwrap()
     }
 
-    /// Every epoch of the losses: whether its weights are kept, whether earlier ones are put back, whether it goes on.
+    /// Returns for every loss whether the weights are copied, whether earlier ones are restored, and whether training
+    /// continues.
     fn course(patience: u64, epoch_count: u64, losses: &[f64]) -> (Vec<(bool, bool, bool)>, TrainingSummary) {
         let mut judge = EpochMonitor::new(Some(watching(patience)));
         let decided = losses

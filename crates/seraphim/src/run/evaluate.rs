@@ -15,39 +15,37 @@ use crate::job::EvaluateJob;
 use crate::labels;
 use crate::model::Model;
 
-/// What `evaluate` says.
+/// The result of `evaluate`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// Metrics by name.
     pub metrics: BTreeMap<String, f64>,
-    /// The score above which a record is said to be 1; none for other models than of two classes.
+    /// The score above which a record is predicted as 1; only for models of two classes.
     pub threshold: Option<f64>,
-    /// Decisions against labels; none for regression.
+    /// Predicted labels against true labels; none for regression.
     pub confusion: Option<ConfusionMatrix>,
-    /// Predicted probabilities against what was seen, in bins; empty for other models than `lr`.
+    /// Predicted probabilities and observed frequencies in bins; empty except for `lr`.
     pub calibration_table: Vec<CalibrationRow>,
-    /// Records scored.
+    /// Number of scored records.
     pub records: u64,
-    /// What the labels look like.
+    /// Description of the labels, for people.
     pub labels: String,
-    /// The model.
+    /// Path of the model.
     pub model: String,
-    /// Its algorithm.
     pub algorithm: String,
     /// The data as given.
     pub data: Vec<String>,
-    /// Bad lines left out.
+    /// Number of bad lines that were skipped.
     pub bad_lines: u64,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
-/// Weights of records by their label and the label that was predicted.
+/// Sums of record weights by true label and predicted label.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConfusionMatrix {
-    /// The labels, as the user writes them, in the order of rows and columns.
+    /// The labels as the user writes them, in the order of rows and columns.
     pub labels: Vec<String>,
-    /// A row a label of the data, a column a predicted label.
+    /// One row per true label, one column per predicted label.
     pub counts: Vec<Vec<f64>>,
 }
 
@@ -60,7 +58,7 @@ impl ConfusionMatrix {
     }
 }
 
-/// The threshold in force; an error where it means nothing.
+/// Returns the threshold in force; an error if the model has no threshold.
 fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> {
     let refused = |what: &str, advice: &str| {
         Err(Error::InvalidRequest { what: what.to_owned(), advice: advice.to_owned() })
@@ -78,7 +76,6 @@ fn threshold(asked: Option<f64>, output: &Output) -> Result<Option<f64>, Error> 
     }
 }
 
-/// Evaluates a model.
 pub fn evaluate(job: &EvaluateJob, environment: Environment<'_>) -> Result<Evaluation, Error> {
     let model = Model::read(&job.model, false)?;
     let mut input = job.input.clone();

@@ -1,6 +1,6 @@
-//! Which failure of a run is told. Tasks fail side by side, and what one does makes others fail in turn; the answer must not
-//! depend on which of them was faster. So the others go on to the batch at which the first failure lies, and of all failures
-//! the one with the smallest [`FailureRank`] is told.
+//! Chooses which failure of a run is reported. Tasks fail concurrently, and one failure can cause others; the report
+//! must not depend on which task is faster. So the other tasks continue to the batch of the first failure, and the
+//! failure with the smallest [`FailureRank`] is reported.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// How far a task has come in its data. Those of different tasks are compared.
+/// How far a task has read its data. Positions of different tasks are comparable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ReadPosition {
-    /// Passes over training and validation data that were begun.
+    /// Number of passes over training and validation data that the task has started.
     pass: u64,
-    /// Batches of this pass that were asked for.
+    /// Number of batches that the task has requested in this pass.
     batch: u64,
 }
 
-/// What kind of failure it is, the one to be told first.
+/// The kind of a failure, ordered by which is reported first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Severity {
     /// A fault of the program.
     Fault,
-    /// Bad data, a full disk, divergence.
+    /// Bad data, a full disk, or divergence.
     Cause,
-    /// Follows from what all tasks have seen together: no records, one class.
+    /// A consequence of the data of all tasks together: no records, one class.
     Conclusion,
-    /// A wait was too long: the one who was waited for may say why.
+    /// A wait was too long. The task that others wait for may have failed and then has the actual reason.
     Wait,
 }
 
-/// The order in which failures are told: the smallest first.
+/// The order in which failures are reported: the smallest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailureRank {
-    /// The task was only told that another had failed.
+    /// The task only learned that another task had failed.
     is_echo: bool,
     position: ReadPosition,
     severity: Severity,
@@ -64,50 +64,49 @@ impl FailureRank {
         Self { is_echo, position, severity, task }
     }
 
-    /// Where the other tasks may stop; none for an echo.
+    /// Returns the position at which the other tasks may stop; none if the failure only repeats another one.
     pub(super) fn limit(self) -> Option<ReadPosition> {
         (!self.is_echo).then_some(self.position)
     }
 }
 
-/// A failure that was noted.
+/// A failure of a task as [`Failures::record`] returns it.
 pub(super) struct RecordedFailure {
-    /// Its place among others.
+    /// Order among the failures of all tasks.
     pub(super) rank: FailureRank,
-    /// For the other tasks.
+    /// The text that other tasks receive.
     pub(super) reason: String,
-    /// The exit code of a command that ends with it.
     pub(super) exit: Exit,
 }
 
-/// The failures of the tasks of a process.
+/// The failures of the tasks of one process.
 #[derive(Default)]
 pub(super) struct Failures {
     state: Mutex<State>,
-    /// Whether there is a limit: asked before the lock is taken.
+    /// Whether `State::limit` is set; checked before the lock is taken.
     is_limited: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// Of the first failure.
+    /// Rank of the first failure.
     rank: Option<FailureRank>,
     error: Option<Error>,
     limit: Option<ReadPosition>,
-    /// Tasks that read, or compute with what they have read.
+    /// Number of tasks that read, or compute with what they have read.
     busy_count: u32,
     on_idle: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl State {
-    /// What is to be done now that no task reads any more.
+    /// Returns the callback if no task reads any more.
     fn take_idle_callback(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
         if self.busy_count == 0 { self.on_idle.take() } else { None }
     }
 }
 
 impl Failures {
-    /// How `task` ended, a panic included.
+    /// Records how a task ended; a panic is a failure too.
     pub(super) fn record<T>(
         &self,
         reading: &ReadTracker<'_>,
@@ -131,14 +130,14 @@ impl Failures {
         Some(RecordedFailure { rank, reason, exit })
     }
 
-    /// No task needs to read behind `position`: something failed there, perhaps in another process.
+    /// Sets a limit: something failed at `position`, perhaps in another process, so no task needs to read behind it.
     pub(super) fn limit_to(&self, position: ReadPosition) {
         let mut state = self.lock();
         state.limit = Some(state.limit.map_or(position, |limit| limit.min(position)));
         self.is_limited.store(true, Ordering::SeqCst);
     }
 
-    /// Calls `then` once no task reads any more.
+    /// Calls `then` when no task reads any more.
     pub(super) fn on_idle(&self, then: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.on_idle = Some(Box::new(then));
@@ -149,12 +148,12 @@ impl Failures {
         }
     }
 
-    /// The place of the first failure among those of other processes.
+    /// Returns the rank of the first failure, which is compared with those of other processes.
     pub(super) fn rank(&self) -> Option<FailureRank> {
         self.lock().rank
     }
 
-    /// The first failure, if there was one and nobody has taken it yet.
+    /// Returns the first failure as an error, once.
     pub(super) fn take(&self) -> Result<(), Error> {
         self.lock().error.take().map_or(Ok(()), Err)
     }
@@ -174,7 +173,7 @@ impl Failures {
     }
 }
 
-/// Something is under way that may fail: nothing is settled while this lives.
+/// While this value exists, some work is in progress that may fail, so the failures are not idle.
 pub(super) struct BusyGuard(Arc<Failures>);
 
 impl BusyGuard {
@@ -190,7 +189,7 @@ impl Drop for BusyGuard {
     }
 }
 
-/// The reading of one task: counts its batches, and ends it where the failure of another task lies.
+/// Tracks the reading of one task: counts its batches, and stops it at the limit of [`Failures`].
 pub(super) struct ReadTracker<'a> {
     failures: &'a Failures,
     task: u32,
@@ -200,26 +199,25 @@ pub(super) struct ReadTracker<'a> {
 }
 
 impl<'a> ReadTracker<'a> {
-    /// Of a task that is about to begin.
+    /// Creates the tracker of a task that is about to start.
     pub(super) fn new(failures: &'a Failures, task: u32) -> Self {
         failures.add_busy(true);
         let (pass, batch) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { failures, task, pass, batch, is_busy: AtomicBool::new(true) }
     }
 
-    /// Whose it is.
     pub(super) fn task(&self) -> u32 {
         self.task
     }
 
-    /// Another pass over the data begins.
+    /// Starts another pass over the data.
     pub(super) fn start_pass(&self) {
         self.pass.fetch_add(1, Ordering::Relaxed);
         self.batch.store(0, Ordering::Relaxed);
         self.set_busy(true);
     }
 
-    /// The next batch is asked for. No: it is not worth reading, since a failure lies before it.
+    /// Counts the next batch and returns whether to read it; false if a failure lies before it.
     pub(super) fn may_read(&self) -> bool {
         self.batch.fetch_add(1, Ordering::Relaxed);
         let may = !self.failures.is_limited.load(Ordering::SeqCst)
@@ -230,7 +228,7 @@ impl<'a> ReadTracker<'a> {
         may
     }
 
-    /// The pass is over: what the task does now may have to wait for others.
+    /// Ends the pass: the task may now have to wait for other tasks.
     pub(super) fn end_pass(&self) {
         self.set_busy(false);
     }

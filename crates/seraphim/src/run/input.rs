@@ -1,4 +1,4 @@
-//! The data of a training run: opened once, then cut into the shares of tasks.
+//! The data of a training run: opened once, then divided over the tasks.
 
 use std::ops::Range;
 
@@ -11,33 +11,34 @@ use super::task_streams::{MeteredStream, TimedValidation, ValidationSource};
 use crate::error::Error;
 use crate::job::TrainJob;
 
-/// Task number of validation streams: they do not shuffle, so it only names their files.
+/// Task number of validation streams. They do not shuffle, so it is only part of the names of their files.
 const VALIDATION_TASKS: u64 = u64::MAX;
 
 /// The opened data of a run.
 pub(super) struct TrainingInput {
     pub(super) source: Source,
     pub(super) validation: Option<Source>,
-    /// What the algorithm needs of them, with the label rule for their names of labels.
+    /// The algorithm's needs; their label rule fits the label names of the data.
     pub(super) needs: DataNeeds,
 }
 
 impl TrainingInput {
-    /// What the user should know of how the data were understood.
+    /// Returns the notices of the readers.
     pub(super) fn notices(&self) -> Vec<String> {
         let validation = self.validation.iter().flat_map(Source::notices);
         let validation = validation.map(|notice| format!("validation: {notice}"));
         self.source.notices().iter().cloned().chain(validation).collect()
     }
 
-    /// The bad lines that were met so far: of the training data, of the validation data.
+    /// Returns the bad lines so far: of the training data, of the validation data.
     pub(super) fn bad_lines(&self) -> [BadLineTotal; 2] {
         let validation = self.validation.as_ref().map(Source::bad_lines);
         [self.source.bad_lines(), validation.unwrap_or_default()]
     }
 }
 
-/// Opens the data; `like`: with the columns of an earlier model, or of the process that looked first.
+/// Opens the data; with the columns of `like` (an earlier model, or the process that inspected the data first) if
+/// given.
 pub(super) fn open(
     job: &TrainJob,
     algorithm: &dyn Job,
@@ -54,7 +55,7 @@ pub(super) fn open(
         Some(schema) => Source::open_with_schema(&config, schema, environment.formats),
         None => Source::open(&config, environment.formats),
     };
-    // What was read of standard input until then may look like anything.
+    // Ctrl-C also ends standard input, so what was read so far may look like any format.
     environment.interrupt.check("while the data were opened, before the first step; no model was written")?;
     let mut source = source?;
     needs.label_rule = algorithm.label_rule(&source.schema().label_names)?;
@@ -74,23 +75,23 @@ pub(super) fn open(
 }
 
 impl TrainingInput {
-    /// The same data for the job that `algorithm` is by now, when its open settings have been chosen.
+    /// Updates the needs of the data when the open settings of the algorithm have been chosen.
     pub(super) fn apply_settings(&mut self, algorithm: &dyn Job) {
         self.needs = DataNeeds { label_rule: self.needs.label_rule, ..algorithm.data_needs() };
     }
 }
 
-/// How the opened data are handed to the tasks of one process.
+/// How the opened data are divided over the tasks of one process.
 pub(super) struct TaskDataPlan<'a> {
     pub(super) job: &'a TrainJob,
     pub(super) opened: &'a TrainingInput,
-    /// Of the job.
+    /// Number of tasks of the job.
     pub(super) task_count: u32,
-    /// Those that run here.
+    /// The tasks of this process.
     pub(super) tasks: Range<u32>,
-    /// Epochs over these data before this run, which the order of its epochs continues.
+    /// Number of epochs over these data in earlier runs; the order of records continues from there.
     pub(super) first_epoch: u64,
-    /// The data are read through and surveyed, so that the open settings of the job can be chosen.
+    /// Whether all data are read and surveyed, so that the open settings of the job can be chosen.
     pub(super) is_survey: bool,
 }
 
@@ -104,7 +105,7 @@ impl TaskDataPlan<'_> {
         self.is_survey || self.opened.needs.scan || self.has_holdout()
     }
 
-    /// What a survey has read, as if it had been opened with the needs that followed from it.
+    /// Reconfigures surveyed data for the settings that were chosen after the survey.
     pub(super) fn finish_survey(&self, surveyed: &mut [TaskData]) -> Result<(), Error> {
         let (batch_size, shuffle) = (self.opened.needs.batch_size, self.opened.needs.shuffle);
         for share in surveyed {
@@ -118,9 +119,9 @@ impl TaskDataPlan<'_> {
         of_all.into_iter().skip(self.tasks.start as usize).take(self.tasks.len())
     }
 
-    /// The training data of each task.
+    /// Returns the training data of each task.
     pub(super) fn training(&self) -> Result<Vec<TaskData>, Error> {
-        // In a later epoch than the first, records are mixed, and must have been read before.
+        // After the first epoch the order of records is shuffled, which requires that they were read before.
         let mixed = self.first_epoch > 0 && self.opened.needs.shuffle != Shuffle::None;
         let single = matches!(self.opened.needs.epochs, Epochs::Fixed(1)) && !self.must_scan() && !mixed;
         let keep = (!single).then(|| self.keep_config());
@@ -147,7 +148,7 @@ impl TaskDataPlan<'_> {
             .collect()
     }
 
-    /// The memory limit is of all tasks here together, and of their validation data when these are kept as well.
+    /// The memory limit covers all tasks of this process, and their validation data if these are kept too.
     fn keep_config(&self) -> CacheConfig {
         let parts = self.tasks.len() as u64 * if self.opened.validation.is_some() { 2 } else { 1 };
         CacheConfig {
@@ -157,7 +158,7 @@ impl TaskDataPlan<'_> {
         }
     }
 
-    /// Each task's reader of the validation data, if there are any.
+    /// Returns the reader of the validation data of each task, if there are any.
     pub(super) fn validation_readers(&self) -> Result<Vec<Option<Reader>>, Error> {
         let Some(source) = &self.opened.validation else {
             return Ok(self.tasks.clone().map(|_| None).collect());
@@ -166,7 +167,7 @@ impl TaskDataPlan<'_> {
         self.local_tasks(splits).map(|splits| Ok(Some(source.reader(splits)?))).collect()
     }
 
-    /// The validation data of a task; those held out of `data` when there is no file.
+    /// Returns the validation data of a task; the records held out of `data` if there are no validation files.
     pub(super) fn validation_stream<'t>(
         &self,
         reader: Option<Reader>,

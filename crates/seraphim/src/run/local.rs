@@ -1,4 +1,5 @@
-//! Training in one process: open the data, lay out the matrices, run a thread a task, save the model, report.
+//! Training in one process: opens the data, creates the matrices, runs one thread per task, saves the model, writes the
+//! report.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -31,14 +32,14 @@ use crate::model::Model;
 use crate::progress::Progress;
 use crate::report::{Report, Timings};
 
-/// Partitions of each matrix for each task that computes at the same time: enough that two tasks seldom want the same one at
-/// once. A task that is alone has one. No byte of the model depends on it.
+/// Partitions of each matrix per task that computes at the same time: with so many, two tasks seldom need the same
+/// partition at once. A single task has one partition. The bytes of the model do not depend on this number.
 const PARTITIONS_PER_TASK: u32 = 8;
 
-/// What a task has read, and the names of keys that it has met.
+/// The summary of a task's input, and the names of the keys in it.
 type TaskResult = (TaskSummary, BTreeMap<u64, String>);
 
-/// The parts of a run that outlive its tasks.
+/// The state of a run that outlives its tasks.
 struct Trainer<'a> {
     job: &'a TrainJob,
     environment: Environment<'a>,
@@ -46,11 +47,10 @@ struct Trainer<'a> {
     progress: &'a Progress,
     permits: Option<Arc<Semaphore>>,
     task_count: u32,
-    /// What was chosen for the user, and why.
+    /// The settings that the program chose, and why.
     reasons: Vec<String>,
 }
 
-/// Trains a model and writes it.
 pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Error> {
     let start = Instant::now();
     if job.wire != WireType::F32 {
@@ -92,7 +92,7 @@ pub fn train(job: &TrainJob, environment: Environment<'_>) -> Result<Report, Err
     Ok(report)
 }
 
-/// A run whose settings are not all chosen yet.
+/// A run whose open settings are not chosen yet.
 struct Setup<'a> {
     job: &'a TrainJob,
     environment: Environment<'a>,
@@ -103,7 +103,7 @@ struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Chooses the open settings; with the data, when they had to be surveyed for it.
+    /// Chooses the open settings; also returns the data if they had to be surveyed.
     fn choose_settings(
         &self,
         asked: &dyn Job,
@@ -121,7 +121,7 @@ impl Setup<'_> {
         if let Some(settled) = chooser.choose()? {
             return Ok((settled, None));
         }
-        // The order of epochs is settled with the rest.
+        // The order of epochs is set later, together with the settings.
         let plan =
             TaskDataPlan { job, opened, task_count, tasks: 0..task_count, first_epoch: 0, is_survey: true };
         let mut shares = plan.training()?;
@@ -134,7 +134,7 @@ impl Setup<'_> {
     }
 }
 
-/// What is about to happen, for people.
+/// Returns a description of the run for people, printed before the work.
 pub(super) fn greeting(job: &TrainJob, opened: &TrainingInput, task_count: u32) -> String {
     let course = format!(
         "training {} on {} as {}: {}, {}, seed {}",
@@ -145,7 +145,7 @@ pub(super) fn greeting(job: &TrainJob, opened: &TrainingInput, task_count: u32) 
         consistency_name(job.consistency),
         job.seed
     );
-    // What was guessed is told before the work, and again in the report.
+    // Guesses about the data are printed before the work, and again in the report.
     opened.notices().iter().fold(course, |text, notice| format!("{notice}\n{text}"))
 }
 
@@ -189,7 +189,7 @@ impl Trainer<'_> {
         let specs = self.algorithm.matrices(&model, self.job.consistency, partitions, self.job.seed)?;
         let specs = resume::with_start_clock(specs, start_position);
         let (store, mut ids) = self.store(&specs, previous.as_ref())?;
-        // Behind those of the model come the optimizer's own, which end with the run.
+        // The matrices after those of the model belong to the optimizer and are not saved.
         ids.truncate(model.matrix_count());
         let clock = Instant::now();
         let (outcome, ended) = self.train_tasks(&plan, shares, &store, &ids, &model, previous.is_some())?;
@@ -218,18 +218,18 @@ impl Trainer<'_> {
         Ok(closing.report(totals, stats, outcome, &written.manifest, *timings, notices))
     }
 
-    /// Partitions of each matrix.
+    /// Number of partitions of each matrix.
     fn partition_count(&self) -> u32 {
         let tasks = self.running_at_once();
         if tasks == 1 { 1 } else { PARTITIONS_PER_TASK * tasks }
     }
 
-    /// Tasks that compute at the same time.
+    /// Number of tasks that compute at the same time.
     fn running_at_once(&self) -> u32 {
         self.task_count.min(self.job.manner.threads as u32)
     }
 
-    /// The training data: those that were surveyed, or else opened now and scanned when that must be.
+    /// Returns the training data: the surveyed ones, or else newly opened ones, scanned if necessary.
     fn shares(
         &self,
         plan: &TaskDataPlan<'_>,
@@ -271,7 +271,7 @@ impl Trainer<'_> {
         Ok((Arc::new(store), ids))
     }
 
-    /// Runs the tasks; what each has read, and the names that it has met.
+    /// Runs the tasks; returns what each has read and the names of keys in it.
     fn train_tasks(
         &self,
         plan: &TaskDataPlan<'_>,
@@ -331,8 +331,8 @@ impl Trainer<'_> {
         Ok((coordinator.finish(), ended))
     }
 
-    /// Trains one task to its end. When it fails, its agent stays until the others know: they must not take it for one that
-    /// has come to its end.
+    /// Trains one task to its end. If the task fails, its agent is kept until the others know of the failure: otherwise
+    /// they would take the task for one that has finished.
     fn run_task(
         &self,
         store: &Arc<LocalStore>,

@@ -1,11 +1,12 @@
-//! Whether the matrices of a job fit into memory.
+//! Checks whether the matrices of a job fit into memory.
 
 use matrix::{MatrixSpec, Storage};
 
 use crate::error::Error;
 use crate::progress;
 
-/// Refuses what cannot fit: dense matrices take all their rows from the start. `holders` says who has `limit` bytes.
+/// Refuses matrices that cannot fit: dense matrices allocate all rows at the start. `holders` names what has `limit`
+/// bytes.
 pub(super) fn check_memory(
     matrices: &[MatrixSpec],
     limit: u64,

@@ -1,5 +1,4 @@
-//! Runs: in one process, where tasks are threads and parameters a store they share, or on servers and workers
-//! ([`cluster`]).
+//! Runs: in one process, where tasks are threads that share a parameter store, or on servers and workers ([`cluster`]).
 
 pub mod apply;
 pub mod cluster;
@@ -29,13 +28,12 @@ use matrix::FunctionTable;
 
 use crate::interrupt::Interrupt;
 
-/// What a run is given from outside.
+/// The dependencies of a run.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// The formats that may be read.
+    /// The formats of input files.
     pub formats: &'a FormatTable,
-    /// The PS functions that tasks may call; on servers too.
+    /// The PS functions that tasks may call, also on servers.
     pub functions: &'a FunctionTable,
-    /// Ctrl-C.
     pub interrupt: &'a Interrupt,
 }

@@ -1,4 +1,4 @@
-//! Scores as Parquet: the columns of the CSV, with the types that they have.
+//! Scores as Parquet: the columns of the CSV output, with their types.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ impl ScoreFile {
     }
 }
 
-/// One column of some records.
+/// Values of one column.
 enum Values {
     F32(Vec<f32>),
     F64(Vec<f64>),
@@ -66,7 +66,7 @@ enum Values {
 }
 
 impl Values {
-    /// Carried texts as values of their type, in which the reader of the data has written them.
+    /// Parses texts of a passthrough column to values of its type; the reader of the data wrote the texts in this form.
     fn parse<'t>(kind: PassthroughKind, texts: impl Iterator<Item = &'t [u8]>) -> Self {
         let texts = texts.map(String::from_utf8_lossy);
         match kind {

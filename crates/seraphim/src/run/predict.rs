@@ -1,4 +1,4 @@
-//! `predict`: scores of a model, one line a record, in the order of the input.
+//! `predict`: the scores of a model, one line per record, in the order of the input.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,35 +19,35 @@ use crate::outputs::{self, Outputs};
 
 /// The name of standard output.
 const STANDARD_OUTPUT: &str = "-";
-/// Buffer of the output.
+/// Buffer size of the output in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// What `predict` says.
+/// The result of `predict`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Prediction {
-    /// Records scored.
+    /// Number of scored records.
     pub records: u64,
-    /// Where the scores are.
+    /// Path of the scores.
     pub output: String,
-    /// The columns of the output.
+    /// Names of the output columns.
     pub columns: Vec<String>,
-    /// The label whose probability or distance the score is; none for other models.
+    /// The label whose probability or distance the score is; none for models without such a label.
     pub positive_label: Option<String>,
-    /// Bad lines left out.
+    /// Number of bad lines that were skipped.
     pub bad_lines: u64,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
-/// How records become columns.
+/// The columns of the output.
 pub(crate) struct ScoreColumns<'a> {
-    /// Columns of the input, carried along.
+    /// Passthrough columns of the input.
     pub(crate) carried: &'a [PassthroughColumn],
     /// Whether labels are written.
     pub(crate) label: bool,
-    /// The classes, a probability each; empty when there is one score.
+    /// The classes, with one probability column each; empty if there is one score.
     pub(crate) classes: Vec<f32>,
-    /// Names of labels; empty when they are numbers.
+    /// Names of labels; empty if labels are numbers.
     pub(crate) label_names: &'a [String],
 }
 
@@ -73,7 +73,7 @@ impl<'a> ScoreColumns<'a> {
         Ok(layout)
     }
 
-    /// Names of the columns.
+    /// Returns the names of the columns.
     pub(crate) fn columns(&self) -> Vec<String> {
         let mut columns: Vec<String> = self.carried.iter().map(|column| column.name.clone()).collect();
         columns.extend(self.label.then(|| "label".to_owned()));
@@ -87,17 +87,17 @@ impl<'a> ScoreColumns<'a> {
         columns
     }
 
-    /// A label as the user writes it.
+    /// Returns a label as the user writes it.
     pub(crate) fn label_text(&self, label: f32) -> String {
         labels::text(label, self.label_names)
     }
 
-    /// The class with the largest probability, the first of equals.
+    /// Returns the class with the largest probability; of equal ones, the first.
     pub(crate) fn predicted(&self, scores: &[f64]) -> f32 {
         self.classes[argmax(scores)]
     }
 
-    /// The carried text of a column, of record `record`.
+    /// Returns the text of a passthrough column for the record with index `record`.
     pub(crate) fn carried_text<'t>(
         &self,
         texts: &'t PassthroughTexts,
@@ -115,11 +115,10 @@ pub(crate) struct ScoredBatch {
     pub(crate) labels: Vec<f32>,
     pub(crate) carried: PassthroughTexts,
     pub(crate) scores: Vec<f64>,
-    /// Lines of text, when the output is text.
+    /// Lines of text, if the output is text.
     text: Vec<u8>,
 }
 
-/// Predicts.
 pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Prediction, Error> {
     let outputs = Outputs::new(job.overwrite).with_inputs(&job.input.data).with_model(&job.model);
     if job.output.as_os_str() != STANDARD_OUTPUT {
@@ -144,7 +143,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     let workers = job.manner.tasks.map_or(job.manner.threads, |n| n as usize);
     let scoring = ModelScorer::new(&model, workers)?;
     let mut sink = Sink::open(&job.output, &layout, environment.interrupt)?;
-    // With the first scores, so that standard output stays empty when the data cannot be read.
+    // The header is written with the first scores, so that standard output stays empty when the data cannot be read.
     let mut header = Some(header(&layout.columns()));
     let work = |scorer: &mut dyn algo::Scorer, agent: &mut dyn matrix::Agent, batch: &Batch| {
         let mut scores = Vec::new();
@@ -172,7 +171,7 @@ pub fn predict(job: &PredictJob, environment: Environment<'_>) -> Result<Predict
     })
 }
 
-/// Data to predict on seldom have labels: the column that is missed is no mystery.
+/// Data for prediction seldom have labels, so this function adds to the error that the missing column is the label.
 fn without_label(error: data::Error, job: &PredictJob, schema: &Schema) -> Error {
     match error {
         data::Error::UnknownColumn { file, column, .. }
@@ -190,7 +189,7 @@ fn is_parquet(path: &Path) -> bool {
 }
 
 fn lines(layout: &ScoreColumns<'_>, batch: &Batch, scores: &[f64], width: usize) -> Vec<u8> {
-    /// Enough for most numbers; the buffer grows when it is not.
+    /// Enough for most numbers; otherwise the buffer grows.
     const NUMBER_BYTES: usize = 24;
     let mut out = Vec::with_capacity(batch.labels.len() * (width + 1) * NUMBER_BYTES);
     for (r, (&label, scores)) in batch.labels.iter().zip(scores.chunks_exact(width)).enumerate() {
@@ -217,9 +216,9 @@ fn lines(layout: &ScoreColumns<'_>, batch: &Batch, scores: &[f64], width: usize)
     out
 }
 
-/// The shortest text that is read back as the same number: `6.5e-149`, not 149 zeros.
+/// Writes the shortest text that is parsed as the same number: `6.5e-149`, not 149 zeros.
 fn write_score(out: &mut Vec<u8>, score: f64) {
-    /// Below and from these on, the exponent is shorter than the zeros.
+    /// Range of values without exponent: outside of it, the exponent is shorter than the zeros.
     const PLAIN: std::ops::Range<f64> = 1e-4..1e16;
     if score == 0.0 || PLAIN.contains(&score.abs()) {
         number(out, format_args!("{score}"));
@@ -239,7 +238,7 @@ fn number(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory cannot fail");
 }
 
-/// The position of the largest score, the first of equals.
+/// Returns the position of the largest score; of equal ones, the first.
 pub(crate) fn argmax(scores: &[f64]) -> usize {
     let mut best = 0;
     for (i, score) in scores.iter().enumerate() {
@@ -250,7 +249,7 @@ pub(crate) fn argmax(scores: &[f64]) -> usize {
     best
 }
 
-/// A CSV field (RFC 4180).
+/// Writes a CSV field (RFC 4180).
 fn quote(out: &mut Vec<u8>, text: &[u8]) {
     if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         return out.extend_from_slice(text);
@@ -277,7 +276,7 @@ enum Sink {
     File {
         out: BufWriter<File>,
         place: PathBuf,
-        /// None when the place is a device or a pipe, which cannot be replaced by a renamed file.
+        /// None if the path is a device or a pipe, which a renamed file cannot replace.
         part: Option<TempOutput>,
     },
     #[cfg(feature = "parquet")]

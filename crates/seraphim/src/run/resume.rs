@@ -1,4 +1,5 @@
-//! Training on from a model: its weights always, its optimizer state where that means the same to the job's rule.
+//! Continues training from a model. Its weights are always used; its optimizer state is used if it fits the push rule
+//! of the job.
 
 use std::borrow::Cow;
 
@@ -7,8 +8,9 @@ use matrix::{ExportedRows, MatrixSpec, PushRule, Schedule};
 use crate::job::TrainJob;
 use crate::model::{Manifest, Model, TrainingPosition};
 
-/// Where a job begins that goes on from `previous`. Its schedules go on in any case; the order of its epochs goes on when
-/// it reads the same data by the same tasks with the same seed, and is that of new data otherwise.
+/// Returns the position at which a job continues from `previous`. Schedules always continue; the order of epochs
+/// continues only if the job reads the same data with the same number of tasks and the same seed, and otherwise
+/// restarts.
 pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> TrainingPosition {
     let trained = &previous.trained;
     let Some(position) = trained.position else { return TrainingPosition::default() };
@@ -17,7 +19,7 @@ pub(super) fn start(job: &TrainJob, task_count: u32, previous: &Manifest) -> Tra
     TrainingPosition { epochs: if same { position.epochs } else { 0 }, clock: position.clock }
 }
 
-/// The rules of a job that begins there.
+/// Sets the start clock of the push rules.
 pub(super) fn with_start_clock(mut specs: Vec<MatrixSpec>, start: TrainingPosition) -> Vec<MatrixSpec> {
     for spec in &mut specs {
         spec.rule = spec.rule.after(start.clock);
@@ -25,12 +27,12 @@ pub(super) fn with_start_clock(mut specs: Vec<MatrixSpec>, start: TrainingPositi
     specs
 }
 
-/// Inputs as they are found from any folder.
+/// Returns absolute paths of the inputs where they exist.
 fn canonical_inputs(data: &[String]) -> Vec<std::path::PathBuf> {
     data.iter().map(|input| std::fs::canonicalize(input).unwrap_or_else(|_| input.into())).collect()
 }
 
-/// The rows of `previous` for the matrices of a job: the position of the matrix among `specs`, and what to import.
+/// Returns the rows of `previous` to import, each with the position of its matrix among `specs`.
 pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize, Cow<'a, ExportedRows>)> {
     let entries = previous.manifest.matrices.iter().zip(&previous.matrices);
     entries
@@ -43,8 +45,8 @@ pub(super) fn rows<'a>(previous: &'a Model, specs: &[MatrixSpec]) -> Vec<(usize,
         .collect()
 }
 
-/// What the user should know when training does not go on as if it had never ended: of the optimizer state of
-/// `previous`, when it is not used, and of the schedule.
+/// Returns the notices when the job does not continue exactly where `previous` ended: about its optimizer state, if
+/// that is not used, and about the schedule.
 pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
     let Some(entry) = previous.manifest.matrices.first() else { return Vec::new() };
     let Some(spec) = specs.iter().find(|spec| spec.name == entry.name) else { return Vec::new() };
@@ -63,8 +65,8 @@ pub(super) fn notices(previous: &Model, specs: &[MatrixSpec]) -> Vec<String> {
     notices
 }
 
-/// Whether the state that one rule left may be the state of another. That of FTRL-Proximal *is* the weights, by its
-/// settings: with other settings the same state would mean other weights.
+/// Whether the state of one rule fits another rule. The state of FTRL-Proximal determines the weights by its settings:
+/// with other settings the same state would mean other weights.
 fn state_fits(old: PushRule, new: PushRule) -> bool {
     old == new
         || (std::mem::discriminant(&old) == std::mem::discriminant(&new)

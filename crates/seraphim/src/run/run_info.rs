@@ -1,5 +1,5 @@
-//! What a run says of itself: the facts before the first step, the checks after the last, the manifest of the model, the
-//! report. One place for runs in this process and on servers.
+//! What is known of a run besides its parameters: facts before the first step, checks after the last one, the manifest
+//! of the model, and the report. Used by runs in one process and by runs on servers.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ pub(super) struct RunInfo<'a> {
     pub(super) label_rule: LabelRule,
     pub(super) schema: &'a Schema,
     pub(super) size_bytes: Option<u64>,
-    /// Of how the training data were understood.
+    /// Notices about how the training data were interpreted.
     pub(super) notices: Vec<String>,
     pub(super) task_count: u32,
-    /// Where the run began.
+    /// The position at which the run started.
     pub(super) start: TrainingPosition,
-    /// What was chosen for the user, and why.
+    /// The settings that the program chose, and why.
     pub(super) reasons: &'a [String],
 }
 
-/// The error of a share for validation that leaves nothing to train on.
+/// Returns the error when the validation share leaves no records for training.
 pub(super) fn all_held_out_error(validation_share: f64) -> Error {
     held_out_error(validation_share, "all", "take a smaller share, or give --validate FILES")
 }
@@ -47,7 +47,7 @@ fn held_out_error(validation_share: f64, how_many: &str, advice: &str) -> Error 
 }
 
 impl RunInfo<'_> {
-    /// What is known before the first step; a scan must have seen records.
+    /// Returns the facts before the first step; after a scan, an error if there are no records.
     pub(super) fn facts(&self, totals: &Totals, scanned: bool) -> Result<DataFacts, Error> {
         totals.check_bad_lines(self.job.input.bad_lines)?;
         if scanned && totals.records == 0 {
@@ -69,13 +69,13 @@ impl RunInfo<'_> {
         Error::NoRecords { inputs: self.job.input.data.clone() }
     }
 
-    /// `error` of a task, in the words of the job.
+    /// Returns `error` of a task in the terms of the job.
     pub(super) fn with_job_context(&self, error: Error) -> Error {
         let share = self.algorithm.data_needs().validation_share;
         with_job_context(error, self.job, share, self.label_rule, self.schema)
     }
 
-    /// What only the end of epoch 0 shows: no records, labels that do not go together.
+    /// Checks what only the end of epoch 0 can show: no records, or labels that do not fit together.
     pub(super) fn check_records(&self, totals: &Totals, interrupted: bool) -> Result<(), Error> {
         if totals.records == 0 && !interrupted {
             return Err(self.no_records());
@@ -93,7 +93,7 @@ impl RunInfo<'_> {
         Ok(())
     }
 
-    /// The manifest of the model, but for its matrices and files.
+    /// Returns the manifest of the model without its matrices and files.
     pub(super) fn manifest(
         &self,
         model: algo::Model,
@@ -196,7 +196,7 @@ impl RunInfo<'_> {
     }
 }
 
-/// The error of a task, which knows neither files nor names of labels, in the words of the job.
+/// Returns the error of a task, which knows neither files nor names of labels, in the terms of the job.
 pub(super) fn with_job_context(
     error: Error,
     job: &TrainJob,
@@ -208,7 +208,7 @@ pub(super) fn with_job_context(
     match error {
         Error::Algo(algo::Error::NoRecords) if shared => all_held_out_error(validation_share),
         Error::Algo(algo::Error::NoRecords) => Error::NoRecords { inputs: job.input.data.clone() },
-        // Of the validation data: the training data have a line each.
+        // This error is about the validation data: training data without records have the variant above.
         Error::Algo(algo::Error::Data(data::Error::NoRecords { .. })) if shared => {
             held_out_error(validation_share, "none", "take a larger share, or give --validate FILES")
         }
@@ -231,7 +231,7 @@ pub(super) fn with_job_context(
     }
 }
 
-/// Where its rows lay is no part of a model: the same bytes for any number of partitions.
+/// Removes the partitions, since a model must have the same bytes for any number of partitions.
 fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
     let partitioner = match &spec.partitioner {
         Partitioner::Hash { .. } => Partitioner::Hash { partition_count: 1 },
@@ -241,7 +241,7 @@ fn without_partitions(spec: &MatrixSpec) -> MatrixSpec {
     MatrixSpec { partitioner, ..spec.clone() }
 }
 
-/// Writes the model. Of the dictionary, the names of rows that exist are kept.
+/// Writes the model. Its dictionary contains only names of rows that exist.
 pub(super) fn save(
     job: &TrainJob,
     manifest: Manifest,

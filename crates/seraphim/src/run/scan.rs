@@ -1,4 +1,4 @@
-//! The scan: all data are read before the first epoch, because something must be known of all of them.
+//! The scan reads all data before the first epoch if something must be known of all of them.
 
 use std::panic::AssertUnwindSafe;
 
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
-/// Reads everything now, a thread a task. The first failure, and Ctrl-C, end all of them. `first`: the number of the first
-/// of these tasks in the job.
+/// Reads all data now, in one thread per task. The first failure or Ctrl-C ends all threads. `first` is the number of
+/// the first of these tasks in the job.
 pub(super) fn scan(
     shares: &mut [TaskData],
     first: u32,

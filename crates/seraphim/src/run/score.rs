@@ -1,5 +1,5 @@
-//! Scoring data with a model, in parallel and in order: the input is cut into chunks, workers take them in turn, and
-//! what they make arrives in the order of the input, whatever the number of workers.
+//! Scores data with a model, in parallel and in order: the input is cut into chunks, threads take the chunks in turn,
+//! and the results arrive in the order of the input for any number of threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,22 +17,23 @@ use crate::interrupt::Interrupt;
 use crate::job::Input;
 use crate::model::Model;
 
-/// Input of a chunk. The same for any number of workers, so that sums over chunks have the same bits.
+/// Size of a chunk of input in bytes. It does not depend on the number of threads, so that sums over chunks have the
+/// same bits.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Most chunks of an input: each keeps a channel.
+/// Maximum number of chunks of an input: each has a channel.
 const CHUNK_LIMIT: u64 = 1 << 16;
-/// Records scored at once.
+/// Number of records that are scored at once.
 const BATCH_RECORDS: usize = 4096;
-/// Pieces of a chunk that may wait for their turn.
+/// Maximum number of results of a chunk that wait to be received.
 const CHUNK_QUEUE_LIMIT: usize = 4;
-/// What is said of a run that was interrupted.
+/// The text of the error when the run was interrupted.
 pub(super) const NOT_ENDED: &str = "scoring did not end; no result was written";
-/// Partitions of a model's matrices: reads seldom meet.
+/// Number of partitions of a model's matrices, so that concurrent reads seldom need the same one.
 const PARTITION_COUNT: u32 = 64;
-/// Nothing waits under ASP; the store wants a limit all the same.
+/// Nothing waits under ASP, but the store requires a limit.
 const WAIT_LIMIT: Duration = Duration::from_mins(10);
 
-/// A model in a store, ready to score.
+/// A model in a store, ready for scoring.
 pub struct ModelScorer {
     store: Arc<LocalStore>,
     model: algo::Model,
@@ -40,7 +41,7 @@ pub struct ModelScorer {
 }
 
 impl ModelScorer {
-    /// Loads a model for so many workers.
+    /// Loads a model for `workers` threads.
     pub fn new(model: &Model, workers: usize) -> Result<Self, Error> {
         let mut store = LocalStore::new(LocalConfig { task_count: workers as u32, wait_limit: WAIT_LIMIT });
         for spec in model.manifest.model.matrices(PARTITION_COUNT) {
@@ -50,7 +51,8 @@ impl ModelScorer {
                 let what = format!("matrix {:?} is missing", spec.name);
                 return Err(Error::BadModel { path: model.path.clone(), what });
             };
-            // The numbers of a manifest may be anything: what cannot be is a fault of the model, not of the program.
+            // The numbers of a manifest may be anything, so invalid ones are an error of the model and not a fault of
+            // the program.
             let unfit = |what: String| Error::BadModel { path: model.path.clone(), what };
             spec.check().map_err(|error| unfit(error.to_string()))?;
             let bytes = spec.initial_size_bytes(&(0..spec.partitioner.partition_count()).collect::<Vec<_>>());
@@ -66,7 +68,7 @@ impl ModelScorer {
         Ok(Self { store: Arc::new(store), model: model.manifest.model.clone(), workers })
     }
 
-    /// Runs `outputs` on every batch and gives what it makes to `take`, in the order of the input.
+    /// Runs `work` on every batch and passes its results to `take`, in the order of the input.
     pub fn run<T: Send>(
         &self,
         source: &Source,
@@ -105,7 +107,7 @@ impl ModelScorer {
             }
             let result = receive(receivers, interrupt, input.bad_lines, &mut totals, &mut take);
             stop.store(true, Ordering::Relaxed);
-            // Chunks that nobody took yet have a sender here; workers find their receivers closed.
+            // Chunks that no thread has taken still have their senders here; threads find their receivers closed.
             result
         });
         result?;
@@ -116,14 +118,14 @@ impl ModelScorer {
     }
 }
 
-/// What a worker says about its chunk.
+/// A message of a thread about its chunk.
 enum ChunkMessage<T> {
     Output(T),
     Finished(Box<ReadSummary>),
     Failed(Error),
 }
 
-/// Reads and scores one chunk; false when the receiver is gone or something failed.
+/// Reads and scores one chunk; false if the receiver is closed or an error occurred.
 fn read_chunk<T>(
     source: &Source,
     chunk: &Split,
@@ -143,14 +145,14 @@ fn read_chunk<T>(
     match pieces() {
         Ok(goes_on) => goes_on,
         Err(error) => {
-            // A closed channel means that somebody else failed first.
+            // The channel is closed because another thread has failed first.
             let _ = sender.send(ChunkMessage::Failed(error));
             false
         }
     }
 }
 
-/// Takes pieces, chunk by chunk.
+/// Receives the results, chunk by chunk.
 fn receive<T>(
     receivers: Vec<Receiver<ChunkMessage<T>>>,
     interrupt: &Interrupt,
@@ -162,7 +164,7 @@ fn receive<T>(
         loop {
             interrupt.check(NOT_ENDED)?;
             let piece = receiver.recv();
-            // Standard input ends when nobody wants to wait for it any more.
+            // Ctrl-C also ends standard input, so this may not be the real end.
             interrupt.check(NOT_ENDED)?;
             match piece {
                 Ok(ChunkMessage::Output(made)) => take(made)?,

@@ -1,5 +1,5 @@
-//! `--threads`: at most so many tasks compute at once. A task gives its permit back while it may have to wait for
-//! others, so a limit below the number of tasks cannot block them for ever.
+//! `--threads`: a limit of the tasks that compute at once. A task releases its permit while it may have to wait for
+//! other tasks, so a limit below the number of tasks cannot cause a deadlock.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -15,12 +15,11 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// With `count` permits.
+    /// Creates a semaphore with `count` permits, at least 1.
     pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self { free: Mutex::new(count.max(1)), freed: Condvar::new() })
     }
 
-    /// Waits for a permit.
     pub fn acquire(&self) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
@@ -29,19 +28,19 @@ impl Semaphore {
         *free -= 1;
     }
 
-    /// Gives one back.
+    /// Releases a permit.
     pub fn release(&self) {
         *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.freed.notify_one();
     }
 
-    /// Waits for a permit, which is given back when the answer is dropped, also by a panic.
+    /// Waits for a permit, which is released when the returned value is dropped, also by a panic.
     pub fn acquire_permit(&self) -> Permit<'_> {
         self.acquire();
         Permit(self)
     }
 
-    /// Runs `outputs`, which may wait for other tasks, without a permit.
+    /// Runs `work`, which may wait for other tasks, without a permit.
     pub fn release_while<T>(&self, work: impl FnOnce() -> T) -> T {
         self.release();
         let _back = ReacquireOnDrop(self);
@@ -49,7 +48,7 @@ impl Semaphore {
     }
 }
 
-/// A permit in somebody's hand.
+/// A permit of a [`Semaphore`]; dropping it releases the permit.
 #[derive(Debug)]
 pub struct Permit<'a>(&'a Semaphore);
 
@@ -59,7 +58,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Runs `outputs` with a permit, when there are permits.
+/// Runs `work` with a permit if there is a limit.
 pub(super) fn with_permit<T, E: Into<Error>>(
     permits: Option<&Semaphore>,
     work: impl FnOnce() -> Result<T, E>,
@@ -76,7 +75,7 @@ impl Drop for ReacquireOnDrop<'_> {
     }
 }
 
-/// An agent that holds no permit while it may wait.
+/// An agent that releases the permit of its task while it may wait.
 #[derive(Debug)]
 pub struct PermittedAgent<A> {
     agent: A,
@@ -84,7 +83,7 @@ pub struct PermittedAgent<A> {
 }
 
 impl<A: Agent> PermittedAgent<A> {
-    /// Its task must hold a permit.
+    /// The task of `agent` must have a permit.
     pub fn new(agent: A, permits: Arc<Semaphore>) -> Self {
         Self { agent, permits }
     }

@@ -1,4 +1,4 @@
-//! Settings that the user leaves to the program: what is known of the data for choosing them, alike in one process and on
+//! Chooses the settings that are `auto`, from the properties of the data; the same for runs in one process and on
 //! servers.
 
 use algo::{DataProfile, Job, Resolution, ResolvedSettings};
@@ -10,7 +10,7 @@ use super::totals::{TaskSummary, Totals};
 use crate::error::Error;
 use crate::job::TrainJob;
 
-/// What a job's open settings are chosen from, before the data are surveyed.
+/// What the open settings of a job are chosen from before the data are surveyed.
 #[derive(Clone, Copy)]
 pub(super) struct SettingsChooser<'a> {
     pub(super) job: &'a TrainJob,
@@ -21,7 +21,7 @@ pub(super) struct SettingsChooser<'a> {
 }
 
 impl SettingsChooser<'_> {
-    /// The settings, or none when the data must be surveyed first.
+    /// Returns the settings; none if the data must be surveyed first.
     pub(super) fn choose(self) -> Result<Option<ResolvedSettings>, Error> {
         match self.resolve(None, 0)? {
             Resolution::Resolved(settled) => Ok(Some(settled)),
@@ -29,7 +29,7 @@ impl SettingsChooser<'_> {
         }
     }
 
-    /// The settings after a survey by all tasks, whose parts are merged in the order of tasks.
+    /// Returns the settings after a survey by all tasks, whose summaries are merged in the order of tasks.
     pub(super) fn choose_after_survey(self, tasks: &[TaskSummary]) -> Result<ResolvedSettings, Error> {
         let mut survey = Survey::default();
         tasks.iter().filter_map(|task| task.training.survey.as_ref()).for_each(|part| survey.merge(part));

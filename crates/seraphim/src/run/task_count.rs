@@ -1,14 +1,15 @@
-//! How many tasks a run has. The number is part of the job: under BSP another number of tasks is another model.
+//! The number of tasks of a run. It is part of the job: under BSP another number of tasks gives another model.
 
 use data::Source;
 
-/// With `auto`, the sizes of the input from which on there are twice as many tasks. Less than the first is not worth a second
-/// thread. More tasks compute more at once, but a step waits for all of them and merges what all of them push: with four tasks two
-/// cores take half as long again as with two. So their number grows slowly, and whoever has many cores names it.
+/// Input sizes at which `auto` doubles the number of tasks. Below the first size a second thread does not pay off. More
+/// tasks compute more at once, but a step waits for all of them and merges the pushes of all of them: two cores take
+/// half as long again with four tasks as with two. So the number grows slowly, and users with many cores set it
+/// themselves.
 const SIZE_BOUNDS_BYTES: [u64; 6] = [32 << 20, 1 << 30, 8 << 30, 64 << 30, 512 << 30, 4 << 40];
 
-/// The number of tasks: as asked, or by the size of the input, and never more than it has parts. It depends on nothing else:
-/// the number of tasks is part of the job, and the same command gives the same model on any machine.
+/// Returns the number of tasks: the requested number; or one chosen by the size of the input, which is at most the
+/// number of its splits. It depends on nothing else, so the same command gives the same model on any machine.
 pub fn task_count(asked: Option<u64>, source: &Source) -> u32 {
     if let Some(count) = asked {
         return count as u32;
@@ -18,12 +19,12 @@ pub fn task_count(asked: Option<u64>, source: &Source) -> u32 {
     parts.max(1) as u32
 }
 
-/// 1 below 32 MiB, 2 below 1 GiB, 4 below 8 GiB, and so on up to 64; 1 when the size is not known.
+/// Returns 1 below 32 MiB, 2 below 1 GiB, 4 below 8 GiB, and so on up to 64; 1 when the size is not known.
 fn auto_count(size_bytes: Option<u64>) -> u64 {
     1 << SIZE_BOUNDS_BYTES.iter().filter(|bound| size_bytes.is_some_and(|bytes| bytes >= **bound)).count()
 }
 
-/// How the number came about, for people.
+/// Explains the number of tasks for people.
 pub fn explain(asked: Option<u64>, count: u32, source: &Source) -> String {
     let plural = if count == 1 { "task" } else { "tasks" };
     match (asked, source.size_bytes()) {

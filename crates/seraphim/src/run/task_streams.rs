@@ -1,4 +1,5 @@
-//! One task's share of the training data, watched: the bytes it has read go to the progress display, and its time.
+//! The data streams of one task, with measurement: bytes read go to the progress display, and validation time is
+//! measured.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,8 @@ use data::{Batch, BatchStream, MemoryStream, ReadSummary, TaskData};
 use super::failure::ReadTracker;
 use crate::progress::Progress;
 
-/// Training data of one task.
+/// The training data of one task, whose read bytes are reported to the progress display.
 pub struct MeteredStream<'a> {
-    /// The data.
     pub data: TaskData,
     progress: &'a Progress,
     reported_bytes: u64,
@@ -17,13 +17,13 @@ pub struct MeteredStream<'a> {
 }
 
 impl<'a> MeteredStream<'a> {
-    /// Tells `progress` what is read.
+    /// Creates a stream that reports the bytes read to `progress`.
     pub fn new(data: TaskData, progress: &'a Progress) -> Self {
         let told_bytes = data.reader().summary().bytes_read;
         Self { data, progress, reported_bytes: told_bytes, at_end: None }
     }
 
-    /// `then` is called when an epoch has come to its end: standard input ends also when somebody asked to stop.
+    /// Sets a callback for the end of an epoch: it checks for Ctrl-C, which ends standard input too.
     pub(super) fn on_epoch_end(mut self, then: &'a (dyn Fn() -> bool + Sync)) -> Self {
         self.at_end = Some(then);
         self
@@ -66,9 +66,9 @@ impl BatchStream for MeteredStream<'_> {
     }
 }
 
-/// Where validation data come from.
+/// The source of validation data.
 pub enum ValidationSource {
-    /// A share of the validation files.
+    /// The task's share of the validation files.
     File(Box<TaskData>),
     /// Records held out of the training data.
     Share(MemoryStream),
@@ -83,8 +83,8 @@ impl ValidationSource {
     }
 }
 
-/// Validation data of one task, with the time spent on them: from the start of an epoch to its end, scoring included.
-/// They end early when somebody asked to stop.
+/// Validation data of one task, with the time spent on them: from the start of an epoch to its end, including scoring.
+/// The stream ends early on Ctrl-C.
 pub struct TimedValidation<'a> {
     stream: ValidationSource,
     is_stop_requested: &'a (dyn Fn() -> bool + Sync),
@@ -93,12 +93,12 @@ pub struct TimedValidation<'a> {
 }
 
 impl<'a> TimedValidation<'a> {
-    /// Around a stream; `is_told_to_stop` is asked before every batch, and counts its answer.
+    /// Wraps a stream. It calls `is_told_to_stop`, which records that the answer was used, before every batch.
     pub fn new(stream: ValidationSource, is_told_to_stop: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { stream, is_stop_requested: is_told_to_stop, started: None, elapsed: Duration::ZERO }
     }
 
-    /// What was read of a validation file.
+    /// Returns the summary of a validation file; none for held-out records.
     pub fn summary(&self) -> Option<&ReadSummary> {
         match &self.stream {
             ValidationSource::File(data) => Some(data.reader().summary()),
@@ -106,7 +106,7 @@ impl<'a> TimedValidation<'a> {
         }
     }
 
-    /// The time so far.
+    /// Returns the time so far.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
@@ -121,7 +121,7 @@ impl BatchStream for TimedValidation<'_> {
     fn next(&mut self) -> Result<Option<&Batch>, data::Error> {
         let batch = if (self.is_stop_requested)() { None } else { self.stream.stream().next()? };
         if batch.is_none() {
-            // Standard input ends when nobody wants to wait for it any more.
+            // Ctrl-C also ends standard input, so the callback must record whether this end is real.
             (self.is_stop_requested)();
             self.elapsed += self.started.take().map_or(Duration::ZERO, |start| start.elapsed());
         }
@@ -133,14 +133,14 @@ impl BatchStream for TimedValidation<'_> {
     }
 }
 
-/// A stream whose batches are counted, and which ends where the failure of another task lies.
+/// A stream whose batches are counted and which ends at the position of another task's failure.
 pub(super) struct CountedStream<'a> {
     stream: &'a mut dyn BatchStream,
     reading: &'a ReadTracker<'a>,
 }
 
 impl<'a> CountedStream<'a> {
-    /// As the algorithm sees it: nothing may read ahead of it.
+    /// Wraps the stream that the algorithm reads directly: nothing may read ahead of it.
     pub(super) fn new(stream: &'a mut dyn BatchStream, reading: &'a ReadTracker<'a>) -> Self {
         Self { stream, reading }
     }

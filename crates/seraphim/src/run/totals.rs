@@ -1,4 +1,4 @@
-//! What all tasks have read, added up in the order of tasks.
+//! Summaries of what the tasks have read, summed in the order of tasks.
 
 use data::{
     BadLinePolicy, BadLineTotal, CacheStats, LabelStats, ReadSummary, RoundingReport, Schema, TaskData,
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::task_streams::TimedValidation;
 use crate::progress::counted;
 
-/// Bad lines that are shown.
+/// Maximum number of bad lines that are shown.
 const SHOWN_BAD_LINES: usize = 10;
 
-/// What one task has read.
+/// Summary of what one task has read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TaskSummary {
-    /// Of the training data.
+    /// Summary of the training data.
     pub training: ReadSummary,
-    /// What is kept for later epochs.
+    /// Counters of the records that are kept for later epochs.
     pub kept: CacheStats,
-    /// Of the validation file.
+    /// Summary of the validation file.
     pub validation: Option<ReadSummary>,
-    /// Seconds in validation.
+    /// Seconds spent in validation.
     pub validate_s: f64,
 }
 
 impl TaskSummary {
-    /// Of a task's data.
+    /// Returns the summary of a task's data.
     pub fn of(data: &TaskData, validation: Option<&TimedValidation<'_>>) -> Self {
         Self {
             training: data.reader().summary().clone(),
@@ -36,38 +36,38 @@ impl TaskSummary {
     }
 }
 
-/// Sums over tasks.
+/// Sums over all tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Records, those held out included.
+    /// Number of records, including those held out for validation.
     pub records: u64,
-    /// Distinct features, those of each task added up; 0 when not counted.
+    /// Sum over tasks of the number of distinct features; 0 if not counted.
     pub features: u64,
-    /// Records left out because they have no label.
+    /// Number of records that were skipped because they have no label.
     pub unlabelled: u64,
     /// The first values that were rounded.
     pub rounded: RoundingReport,
-    /// Bad lines left out.
+    /// Number of bad lines that were skipped.
     pub bad_lines: u64,
-    /// The first few of them.
+    /// The first bad lines.
     pub first_bad_lines: Vec<String>,
-    /// What labels were seen.
+    /// The labels that occurred.
     pub labels: LabelStats,
-    /// What the user should know, each once.
+    /// Notices for the user, without duplicates.
     pub notices: Vec<String>,
-    /// What is kept for later epochs.
+    /// Counters of the records that are kept for later epochs.
     pub kept: CacheStats,
 }
 
 impl Totals {
-    /// What the user should know: the notices of the readers, and the records that were left out.
+    /// Returns the notices of the readers, and one about skipped records.
     pub fn all_notices(&self) -> Vec<String> {
         let left_out = (self.unlabelled > 0)
             .then(|| format!("records without a label are left out: {}", self.unlabelled));
         self.notices.iter().cloned().chain(left_out).chain(self.rounded.notices()).collect()
     }
 
-    /// Of all tasks.
+    /// Sums the summaries of all tasks.
     pub fn of(tasks: &[TaskSummary]) -> Self {
         let mut totals = Self::default();
         for task in tasks {
@@ -79,7 +79,7 @@ impl Totals {
         totals
     }
 
-    /// Adds what one reader has read.
+    /// Adds the summary of one reader.
     pub fn add(&mut self, summary: &ReadSummary) {
         self.records += summary.record_count;
         self.features += summary.feature_count;
@@ -96,14 +96,14 @@ impl Totals {
         }
     }
 
-    /// Whether that many bad lines are allowed.
+    /// Returns an error if the number of bad lines exceeds the policy.
     pub fn check_bad_lines(&self, rule: BadLinePolicy) -> Result<(), data::Error> {
         let (count, first) = (self.bad_lines, self.first_bad_lines.first().cloned());
         rule.check(&BadLineTotal { count, first })
     }
 }
 
-/// What the user should know of the validation files: bad lines, and features that training has not seen.
+/// Returns notices about the validation files: bad lines, and features that do not occur in training.
 pub fn validation_notices(tasks: &[TaskSummary], schema: &Schema) -> Vec<String> {
     let mut totals = Totals::default();
     let mut met = None;

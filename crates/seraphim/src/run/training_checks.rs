@@ -1,27 +1,27 @@
-//! Whether a model has learned anything: what its losses say, and the setting that most likely helps.
+//! Checks from the losses whether a model has learned anything, and suggests the setting that most likely helps.
 
 use std::collections::BTreeMap;
 
 use super::epoch_monitor::TrainingSummary;
 use crate::report::EpochLine;
 
-/// A loss that is above another by no more than this share of it is no worse.
+/// Maximum relative difference at which a loss still counts as no worse than another.
 const MARGIN: f64 = 0.01;
-/// A model that explains no more than this share of what the same prediction for all records leaves has learned nothing.
+/// A model that reduces the loss of the best constant prediction by at most this share has learned nothing.
 const MIN_EXPLAINED: f64 = 5e-4;
-/// A model that ranks records so well has learned something, whatever its losses are.
+/// Minimum AUC of a model that has learned something, whatever its losses are.
 const MIN_AUC: f64 = 0.6;
-/// Losses that rise by no more than this share of the first one move about the minimum.
+/// Losses that rise by at most this share of the first one are near the minimum.
 const STATIONARY_SHARE: f64 = 1e-3;
-/// Penalties from here on leave little of any weight.
+/// Penalties from this size keep almost all weights near zero.
 const LARGE_PENALTY: f64 = 100.0;
-/// Learning rates up to here hardly move a weight.
+/// Learning rates up to this size hardly change a weight.
 const SMALL_RATE: f64 = 1e-4;
-/// A rise of validation losses that is no worse, as a share: after epochs of push rules, and after the steps of an optimizer of
-/// all records, which go to a minimum that is seldom the best for other records.
+/// Relative rise of validation losses that still counts as no worse: after epochs of push rules, and after the steps of
+/// an optimizer over all records. Such an optimizer approaches a minimum that is seldom the best for other records.
 const VALIDATION_MARGINS: (f64, f64) = (0.05, 0.25);
 
-/// What the user should know of the losses of a run. `settings`: all of the job, none open.
+/// Returns notices about the losses of a run. `settings` are all settings of the job, with none open.
 pub(super) fn notices(outcome: &TrainingSummary, settings: &BTreeMap<String, String>) -> Vec<String> {
     let saved = match outcome.best_epoch {
         Some(best) => outcome.epochs.iter().find(|line| line.epoch == best),
@@ -30,9 +30,9 @@ pub(super) fn notices(outcome: &TrainingSummary, settings: &BTreeMap<String, Str
     let Some(saved) = saved else { return Vec::new() };
     let is_weighted = settings.get("class_weights").is_some_and(|text| !text.is_empty());
     let mut notices = Vec::new();
-    // Weights of classes ask for other probabilities than those of the data.
+    // With class weights the predicted probabilities differ from the frequencies in the data.
     if !is_weighted {
-        // The losses of a first epoch are of records before they were learned from.
+        // In the first epoch each record is scored before the model has learned from it.
         let is_learned = descends(settings) || outcome.epochs.len() > 1;
         let training =
             MetricsCheck { metrics: &saved.training, constant: outcome.constant_losses.0, is_learned };
@@ -62,7 +62,7 @@ pub(super) fn notices(outcome: &TrainingSummary, settings: &BTreeMap<String, Str
     notices
 }
 
-/// What the user should know of metrics of a model on other records.
+/// Returns a notice about the metrics of a model on other records.
 pub(super) fn notice_of_evaluation(metrics: &BTreeMap<String, f64>) -> Option<String> {
     let r2 = metrics.get("r2").filter(|r2| **r2 < 0.0)?;
     Some(format!(
@@ -71,11 +71,11 @@ pub(super) fn notice_of_evaluation(metrics: &BTreeMap<String, f64>) -> Option<St
     ))
 }
 
-/// Metrics, and the loss of the best prediction that is the same for all records, where r2 does not say it.
+/// Metrics, and the loss of the best constant prediction where r2 does not already compare with it.
 struct MetricsCheck<'a> {
     metrics: &'a BTreeMap<String, f64>,
     constant: Option<f64>,
-    /// The metrics are of weights that have learned from all records once at least.
+    /// The metrics are of weights that have learned from all records at least once.
     is_learned: bool,
 }
 
@@ -84,7 +84,7 @@ impl MetricsCheck<'_> {
         self.metrics.get(name).copied()
     }
 
-    /// Share of what the same prediction for all records leaves that the model explains.
+    /// Returns the share of the constant prediction's loss that the model removes.
     fn explained(&self) -> Option<f64> {
         let constant = self.constant.filter(|constant| *constant > 0.0);
         self.metric("r2").or_else(|| Some(1.0 - self.metric("loss")? / constant?))
@@ -98,7 +98,7 @@ impl MetricsCheck<'_> {
         self.metric("auc").is_some_and(|auc| auc >= MIN_AUC)
     }
 
-    /// What the metrics say against the model, without its subject.
+    /// Describes what is wrong with the model, without the subject of the sentence.
     fn problem(&self) -> Option<String> {
         let explained = self.explained()?;
         let is_worse = explained < if self.metric("r2").is_some() { 0.0 } else { -MARGIN };
@@ -121,7 +121,7 @@ impl MetricsCheck<'_> {
         })
     }
 
-    /// What most likely helps a model that fits its training records, and not these.
+    /// Returns advice for a model that fits its training records but not these.
     fn advice_against_overfitting(&self, settings: &BTreeMap<String, String>) -> String {
         if self.ranks_well() {
             return "The model ranks these records well, but its probabilities are not theirs: their share of positives may be \
@@ -136,7 +136,7 @@ impl MetricsCheck<'_> {
         )
     }
 
-    /// What most likely helps a model that does not fit its training records.
+    /// Returns advice for a model that does not fit its training records.
     fn advice(&self, settings: &BTreeMap<String, String>) -> String {
         let text = |name: &str| settings.get(name).map_or("", String::as_str);
         let number = |name: &str| text(name).parse::<f64>().ok();
@@ -154,7 +154,7 @@ impl MetricsCheck<'_> {
             );
         }
         if text("standardize") == "false" && text("normalize") != "l2" {
-            // At a minimum columns of another scale cost less than steps of push rules do.
+            // At the minimum, columns of different scales cost less than they do in the steps of push rules.
             let helps = if descends(settings) {
                 "may help, if they say anything of the label"
             } else {
@@ -174,7 +174,7 @@ fn descends(settings: &BTreeMap<String, String>) -> bool {
     matches!(optimizer, "lbfgs" | "owlqn" | "gd" | "svrg" | "admm")
 }
 
-/// Losses of later epochs are of records that were learned before, so that they have no reason to rise.
+/// Checks the training losses: records of later epochs were learned before, so their losses have no reason to rise.
 fn rising_training(epochs: &[EpochLine], settings: &BTreeMap<String, String>) -> Option<String> {
     let (best, lowest, last) =
         lowest_and_last_loss(epochs.iter().map(|line| line.training.get("loss").copied()))?;
@@ -202,7 +202,8 @@ fn rising_validation(epochs: &[EpochLine], settings: &BTreeMap<String, String>) 
     })
 }
 
-/// The epoch with the lowest loss, from 0, that loss, and the loss of the last; none below two epochs.
+/// Returns the epoch with the lowest loss (from 0), that loss, and the last loss; none if there are fewer than two
+/// epochs.
 fn lowest_and_last_loss(losses: impl Iterator<Item = Option<f64>>) -> Option<(usize, f64, f64)> {
     let losses = losses.collect::<Option<Vec<f64>>>()?;
     let (best, lowest) = losses.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;

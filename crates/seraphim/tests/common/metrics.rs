@@ -1,14 +1,14 @@
-//! What a member shows at `/metrics`, and a strict reader of that format: `OpenMetrics` 1.0, as far as it is used.
+//! Reads what a member serves at `/metrics`, with a strict parser for the used part of `OpenMetrics` 1.0.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longest wait for the text.
+/// Longest wait for an answer.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// The body of an answer.
+/// Returns the body of an answer.
 pub(crate) fn get(place: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(place).expect("it takes connections");
     stream.set_read_timeout(Some(ANSWER_LIMIT)).expect("it is a socket");
@@ -24,7 +24,7 @@ pub(crate) fn get(place: &str, path: &str) -> String {
     body.to_owned()
 }
 
-/// The sum of all series of a name, those with all these labels.
+/// Returns the sum of all series of this name that have all these labels.
 pub(crate) fn value(text: &str, name: &str, labels: &[&str]) -> f64 {
     let series = text.lines().filter(|line| {
         let rest = line.strip_prefix(name).unwrap_or("-");
@@ -33,8 +33,8 @@ pub(crate) fn value(text: &str, name: &str, labels: &[&str]) -> f64 {
     series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// Checks the text as a scraper reads it: every family stands together behind its HELP and TYPE, comes once, and has the
-/// samples of its type; no series comes twice; buckets do not fall, and end with the count.
+/// Checks the text as a scraper reads it. Every family is contiguous after its HELP and TYPE, occurs once, and has the
+/// samples of its type. No series occurs twice. Buckets do not decrease, and the last one equals the count.
 pub(crate) fn check_format(text: &str) {
     let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("it does not end with EOF: {text}"));
     let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What the tests of the binary share: running it, and small data with a known answer.
+//! Shared code of the tests of the binary: running it, and small data with a known answer.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 #![allow(clippy::print_stdout, clippy::format_push_string, reason = "helpers of tests")]
 
@@ -18,19 +18,19 @@ use std::process::{Command, Output};
 
 use math::random::{Purpose, stream};
 
-/// The binary with its arguments.
+/// Runs the binary with these arguments.
 pub(crate) fn seraphim(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the binary was built for this test")
 }
 
-/// The binary, not yet started.
+/// Returns the command of the binary without starting it.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_seraphim"));
     command.args(arguments);
     command
 }
 
-/// Runs and must succeed; gives standard output.
+/// Runs the binary, which must succeed, and returns its standard output.
 pub(crate) fn succeed(arguments: &[&str]) -> String {
     let output = seraphim(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -38,7 +38,7 @@ pub(crate) fn succeed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("output is text")
 }
 
-/// Runs and must fail with this exit code; gives standard error.
+/// Runs the binary, which must fail with this exit code, and returns its standard error.
 pub(crate) fn fail(code: i32, arguments: &[&str]) -> String {
     let output = seraphim(arguments);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -47,7 +47,7 @@ pub(crate) fn fail(code: i32, arguments: &[&str]) -> String {
     error[at..].to_owned()
 }
 
-/// Where a job runs: in this process, or on so many servers and workers.
+/// Flags for where a job runs: in this process, or on servers and workers.
 pub(crate) const DEPLOYMENTS: [&[&str]; 4] = [
     &[],
     &["--servers", "1", "--workers", "1"],
@@ -55,8 +55,8 @@ pub(crate) const DEPLOYMENTS: [&[&str]; 4] = [
     &["--servers", "3", "--workers", "1"],
 ];
 
-/// Trains in every deployment, with `arguments` that name neither command nor model: all files of the model, which must
-/// be the same everywhere.
+/// Trains in every deployment with `arguments` that name neither command nor model. Returns all files of the model,
+/// which must be the same everywhere.
 pub(crate) fn train_everywhere(folder: &Folder, arguments: &[&str]) -> Vec<(PathBuf, Vec<u8>)> {
     let model = folder.path("everywhere");
     let models = DEPLOYMENTS.map(|deployment| {
@@ -70,7 +70,7 @@ pub(crate) fn train_everywhere(folder: &Folder, arguments: &[&str]) -> Vec<(Path
     alone
 }
 
-/// Sparse records of two classes: feature 1..=50, the label is likely 1 when many features below 25 are there.
+/// Sparse records of two classes with features 1 to 50. The label is likely 1 when many features below 25 are present.
 pub(crate) fn clicks(records: u64, seed: u64) -> String {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut text = String::new();
@@ -89,28 +89,26 @@ pub(crate) fn clicks(records: u64, seed: u64) -> String {
     text
 }
 
-/// Bytes as gzip.
 pub(crate) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes.as_ref()).expect("memory can be written");
     encoder.finish().expect("memory can be written")
 }
 
-/// A folder for one test, with files in it.
+/// A folder for one test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// An empty folder.
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("the temporary folder can be written"))
     }
 
-    /// A path in it, as text.
+    /// Returns the path of a file in the folder, as text.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("temporary names are text").to_owned()
     }
 
-    /// Writes a file; gives its path.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, content).expect("the temporary folder can be written");
@@ -118,7 +116,7 @@ impl Folder {
     }
 }
 
-/// All bytes of all files of a directory, by name.
+/// Returns the name and content of every file of a directory.
 pub(crate) fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .expect("the directory is there")
@@ -131,7 +129,7 @@ pub(crate) fn bytes_of(directory: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// A member of a JSON text, by a pointer like `/metrics/auc`.
+/// Returns a number of a JSON text by a pointer such as `/metrics/auc`.
 pub(crate) fn number(json: &str, pointer: &str) -> f64 {
     let value: serde_json::Value = serde_json::from_str(json).expect("it is JSON");
     value
@@ -140,7 +138,7 @@ pub(crate) fn number(json: &str, pointer: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {pointer} in {json}"))
 }
 
-/// A real data set, or none with a clear word that the test was skipped.
+/// Returns the folder of a real data set. If it is missing, marks the test as skipped and returns `None`.
 pub(crate) fn real_data(name: &str) -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let root = std::env::var_os("SERAPHIM_DATA").map_or(default, PathBuf::from);

@@ -9,7 +9,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-/// Records of a table that lie in one file as one row group, so that tasks can share a file.
+/// Records of a row group, so small that tasks can share a file.
 const GROUP_RECORDS: usize = 64;
 
 /// Records with a label, two names and a number.
@@ -21,7 +21,7 @@ pub(crate) struct Table {
     pub(crate) towns: Vec<String>,
 }
 
-/// Writes the columns label, color, size, town.
+/// Writes the columns label, color, size and town.
 pub(crate) fn write(path: &str, table: &Table) {
     let schema = "message table {
         required int32 label; required binary color (UTF8); required double size; required binary town (UTF8);

@@ -1,5 +1,5 @@
-//! A job on real servers whose tasks the test plays itself: every step of a task adds 1 to two keys of its own in every
-//! partition, first to the one, then to the other. What a reader sees of them tells what it may miss.
+//! A job on real servers whose tasks the test plays itself. In every step a task adds 1 to two keys of its own in every
+//! partition, first to the one, then to the other. The values of a pull show which pushes it missed.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::cluster::Cluster;
 
-/// Of each matrix, on two servers.
+/// Number of partitions of each matrix, on two servers.
 pub(crate) const PARTITIONS: u32 = 6;
-/// Servers, of one lane each.
+/// Number of servers, with one lane each.
 pub(crate) const SERVERS: u16 = 2;
-/// The job of a test.
 const JOB: u32 = 1;
-/// Longest wait of a task: far more than any test takes, so that what is blocked by mistake is an error that says so.
+/// Longest wait of a task. It is far longer than any test takes, so a task that is blocked by mistake fails with an
+/// error.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
-/// Longest wait for what a server is to count.
+/// Longest wait for the counts of a server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// More than all that a probe sends.
+/// More bytes than a probe sends.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// A cluster without workers and a job on it.
+/// A cluster without workers, and a job on it.
 pub(crate) struct Probe {
-    /// Ended with the probe.
+    /// Kept so that it ends with the probe.
     _cluster: Mutex<Cluster>,
     pub(crate) layout: JobLayout,
     tools: Vec<Mutex<(Sender, Receiver)>>,
 }
 
-/// The counts that a pull has shown: by row.
+/// Counters that a pull has returned, by row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PulledCounters {
     values: Vec<f32>,
@@ -43,25 +43,25 @@ pub(crate) struct PulledCounters {
 }
 
 impl PulledCounters {
-    /// Of one task: its first and its second count, by partition.
+    /// Returns the first and the second counter of a task, by partition.
     pub(crate) fn of(&self, task: u32) -> Vec<(u64, u64)> {
         let rows = self.values.chunks(2 * self.tasks);
         rows.map(|rows| (rows[task as usize] as u64, rows[self.tasks + task as usize] as u64)).collect()
     }
 
-    /// The bytes, for readers that must see the same.
+    /// The bytes of the values, to compare readers.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// Whether no count has fallen since `earlier`.
+    /// Whether no counter has decreased since `earlier`.
     pub(crate) fn is_not_before(&self, earlier: &Self) -> bool {
         self.values.iter().zip(&earlier.values).all(|(now, then)| now >= then)
     }
 }
 
 impl Probe {
-    /// Two servers, and a job with a matrix for each consistency.
+    /// Starts two servers and opens a job with one matrix per consistency.
     pub(crate) fn start(tasks: u32, consistencies: &[Consistency]) -> Self {
         let cluster = Cluster::start(SERVERS.into(), 0, 0);
         let status = cluster.wait_until(|_| true);
@@ -107,19 +107,19 @@ impl Probe {
         probe
     }
 
-    /// Says something to a server, as a tool; its answer.
+    /// Sends a message to a server as a tool and returns the answer.
     pub(crate) fn ask(&self, lane: u16, message: &Message) -> Message {
         let mut tool = self.tools[usize::from(lane)].lock().expect("no test panics in between");
         tool.0.send(message).expect("the server lives");
         tool.1.receive().expect("the server answers")
     }
 
-    /// A connection of a task, in its name: earlier ones of the task to that server are dropped.
+    /// Opens a connection in the name of a task. The server drops earlier connections of that task.
     pub(crate) fn line(&self, lane: u16, task: u32) -> (Sender, Receiver) {
         line(&self.layout, lane, Role::Task { job: JOB, task })
     }
 
-    /// What a server has counted.
+    /// Returns the statistics of a server.
     pub(crate) fn stats(&self, lane: u16) -> StatsReply {
         match self.ask(lane, &Message::Stats(Stats { request: 3, job: JOB })) {
             Message::StatsReply(reply) => reply,
@@ -127,7 +127,7 @@ impl Probe {
         }
     }
 
-    /// Asks every server until its counts are as wanted.
+    /// Polls every server until `wanted` accepts its statistics.
     pub(crate) fn wait_until(&self, wanted: impl Fn(&StatsReply) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         for lane in 0..SERVERS {
@@ -142,12 +142,11 @@ impl Probe {
         }
     }
 
-    /// The agent of a task.
     pub(crate) fn agent(&self, task: u32) -> RemoteAgent {
         RemoteAgent::new(self.layout.clone(), task, Vec::new()).expect("the layout is whole")
     }
 
-    /// Plays all tasks, each on a thread, to their end; what they give.
+    /// Plays each task on a thread to its end; returns their results.
     pub(crate) fn run<T: Send>(&self, play: impl Fn(u32, &mut RemoteAgent) -> T + Sync) -> Vec<T> {
         std::thread::scope(|scope| {
             let play = &play;
@@ -168,7 +167,7 @@ impl Probe {
         })
     }
 
-    /// What is pushed in a step: 1 to the first key of the task in each of these partitions, then to the second.
+    /// Pushes what one step pushes: 1 to the first key of the task in each of these partitions, then to the second.
     pub(crate) fn push(&self, agent: &mut RemoteAgent, matrix: u32, partitions: std::ops::Range<u32>) {
         let (tasks, task) = (u64::from(self.layout.task_count), u64::from(agent.task()));
         for half in 0..2 {
@@ -180,13 +179,13 @@ impl Probe {
         }
     }
 
-    /// Pushes everywhere and ticks.
+    /// Pushes to all partitions and ticks.
     pub(crate) fn step(&self, agent: &mut RemoteAgent, matrix: u32) {
         self.push(agent, matrix, 0..PARTITIONS);
         agent.tick().expect("a tick waits for nobody");
     }
 
-    /// Pulls everything.
+    /// Pulls all rows.
     pub(crate) fn look(&self, agent: &mut RemoteAgent, matrix: u32) -> PulledCounters {
         let mut values = vec![0.0; self.rows() as usize];
         agent
@@ -195,17 +194,17 @@ impl Probe {
         PulledCounters { values, tasks: self.layout.task_count as usize }
     }
 
-    /// All rows.
+    /// Selects all rows.
     pub(crate) fn everything(&self) -> Selection<'static> {
         Selection::Rows(Keys::Range(0, self.rows()))
     }
 
-    /// Of each matrix.
+    /// Number of rows of each matrix.
     pub(crate) fn rows(&self) -> u64 {
         self.layout.matrices[0].rows
     }
 
-    /// All rows at the end, when all tasks have left: every task must have been counted exactly as often as it pushed.
+    /// Checks all rows after all tasks have left: each counter must equal the number of pushes of its task.
     pub(crate) fn assert_conserved(&self, matrix: u32, pushed: &[u64]) {
         let export = |lane| {
             let export = rpc::message::Export { request: 4, job: JOB, matrix, offset: 0 };

@@ -1,8 +1,9 @@
-//! A test that cannot run where it is. Test files of other crates take this one by its path.
+//! Marks a test that cannot run on this machine as skipped. Test files of other crates include this file by its path.
 
 use std::io::Write as _;
 
-/// Says that this test is skipped, and why: to `cargo xtask ci` too, whose last line names all that were.
+/// Reports that this test is skipped, and why. `cargo xtask ci` reads the report; its last line names all skipped
+/// tests.
 pub(crate) fn skip(reason: &str) {
     println!("skipped: {reason}");
     let Some(path) = std::env::var_os("SERAPHIM_SKIPPED") else { return };

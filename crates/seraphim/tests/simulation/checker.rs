@@ -1,10 +1,11 @@
-//! Judges a history. It knows what the tasks asked for and what they saw, and nothing of lanes, agents and frames.
+//! Checks a history. The checker knows what the tasks requested and what they read. It knows nothing of lanes, agents
+//! and frames.
 //!
-//! What a pull at clock c may see of the pushes of a task, in the order in which that task made them: always the first j
-//! of them, for some j that never falls for the same reader. Under BSP j counts the pushes stamped below c; under SSP(s)
-//! it is at least the number of those stamped below c - s and at most that of those stamped below c + s + 1; what was
-//! pushed before a barrier that both have passed is there; and a task sees all of its own, but under BSP, and but those of
-//! this step and the one before where the job asks ahead of its own pushes.
+//! A pull at clock c sees the first j pushes of a task, in the order in which that task made them; for one reader j
+//! never falls. Under BSP j is the number of pushes stamped below c. Under SSP(s) j is at least the number of pushes
+//! stamped below c - s and at most the number stamped below c + s + 1. Every pull contains what was pushed before a
+//! barrier that both tasks have passed. A task sees all of its own pushes, with two exceptions: under BSP, and for the
+//! pushes of this step and the step before when the job prefetches ahead of its own pushes.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +15,17 @@ use worker::Prefetch;
 use crate::history::{Cell, Entry, Facts, History, TaskEvent};
 use crate::scenario::{InjectedFault, Scenario};
 
-/// A pull ends within so many of the longest delays: those of its window, its keys, the tick and itself.
+/// A pull ends within this many of the longest delays: those of its window, its keys, the tick and the pull itself.
 const DELAYS_OF_PULL: u64 = 12;
 
-/// A counter: matrix, partition, the task that adds to it.
+/// A counter: matrix, partition and the task that adds to it.
 type Counter = (usize, u32, u32);
 
-/// A push as its task made it.
+/// A push as the task made it.
 #[derive(Clone, Copy, Debug)]
 struct RecordedPush {
     clock: u64,
-    /// Of the amounts up to this one.
+    /// Sum of the amounts up to this one.
     sum: i64,
     entry: usize,
 }
@@ -34,7 +35,8 @@ enum TaskPhase {
     NotYet,
     Works,
     AtBarrier,
-    /// Leaves, is taken out, or failed: it holds nobody back, and what it sent may be lost unless it left by itself.
+    /// The task leaves, was removed, or failed. No task waits for it. What it sent may be lost unless it left by
+    /// itself.
     Leaves,
     Gone,
 }
@@ -43,19 +45,19 @@ enum TaskPhase {
 struct TaskRecord {
     life: TaskPhase,
     clock: u64,
-    /// By generation: the entry at which it came to the barrier.
+    /// Per generation: the entry at which the task came to the barrier.
     barriers: Vec<usize>,
     passed: usize,
     has_left: bool,
-    /// When it came to each clock.
+    /// Clock, and the time at which the task came to it, in microseconds.
     ticks: Vec<(u64, u64)>,
-    /// What its pushes wait for: what it asks for behind them waits too.
+    /// Clock that its pushes wait for; a pull behind them waits for it too.
     push_needs: u64,
-    /// Lanes at which a tool has taken it out.
+    /// Number of lanes at which a tool has removed the task.
     removals: usize,
-    /// Since when it holds nobody back, where it does not.
+    /// Time in microseconds since which no task waits for this one, if it has left.
     free_since: u64,
-    /// The highest clock of the attempts before this one.
+    /// Highest clock of the attempts before this one.
     again: Option<u64>,
 }
 
@@ -64,11 +66,11 @@ struct Checker<'a> {
     history: &'a History,
     tasks: Vec<TaskRecord>,
     made: BTreeMap<Counter, Vec<RecordedPush>>,
-    /// By reader.
+    /// Per reader: number of pushes that it has seen.
     seen: BTreeMap<(u32, Counter), usize>,
-    /// Under BSP, by clock.
+    /// Values read under BSP, per clock.
     values: BTreeMap<(u64, Counter), i64>,
-    /// By generation: the clock after it and the sum.
+    /// Per generation: the clock after the barrier and the sum.
     meetings: BTreeMap<u64, (u64, Vec<f64>)>,
     parts: BTreeMap<(u64, u32), Vec<f64>>,
     has_crashed: bool,
@@ -76,7 +78,7 @@ struct Checker<'a> {
     facts: Facts,
 }
 
-/// Everything that is wrong, empty when nothing is; and what was reached.
+/// Returns every fault, and the counts of what happened. No fault means that the history is correct.
 pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
     let first = TaskRecord {
         life: TaskPhase::Works,
@@ -114,7 +116,7 @@ pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Fac
 }
 
 impl TaskRecord {
-    /// The time from which on it did not hold back a pull that needs this clock.
+    /// Returns the time from which on the task does not delay a pull that needs this clock.
     fn holds_back_until(&self, needed: u64) -> u64 {
         match self.life {
             TaskPhase::Works => {
@@ -122,7 +124,7 @@ impl TaskRecord {
                 self.ticks.get(at).map_or(0, |(_, time)| *time)
             }
             TaskPhase::NotYet => 0,
-            // Whether its last ticks were taken is not known.
+            // The history does not say whether the lanes took its last ticks.
             TaskPhase::Gone => self.free_since,
             TaskPhase::AtBarrier | TaskPhase::Leaves => {
                 let at = self.ticks.partition_point(|(clock, _)| *clock < needed);
@@ -131,7 +133,7 @@ impl TaskRecord {
         }
     }
 
-    /// Whoever is gone does not come back.
+    /// A task that is gone does not come back.
     fn becomes(&mut self, life: TaskPhase) {
         if self.life != TaskPhase::Gone {
             self.life = life;
@@ -216,7 +218,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Another attempt of a task goes on.
+    /// Another attempt of a task continues.
     fn goes_on(&mut self, at: usize, clock: u64) {
         let task = &mut self.tasks[at];
         self.facts.attempts += 1;
@@ -224,7 +226,7 @@ impl Checker<'_> {
         task.again = Some(task.clock);
     }
 
-    /// A pull at clock c has ended: every task that works has made the ticks that it had to wait for.
+    /// A pull at clock c has ended: every working task must have made the ticks that the pull waited for.
     fn check_clocks(&mut self, entry: &Entry, matrix: usize, clock: u64) {
         let needed = self.history.consistency[matrix].pull_needs(clock);
         let late = |task: &TaskRecord| task.life == TaskPhase::Works && task.clock < needed;
@@ -239,14 +241,14 @@ impl Checker<'_> {
         }
     }
 
-    /// Where nothing is lost and nobody stands still, a pull ends soon after the last tick that it waits for.
+    /// If no message is lost and no process is paused, a pull ends soon after the last tick that it waits for.
     fn check_wait(&mut self, entry: &Entry, matrix: usize, clock: u64, begun: u64) {
         let own = self.tasks[entry.task as usize].push_needs;
         let needed = self.history.consistency[matrix].pull_needs(clock).max(own);
         let others = self.tasks.iter().enumerate().filter(|(i, _)| *i != entry.task as usize);
         let came = others.map(|(_, task)| task.holds_back_until(needed)).max().unwrap_or(0);
         self.facts.waits += u64::from(came > begun);
-        // A task that is taken out at some lanes may say so itself at the others.
+        // A task that a tool has removed at some lanes may still leave by itself at the others.
         let lanes = usize::from(self.scenario.lane_count);
         let halfway = self.tasks.iter().any(|task| task.removals > 0 && task.removals < lanes);
         let limit = came.max(begun) + self.scenario.longest_delay * DELAYS_OF_PULL;
@@ -283,7 +285,7 @@ impl Checker<'_> {
         let is_again = reader.again.is_some_and(|highest| clock <= highest);
         let most = if is_again { made.len() } else { most };
         if is_own && is_again {
-            // What it has not pushed again yet may be there, or not.
+            // Pushes that the task has not repeated yet may be there or not.
         } else if is_own && consistency != Consistency::Bsp {
             let stale = self.scenario.prefetch() == Prefetch::Stale;
             least = if stale { below(clock.saturating_sub(1)) } else { made.len() };
@@ -322,7 +324,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A barrier ends for one task: all that work have come to it, and all are told the same.
+    /// One task has passed a barrier: all working tasks must have come to it, and all get the same clock and sum.
     fn check_meeting(&mut self, entry: &Entry, generation: u64, clock: u64, sum: &[f64]) {
         let at = entry.task as usize;
         let came = |task: &TaskRecord| task.barriers.len() as u64 > generation;
@@ -359,7 +361,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A task that joins starts at m: no later than any task that works.
+    /// A task that joins starts at the smallest clock: no later than any working task.
     fn check_joined(&mut self, entry: &Entry, clock: u64, generation: u64) {
         let working = self.tasks.iter().filter(|task| task.life == TaskPhase::Works);
         if let Some(slowest) = working.map(|task| task.clock).min()
@@ -370,13 +372,14 @@ impl Checker<'_> {
         self.facts.joins += 1;
         self.facts.joins_behind_barriers += u64::from(generation > 0);
         let task = &mut self.tasks[entry.task as usize];
-        // Those that were over count as passed: what was pushed before them is there.
+        // Barriers that ended before the join count as passed: the task sees what was pushed before them.
         (task.barriers, task.passed) = (vec![0; generation as usize], generation as usize);
         (task.life, task.clock) = (TaskPhase::Works, clock);
         task.ticks.push((clock, entry.time));
     }
 
-    /// At the end every counter is the sum of all pushes, or of the first ones of a task that did not leave by itself.
+    /// At the end every counter is the sum of all pushes. For a task that did not leave by itself it is the sum of the
+    /// first ones.
     fn check_sums(&mut self) {
         let mut sums: BTreeMap<Counter, i64> = BTreeMap::new();
         for (matrix, cell) in &self.history.exported {
@@ -398,7 +401,7 @@ impl Checker<'_> {
     }
 }
 
-/// How many of the first pushes make this sum.
+/// Returns how many of the first pushes make this sum.
 fn prefix(made: &[RecordedPush], value: i64) -> Option<usize> {
     if value == 0 {
         return Some(0);

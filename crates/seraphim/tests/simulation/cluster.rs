@@ -1,4 +1,4 @@
-//! All members in one thread, and what happens to them.
+//! All members of a simulated cluster in one thread, and the events that reach them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::scenario::{InjectedFault, Scenario, random};
 use crate::schedule::{Event, Schedule};
 use crate::task::Task;
 
-/// Nothing lasts longer, in microseconds: everybody has a limit to wait, and the limits are shorter.
+/// Limit of a run in microseconds. Every process has a wait limit, and those are shorter.
 const TIME_LIMIT: u64 = 3_600_000_000;
-/// More events than any seed needs: members that go on speaking without getting on.
+/// Limit of events, more than any seed needs. A run above it has members that exchange messages without progress.
 const EVENT_LIMIT: u64 = 300_000;
-/// Longest stop of a member.
+/// Longest pause of a member, in microseconds.
 const LONGEST_PAUSE: u64 = 2_000_000;
-/// The connection of the tool, beyond those of tasks.
+/// Number of the connection of the tool, above those of tasks.
 pub(crate) const TOOL: u64 = u64::MAX;
 
-/// A lane, in its own process.
+/// A lane in a process of its own.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// `None`: it crashed.
+    /// `None` after a crash.
     pub(crate) state: Option<LaneState>,
     incarnation: u64,
     pub(crate) stands_until: u64,
-    /// When it is called next.
+    /// Time of its next timer event.
     pub(crate) timer: u64,
 }
 
@@ -47,18 +47,18 @@ pub(crate) struct Cluster {
     pub(crate) tasks: Vec<Task>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) history: History,
-    /// What lanes said to the tool that lets a task in: clocks and generations.
+    /// Answers of lanes to the tool that adds a task: clocks and generations.
     joined: Vec<(u64, u32)>,
-    /// What lanes want done for connections of another job; and when they go on.
+    /// Per lane: effects for connections of another job, and the time at which the lane resumes.
     pub(crate) of_others: Vec<(usize, Vec<Effect>)>,
     pub(crate) resumes: Vec<(u64, usize)>,
-    /// Tasks that waited for a lane that is no more when they heard of the end of their job.
+    /// Number of tasks that waited for a lost lane when the end of their job reached them.
     pub(crate) woken_count: u64,
     count: u64,
 }
 
 impl Lane {
-    /// One that holds nothing.
+    /// Creates a lane without jobs.
     pub(crate) fn new(scenario: &Scenario, lane: u16, incarnation: u64, broken: Option<Broken>) -> Self {
         let state = LaneState::new(LaneConfig {
             lane,
@@ -80,7 +80,7 @@ pub(crate) fn time(micros: u64) -> Duration {
 }
 
 impl Cluster {
-    /// A job, on lanes of its own when there are none.
+    /// Creates the cluster of a job. If `lanes` is empty, the job gets lanes of its own.
     pub(crate) fn new(
         scenario: Scenario,
         lanes: Vec<Lane>,
@@ -90,7 +90,7 @@ impl Cluster {
         Self::beginning_at(0, scenario, lanes, broken, broken_agent)
     }
 
-    /// The same, at a later time.
+    /// Creates it at a later time.
     pub(crate) fn beginning_at(
         now: u64,
         scenario: Scenario,
@@ -148,7 +148,7 @@ impl Cluster {
         self.tool_says(usize::from(lane), Message::OpenJob(open));
     }
 
-    /// Adds a task, which begins after a while.
+    /// Adds a task, which begins after a random delay.
     fn add_task(&mut self, task: Task) {
         let at = self.tasks.len();
         self.tasks.push(task);
@@ -202,7 +202,7 @@ impl Cluster {
         }
     }
 
-    /// What happens next happens; false when the run is stuck.
+    /// Handles the next event. Returns false when the run is stuck.
     pub(crate) fn step(&mut self) -> bool {
         let Some((time, event)) = self.schedule.next() else { return true };
         self.now = time;
@@ -216,7 +216,7 @@ impl Cluster {
         true
     }
 
-    /// Nothing happens any more.
+    /// Checks the state after the last event.
     pub(crate) fn end(&mut self) {
         let alive = |task: &&Task| task.is_alive() && task.stands_until != u64::MAX;
         if self.tasks.iter().any(|task| alive(&task)) {
@@ -292,8 +292,8 @@ impl Cluster {
         self.history.entries.push(crate::history::Entry { time: self.now, task, what });
     }
 
-    /// Lets a task in, unless all have left: first at the home lane, then at the others; when all have said their clock,
-    /// it begins.
+    /// Adds a task unless all have left: first at the home lane, then at the others. It begins when all lanes have
+    /// answered with their clocks.
     fn join(&mut self, lane: usize) {
         let task = self.scenario.task_count;
         if self.joined.is_empty() && !self.tasks.iter().any(Task::is_alive) {

@@ -1,5 +1,5 @@
-//! Functions as calls of a task. A push function adds to the counters of the task, a pull function reads all counters: they
-//! mean what a push and a pull mean, and the checker takes them for such.
+//! Functions as calls of a task. A push function adds to the counters of the task, and a pull function reads all
+//! counters. The checker treats them as a push and a pull.
 
 use matrix::function::extreme::TopK;
 use matrix::function::map::{Map, Scalar};
@@ -10,7 +10,7 @@ use matrix::{ElementType, FunctionCall, Keys, MatrixSpec, OwnedValues, Selection
 use crate::cluster::Cluster;
 use crate::task::values;
 
-/// Rows of a matrix by row, columns of the only row of one by column.
+/// Selects rows of a matrix by row, or columns of the only row of a matrix by column.
 pub(crate) fn part<'a>(spec: &MatrixSpec, keys: &'a [u64]) -> Selection<'a> {
     match spec.axis {
         matrix::Axis::Row => Selection::Rows(Keys::Sorted(keys)),
@@ -18,7 +18,7 @@ pub(crate) fn part<'a>(spec: &MatrixSpec, keys: &'a [u64]) -> Selection<'a> {
     }
 }
 
-/// Adds `amount` to these columns, by a vector that is sent along and reaches from the first of them to the last.
+/// Adds `amount` to these columns. The argument is a vector that reaches from the first of them to the last.
 pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> FunctionCall {
     let start = keys.first().copied().unwrap_or(0);
     let len = keys.last().map_or(0, |last| last + 1 - start) as usize;
@@ -34,12 +34,13 @@ pub(crate) fn push_call(spec: &MatrixSpec, keys: &[u64], amount: i64) -> Functio
     FunctionCall::push(&VectorOp::Add, &[], &[0], &(start, sent, 1.0))
 }
 
-/// Whether functions are known to fail when they are called: not where they are staged, nor where numbers have no roots.
+/// Whether a function that is called may fail. It cannot where pushes are staged, nor for integers, which have no
+/// roots.
 pub(crate) fn may_fail(spec: &MatrixSpec) -> bool {
     !spec.consistency.stages_pushes() && spec.element != ElementType::I64
 }
 
-/// Does nothing, and says that it may fail: it is tried at all lanes before it is pushed.
+/// Changes nothing, but is declared as a function that may fail: it is tried at all lanes before it is pushed.
 pub(crate) fn tried_call() -> FunctionCall {
     FunctionCall::push(&Scalar::Power, &[0], &[0], &1.0)
 }
@@ -51,13 +52,13 @@ pub(crate) fn failing_calls(spec: &MatrixSpec, key: u64) -> [FunctionCall; 2] {
     [put, FunctionCall::push(&Map::Sqrt, &[0], &[0], &())]
 }
 
-/// Asks for all values of the row with their columns.
+/// Pulls all values of the row with their columns.
 pub(crate) fn pull_call(spec: &MatrixSpec) -> FunctionCall {
     FunctionCall::pull(&TopK::Value, &[0], &spec.columns)
 }
 
 impl Cluster {
-    /// A pull function has been answered.
+    /// Records the answer of a pull function.
     pub(crate) fn answered(&mut self, at: usize, matrix: usize, begun: u64, answer: &[u8]) {
         let all: Vec<(u64, f64)> = unpack(answer).expect("the answer of that function");
         let spec = &self.scenario.counters[matrix].spec;

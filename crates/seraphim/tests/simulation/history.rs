@@ -1,51 +1,75 @@
-//! What the tasks did and saw, in the order of time: all that the checker knows.
+//! What the tasks did and read, in the order of time: all that the checker knows.
 
 use matrix::Consistency;
 
 use crate::scenario::Scenario;
 
-/// One entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// In microseconds.
+    /// Microseconds.
     pub(crate) time: u64,
     pub(crate) task: u32,
     pub(crate) what: TaskEvent,
 }
 
-/// A call begins or ends, or something befalls the task.
+/// A call of a task begins or ends, or the task is interrupted.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskEvent {
-    /// Adds `amount` to the counter of the task in these partitions (a set of bits).
-    Push { matrix: usize, clock: u64, amount: i64, partitions: u64 },
-    /// Ends a step: now at this clock.
-    Tick { clock: u64 },
-    /// A pull has ended, which began at a time.
-    Pulled { matrix: usize, clock: u64, begun: u64, cells: Vec<Cell> },
-    /// Comes to a barrier.
-    Barrier { generation: u64, part: Option<Vec<f64>> },
-    /// Has passed it.
-    Passed { generation: u64, clock: u64, sum: Vec<f64> },
-    /// Begins to leave.
+    /// The task adds `amount` to its counter in these partitions (a set of bits).
+    Push {
+        matrix: usize,
+        clock: u64,
+        amount: i64,
+        partitions: u64,
+    },
+    /// The task ends a step and is now at this clock.
+    Tick {
+        clock: u64,
+    },
+    /// A pull that began at time `begun` has ended.
+    Pulled {
+        matrix: usize,
+        clock: u64,
+        begun: u64,
+        cells: Vec<Cell>,
+    },
+    /// The task comes to a barrier.
+    Barrier {
+        generation: u64,
+        part: Option<Vec<f64>>,
+    },
+    /// The task has passed the barrier.
+    Passed {
+        generation: u64,
+        clock: u64,
+        sum: Vec<f64>,
+    },
+    /// The task begins to leave.
     Leaves,
-    /// Has left.
     Left,
-    /// A tool takes it out at one more lane.
+    /// A tool removes the task at one more lane.
     Removed,
-    /// Begins at this clock, later than the others.
-    Joined { clock: u64, generation: u64 },
-    /// Another attempt goes on at this clock, and does what was done behind it again.
-    Again { clock: u64 },
-    /// A lane has lost all that it held. It concerns no task.
+    /// The task begins at this clock, later than the others.
+    Joined {
+        clock: u64,
+        generation: u64,
+    },
+    /// Another attempt continues at this clock and repeats the steps after it.
+    Again {
+        clock: u64,
+    },
+    /// A lane has lost all of its state. The event belongs to no task.
     Crashed,
-    /// The job is ended from outside, or a process of it is no more: what is asked for need not be there any more. It concerns
-    /// no task.
+    /// The job ends from outside, or one of its processes is lost: answers may be missing. The event belongs to no
+    /// task.
     Cut,
-    /// Ended with an error.
-    Failed { error: String },
+    /// The task ends with an error.
+    Failed {
+        error: String,
+    },
 }
 
-/// What a pull saw of one task in one partition.
+/// What a pull read of one task in one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) partition: u32,
@@ -53,42 +77,42 @@ pub(crate) struct Cell {
     pub(crate) value: i64,
 }
 
-/// What was reached, counted: promises about what never happens prove nothing.
+/// Counts of what happened: a promise about events that never happen proves nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) resets: u64,
     pub(crate) pulls: u64,
     /// Pulls that ended after the tick of another task for which they waited.
     pub(crate) waits: u64,
-    /// Pulls under SSP(0) that saw a push of another task stamped with their own clock: under BSP none does.
+    /// Pulls under SSP(0) that saw a push of another task stamped with their own clock. Under BSP no pull does.
     pub(crate) newer_than_bsp: u64,
     /// Pulls under SSP(s) that missed a push stamped below their clock.
     pub(crate) older_than_bsp: u64,
     pub(crate) barriers: u64,
     pub(crate) joins: u64,
-    /// Tasks that joined when a barrier was over.
+    /// Tasks that joined after a barrier.
     pub(crate) joins_behind_barriers: u64,
-    /// Attempts that went on at a clock where a lane was ahead.
+    /// Attempts that continued, and those of them that began at a clock below that of the attempt before.
     pub(crate) attempts: u64,
     pub(crate) attempts_behind: u64,
-    /// Lanes that sent a task that joins away for a while.
+    /// Lanes that refused a joining task for a while.
     pub(crate) busy_joins: u64,
-    /// Lanes whose rows were replaced and put back at the end.
+    /// Lanes whose rows were replaced and restored at the end.
     pub(crate) restores: u64,
     /// Jobs that ran beside another one.
     pub(crate) second_jobs: u64,
-    /// Tasks that were taken out more than one clock behind the slowest of the others.
+    /// Tasks that were removed more than one clock behind the slowest of the others.
     pub(crate) removals_at_a_gap: u64,
     pub(crate) crashes: u64,
-    /// Tasks that left while another one stood still for ever.
+    /// Tasks that left while another one was paused for ever.
     pub(crate) left_beside_paused: u64,
-    /// Pulls of nothing, by tasks without data.
+    /// Pulls without keys, by tasks without data.
     pub(crate) empty_pulls: u64,
-    /// Pulls that were asked ahead and read, of tasks that left by themselves.
+    /// Prefetched pulls that were read, of tasks that left by themselves.
     pub(crate) read_ahead: u64,
-    /// Pulls that missed an own push, where that is allowed.
+    /// Pulls that missed a push of their own task where that is allowed.
     pub(crate) own_missed: u64,
-    /// Rows that caches served, and that went for want of room, of tasks that left by themselves.
+    /// Rows that caches served, and rows that caches evicted, of tasks that left by themselves.
     pub(crate) cached_rows: u64,
     pub(crate) evicted_rows: u64,
     /// Pushes and pulls that were functions.
@@ -126,7 +150,7 @@ impl Facts {
         self.failed_functions += other.failed_functions;
     }
 
-    /// Whether all of it was reached.
+    /// Whether every count is above zero.
     pub(crate) fn is_whole(&self) -> bool {
         let counts =
             [self.resets, self.pulls, self.waits, self.newer_than_bsp, self.older_than_bsp, self.barriers];
@@ -140,17 +164,17 @@ impl Facts {
     }
 }
 
-/// What there is to say of a run.
+/// All entries of a run, and what else the checker needs.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
-    /// By matrix.
+    /// Per matrix.
     pub(crate) consistency: Vec<Consistency>,
-    /// At the end, on the lanes that live: matrix and cell.
+    /// Values at the end on the lanes that are alive: matrix and cell.
     pub(crate) exported: Vec<(usize, Cell)>,
-    /// Those that the network knows.
+    /// Counts that the network keeps.
     pub(crate) facts: Facts,
-    /// What was seen on the network that may not be.
+    /// Faults that were seen on the network.
     pub(crate) seen: Vec<String>,
     /// Why the run ended before the tasks did.
     pub(crate) stuck: Option<String>,

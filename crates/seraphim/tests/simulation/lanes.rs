@@ -1,4 +1,4 @@
-//! Lanes: what reaches them, what they want done, and how they crash.
+//! Lanes: the messages that reach them, their effects, and their crashes.
 
 use rpc::Message;
 use rpc::message::Export;
@@ -9,13 +9,13 @@ use crate::history::{Cell, TaskEvent};
 use crate::network::{Connection, Item, answer_of, request_of};
 use crate::schedule::Event;
 
-/// The connection of a number that a lane says.
+/// Index of the connection whose number a lane uses.
 fn place(number: u64) -> usize {
     (number & u64::from(u32::MAX)) as usize
 }
 
 impl Cluster {
-    /// The tool stands beside the lane: nothing is lost between them.
+    /// Sends a message of the tool to a lane and returns the answers. No message is lost between them.
     pub(crate) fn tool_says(&mut self, lane: usize, message: Message) -> Vec<Message> {
         let Some(state) = &mut self.lanes[lane].state else { return Vec::new() };
         let mut effects = Vec::new();
@@ -33,7 +33,7 @@ impl Cluster {
         answers
     }
 
-    /// The number of a connection at the lanes.
+    /// The number by which lanes know a connection.
     pub(crate) fn number(&self, connection: usize) -> u64 {
         (u64::from(self.scenario.job) << 32) + connection as u64
     }
@@ -58,7 +58,7 @@ impl Cluster {
                     let delay = self.delay();
                     self.connections[at].down.put(self.now, delay, Item::Closed);
                     self.look_down(at);
-                    // No more of its frames are read; the lane still hears that it is gone.
+                    // The lane reads no more of its frames, but still learns that the connection is closed.
                     self.connections[at].up.items.clear();
                     self.connections[at].up.is_cut = false;
                     self.connections[at].up.put(self.now, delay, Item::Closed);
@@ -98,7 +98,7 @@ impl Cluster {
         self.lane_does(lane, effects);
     }
 
-    /// What comes first on the way to the lane has perhaps come.
+    /// Delivers the first message on the way to the lane if it is due.
     pub(crate) fn up(&mut self, at: usize, ticket: u64) {
         let number = self.number(at);
         let connection = &mut self.connections[at];
@@ -143,7 +143,7 @@ impl Cluster {
         self.lane_does(lane, effects);
     }
 
-    /// Tells a lane once more what it was told over a connection.
+    /// Delivers messages of a connection to its lane a second time.
     fn perhaps_echo(&mut self, at: usize) {
         let frames = self.scenario.frames_of_echo;
         if frames == 0 || self.random.below(frames) > 0 {
@@ -151,7 +151,7 @@ impl Cluster {
         }
         let (task, lane) = (self.connections[at].task, self.connections[at].lane);
         if self.random.below(3) > 0 {
-            // A second hello is none of the things that may be repeated.
+            // A hello must not be repeated, so it is never an echo.
             let count = self.random.below(self.connections[at].told.len() as u64) as usize;
             self.connections[at].echo_count = count;
             let told = &self.connections[at].told;
@@ -189,7 +189,7 @@ impl Cluster {
         }
     }
 
-    /// What the lanes hold at the end.
+    /// Records the values that the lanes have at the end.
     pub(crate) fn export(&mut self) {
         for lane in 0..self.lanes.len() {
             for matrix in 0..self.scenario.counters.len() {
@@ -226,7 +226,7 @@ impl Cluster {
         self.perhaps_reset(at);
     }
 
-    /// One frame in so many is the last of its connection.
+    /// Breaks the connection at one frame of `frames_of_reset`.
     pub(crate) fn perhaps_reset(&mut self, at: usize) {
         let frames = self.scenario.frames_of_reset;
         if frames == 0 || self.random.below(frames) > 0 {

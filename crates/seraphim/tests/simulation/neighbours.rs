@@ -1,5 +1,5 @@
-//! One job, or two on the same lanes. Each has its own tasks, network and history; the lanes go to and fro between them,
-//! for whoever is concerned by what happens next.
+//! One job, or two on the same lanes. Each has its own tasks, network and history. The lanes move between the two, to
+//! the job whose event comes next.
 
 use rpc::Message;
 use rpc::message::CloseJob;
@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::history::History;
 use crate::scenario::Scenario;
 
-/// Runs until nothing happens any more: what there is to say of each job.
+/// Runs until no events are left. Returns the scenario and the history of each job.
 pub(crate) fn run(
     scenario: &Scenario,
     broken: Option<Broken>,
@@ -37,7 +37,7 @@ pub(crate) fn run(
     jobs.map(|job| (job.scenario, job.history)).collect()
 }
 
-/// What comes first of both happens; false when nothing does, or a job is stuck.
+/// Handles the event that comes first in either job. Returns false when there is none, or when a job is stuck.
 fn step(first: &mut Cluster, second: Option<&mut Cluster>) -> bool {
     let Some(second) = second else { return first.schedule.next_time().is_some() && first.step() };
     let (one, other) = match (first.schedule.next_time(), second.schedule.next_time()) {
@@ -72,7 +72,7 @@ fn lend(from: &mut Cluster, to: &mut Cluster) {
 }
 
 impl Cluster {
-    /// Nothing of the job is left, and what it leaves behind is the other job's.
+    /// Closes the job. The lanes must keep nothing of it, only state of the other job.
     fn close_job(&mut self) {
         let (request, job) = (9, self.scenario.job);
         for lane in 0..self.lanes.len() {

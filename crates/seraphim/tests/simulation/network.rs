@@ -1,7 +1,7 @@
-//! Connections: first in, first out each way, until one breaks. Then a suffix of what is under way is lost, each way
-//! another one, and each end hears of it at some other time, so that an old connection may still deliver when the next
-//! one of the same task stands already. Where the scenario has echoes, a lane is told things once more: the last frames of
-//! a connection, or all of it, by somebody who says to be the same task.
+//! Connections: each direction is first in, first out, until the connection breaks. Then a suffix of the messages in
+//! flight is lost, a different one per direction. The two ends learn of it at different times, so an old connection may
+//! still deliver when the next one of the same task is open. If the scenario has echoes, a lane gets messages twice:
+//! the last frames of a connection again, or its first frames over a second connection of the same task.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,10 +11,10 @@ use rpc::message::RequestId;
 use rpc::reader::FrameReader;
 use rpc::{FrameLimits, Message};
 
-/// Longest time after a reset until an end hears of it, in microseconds.
+/// Longest time from a reset until an end learns of it, in microseconds.
 const LATE_CLOSE: u64 = 3_000_000;
 
-/// What is under way.
+/// A message in flight.
 #[derive(Debug)]
 pub(crate) enum Item {
     Message(Message),
@@ -22,36 +22,35 @@ pub(crate) enum Item {
     Closed,
 }
 
-/// One way of a connection.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pipe {
-    /// When each comes, ascending.
+    /// Arrival time and item, in ascending order of time.
     pub(crate) items: VecDeque<(u64, Item)>,
     last: u64,
-    /// Of the event that is to look at the first one; earlier events mean nothing.
+    /// Ticket of the event that delivers the first item; events with older tickets are ignored.
     pub(crate) ticket: u64,
-    /// Nothing is put in any more.
+    /// Whether the direction takes no more items.
     pub(crate) is_cut: bool,
 }
 
-/// A connection of a task to a lane.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) task: usize,
     pub(crate) lane: usize,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
-    /// The lane does not read, for now.
+    /// Whether the lane has stopped reading for now.
     pub(crate) is_paused: bool,
-    /// The lane has heard its hello, and not that it is gone.
+    /// Whether the lane has received the hello, and not yet that the connection is closed.
     pub(crate) is_served: bool,
-    /// What the lane was told, in order, where it may be told once more.
+    /// Messages that the lane has received, in order; only recorded if the scenario has echoes.
     pub(crate) told: Vec<Message>,
-    /// So many of the next frames are echoes, of which there are none.
+    /// Number of next frames that are echoes. Echoes have no echoes.
     pub(crate) echo_count: usize,
-    /// The last tick that was sent over it.
+    /// Clock of the last tick that was sent over the connection.
     pub(crate) ticked: u64,
-    /// How often each request came and was not answered yet: none is answered more often than it came.
+    /// Per request: how often it arrived without an answer yet. A lane must not answer it more often than that.
     pub(crate) open_requests: BTreeMap<RequestId, u32>,
 }
 
@@ -65,7 +64,7 @@ impl Item {
         Item::Bytes(bytes)
     }
 
-    /// `None`: closed.
+    /// `None`: the connection is closed.
     pub(crate) fn message(self) -> Option<Message> {
         match self {
             Item::Message(message) => Some(message),
@@ -100,7 +99,7 @@ impl Pipe {
         self.items.push_back((self.last, item));
     }
 
-    /// The connection is gone: some of what is under way still comes, then the news.
+    /// Breaks the connection: some messages in flight still arrive, then the close.
     pub(crate) fn cut(&mut self, now: u64, random: &mut RandomStream) {
         if self.is_cut {
             return;
@@ -110,7 +109,7 @@ impl Pipe {
         self.last = self.items.back().map_or(now, |(time, _)| *time);
         let late = if random.below(3) == 0 { random.below(LATE_CLOSE) } else { random.below(1_000) };
         if random.below(2) == 0 {
-            // What still comes is late too.
+            // The messages that still arrive may be late too.
             let from = random.below(kept as u64 + 1) as usize;
             for (time, _) in self.items.range_mut(from..) {
                 *time += late;
@@ -120,7 +119,7 @@ impl Pipe {
     }
 }
 
-/// The request that wants an answer; 0: none.
+/// The request that needs an answer; 0: none.
 pub(crate) fn request_of(message: &Message) -> RequestId {
     match message {
         Message::Hello(hello) => hello.request,
@@ -136,7 +135,7 @@ pub(crate) fn request_of(message: &Message) -> RequestId {
     }
 }
 
-/// The request that is answered; 0: none.
+/// The request that the message answers; 0: none.
 pub(crate) fn answer_of(message: &Message) -> RequestId {
     match message {
         Message::Welcome(welcome) => welcome.request,

@@ -1,5 +1,5 @@
-//! The program of a task: in each step it pulls counters, adds to its own ones, and ticks; between stretches of steps it
-//! meets the others. What it adds differs from push to push, so that a sum shows which pushes are in it.
+//! The program of a task. In each step it pulls counters, adds to its own ones, and ticks; between stretches of steps
+//! it waits at a barrier. Each push adds another amount, so a sum shows which pushes are in it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::scenario::{InjectedFault, Scenario, random};
 /// The largest amount of a push, so that sums stay exact in f32.
 const AMOUNT_LIMIT: u64 = 1 << 10;
 
-/// A call.
+/// A call of the task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TaskCall {
     Pull {
@@ -23,7 +23,7 @@ pub(crate) enum TaskCall {
         matrix: usize,
         partitions: u64,
     },
-    /// For the step behind this one.
+    /// Prefetches for the next step.
     PrefetchNext {
         matrix: usize,
         partitions: u64,
@@ -34,11 +34,11 @@ pub(crate) enum TaskCall {
         amount: i64,
         by_function: bool,
     },
-    /// Calls functions that cannot be carried out at one lane: nothing changes at any.
+    /// Calls functions that fail at one lane: no lane may change anything.
     Fail {
         matrix: usize,
     },
-    /// Pulls everything by a function.
+    /// Pulls all counters by a function.
     Ask {
         matrix: usize,
     },
@@ -49,13 +49,12 @@ pub(crate) enum TaskCall {
     Finish,
 }
 
-/// How a task works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     PullsAndPushes,
-    /// Never pulls: only the bound on its pushes holds it.
+    /// The task never pulls: only the bound on its pushes blocks it.
     OnlyPushes,
-    /// Its split is empty: it pulls nothing, and ticks.
+    /// The split of the task is empty: it pulls nothing, and ticks.
     Empty,
 }
 
@@ -63,12 +62,12 @@ enum Style {
 pub(crate) struct Probe {
     task: u32,
     random: RandomStream,
-    /// Another one, so that what a task does again does not depend on when.
+    /// A separate stream, so that the calls that an attempt repeats do not depend on its times.
     random_of_thinks: RandomStream,
     style: Style,
     thinks: u64,
     acts: VecDeque<TaskCall>,
-    /// Steps of this stretch, and stretches, that are left.
+    /// Number of steps left in this stretch, and number of stretches left.
     steps: u64,
     stretches: u64,
     generation: u64,
@@ -107,13 +106,13 @@ impl Probe {
         self.steps = if self.random.below(3) == 0 { self.random.below(limit + 1) } else { limit };
     }
 
-    /// The others have passed so many barriers before this task came.
+    /// The task joins after this many barriers.
     pub(crate) fn start_behind(&mut self, generation: u64) {
         self.generation = generation;
         self.stretches = self.stretches.saturating_sub(generation);
     }
 
-    /// Goes on behind so many ticks; the number of pushes before them.
+    /// Continues after this many ticks. Returns the number of pushes before them.
     pub(crate) fn skip(&mut self, scenario: &Scenario, clock: u64) -> usize {
         let (mut ticks, mut pushes) = (0, 0);
         while ticks < clock {
@@ -133,7 +132,7 @@ impl Probe {
         if random.below(3) == 0 { random.below(self.thinks + 1) } else { 0 }
     }
 
-    /// The next call; `None` after the last.
+    /// Takes the next call; `None` after the last.
     pub(crate) fn next(&mut self, scenario: &Scenario) -> Option<TaskCall> {
         if self.acts.is_empty() {
             self.plan(scenario);
@@ -141,7 +140,7 @@ impl Probe {
         self.acts.pop_front()
     }
 
-    /// The next call, which stays the next.
+    /// Returns the next call without taking it.
     pub(crate) fn peek(&mut self, scenario: &Scenario) -> Option<&TaskCall> {
         if self.acts.is_empty() {
             self.plan(scenario);
@@ -214,7 +213,7 @@ impl Probe {
         }
     }
 
-    /// Mostly all partitions, else some.
+    /// Returns mostly all partitions, sometimes some of them.
     fn some(&mut self, all: u64) -> u64 {
         if self.random.below(4) > 0 { all } else { self.random.next_u64() & all }
     }

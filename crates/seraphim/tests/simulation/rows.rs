@@ -1,5 +1,5 @@
-//! Whole matrices, when all tasks have left: kept, replaced, put back. All of it is said twice, as a tool says it that has
-//! not heard the answer.
+//! Whole matrices after all tasks have left: their rows are kept, replaced and restored. The tool sends every message
+//! twice, as if it had not received the answer.
 
 use matrix::{ElementType, OwnedValues};
 use rpc::Message;
@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::scenario::InjectedFault;
 use crate::task::{Task, whole};
 
-/// Keys and values of a matrix on a lane, those that are not 0.
+/// Keys and values of a matrix on a lane, without zeros.
 type Rows = Vec<(u64, i64)>;
 
 fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
@@ -22,7 +22,7 @@ fn values(element: ElementType, rows: &[(u64, i64)]) -> OwnedValues {
 }
 
 impl Cluster {
-    /// Checks that what is kept comes back, and that an import replaces all, once.
+    /// Checks that kept rows are restored, and that an import replaces all rows, once.
     pub(crate) fn replace_and_restore_rows(&mut self) {
         if self.scenario.drama == InjectedFault::Crash || self.tasks.iter().any(Task::is_alive) {
             return;

@@ -1,4 +1,4 @@
-//! What one seed stands for: a job, the sizes of all windows, how bad the network is, and what befalls the members.
+//! What one seed stands for: a job, its window sizes, the quality of the network, and the injected faults.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use matrix::{
 };
 use worker::{JobLayout, LaneAddress, Prefetch, assign_partitions};
 
-/// Columns of counters: no job has more tasks, those that join included.
+/// Number of counters in a partition: no job has more tasks, including those that join.
 pub(crate) const TASK_LIMIT: u32 = 8;
 pub(crate) const JOB: u32 = 3;
 
-/// What befalls the members, besides delays.
+/// The faults of the members, besides delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InjectedFault {
     Nothing,
-    /// A slow task is taken out by a tool while it works.
+    /// A tool removes a slow task while it works.
     Remove,
-    /// One more task comes while the others work.
+    /// One more task joins while the others work.
     Join,
-    /// A lane loses all that it holds; it may come back empty.
+    /// A lane loses all of its state; it may come back empty.
     Crash,
-    /// One task stands still for ever, under ASP.
+    /// One task is paused for ever, under ASP.
     PausedForEver,
-    /// Tasks die now and then, and another attempt of each goes on.
+    /// Tasks die now and then, and another attempt of each continues.
     Restart,
 }
 
-/// A matrix of counters: in every partition one for each task.
+/// A matrix of counters: every partition has one for each task.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters {
     pub(crate) spec: MatrixSpec,
-    /// Ascending by key: key, partition, task.
+    /// Key, partition and task, in ascending order of key.
     pub(crate) cells: Vec<(u64, u32, u32)>,
-    /// Out of ten steps of a task, those that push to it.
+    /// Of ten steps of a task, the number that push to the matrix.
     pub(crate) pushes_of_ten: u64,
 }
 
@@ -47,24 +47,24 @@ pub(crate) struct Scenario {
     pub(crate) task_count: u32,
     pub(crate) counters: Vec<Counters>,
     pub(crate) drama: InjectedFault,
-    /// Stretches of steps between barriers.
+    /// Number of stretches of steps, which barriers separate.
     pub(crate) stretch_count: u64,
     pub(crate) steps_of_stretch: u64,
     pub(crate) longest_think: u64,
-    /// The slowest task thinks so many times longer.
+    /// Factor on the computing time of the slowest task.
     pub(crate) slowness: u64,
     pub(crate) longest_delay: u64,
-    /// One frame in so many is where its connection breaks; 0: none.
+    /// A connection breaks at one frame of this many; 0: never.
     pub(crate) frames_of_reset: u64,
-    /// After one frame in so many a lane is told things once more; 0: never.
+    /// A lane gets messages a second time after one frame of this many; 0: never.
     pub(crate) frames_of_echo: u64,
-    /// Members stand still now and then.
+    /// Whether members pause now and then.
     pub(crate) pauses: bool,
-    /// Lanes do, for another job does that to them.
+    /// Whether lanes pause now and then because another job on them does.
     pub(crate) is_disturbed: bool,
-    /// Frames travel as bytes.
+    /// Whether frames travel as bytes.
     pub(crate) as_bytes: bool,
-    /// Whether an agent listens between its calls; a blocking one does not.
+    /// Whether an agent receives between its calls; a blocking one does not.
     pub(crate) listens: bool,
     pub(crate) agent_window: u64,
     pub(crate) lane_window: u64,
@@ -77,7 +77,7 @@ pub(crate) fn random(seed: u64, what: u64) -> RandomStream {
     stream(seed, Purpose::Test, what, 0)
 }
 
-/// One of a list.
+/// Returns a random element of a list.
 pub(crate) fn one<T: Copy>(random: &mut RandomStream, of: &[T]) -> T {
     of[random.below(of.len() as u64) as usize]
 }
@@ -136,7 +136,7 @@ impl Scenario {
         }
     }
 
-    /// Another job on the same lanes, under some seeds: of its own in all but the lanes.
+    /// Some seeds have another job on the same lanes; it shares nothing else with this one.
     pub(crate) fn second(&self) -> Option<Self> {
         let mut random = random(self.seed, 4);
         if self.drama == InjectedFault::Crash || random.below(3) > 0 {
@@ -156,7 +156,7 @@ impl Scenario {
         })
     }
 
-    /// For whoever looks at a failing seed.
+    /// Describes the scenario for a reader of a failing seed.
     pub(crate) fn summary(&self) -> String {
         let matrices: Vec<_> = self.counters.iter().map(|of| of.spec.consistency).collect();
         format!(
@@ -172,7 +172,7 @@ impl Scenario {
         )
     }
 
-    /// Whether what is sent comes soon, and is granted at once if it may be.
+    /// Whether messages arrive soon, and lanes grant requests as soon as they may.
     pub(crate) fn is_quiet(&self) -> bool {
         let calm =
             self.frames_of_reset == 0 && self.frames_of_echo == 0 && !self.pauses && !self.is_disturbed;
@@ -203,12 +203,12 @@ impl Scenario {
         }
     }
 
-    /// Of a stream of its own, so that the rest of a seed does not hang on it.
+    /// Drawn from a random stream of its own, so that the rest of the seed does not depend on it.
     pub(crate) fn prefetch(&self) -> Prefetch {
         one(&mut random(self.seed, 2), &[Prefetch::Off, Prefetch::Exact, Prefetch::Exact, Prefetch::Stale])
     }
 
-    /// Whether all tasks bring numbers to this barrier, to be summed.
+    /// Whether all tasks bring numbers to this barrier, which it sums.
     pub(crate) fn sums_at(&self, generation: u64) -> bool {
         (self.seed + generation).is_multiple_of(2)
     }
@@ -263,7 +263,7 @@ impl Counters {
         Self { cells: cells(&placement, partition_count), spec, pushes_of_ten }
     }
 
-    /// Some of the dense ones are columns of one row, on which functions work.
+    /// Turns some of the dense matrices into columns of one row, on which functions work.
     fn perhaps_by_column(mut self, random: &mut RandomStream) -> Self {
         if random.below(2) == 0 && self.spec.storage == Storage::Dense {
             let columns = self.spec.rows;
@@ -273,7 +273,7 @@ impl Counters {
     }
 }
 
-/// The first keys that lie in each partition, one for each task.
+/// The first keys in each partition, one for each task.
 fn cells(placement: &Placement, partition_count: u32) -> Vec<(u64, u32, u32)> {
     let mut counts = vec![0; partition_count as usize];
     let mut cells = Vec::new();

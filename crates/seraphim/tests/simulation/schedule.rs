@@ -1,26 +1,25 @@
-//! Virtual time: one queue of events. Those of one time come in the order in which they were put there.
+//! Virtual time: one queue of events. Events of the same time are in the order in which they were added.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// The first frame of a connection may have come to its lane.
+    /// The first frame of a connection may be due at its lane.
     Up {
         connection: usize,
         ticket: u64,
     },
-    /// The same on the way to its task.
+    /// The first frame of a connection may be due at its task.
     Down {
         connection: usize,
         ticket: u64,
     },
-    /// A lane wanted to be called.
+    /// A timer of a lane may be due.
     LaneTime {
         lane: usize,
     },
-    /// An agent wanted to be called.
+    /// A timer of an agent may be due.
     TaskTime {
         task: usize,
     },
@@ -28,26 +27,26 @@ pub(crate) enum Event {
     Think {
         task: usize,
     },
-    /// A lane stands still.
+    /// A lane pauses.
     PauseLane {
         lane: usize,
     },
     ResumeLane {
         lane: usize,
     },
-    /// A task stands still.
+    /// A task pauses.
     PauseTask {
         task: usize,
     },
     ResumeTask {
         task: usize,
     },
-    /// A tool takes a task out, at one lane.
+    /// A tool removes a task at one lane.
     Remove {
         lane: usize,
         task: u32,
     },
-    /// A tool lets one more task in, at one lane.
+    /// A tool adds a task at one lane.
     Join {
         lane: usize,
     },
@@ -55,7 +54,7 @@ pub(crate) enum Event {
     Again {
         task: usize,
     },
-    /// The job is over, and the worker of a task hears of it.
+    /// The job is over, and the worker of a task learns of it.
     EndOfJob {
         task: usize,
     },

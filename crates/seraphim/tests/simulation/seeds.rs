@@ -1,4 +1,4 @@
-//! Many seeds on all cores: what fails, and what all reached together.
+//! Runs many seeds on all cores and collects the failures and the counts of all runs.
 #![allow(clippy::print_stdout, reason = "a failing seed says how to replay it")]
 
 use std::fmt::Debug;
@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Seeds of the usual run, and those within which every broken build is found.
+/// Seeds of the usual run; every broken build must fail within them.
 pub(crate) const SEEDS: Range<u64> = 0..1_000;
-/// Set by `cargo xtask simulate` to other seeds, as `NAME_PREFIX..FOOTER_MAGIC`.
+/// `cargo xtask simulate` sets the variable to other seeds, as `START..END`.
 const SEEDS_VARIABLE: &str = "SERAPHIM_SEEDS";
-/// Faults of a seed that are printed.
+/// Maximum number of faults that are printed per seed.
 const FAULTS_SHOWN: usize = 5;
 
-/// What is wrong with a run, and what it reached; a panic is wrong too.
+/// Returns the faults of a run, and the counts of what happened. A panic is a fault too.
 pub(crate) fn caught<F: Default>(run: impl FnOnce() -> (Vec<String>, F)) -> (Vec<String>, F) {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -23,7 +23,7 @@ pub(crate) fn caught<F: Default>(run: impl FnOnce() -> (Vec<String>, F)) -> (Vec
     })
 }
 
-/// The seeds that fail, with what is wrong, and what all reached together.
+/// Returns the failing seeds with their faults, and the sum of all counts.
 fn run_all<F: Default + Send>(
     seeds: &Range<u64>,
     run: &(impl Fn(u64) -> (Vec<String>, F) + Sync),
@@ -65,7 +65,7 @@ fn wanted_seeds() -> Range<u64> {
     bounds.unwrap_or_else(|| panic!("{SEEDS_VARIABLE} is {text:?}, expected START..END with START below END"))
 }
 
-/// Runs the wanted seeds, prints those that fail, and fails if one does, or if the usual ones do not reach all.
+/// Runs the seeds and prints those that fail. Fails if one does, or if the usual seeds leave a count at zero.
 pub(crate) fn check_all<F: Default + Send + Debug + Copy>(
     run: impl Fn(u64) -> (Vec<String>, F) + Sync,
     summary: impl Fn(u64) -> String,
@@ -88,12 +88,12 @@ pub(crate) fn check_all<F: Default + Send + Debug + Copy>(
     assert!(seeds != SEEDS || is_whole(reached), "not all is reached: {reached:?}");
 }
 
-/// The first seed whose history shows that a rule is taken out.
+/// Returns the first seed whose history shows that a rule is missing.
 pub(crate) fn find<F: Default>(broken: impl Debug, run: impl Fn(u64) -> (Vec<String>, F)) {
     find_among(SEEDS, broken, run);
 }
 
-/// The same among other seeds.
+/// Searches the given seeds.
 pub(crate) fn find_among<F: Default>(
     seeds: impl Iterator<Item = u64>,
     broken: impl Debug,

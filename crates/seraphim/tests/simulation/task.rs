@@ -1,4 +1,4 @@
-//! A task: its program, its agent, and what the agent wants of the network.
+//! A task: its program, its agent, and the effects of the agent on the network.
 
 use matrix::{ElementType, MatrixId, OwnedValues};
 use rpc::Message;
@@ -13,7 +13,7 @@ use crate::probe::{Probe, TaskCall};
 use crate::scenario::Scenario;
 use crate::schedule::Event;
 
-/// One connection in so many is refused.
+/// One connection of this many is refused.
 const REFUSED: u64 = 20;
 
 #[derive(Debug)]
@@ -21,18 +21,18 @@ pub(crate) struct Task {
     id: u32,
     agent: AgentState,
     probe: Probe,
-    /// By lane.
+    /// Per lane.
     connections: Vec<Option<usize>>,
     pub(crate) stands_until: u64,
     pub(crate) is_removed: bool,
-    /// The call that is open, and when it began.
+    /// The open call, and the time at which it began.
     call: Option<(TaskCall, u64)>,
     generation: u64,
     is_over: bool,
     timer: u64,
     error: Option<matrix::Error>,
     attempt: Attempt,
-    /// Pushes of this attempt and of those before it; and those that stand in the history.
+    /// Number of pushes, those of earlier attempts included; and number of pushes in the history.
     push_count: usize,
     noted_count: usize,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Goes,
-    /// It has not heard of all lanes how far the one before it has come.
+    /// Not all lanes have answered yet how far the attempt before this one came.
     Asks,
 }
 
@@ -72,7 +72,7 @@ impl Task {
         }
     }
 
-    /// Begins later than the others, at a clock and behind barriers.
+    /// The task begins later than the others, at this clock and after this many barriers.
     pub(crate) fn join(&mut self, clock: u64, generation: u64) {
         if clock > 0 {
             self.agent.start_at(clock);
@@ -94,7 +94,7 @@ impl Task {
     }
 }
 
-/// Counters are whole numbers in all element types.
+/// Converts counters of any element type to integers.
 pub(crate) fn whole(values: &OwnedValues) -> Vec<i64> {
     match values {
         OwnedValues::F32(values) => values.iter().map(|value| *value as i64).collect(),
@@ -112,14 +112,13 @@ pub(crate) fn values(element: ElementType, amount: i64, count: usize) -> OwnedVa
 }
 
 impl Cluster {
-    /// The cells that a task pulls of some partitions, ascending by key.
+    /// The cells of some partitions, in ascending order of key.
     pub(crate) fn cells(&self, matrix: usize, partitions: u64) -> Vec<(u64, u32, u32)> {
         let count = self.scenario.task_count + 1;
         let wanted = |cell: &&(u64, u32, u32)| partitions >> cell.1 & 1 == 1 && cell.2 < count;
         self.scenario.counters[matrix].cells.iter().filter(wanted).copied().collect()
     }
 
-    /// A task makes its next call.
     pub(crate) fn begin_call(&mut self, at: usize) {
         let now = time(self.now);
         let task = &mut self.tasks[at];
@@ -190,7 +189,7 @@ impl Cluster {
         self.listen(at);
     }
 
-    /// A task adds to its own counters, by a push or by a function.
+    /// Adds to the own counters of the task, by a push or by a function.
     fn push(&mut self, at: usize, matrix: usize, partitions: u64, amount: i64, by_function: bool) {
         let (now, id, clock) = (time(self.now), self.tasks[at].id, self.tasks[at].agent.clock());
         let cells = self.cells(matrix, partitions);
@@ -220,7 +219,7 @@ impl Cluster {
         }
     }
 
-    /// An agent that does not listen looks at its connections before a tick.
+    /// An agent that receives only during calls reads its connections before a tick.
     fn receive_before_tick(&mut self, at: usize) {
         if self.scenario.listens || self.tasks[at].probe.peek(&self.scenario) != Some(&TaskCall::Tick) {
             return;
@@ -234,7 +233,7 @@ impl Cluster {
         }
     }
 
-    /// A tick has ended: no lane may be left that was not told, over a connection that is not known to be gone.
+    /// A tick has ended: every lane must have got it, over a connection that the agent does not know as lost.
     fn check_tick(&mut self, at: usize) {
         let task = &self.tasks[at];
         let (id, clock) = (task.id, task.agent.clock());
@@ -250,7 +249,7 @@ impl Cluster {
         }
     }
 
-    /// The task dies where it stands, and another attempt of it begins, unless it is leaving.
+    /// The task dies at once, and another attempt of it begins, unless the task is leaving.
     pub(crate) fn begin_again(&mut self, at: usize) {
         let task = &self.tasks[at];
         if task.is_over || matches!(task.call, Some((TaskCall::Finish, _))) {
@@ -265,7 +264,7 @@ impl Cluster {
         self.run_effects(at);
     }
 
-    /// The process of a task is no more.
+    /// The process of a task ends.
     pub(crate) fn kill_task(&mut self, at: usize) {
         for connection in self.tasks[at].connections.clone().into_iter().flatten() {
             self.connections[connection].up.cut(self.now, &mut self.random);
@@ -276,7 +275,7 @@ impl Cluster {
         self.tasks[at].call = None;
     }
 
-    /// The worker of a task hears that its job is over.
+    /// The worker of a task learns that its job is over.
     pub(crate) fn end_of_job(&mut self, at: usize) {
         let task = &mut self.tasks[at];
         if task.stands_until > self.now {
@@ -288,7 +287,7 @@ impl Cluster {
         self.run_effects(at);
     }
 
-    /// All lanes have said how far the attempt before this one has come.
+    /// Continues the attempt once all lanes have answered how far the attempt before it came.
     fn perhaps_go_on(&mut self, at: usize) {
         let task = &mut self.tasks[at];
         let Some(clock) = task.agent.resume_clock().filter(|_| task.attempt == Attempt::Asks) else { return };
@@ -300,14 +299,14 @@ impl Cluster {
         self.schedule.put(self.now, Event::Think { task: at });
     }
 
-    /// Whether the task is in a state to hear anything.
+    /// Whether the task can receive messages.
     fn hears(&self, at: usize) -> bool {
         let task = &self.tasks[at];
         let in_call = task.call.is_some() || self.scenario.listens || task.attempt == Attempt::Asks;
         in_call && task.stands_until <= self.now && !task.is_over
     }
 
-    /// Hears what has come in the meantime.
+    /// Receives what has arrived in the meantime.
     fn listen(&mut self, at: usize) {
         for lane in 0..self.tasks[at].connections.len() {
             if let Some(connection) = self.tasks[at].connections[lane] {
@@ -335,7 +334,7 @@ impl Cluster {
         self.run_effects(at);
     }
 
-    /// What comes first on the way to the task has perhaps come.
+    /// Delivers the first message on the way to the task if it is due.
     pub(crate) fn down(&mut self, at: usize, ticket: u64) {
         let connection = &self.connections[at];
         let (task, lane) = (connection.task, connection.lane);
@@ -363,7 +362,7 @@ impl Cluster {
         self.run_effects(task);
     }
 
-    /// Does what the agent wants, and ends the call when it has a result.
+    /// Executes the effects of the agent, and ends the call when it has a result.
     pub(crate) fn run_effects(&mut self, at: usize) {
         loop {
             let effects = self.tasks[at].agent.take_effects();

@@ -1,11 +1,11 @@
-//! All together: a master that places jobs on the members that it believes in, servers with their lanes, workers with the agents
-//! of their tasks, and runners between them, under one clock and one seed. A process that stands still or dies does so
-//! towards the master and towards its peers; whoever is taken for dead and lives goes on working until it is told.
+//! The whole cluster under one clock and one seed: a master that places jobs on the members that it considers alive,
+//! servers with their lanes, workers with the agents of their tasks, and runners between them. A process that pauses or
+//! dies does so for the master and for its peers. A process whose lease has expired works on until it learns of that.
 //!
-//! The master's conversations are those of [`crate::control`], the tasks' those of [`crate::cluster`], each with its checker.
-//! What is looked at here lies between them: a job begins on the members that the master says, ends when its tasks do, or soon
-//! after one of its members is gone, and leaves nothing behind: neither on the servers, which serve the next one, nor tasks on
-//! the workers that wait for a server that is no more.
+//! [`crate::control`] simulates the messages of the master and [`crate::cluster`] those of the tasks, each with its
+//! checker. This module checks what lies between them. A job begins on the members that the master names. It ends when
+//! its tasks do, or soon after one of its members is lost. It leaves nothing behind, neither state on the servers,
+//! which serve the next job, nor tasks on the workers that wait for a lost server.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -23,27 +23,27 @@ use crate::scenario::{InjectedFault, Scenario};
 use crate::schedule::Event;
 use crate::task::Task;
 
-/// Longest wait of a task for whom it waits.
+/// Longest wait of a task for other tasks.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
-/// A task that does not stand still has ended so long after its job, in microseconds: it hears of the end, and makes one more
-/// call. Much shorter than the wait for a server that is no more.
+/// A task that is not paused ends within this time after its job, in microseconds: it learns of the end and makes one
+/// more call. The limit is much shorter than the wait for a lost server.
 const END_LIMIT: u64 = 3_000_000;
 
-/// What was reached, counted.
+/// Counts of what happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
-    /// Jobs whose tasks have done their work.
+    /// Jobs whose tasks have finished their work.
     pub(crate) done: u64,
-    /// Jobs that were ended while their tasks worked.
+    /// Jobs that ended while their tasks worked.
     pub(crate) cut: u64,
-    /// Processes of jobs at work that died.
+    /// Lost servers and workers of running jobs.
     pub(crate) lost_servers: u64,
     pub(crate) lost_workers: u64,
-    /// Jobs that were ended because somebody was taken for dead who was not.
+    /// Jobs that ended because the lease of a live member had expired.
     pub(crate) forgotten: u64,
-    /// Servers of a job that had served another one.
+    /// Servers of a job that had served another one before.
     pub(crate) served_again: u64,
-    /// Tasks that waited for a server that is no more when their job ended.
+    /// Tasks that waited for a lost server when their job ended.
     pub(crate) woken: u64,
     pub(crate) pulls: u64,
 }
@@ -60,7 +60,7 @@ impl Facts {
         self.pulls += other.pulls;
     }
 
-    /// Whether all of it was reached.
+    /// Whether every count is above zero.
     pub(crate) fn is_whole(self) -> bool {
         let Self { done, cut, lost_servers, lost_workers, forgotten, served_again, woken, pulls } = self;
         let counts = [done, cut, lost_servers, lost_workers, forgotten, served_again, woken, pulls];
@@ -68,28 +68,28 @@ impl Facts {
     }
 }
 
-/// A rule that is taken out.
+/// A rule that a broken build leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     Lane(server::Broken),
     Master(master::Broken),
     /// A job that ends is closed on the first of its servers only.
     ClosesTheFirstOnly,
-    /// Workers do not act on the end of a job: its tasks wait as long as they may.
+    /// Workers ignore the end of a job: its tasks wait until their wait limit.
     TasksOutliveTheirJob,
 }
 
-/// The tasks of a job at work.
+/// A running job and its tasks.
 #[derive(Debug)]
 struct RunningJob {
     job: JobId,
     cluster: Cluster,
-    /// By lane, and by task.
+    /// Servers per lane, and workers per task.
     servers: Vec<Process>,
     workers: Vec<Process>,
-    /// The runner knows that the tasks have ended.
+    /// Whether the runner knows that the tasks have ended.
     is_told: bool,
-    /// When the runner ended, and with it the job on the servers.
+    /// Time at which the runner ended and the servers closed the job.
     closed_at: Option<u64>,
 }
 
@@ -98,15 +98,15 @@ struct WholeCluster {
     world: World,
     broken: Option<Broken>,
     work: Option<RunningJob>,
-    /// Jobs that begin when the one at work is over.
+    /// Jobs that begin when the running one is over.
     waiting: VecDeque<(JobId, Vec<Process>, Vec<Process>)>,
-    /// Of servers that no job uses now.
+    /// Lanes of servers that no job uses.
     lanes: BTreeMap<Process, Lane>,
     faults: Vec<String>,
     facts: Facts,
 }
 
-/// Of a seed: that of the master alone, but that one job works at a time.
+/// The scenario of the master alone for this seed, but with one running job at a time.
 pub(crate) fn scenario(seed: u64) -> control::Scenario {
     let mut scenario = control::Scenario::of(seed);
     scenario.settings.running_job_limit = 1;
@@ -114,7 +114,7 @@ pub(crate) fn scenario(seed: u64) -> control::Scenario {
     scenario
 }
 
-/// What is wrong with a run, and what it reached.
+/// Returns the faults of a run, and the counts of what happened.
 pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
     let scenario = scenario(seed);
     let of_master = if let Some(Broken::Master(rule)) = broken { Some(rule) } else { None };
@@ -137,7 +137,7 @@ pub(crate) fn run(seed: u64, broken: Option<Broken>) -> (Vec<String>, Facts) {
 }
 
 impl WholeCluster {
-    /// What comes first of both happens; false when all is over.
+    /// Handles the event that comes first in either simulation. Returns false after the last one.
     fn step(&mut self) -> bool {
         let of_world = self.world.schedule.next_time().unwrap_or(u64::MAX);
         match &mut self.work {
@@ -184,7 +184,7 @@ impl WholeCluster {
         }
     }
 
-    /// Begins the next job, when nobody is at work.
+    /// Begins the next job if none is running.
     fn perhaps_begin(&mut self) {
         while self.work.is_none()
             && let Some((job, servers, workers)) = self.waiting.pop_front()
@@ -193,7 +193,7 @@ impl WholeCluster {
             if servers.iter().chain(&workers).all(lives) {
                 self.begin(job, servers, workers);
             } else {
-                // Whoever opens the job finds nobody there.
+                // The driver that opens the job does not reach all members.
                 self.world.work_is_over(job, false);
             }
         }
@@ -229,7 +229,7 @@ impl WholeCluster {
         }
     }
 
-    /// The runner has ended: the servers that live are told, and those that stand still hear it when they go on.
+    /// The runner has ended: live servers close the job, and paused ones close it when they resume.
     fn close(&mut self) {
         let Some(work) = &mut self.work else { return };
         work.closed_at = Some(self.world.now);
@@ -292,7 +292,8 @@ impl WholeCluster {
         }
     }
 
-    /// All tasks of a job have ended: its runner hears of it, and once that has ended too, its servers are free.
+    /// When all tasks of a job have ended, its runner learns of it. When the runner has ended too, its servers are
+    /// free.
     fn perhaps_finish(&mut self) {
         let is_over = |work: &RunningJob| !work.cluster.tasks.iter().any(Task::is_alive);
         if let Some(work) = self.work.as_mut().filter(|work| is_over(work)) {
@@ -332,11 +333,11 @@ impl WholeCluster {
             state.on_closed(time(self.world.now), TOOL - u64::from(work.job), &mut Vec::new());
             for (at, connection) in work.cluster.connections.iter().enumerate() {
                 if connection.is_served {
-                    // What it wants done for connections that are gone concerns nobody.
+                    // The effects for closed connections are not needed.
                     state.on_closed(time(self.world.now), work.cluster.number(at), &mut Vec::new());
                 }
             }
-            // No other job is at work: nothing may be left.
+            // No other job is running, so no state may be left.
             let text = format!("{state:?}");
             if !text.contains("jobs: {}") || !text.contains("connections: {}") {
                 let text: String = text.chars().take(1_000).collect();

@@ -1,10 +1,11 @@
-//! What is chosen where no setting says it, and what is said of a model that has learned nothing.
+//! Which settings the program chooses by default, and the warning about a model that has learned nothing.
 
 use math::random::{Purpose, stream};
 
 use crate::common::{Folder, clicks, number, real_data, seraphim, succeed};
 
-/// A table of prices, of sizes in square millimetres and of names, some sizes missing; and whether the price is above 500,000.
+/// A table of prices, of sizes in square millimetres and of names, with some sizes missing. The label is whether the
+/// price is above 500,000.
 fn houses(records: u64, seed: u64) -> String {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut text = String::from("size,rooms,town,dear,price\n");
@@ -25,8 +26,8 @@ fn report_of(path: &str) -> serde_json::Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// The settings that the data decide, each once with its reason, are those of the report and of the model, and as flags they train
-/// the same bytes.
+/// The settings that the data decide appear once each with their reason. They are equal in the report and in the model,
+/// and as flags they train the same bytes.
 #[test]
 fn what_is_chosen_is_said_and_saved_and_trains_the_same_bytes() {
     let folder = Folder::new();
@@ -73,7 +74,7 @@ fn what_is_chosen_is_said_and_saved_and_trains_the_same_bytes() {
     }
 }
 
-/// Given prices of half a million and columns of a hundred million, every optimizer learns.
+/// Every optimizer learns prices of half a million from columns of a hundred million.
 #[test]
 fn columns_and_labels_of_any_scale_are_learnt() {
     let folder = Folder::new();
@@ -91,7 +92,7 @@ fn columns_and_labels_of_any_scale_are_learnt() {
         ("huber", "huber", &["--set", "optimizer=ftrl"]),
     ] {
         let metrics = run(name, algorithm, &[&price[..], more].concat());
-        // Noise and missing sizes leave about .84.
+        // Noise and missing sizes limit R2 to about .84.
         assert!(number(&metrics, "/metrics/r2") > 0.75, "{name}: {metrics}");
     }
     let dear = ["--label", "dear", "--skip-columns", "price"];
@@ -101,7 +102,7 @@ fn columns_and_labels_of_any_scale_are_learnt() {
     }
 }
 
-/// A column that says something by being empty.
+/// In one column, a missing value is informative.
 #[test]
 fn a_missing_number_counts_as_the_mean_and_is_a_feature_of_its_own() {
     let folder = Folder::new();
@@ -152,10 +153,10 @@ fn values_too_large_for_an_optimizer_are_an_error_of_the_data() {
     assert!(run("scaled", &[]).status.success());
 }
 
-/// A set, its algorithm, the ending of its files, flags, a metric and its bar.
+/// A data set: its name, algorithm, file extension, flags, metric and required value.
 type Default = (&'static str, &'static str, &'static str, &'static [&'static str], &'static str, f64);
 
-/// The bars of the defaults: what scikit-learn 1.9 reaches with its defaults, less .003.
+/// Required values of the defaults: what scikit-learn 1.9 reaches with its defaults, less .003.
 const DEFAULTS: &[Default] = &[
     ("a9a", "lr", "libsvm.gz", &[], "/metrics/auc", 0.8991),
     ("agaricus", "lr", "libsvm.gz", &[], "/metrics/auc", 0.997),

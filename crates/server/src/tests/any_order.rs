@@ -1,4 +1,4 @@
-//! Whatever comes in whatever order.
+//! Property test: messages in any order end in the serial state.
 
 use matrix::{Consistency, OwnedValues};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use rpc::service::Service;
 
 use super::world::*;
 
-/// What a task sends in one step: pushes, a pull, and whether its connection breaks after so many of its messages.
+/// One step of a task: its pushes as key and value, and whether it begins with a pull.
 type Step = (Vec<(u8, i8)>, bool);
 
 fn script(task: u32, steps: &[Step]) -> Vec<Message> {
@@ -29,8 +29,9 @@ fn script(task: u32, steps: &[Step]) -> Vec<Message> {
 }
 
 proptest! {
-    /// Two tasks in any interleaving, each breaking its connection now and then and sending again from the start: the
-    /// final state is that of one task after the other, nobody waits, and what was seen keeps the bound.
+    /// Two tasks send in any interleaving. Each breaks its connection at times and sends again from the start. The
+    /// final state is that of one task after the other, no task waits at the end, and each pull keeps the staleness
+    /// bound.
     #[test]
     fn any_interleaving_ends_in_the_serial_state(
         scripts in prop::array::uniform2(prop::collection::vec((prop::collection::vec((0u8..50, -9i8..9), 0..3), any::<bool>()), 0..6)),

@@ -21,7 +21,8 @@ fn released(effects: &[Effect]) -> Vec<(u64, u64, Vec<f64>)> {
 #[test]
 fn a_barrier_can_be_used_again_and_sums_in_the_order_of_tasks() {
     let mut world = World::new(3, Consistency::Bsp);
-    // (1e17 + 1) - 1e17 is 0 in double precision, (1e17 - 1e17) + 1 is 1: the order of tasks, not of arrival.
+    // In double precision (1e17 + 1) - 1e17 is 0, and (1e17 - 1e17) + 1 is 1. So the result shows the order of tasks,
+    // not of arrival.
     for generation in 0..3 {
         for (task, part) in [(2, -1e17), (0, 1e17)] {
             assert!(world.send(task, barrier(1, task as u32, generation, Some(vec![part]))).is_empty());
@@ -86,7 +87,7 @@ fn a_task_that_joined_counts_its_own_barriers() {
     assert_eq!(released(&world.send(1, barrier(1, 1, 0, None))).len(), 2);
 }
 
-/// A lane that is not the home lane, with one task, which has passed so many barriers.
+/// A lane that is not the home lane. Its only task has passed `passed` barriers.
 fn other_lane(passed: u64) -> World {
     let mut world = World::with(config(), OpenJob { home: false, ..open(1, vec![]) });
     (0..passed).for_each(|generation| assert_eq!(world.send(0, barrier(1, 0, generation, None)).len(), 1));
@@ -130,7 +131,7 @@ fn a_task_for_which_others_wait_at_the_home_lane_does_not_wait_for_them() {
     world.send(1, hello(JOB, 1));
     world.tick(1, 1);
     assert_eq!(answered(&world.pull(8, 1, 1)), [8], "task 0 waits for task 1, not task 1 for task 0");
-    // The home lane has let both go on, and here that is heard of task 0 first.
+    // The home lane has released both tasks, and this lane gets the message of task 0 first.
     world.tick(0, 2);
     assert!(world.pull(9, 0, 2).is_empty(), "task 1 is at clock 1");
     assert_eq!(released(&world.send(1, barrier(1, 1, 0, None))), [(1, 1, vec![])]);

@@ -1,4 +1,4 @@
-//! Each rule that can be taken out makes a difference.
+//! Each rule that can be disabled makes a difference.
 
 use matrix::{Consistency, OwnedValues};
 use rpc::message::{Import, Message};

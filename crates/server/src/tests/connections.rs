@@ -1,4 +1,4 @@
-//! Hello, key lists, windows.
+//! Tests of Hello, key lists and windows.
 
 use matrix::{Consistency, OwnedValues};
 use rpc::message::*;
@@ -39,7 +39,7 @@ fn a_hello_of_a_task_takes_the_place_of_its_old_connection() {
     );
 }
 
-/// What it has not heard of it says again, and hears that it has left by the answer to its leave.
+/// The task repeats all requests without an answer. The answer to its leave says that it has left.
 #[test]
 fn a_task_that_has_left_may_say_all_of_it_again() {
     let mut world = World::new(2, Consistency::Bsp);

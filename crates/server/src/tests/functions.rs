@@ -1,4 +1,4 @@
-//! Functions of tasks: held as pulls, named as pushes, and what fails in one stays in it.
+//! Functions of tasks: they are deferred as pulls are, have push ids as pushes have, and an error stays in its call.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(super) fn world(task_count: u32, consistency: Consistency) -> World {
     World::with(config(), open(task_count, vec![rows(consistency)]))
 }
 
-/// Whose code panics, before it is bound and after.
+/// A function that panics, when it is bound and when it runs.
 struct Panics;
 
 impl matrix::PullFunction for Panics {
@@ -105,7 +105,7 @@ pub(super) fn add(value: f64) -> Vec<FunctionCall> {
     vec![FunctionCall::push(&Scalar::Add, &[0], &[0], &value)]
 }
 
-/// The answer of the only message, merged.
+/// The merged answer of the only message.
 fn answer(effects: Vec<Effect>) -> f64 {
     match only(effects) {
         Message::PulledFunction(pulled) => merged(pulled),
@@ -121,7 +121,7 @@ fn merged(pulled: PulledFunction) -> f64 {
     unpack(&bytes.unwrap()).unwrap()
 }
 
-/// The values of row 0, read by a tool.
+/// The values of row 0, exported by a tool.
 pub(super) fn row_0(world: &mut World) -> Vec<f64> {
     let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
     match only(world.send(TOOL, Message::Export(export))) {
@@ -197,7 +197,7 @@ fn under_bsp_functions_and_pushes_are_carried_out_in_the_order_of_their_names() 
         let values = OwnedValues::F64(vec![1.0]).into();
         Message::Push(Push { runs, keys: KeyList::Listed(vec![2]), values, ..push(task, 0, index, 0.0) })
     };
-    // Task 1 first: the order of arrival must not count.
+    // Task 1 sends first: the order of arrival must not count.
     world.send(1, plus(1, 0));
     world.send(1, scale(1, 1, 10.0));
     world.send(0, plus(0, 0));
@@ -237,7 +237,7 @@ fn a_function_that_fails_has_used_up_its_name_and_says_the_same_again() {
     assert!(first.text.contains("row 0, column 0 is -inf"), "{}", first.text);
     let again = world.send(0, change(3, 0, 1, log()));
     assert_eq!(fault(&again), &Fault { request: 3, ..first });
-    // What follows has the next name, and finds the rows as they were.
+    // The next function has the next push id, and the rows are unchanged.
     assert!(matches!(only(world.send(0, change(4, 0, 2, add(1.0)))), Message::Done(_)));
     assert_eq!(row_0(&mut world), [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]);
 }
@@ -278,7 +278,7 @@ fn what_nobody_can_carry_out_is_refused_and_the_lane_goes_on() {
     assert_eq!(Panics.name(), "panics");
 }
 
-/// A module is the bytes `panics` in this test.
+/// Loads modules; a valid module is the bytes `panics` in this test.
 fn modules_of(table: &FunctionTable, modules: &[Base64Bytes]) -> Result<FunctionTable, String> {
     let mut table = table.clone();
     for module in modules {
@@ -334,7 +334,7 @@ fn the_lanes_of_a_process_share_what_they_make_of_modules() {
         world
     });
     assert!(Arc::ptr_eq(&functions(&lanes[0], 8), &functions(&lanes[1], 8)));
-    // Another job with the same modules as well; when all are closed, nothing is kept.
+    // Another job with the same modules shares the table. When all these jobs are closed, the table is freed.
     lanes[0].send(TOOL, brings(9));
     let last = Arc::downgrade(&functions(&lanes[0], 9));
     assert!(Weak::ptr_eq(&last, &Arc::downgrade(&functions(&lanes[1], 8))));
@@ -384,7 +384,7 @@ fn arguments_that_are_staged_count_as_memory() {
     let mut world = World::with(config, open(2, vec![spec]));
     let put = || vec![FunctionCall::push(&VectorOp::Put, &[], &[0], &(0, long.clone(), 1.0)); 100];
     world.send(0, change(0, 0, 0, put()));
-    // The memory is counted before so long a push.
+    // The memory is counted before a push of this length.
     let many = vec![put(); 20].concat();
     let refused = world.send(0, change(0, 0, 1, many));
     assert_eq!(fault(&refused).kind, FaultKind::TooLarge, "{refused:?}");

@@ -1,4 +1,4 @@
-//! Jobs, and whole matrices.
+//! Tests of jobs and of whole matrices.
 
 use matrix::{Consistency, ElementType, MatrixSpec, OwnedValues, PushRule};
 use rpc::message::*;
@@ -87,7 +87,7 @@ fn pages_of_a_matrix_go_out_and_come_back() {
     assert_ne!(export_all(&mut world).1, pages);
     let mut start = 0;
     for values in &pages {
-        let count = values.len() / 6; // w, z and n of two columns
+        let count = values.len() / 6; // w, z and n of two columns.
         let keys = keys[start..start + count].to_vec();
         let import = Import {
             request: 1,

@@ -1,4 +1,4 @@
-//! Every limit says its name and the numbers.
+//! Every refusal for a limit names the limit and the numbers.
 
 use matrix::{Consistency, MatrixSpec, Partitioner, Storage};
 use rpc::message::*;

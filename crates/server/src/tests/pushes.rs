@@ -1,4 +1,4 @@
-//! Each name once.
+//! Each push id is applied once.
 
 use matrix::{Consistency, OwnedValues};
 use rpc::message::*;
@@ -29,7 +29,7 @@ fn after_a_reset_the_marks_say_what_to_send_again() {
         world.lane.on_closed(world.now, 0, &mut Vec::new());
         let Message::Welcome(welcome) = only(world.send(50, hello(JOB, 0))) else { panic!() };
         assert_eq!((welcome.applied, welcome.clock), (PushPosition { clock: 0, index: 2 }, 0));
-        // It sends all again, to be sure.
+        // The task sends all pushes again.
         for index in 0..3 {
             world.send(50, Message::Push(push(0, 0, index, 1.0)));
         }

@@ -1,4 +1,4 @@
-//! Values that travel rounded.
+//! Tests of values that are rounded on the wire.
 
 use matrix::{Consistency, ElementType, MatrixSpec, OwnedValues, PushRule};
 use rpc::message::*;

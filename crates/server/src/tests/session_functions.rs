@@ -1,4 +1,4 @@
-//! Functions that sessions call: at once, without clocks; those that are committed count once.
+//! Functions that sessions call: they run at once, without clocks, and committed functions count once.
 
 use matrix::function::map::{Map, Scalar};
 use matrix::function::reduce::CountNonZero;
@@ -12,7 +12,7 @@ use super::sessions::{add as add_matrix, hello_of_session};
 use super::world::*;
 use crate::LaneConfig;
 
-/// A session with two rows of eight columns; connections 1 and 2 speak for it.
+/// A session with two rows of eight columns. Connections 1 and 2 belong to it.
 fn session(config: LaneConfig) -> World {
     let mut world = World::with(config, open(0, Vec::new()));
     assert!(matches!(only(world.send(TOOL, add_matrix(0, rows(Consistency::Asp)))), Message::Done(_)));
@@ -108,7 +108,7 @@ fn functions_that_are_committed_count_once_whoever_commits() {
     assert_eq!(committed(world.send(2, commit(0, 8, add(1.0)))), 7, "another attempt came too late");
     assert_eq!(committed(world.send(1, commit(0, 7, add(1.0)))), 7, "a repeat");
     assert_eq!(row_0(&mut world), [1.0; 8]);
-    // A commit of chunks is one of the same part.
+    // A commit of chunks competes with a commit of functions for the same part.
     let chunks = |part, attempt| {
         Message::Commit(Commit { request: 8, job: JOB, matrix: 0, token: 1, part, attempt, chunks: 0 })
     };
@@ -128,7 +128,7 @@ fn a_commit_of_functions_that_fail_changes_nothing_and_is_free_for_the_next() {
     let mut world = session(config());
     world.send(1, change(5, vec![put(7, -9.0)]));
     let before = row_0(&mut world);
-    // The first partition could: a function that is not tried first would leave its change there.
+    // The first partition could run the function: without a try, its change would stay there.
     let overflow = FunctionCall::push(&Scalar::Mul, &[0], &[0], &1e308);
     for calls in [vec![root()], vec![put(0, 1.0), overflow]] {
         let out = world.send(1, commit(0, 7, calls));

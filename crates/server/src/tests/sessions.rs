@@ -1,4 +1,5 @@
-//! Sessions of foreign hosts: matrices come and go, nothing waits, many connections speak for one session.
+//! Sessions of foreign hosts: matrices are added and dropped, requests never wait, and many connections share one
+//! session.
 
 use matrix::{Consistency, MatrixSpec, OwnedValues};
 use rpc::message::*;
@@ -7,7 +8,7 @@ use rpc::service::{ConnectionId, Effect};
 use super::world::*;
 use crate::LaneConfig;
 
-/// The session of [`TestMaster::handshake`] has one matrix, 0.
+/// Adds a matrix to a session, which has one matrix, 0, from its start.
 pub(super) fn add(matrix: u32, spec: MatrixSpec) -> Message {
     Message::AddMatrix(AddMatrix { request: 9, job: JOB, matrix, spec: Box::new(spec), held: vec![0, 1] })
 }
@@ -17,7 +18,7 @@ pub(super) fn hello_of_session(job: JobId) -> Message {
 }
 
 impl World {
-    /// A session with one matrix; connections 1 and 2 speak for it.
+    /// A session with one matrix. Connections 1 and 2 belong to it.
     pub(super) fn session(config: LaneConfig) -> Self {
         let mut world = Self::with(config, open(0, Vec::new()));
         assert!(matches!(only(world.send(TOOL, add(0, spec("w", Consistency::Asp)))), Message::Done(_)));
@@ -193,7 +194,7 @@ fn only_sessions_send_batches_and_a_wrong_message_in_one_closes() {
 #[test]
 fn a_matrix_that_is_dropped_leaves_one_empty_partition_however_large_it_was() {
     let mut world = World::session(config());
-    // More rows than a single dense partition may have.
+    // This matrix has more rows than a single dense partition may have.
     let large = MatrixSpec {
         rows: 1 << 32,
         partitioner: matrix::Partitioner::Explicit { starts: vec![0, 100, 1 << 31] },

@@ -1,4 +1,5 @@
-//! A part of an evaluation counts once, whoever computes it, in whatever order, how often ever; what does not count is freed.
+//! A part of an evaluation counts once, whichever connections send it, in any order and any number of times. What does
+//! not count is freed.
 
 use matrix::{Consistency, OwnedValues, RowPositions};
 use proptest::prelude::*;
@@ -100,7 +101,7 @@ fn a_commit_wants_all_chunks_of_its_attempt() {
     assert!(fault(&out).text.contains("chunk 1 of 3 is missing"), "{}", fault(&out).text);
     let out = world.commit(commit(0, 5, 1));
     assert!(fault(&out).text.contains("2 chunks are staged, the commit is for 1"), "{}", fault(&out).text);
-    // As many as are wanted, but not those.
+    // The number of chunks is right, but one is missing.
     let out = world.commit(commit(0, 5, 2));
     assert!(fault(&out).text.contains("chunk 1 of 2 is missing"), "{}", fault(&out).text);
     assert_eq!(world.foreign_pull(2), [0.0; 2], "nothing of it counts");
@@ -251,8 +252,8 @@ fn open_tokens_are_bounded() {
 }
 
 proptest! {
-    /// Two attempts at each of three parts send two chunks and a commit each, maybe several times, in any order. Each part
-    /// that had a whole commit counts once.
+    /// Two attempts at each of three parts send two chunks and a commit each, some of them several times, in any order.
+    /// Each part with a complete commit counts once.
     #[test]
     fn any_order_of_attempts_counts_each_part_once(steps in prop::collection::vec((0u32..3, 5u64..7, 0u32..3), 1..60)) {
         let mut world = World::session(config());

@@ -1,5 +1,5 @@
-//! Push functions that are tried before they are pushed: a try tells what would become of them, changes nothing, and leaves
-//! nothing behind.
+//! Push functions that are tried before they are pushed: a try returns what the push would return, changes nothing, and
+//! leaves nothing behind.
 
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ fn a_try_says_what_a_push_would_and_changes_nothing() {
     let applied = PushPosition { clock: 0, index: 1 };
     assert_eq!(good, Message::Done(Done { request: 2, minimum: 0, applied }), "the name is still free");
     assert_eq!(row_0(&mut world), [4.0; 8]);
-    // The second partition says no; the first, and what went before in the program, is undone.
+    // The function fails in the second partition. The changes of the first partition and of the call before it are
+    // undone.
     world.send(0, change(3, 0, 1, put(7, -9.0)));
     let program = [vec![FunctionCall::push(&Scalar::Add, &[0], &[1], &5.0)], root()].concat();
     let refused = world.send(0, Message::TryFunction(ask(4, 0, 2, program.clone())));
@@ -55,7 +56,7 @@ fn a_try_of_what_counts_already_is_answered_as_that_was() {
     world.send(0, change(1, 0, 0, add(0.5)));
     let log = || vec![FunctionCall::push(&Map::Log, &[0], &[0], &())];
     assert!(matches!(only(world.send(0, change(2, 0, 1, log()))), Message::Done(_)));
-    // The task died here, and comes again from before: the rows are below 0 now.
+    // The task dies here, and another attempt repeats its requests: now the rows are below 0.
     world.send(5, hello(JOB, 0));
     let again = only(world.send(5, Message::TryFunction(ask(3, 0, 1, log()))));
     assert!(matches!(again, Message::Done(Done { request: 3, .. })), "{again:?}");
@@ -73,12 +74,12 @@ fn a_name_that_was_used_up_by_nothing_is_told_why() {
     let refused = world.send(0, Message::TryFunction(ask(2, 0, 1, root())));
     assert_eq!(world.send(0, change(0, 0, 1, Vec::new())), [], "a push of nothing");
     assert!(matches!(only(world.send(0, change(3, 0, 2, add(9.0)))), Message::Done(_)), "the next name");
-    // Another attempt, from before: now it could be carried out, and must not be.
+    // Another attempt repeats the request. Now the function could run, but it must not.
     world.send(5, hello(JOB, 0));
     let again = world.send(5, Message::TryFunction(ask(4, 0, 1, root())));
     assert_eq!(fault(&again), &Fault { request: 4, ..fault(&refused).clone() });
     assert_eq!(row_0(&mut world)[6..], [9.0, 0.0]);
-    // One that was refused, and whose name is still free, is forgotten when the name counts for something else.
+    // The reason for a refused try, whose push id is still free, is dropped when another push uses this push id.
     world.send(5, change(5, 0, 3, put(7, -1.0)));
     world.send(5, Message::TryFunction(ask(6, 0, 4, root())));
     world.send(5, change(7, 0, 4, add(1.0)));

@@ -1,4 +1,4 @@
-//! Who waits for whom, and for how long.
+//! Tests of waits: which tasks wait for which, and for how long.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn under_ssp_a_pull_waits_while_the_slowest_is_more_than_s_behind() {
 
 #[test]
 fn ssp_0_is_not_bsp() {
-    // The push of the same clock is seen under SSP(0), and not under BSP.
+    // A push of the same clock is visible under SSP(0), and not under BSP.
     for (consistency, seen) in [(Consistency::Ssp { staleness: 0 }, 1.0), (Consistency::Bsp, 0.0)] {
         let mut world = World::new(2, consistency);
         world.push(1, 0, 0);

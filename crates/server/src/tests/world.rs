@@ -1,4 +1,4 @@
-//! A lane, with whom to speak.
+//! A lane with the messages of tasks, tools and sessions for its tests.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) const TOOL: ConnectionId = 1000;
 pub(super) struct World {
     pub(super) lane: LaneState,
     pub(super) now: Duration,
-    /// All that was done, in order.
+    /// All effects so far, in order.
     pub(super) effects: Vec<Effect>,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn barrier(request: RequestId, task: u32, generation: u64, part: Opti
 }
 
 impl World {
-    /// One matrix; task t speaks on connection t.
+    /// A lane with one matrix. Task t uses connection t.
     pub(super) fn new(task_count: u32, consistency: Consistency) -> Self {
         Self::with(config(), open(task_count, vec![spec("w", consistency)]))
     }
@@ -120,7 +120,7 @@ impl World {
         world
     }
 
-    /// Says something; what is done at once.
+    /// Sends a message and returns its effects.
     pub(super) fn send(&mut self, at: ConnectionId, message: Message) -> Vec<Effect> {
         let mut out = Vec::new();
         self.lane.on_message(self.now, at, message, &mut out);
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// The sum over both keys after everything, read by a tool.
+    /// The sum over both keys after all pushes, exported by a tool.
     pub(super) fn rows(&mut self) -> Vec<f64> {
         let export = Export { request: 1, job: JOB, matrix: 0, offset: 0 };
         match only(self.send(TOOL, Message::Export(export))) {
@@ -159,7 +159,7 @@ impl World {
     }
 }
 
-/// The only thing that was done: a message.
+/// The only effect, which is a message.
 pub(super) fn only(mut effects: Vec<Effect>) -> Message {
     assert_eq!(effects.len(), 1, "{effects:?}");
     match effects.remove(0) {
@@ -168,7 +168,7 @@ pub(super) fn only(mut effects: Vec<Effect>) -> Message {
     }
 }
 
-/// The values of the only answer, a pull's.
+/// The values of the only effect, which is the answer of a pull.
 pub(super) fn pulled(effects: Vec<Effect>) -> Vec<f64> {
     match only(effects) {
         Message::Pulled(Pulled { values: WireValues::Exact(OwnedValues::F64(values)), .. }) => values,
@@ -185,7 +185,7 @@ pub(super) fn answered(effects: &[Effect]) -> Vec<RequestId> {
     effects.iter().filter_map(request).collect()
 }
 
-/// The first fault.
+/// The first fault among the effects.
 pub(super) fn fault(effects: &[Effect]) -> &Fault {
     let fault = |effect| match effect {
         &Effect::Send { message: Message::Fault(ref fault), .. } => Some(fault),

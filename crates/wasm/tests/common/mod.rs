@@ -1,4 +1,4 @@
-//! A store with the functions of a module, and short forms.
+//! A store with the functions of a module, and helpers.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use wasm::{Limits, Module};
 
 pub(crate) const M: MatrixId = MatrixId(0);
 
-/// Of some blocks, the last of them short and no multiple of any number of lanes.
+/// Several blocks, the last of them short, and not a multiple of any SIMD width.
 pub(crate) const COLUMNS: u64 = 20_011;
 
-/// Long beside what any wait of these tests takes on a busy machine.
+/// Much longer than any wait in these tests on a busy machine.
 const WAIT_LIMIT: Duration = Duration::from_mins(2);
 
 pub(crate) fn module_with(text: &str, limits: &Limits) -> Result<Module, wasm::Error> {
@@ -28,7 +28,7 @@ pub(crate) fn module(text: &str) -> Module {
     module_with(text, &Limits::default()).expect("a good module")
 }
 
-/// An agent of four rows of `element`, cut into partitions.
+/// Returns an agent of a matrix with four rows of `element` in `partition_count` partitions.
 pub(crate) fn agent_of(module: &Module, element: ElementType, partition_count: u32) -> LocalAgent {
     let mut table = FunctionTable::builtin();
     module.register(&mut table).expect("names that differ");
@@ -104,7 +104,7 @@ pub(crate) fn f64_row(agent: &mut LocalAgent, row: u32) -> Vec<f64> {
     out
 }
 
-/// Numbers that are exact in no short fraction, of both signs.
+/// Numbers of both signs that have no exact binary representation.
 pub(crate) fn numbers(seed: f64) -> Vec<f64> {
     (0..COLUMNS).map(|i| (i as f64 * 0.37 + seed).sin() * 3.0).collect()
 }

@@ -68,7 +68,7 @@ fn agent(wire: WireType) -> AgentState {
     agent
 }
 
-/// The pushes that go out now.
+/// The pushes that the agent sends now.
 fn sent(agent: &mut AgentState) -> Vec<Push> {
     let push = |effect| match effect {
         AgentEffect::Send { message, .. } => match Arc::unwrap_or_clone(message) {
@@ -86,7 +86,7 @@ fn push(agent: &mut AgentState, keys: &[u64], values: &[f32]) -> Vec<Push> {
     sent(agent)
 }
 
-/// Adds up what lanes get, by key; keys are listed, for fewer than 16 go to one lane.
+/// Adds up the pushes by key. Keys come as lists, because a list of fewer than 16 keys has no digest.
 fn add_up(sums: &mut BTreeMap<u64, [f64; COLUMNS]>, pushes: Vec<Push>) {
     for push in pushes {
         let OwnedValues::F32(values) = push.values.into_values() else { panic!("f32") };
@@ -112,7 +112,7 @@ fn pushes() -> impl Strategy<Value = Vec<Vec<(u64, [f32; COLUMNS])>>> {
 proptest! {
     #[test]
     fn all_that_was_pushed_has_arrived_at_a_barrier_and_at_the_end(pushes in pushes(), limit in 100u64..3000) {
-        // Of sums of at most 30 values below 10 in f32, and of what the rests are rounded to when they are added.
+        // Error bound: at most 30 values below 10 are summed in f32, and each residual is rounded when it is added.
         const TOLERANCE: f64 = 30.0 * 10.0 * 1.2e-7;
         for wire in ROUNDED {
             for ends in [false, true] {
@@ -149,7 +149,8 @@ fn a_push_carries_what_was_taken_from_the_one_before() {
         OwnedValues::F32(values) => values,
         other => panic!("{other:?}"),
     };
-    // Halfway between two bf16: down to the even one, and the second time the half comes to the half that was left.
+    // The value lies halfway between two bf16. The first push rounds down to the even one. In the second push the
+    // residual half is added to the new half.
     let tie = 1.0 + 1.0 / 256.0;
     assert_eq!(value(push(&mut agent, &[7], &[tie, 0.0])), [1.0, 0.0]);
     assert_eq!(value(push(&mut agent, &[7], &[tie, 0.0])), [1.0 + 1.0 / 128.0, 0.0]);
@@ -201,8 +202,8 @@ fn the_largest_values_do_not_overflow_with_their_rest() {
     }
 }
 
-/// Gradient descent on `0.5 * |w - 1|^2` by pushes in blocks, where the first coordinate is noise of size 1000, whose scale
-/// rounds all others to 0. How far the others are from 1 at the end.
+/// Gradient descent on `0.5 * |w - 1|^2` by pushes in blocks. The first coordinate is noise of size 1000, whose scale
+/// rounds all other coordinates to 0. Returns how far the others are from 1 at the end.
 fn descend(keeps_rest: bool) -> f32 {
     const STEPS: usize = 2000;
     const RATE: f32 = 0.02;
@@ -225,7 +226,7 @@ fn descend(keeps_rest: bool) -> f32 {
 #[test]
 fn int8_stalls_without_the_rest_and_converges_with_it() {
     assert_eq!(descend(false), 1.0, "without: no gradient but the noise ever arrives");
-    // A rest is at most half a step of 1000 / 127, and moves a coordinate by that times the rate.
+    // A residual is at most half a step of 1000 / 127, and moves a coordinate by that times the rate.
     let bound = 0.02 * 1000.0 / 127.0;
     let with = descend(true);
     assert!(with <= bound, "with: {with}, expected at most {bound}");

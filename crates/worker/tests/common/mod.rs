@@ -1,4 +1,4 @@
-//! A lane as small as can be, and a network that delivers, repeats and loses what a script says.
+//! A minimal lane, and a network that delivers, repeats and loses messages as a script says.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -17,7 +17,7 @@ use worker::{AgentEffect, AgentState, CallOutput, JobLayout, LaneAddress, assign
 
 pub(crate) type Row = (u32, u32, u64);
 
-/// The rules of `rpc::message` for one task, and another one whose clock the script sets.
+/// A lane with the rules of `rpc::message` for one task, and a second task whose clock the script sets.
 pub(crate) struct FakeLane {
     pub(crate) incarnation: u64,
     pub(crate) window: u64,
@@ -30,17 +30,17 @@ pub(crate) struct FakeLane {
     pub(crate) known: HashMap<u128, Vec<u64>>,
     pub(crate) specs: Vec<MatrixSpec>,
     pub(crate) held: Vec<Pull>,
-    /// What functions work on: by matrix, where the script says so.
+    /// Partitions for functions, by matrix, if the script sets them.
     pub(crate) partitions: Vec<LaneMatrix>,
     pub(crate) functions: FunctionTable,
-    /// Why the last function failed, and which one it was.
+    /// The last function that failed, and the reason.
     pub(crate) failed: Option<(PushPosition, String)>,
     pub(crate) duplicates: u32,
-    /// Digests that are named but forgotten: how often that was said.
+    /// Number of requests whose digest the lane has not cached any more.
     pub(crate) forgotten: u32,
     pub(crate) largest_keys: usize,
     pub(crate) largest_values: usize,
-    /// Connections that are over, where they are real.
+    /// Number of closed connections, if the connections are real.
     pub(crate) closed_count: u32,
 }
 
@@ -91,7 +91,7 @@ impl FakeLane {
         self.specs[matrix as usize].columns as usize
     }
 
-    /// Each key with its partition.
+    /// Each key with its partition, or `None` if the digest is unknown.
     fn keys(&mut self, runs: &[PartitionRun], keys: &KeyList) -> Option<Vec<(u32, u64)>> {
         let keys = match keys {
             KeyList::Listed(keys) => {
@@ -112,7 +112,7 @@ impl FakeLane {
         Some(partitions.zip(keys).collect())
     }
 
-    /// What the lane says; the second is whether it closes the connection.
+    /// Handles a message. Returns the answers, and whether the lane closes the connection.
     pub(crate) fn take(&mut self, message: Message) -> (Vec<Message>, bool) {
         let mut out = Vec::new();
         let mut closes = false;
@@ -128,7 +128,7 @@ impl FakeLane {
                 if barrier.generation == self.generation {
                     self.generation += 1;
                 }
-                // Another task gives 1 for each number.
+                // The other task contributes 1 to each number.
                 let sum = barrier.part.unwrap_or_default().iter().map(|number| number + 1.0).collect();
                 out.push(Message::Released(Released {
                     request: barrier.request,
@@ -281,13 +281,13 @@ pub(crate) struct Wire {
     pub(crate) to_agent: VecDeque<Message>,
 }
 
-/// An agent, its lanes, and what is between.
+/// An agent, its lanes, and the connections between them.
 pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) agent: AgentState,
     pub(crate) lanes: Vec<FakeLane>,
     pub(crate) wires: Vec<Wire>,
-    /// Everything that was sent.
+    /// All messages that the agent has sent.
     pub(crate) sent: Vec<(u16, Message)>,
 }
 
@@ -299,7 +299,7 @@ impl World {
         Self { now: Duration::ZERO, agent, lanes, wires, sent: Vec::new() }
     }
 
-    /// Carries out what the agent wants.
+    /// Runs the effects of the agent.
     pub(crate) fn carry_out(&mut self) {
         for effect in self.agent.take_effects() {
             match effect {
@@ -319,8 +319,8 @@ impl World {
         }
     }
 
-    /// One move of the network at a lane: 0 connects or delivers there, 1 delivers back, 2 delivers back twice, 3 resets
-    /// after `kept` more frames there and back.
+    /// Makes one step of the network at a lane. Kind 0 connects or delivers one message to the lane, 1 delivers one
+    /// back, 2 delivers it back twice, 3 resets the connection after `kept` more messages to the lane and back.
     pub(crate) fn step(&mut self, lane: usize, kind: u8, kept: (usize, usize)) {
         self.carry_out();
         let at = lane as u16;
@@ -379,7 +379,7 @@ impl World {
         }
     }
 
-    /// Time goes on until the agent has something to do.
+    /// Advances the time to the next deadline of the agent.
     pub(crate) fn wait(&mut self) {
         if let Some(time) = self.agent.next_time() {
             self.now = self.now.max(time);
@@ -388,7 +388,7 @@ impl World {
         self.carry_out();
     }
 
-    /// Everything is delivered, nothing is lost; the result of the open call.
+    /// Delivers all messages, without losses, until the open call has a result.
     pub(crate) fn run(&mut self) -> Result<CallOutput, matrix::Error> {
         for _ in 0..100_000 {
             if let Some(outcome) = self.agent.take_result() {
@@ -402,7 +402,7 @@ impl World {
         panic!("the call never ends");
     }
 
-    /// Delivers one frame at each lane and each way; false when there was none.
+    /// Delivers one message at each lane in each direction. Returns false when there was none.
     pub(crate) fn move_all(&mut self) -> bool {
         self.carry_out();
         let mut moved = false;

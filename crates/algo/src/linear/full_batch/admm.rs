@@ -1,23 +1,26 @@
-//! Consensus ADMM: each task minimizes over its own records and is drawn to what all agree on.
+//! Consensus ADMM: each task minimizes over its own records, with a penalty that draws it to the consensus of all
+//! tasks.
 //!
-//! **What.** `min sum over tasks i of f_i(x_i) + l1 |d z|_1 + 0.5 l2 |d z|^2` where `x_i = z` in the columns that task i has; its
-//! solution is that of L-BFGS and OWL-QN. An iteration, with scaled duals `u_i` (eq. 7.6 to 7.8, general form):
+//! **What.** `min sum over tasks i of f_i(x_i) + l1 |d z|_1 + 0.5 l2 |d z|^2` where `x_i = z` in the columns that task
+//! i has. The solution equals that of L-BFGS and OWL-QN. An iteration, with scaled duals `u_i` (eq. 7.6 to 7.8, general
+//! form):
 //!
-//! 1. `x_i = argmin f_i(x) + rho / 2 |x - z + u_i|^2`, nearly: a few steps of [`Proximal`] from z;
-//! 2. `z = argmin of the penalties + sum over tasks of rho / 2 |x_i + u_i - z|^2`, at the partitions, over the tasks that have
-//!    the column;
+//! 1. `x_i = argmin f_i(x) + rho / 2 |x - z + u_i|^2`, approximately: a few steps of [`Proximal`] from z;
+//! 2. `z = argmin of the penalties + sum over tasks of rho / 2 |x_i + u_i - z|^2`, computed at the partitions, over the
+//!    tasks that have the column;
 //! 3. `u_i += x_i - z`.
 //!
-//! **Source.** Boyd, Parikh, Chu, Peleato, Eckstein, "Distributed optimization and statistical learning via the alternating direction
-//! method of multipliers", 2011: section 7.2, with the x of steps 2 and 3 over-relaxed (3.4.3), rho that follows the residuals
-//! (3.4.1), and the end by residuals (3.3.1).
+//! **Source.** Boyd, Parikh, Chu, Peleato, Eckstein, "Distributed optimization and statistical learning via the
+//! alternating direction method of multipliers", 2011: section 7.2, with over-relaxation of the x of steps 2 and 3
+//! (3.4.3), a rho that is adapted to the residuals (3.4.1), and residuals as the stopping criterion (3.3.1).
 //!
-//! **Where we differ.** Columns are scaled as in [`crate::descent`], d being 1 over the root of the curvature at the start: a rho of 1
-//! then means the same on any data. The loss of all records is read at z, where metrics are told, and the steps of a task begin
-//! there, so that this reading is the first of them.
+//! **Where we differ.** Columns are scaled as in [`crate::descent`]; d is 1 over the root of the curvature at the
+//! start, so that a rho of 1 means the same on any data. The loss of all records is computed at z, where the metrics
+//! are reported. The steps of a task start from z, so that this reading is also the first of them.
 //!
-//! **Cost.** Of an iteration: one reading of the records, and one or a little more for each local step; each column pulled once
-//! and pushed once; two barriers and a visit. A task holds about `2 history + 12` doubles for each column of its share.
+//! **Cost** of an iteration: one reading of the records, and one or slightly more for each local step; each column is
+//! pulled once and pushed once; two barriers and one function call. A task holds about `2 history + 12` doubles for
+//! each column of its share.
 
 use matrix::FunctionCall;
 use matrix::function::consensus::ConsensusStep;
@@ -40,17 +43,17 @@ use crate::descent::vectors::{DIRECTION, POINT, SCALE, VectorLayout};
 use crate::error::Error;
 use crate::job::TrainTask;
 
-/// Row of the sums of `x + u`.
+/// The row of the sums of `x + u`.
 const SUM_ROW: u32 = DIRECTION;
 /// `a` of `a x + (1 - a) z`: "over-relaxation with a in [1.5, 1.8] can improve convergence" (3.4.3).
 const RELAXATION: f64 = 1.6;
 
-/// Row of the number of tasks that have the column.
+/// The row of the number of tasks that have the column.
 fn count_row(vectors: VectorLayout) -> u32 {
     vectors.step_row(0)
 }
 
-/// Trains one task to its end.
+/// Trains one task until training ends.
 pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
     let (model, settings) = (task.model, job.descent_settings());
     let class_weights = scan(job, model, &mut task)?;
@@ -94,7 +97,7 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
     Ok(())
 }
 
-/// Sums what the tasks have found at z: residuals, and whether one was told to stop.
+/// Sums the results at z over all tasks: losses, residuals, and whether any task was told to stop.
 fn sum_residuals(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
@@ -118,25 +121,25 @@ fn sum_residuals(
     Ok((Residuals(std::array::from_fn(|i| sums[4 + i])), flow))
 }
 
-/// What a task holds. "Local" is as in [`LocalProblem`], in scaled columns.
+/// The state of a task. Vectors are local, as in [`LocalProblem`], in scaled columns.
 struct AdmmTask {
     settings: Consensus,
     layout: VectorLayout,
     penalty: Penalty,
     rho: f64,
     solver: Proximal,
-    /// f of this task at z, then at x. Local.
+    /// f of this task at z, then at x.
     evaluation: Evaluation,
     z: Vec<f64>,
     u: Vec<f64>,
-    /// `a x + (1 - a) z`, once z may have been made of it; else empty.
+    /// `a x + (1 - a) z`, once it has been pushed for the next z; otherwise empty.
     relaxed: Vec<f64>,
-    /// A task without records holds nothing, and has no part in z.
+    /// A task without records has no vectors and does not contribute to z.
     has_records: bool,
-    /// It is in the counts of its columns.
+    /// Whether the counts of its columns include this task.
     is_counted: bool,
     pass_count: u64,
-    /// Since the last report.
+    /// Records read since the last report.
     records_read: u64,
 }
 
@@ -159,7 +162,7 @@ impl AdmmTask {
         }
     }
 
-    /// Reads the share at z, once u has followed.
+    /// Updates u, then reads the share at z.
     fn evaluate_at_consensus(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -184,7 +187,7 @@ impl AdmmTask {
         Ok((passed, residuals))
     }
 
-    /// Step 3: `u += x - z`, with the relaxed x; what is left between x and z.
+    /// Step 3: `u += x - z`, with the relaxed x. Returns the residuals between x and z.
     fn update_duals(&mut self, z: &[f64]) -> Residuals {
         if !self.has_records || self.relaxed.is_empty() {
             return Residuals::default();
@@ -196,17 +199,17 @@ impl AdmmTask {
         Residuals::new(&self.evaluation.x, z, &self.z, &self.u, self.rho)
     }
 
-    /// Step size of the duals, from what all tasks have left.
+    /// Adapts rho, the step size of the duals, to the residuals of all tasks.
     fn adapt_rho(&mut self, residuals: &Residuals) {
         if self.settings.adaptive {
             let factor = residuals.factor();
             self.rho *= factor;
-            // The duals themselves are rho u.
+            // The unscaled duals are rho u; they do not change.
             self.u.iter_mut().for_each(|u| *u /= factor);
         }
     }
 
-    /// One reading of the share at the weights that it holds.
+    /// Reads the share once, at its current weights.
     fn read(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -218,7 +221,7 @@ impl AdmmTask {
         Ok(passed)
     }
 
-    /// Step 1: from z towards the minimum of this task's part. Whether it was not told to stop.
+    /// Step 1: from z towards the minimum of this task's local problem. Returns false if the task was told to stop.
     fn solve(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -240,7 +243,7 @@ impl AdmmTask {
         Ok(ended)
     }
 
-    /// Step 2: pushes `x + u` and has z made of the sums, unless a task was told to stop.
+    /// Step 2: pushes `x + u` and has task 0 compute z from the sums, unless a task was told to stop.
     fn push_and_average(
         &mut self,
         task: &mut TrainTask<'_, Model>,

@@ -1,31 +1,32 @@
 //! The features of a task's share, and the columns that they have in the vectors of all tasks.
 //!
-//! Task t numbers the features of its share in the order of their keys, behind those of the tasks before it. A feature of
-//! several tasks has the number that the first of them gave: each offers its own, the smallest stays. So the numbers are the
-//! same in every run, and the columns in between, which nobody uses, stay zero.
+//! Task t numbers the features of its share in the order of their keys; its numbers follow those of the tasks before
+//! it. Each task offers a number for each of its features, and the smallest offer wins: a feature of several tasks gets
+//! the number of the first of them. So the numbers are the same in every run. The columns of the other numbers are not
+//! used and stay zero.
 
 use data::{Batch, KeySet};
 use matrix::{Agent, Keys, MatrixId, Selection, Values, ValuesMut};
 
 use crate::error::Error;
 
-/// What is taken off a number, so that every offer is below the first value of a row, which is 0.
+/// Subtracted from a number, so that every offer is below 0, the initial value of a row.
 const OFFER_OFFSET: i64 = 1 << 62;
 
-/// The features of a share. A feature's place is its position among them, in the order of their numbers.
+/// The features of a share. The local index of a feature is its position in the order of their numbers.
 #[derive(Debug)]
 pub(super) struct LocalFeatures {
     keys: KeySet,
-    /// Place of each rank; empty when it is the rank.
+    /// Local index of each rank; empty if it equals the rank.
     indices: Vec<u32>,
-    /// Number of each place.
+    /// Number of each local index.
     global_numbers: Vec<u64>,
-    /// First number of this task, and how many it could give.
+    /// The numbers that this task offers.
     own_numbers: std::ops::Range<u64>,
 }
 
 impl LocalFeatures {
-    /// Agrees on numbers with the other tasks; `counts` are the features of each.
+    /// Assigns numbers together with the other tasks; `counts` has the number of features of each task.
     pub(super) fn assign_numbers(
         agent: &mut dyn Agent,
         matrix: MatrixId,
@@ -68,17 +69,16 @@ impl LocalFeatures {
         self.keys.iter().collect()
     }
 
-    /// The place of the feature of a rank.
+    /// The local index of the feature with this rank.
     pub(super) fn local_index(&self, rank: usize) -> usize {
         self.indices.get(rank).map_or(rank, |place| *place as usize)
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.global_numbers.len()
     }
 
-    /// The places of the columns of a batch.
+    /// Sets `out` to the local indices of the columns of a batch.
     pub(super) fn local_indices(&self, batch: &Batch, out: &mut Vec<u32>) {
         self.keys.ranks(&batch.columns, out);
         if !self.indices.is_empty() {
@@ -88,7 +88,8 @@ impl LocalFeatures {
         }
     }
 
-    /// The columns of all places, `width` each, then those of the intercept from `intercept` on, if there are any.
+    /// The columns of all local indices, `width` each; then those of the intercept, from `intercept` on, if there are
+    /// any.
     pub(super) fn columns(&self, width: usize, intercept: Option<u64>) -> Vec<u64> {
         let width = width as u64;
         let of = |first: u64| first..first + width;
@@ -96,7 +97,8 @@ impl LocalFeatures {
         features.chain(intercept.into_iter().flat_map(of)).collect()
     }
 
-    /// Places and keys of the features that this task has numbered: each feature of the data is one task's. Ascending both.
+    /// Local indices and keys of the features that have this task's numbers, both ascending. Each feature of the data
+    /// belongs to one task.
     pub(super) fn owned_features(&self) -> (std::ops::Range<usize>, Vec<u64>) {
         let first = self.global_numbers.partition_point(|number| *number < self.own_numbers.start);
         let end = self.global_numbers.partition_point(|number| *number < self.own_numbers.end);

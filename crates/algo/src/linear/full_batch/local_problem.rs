@@ -1,8 +1,8 @@
 //! A task's share of the objective: loss and gradient at the point.
 //!
-//! The task holds, for each feature of its share, weight, gradient and scale. Once a pass it pulls the point and pushes the
-//! gradient, each feature once. In between, the columns of a batch are gathered, so that the inner loops work on arrays that
-//! stay in the cache.
+//! The task holds weight, gradient and scale for each feature of its share. Once per pass it pulls the point and pushes
+//! the gradient, each feature once. For each batch it gathers the columns of the batch, so that the inner loops work on
+//! arrays that stay in the cache.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::job::TrainTask;
 use crate::metric::MetricAccumulator;
 
-/// What a pass has found.
+/// The results of a pass.
 pub(super) struct PassResult {
     pub(super) loss_sum: f64,
     pub(super) positive_count: u64,
@@ -30,13 +30,13 @@ pub(super) struct PassResult {
     pub(super) flow: StepDecision,
 }
 
-/// The share of a task. "Local" is: features by place x width, then the intercept.
+/// The share of a task. "Local" vectors contain the features by local index x width, then the intercept.
 pub(super) struct LocalProblem<'a> {
     model: &'a Model,
     class_weights: Vec<f64>,
     pub(super) features: LocalFeatures,
     layout: VectorLayout,
-    /// Of the vectors, local, ascending.
+    /// Columns in the matrix of vectors, local, ascending.
     columns: Vec<u64>,
     /// Local.
     scales: Vec<f64>,
@@ -44,12 +44,12 @@ pub(super) struct LocalProblem<'a> {
     pub(super) weights: Vec<f64>,
     /// Local.
     pub(super) gradient: Vec<f64>,
-    /// Shift and factor a feature, when columns are standardized.
+    /// Shift and factor of each feature, if columns are standardized.
     moments: Vec<(f64, f64)>,
     scratch: Scratch,
 }
 
-/// Of a batch.
+/// Scratch memory for a batch.
 #[derive(Default)]
 struct Scratch {
     indices: Vec<u32>,
@@ -86,7 +86,7 @@ impl<'a> LocalProblem<'a> {
         }
     }
 
-    /// Shifts and factors of standardized columns.
+    /// Pulls the moments and computes shifts and factors of standardized columns.
     pub(super) fn read_moments(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
         let (Some(mode), Some(id)) = (self.model.standardize, self.model.moments_id()) else { return Ok(()) };
         let all = self.features.keys();
@@ -103,14 +103,14 @@ impl<'a> LocalProblem<'a> {
         Ok(())
     }
 
-    /// The scales, once they have been made.
+    /// Pulls the scales, once they have been computed.
     pub(super) fn read_scales(&mut self, agent: &mut dyn Agent) -> Result<(), Error> {
         self.pull(agent, SCALE)?;
         self.scales = self.weights.clone();
         Ok(())
     }
 
-    /// The local part of a row into `weights`.
+    /// Pulls the local part of a row into `weights`.
     fn pull(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
         self.weights.resize(self.columns.len(), 0.0);
         if self.columns.is_empty() {
@@ -128,7 +128,7 @@ impl<'a> LocalProblem<'a> {
         Ok(())
     }
 
-    /// The weights that the point in `row` stands for.
+    /// Pulls the point in `row` and converts it to weights.
     pub(super) fn pull_weights(&mut self, agent: &mut dyn Agent, row: u32) -> Result<(), Error> {
         self.pull(agent, row)?;
         self.weights.iter_mut().zip(&self.scales).for_each(|(weight, scale)| *weight *= scale);
@@ -141,7 +141,7 @@ impl<'a> LocalProblem<'a> {
         Ok(self.weights.clone())
     }
 
-    /// Holds the weights that a local point stands for.
+    /// Sets the weights from a local point.
     pub(super) fn set_weights(&mut self, point: &[f64]) {
         self.weights.clear();
         self.weights.extend(point.iter().zip(&self.scales).map(|(x, scale)| x * scale));
@@ -152,7 +152,7 @@ impl<'a> LocalProblem<'a> {
         self.push_at(agent, row, 0..values.len(), values)
     }
 
-    /// Adds the `values` of some local columns to a row.
+    /// Adds `values` to a row, in the local columns of `range`.
     pub(super) fn push_at(
         &self,
         agent: &mut dyn Agent,
@@ -171,7 +171,8 @@ impl<'a> LocalProblem<'a> {
         Ok(agent.push(self.layout.id, part, Values::F32(&singles))?)
     }
 
-    /// `sum of weight x curvature x value^2` over the records of the share, local. `curvatures`: one a class.
+    /// `sum of weight x curvature x value^2` over the records of the share, local. `curvatures` has one value per
+    /// class.
     pub(super) fn curvature(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -198,7 +199,7 @@ impl<'a> LocalProblem<'a> {
                 squares[*place as usize] += sum;
             }
         }
-        // Their vectors may be of f32.
+        // The elements of the vectors may be f32.
         if let Some(&sum) = squares.iter().find(|sum| **sum > f64::from(f32::MAX)) {
             return Err(Error::LargeValues { sum });
         }
@@ -218,7 +219,8 @@ impl<'a> LocalProblem<'a> {
         Ok(self.class_weights[self.model.class_of(label)?])
     }
 
-    /// Places of the columns of a batch, and its values as the model sees them; none when all are 1.
+    /// Computes the local indices of the columns of a batch, and its values after standardization and normalization;
+    /// `values` is empty if all are 1.
     fn transform(&mut self, batch: &Batch) {
         let scratch = &mut self.scratch;
         self.features.local_indices(batch, &mut scratch.indices);
@@ -238,7 +240,8 @@ impl<'a> LocalProblem<'a> {
         }
     }
 
-    /// As [`Self::read`] at the point in `row`; pushes the gradient, if there is one.
+    /// Like [`Self::read`] at the point in `row`; it also pushes the gradient, unless the pass was stopped or the loss
+    /// is not finite.
     pub(super) fn evaluate(
         &mut self,
         task: &mut TrainTask<'_, Model>,
@@ -253,8 +256,8 @@ impl<'a> LocalProblem<'a> {
         Ok(passed)
     }
 
-    /// Reads the share at the weights that are held. Ends early when the coordinator says so; else `gradient` is that in the
-    /// point.
+    /// Reads the share at the current weights. It ends early if the coordinator stops the task; otherwise `gradient`
+    /// becomes the gradient with respect to the point.
     pub(super) fn read(&mut self, task: &mut TrainTask<'_, Model>, pass: u64) -> Result<PassResult, Error> {
         self.gradient.clear();
         self.gradient.resize(self.columns.len(), 0.0);
@@ -271,12 +274,13 @@ impl<'a> LocalProblem<'a> {
                 return Ok(passed);
             }
         }
-        // The point is z = w / d, so the gradient in it is d x that in w.
+        // The point is z = w / d, so the gradient in z is d x the gradient in w.
         self.gradient.iter_mut().zip(&self.scales).for_each(|(gradient, scale)| *gradient *= scale);
         Ok(passed)
     }
 
-    /// `factor` x (gradient of a batch at `weights` - that at the weights `before`), local, in the point.
+    /// `factor` x (gradient of a batch at `weights` - gradient at the weights `before`), local, with respect to the
+    /// point.
     pub(super) fn difference(
         &mut self,
         batch: &Batch,
@@ -299,7 +303,7 @@ impl<'a> LocalProblem<'a> {
         Ok(now)
     }
 
-    /// Adds loss and gradient of a batch. The answer: weight x loss.
+    /// Adds loss and gradient of a batch. Returns the sum of weight x loss.
     fn add(&mut self, batch: &Batch, passed: &mut PassResult) -> Result<f64, Error> {
         let width = self.model.width();
         self.transform(batch);

@@ -1,16 +1,17 @@
-//! Linear models by optimizers that see all records at each step ([`crate::descent`]).
+//! Linear models by full-batch optimizers, which see all records at each step ([`crate::descent`]).
 //!
-//! Weights and all other vectors are rows of the matrix `vectors`: a column for each feature (and class), numbered by the
-//! tasks, then the intercept's. What a task holds is as long as the features of its share are many, whatever the largest key.
+//! Weights and all other vectors are rows of the matrix `vectors`. It has a column for each feature (and class),
+//! numbered by the tasks, and then the columns of the intercept. The memory of a task grows with the number of features
+//! in its share, whatever the largest key.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`features`] | the features of a share and their columns |
-//! | [`survey`] | what must be known before the first step: features, curvature, first weights |
+//! | [`survey`] | the steps before the first iteration: features, curvature, first point |
 //! | [`local_problem`] | loss and gradient of a share at the point |
 //! | [`mod@train`] | the loop of a task |
 //! | [`svrg`] | the loop of SVRG |
-//! | [`admm`], [`residuals`] | the loop of ADMM; when its tasks agree |
+//! | [`admm`], [`residuals`] | the loop of ADMM; its residuals and stopping criterion |
 
 pub(super) mod admm;
 mod features;
@@ -30,12 +31,11 @@ use crate::descent::vectors::VectorLayout;
 
 pub(super) use train::train;
 
-/// The matrix in which tasks agree on the numbers of features, by order of creation behind those of the model.
+/// The matrix in which tasks assign numbers to features. It follows the matrices of the model in order of creation.
 fn numbers_id(model: &Model) -> MatrixId {
     MatrixId(model.matrix_count())
 }
 
-/// The matrix of vectors.
 fn vector_layout(model: &Model, settings: &Settings) -> VectorLayout {
     let id = MatrixId(model.matrix_count() + 1);
     let width = model.width() as u64;
@@ -43,12 +43,12 @@ fn vector_layout(model: &Model, settings: &Settings) -> VectorLayout {
     VectorLayout::new(id, columns.max(1), settings.history)
 }
 
-/// Columns of features; those of the intercept come behind them.
+/// The number of columns of features; those of the intercept follow them.
 fn penalized_columns(model: &Model) -> u64 {
     model.numbered.unwrap_or(0) * model.width() as u64
 }
 
-/// The matrices behind those of the model.
+/// The matrices that follow those of the model.
 pub(super) fn matrices(model: &Model, settings: &Settings, partition_count: u32) -> [MatrixSpec; 2] {
     let numbers = MatrixSpec {
         name: "numbers".to_owned(),

@@ -1,4 +1,4 @@
-//! What must be known before the first step: the features and their columns, how the loss curves in each, where to begin.
+//! The steps before the first iteration: features and their columns, curvature of the loss in each column, first point.
 
 use data::KeySet;
 use matrix::{Keys, Selection, Values, ValuesMut};
@@ -14,18 +14,20 @@ use crate::descent::vectors::{POINT, SCALE};
 use crate::error::Error;
 use crate::job::TrainTask;
 
-/// A share of labels this small or large is taken for this: a class that is hardly there must not stop the first step.
+/// A share of labels is clamped to at least this value, and to at most 1 minus it: a rare class must not stop the first
+/// step.
 const MIN_CLASS_SHARE: f64 = 1e-3;
 
-/// Sums over the records of a share, then of all: those of each class or, without classes, of the labels; then of weights.
+/// Weighted sums over the records of a share, then over all records: one for each class (without classes, one of the
+/// labels); then the sum of weights.
 struct LabelSums {
     sums: Vec<f64>,
-    /// Of this share.
+    /// Records of this share.
     record_count: usize,
 }
 
 impl LabelSums {
-    /// Mean of the labels, or the share of each class (of class 1 for two).
+    /// Mean of the labels, or share of each class (for two classes only that of class 1).
     fn means(&self, model: &Model) -> Vec<f64> {
         let total = self.sums.last().copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
         let mean = |sum: &f64| sum / total;
@@ -37,7 +39,8 @@ impl LabelSums {
     }
 }
 
-/// Reads the share twice: for its features, then for the curvature. Afterwards the vectors hold scales and first point.
+/// Reads the share twice: for its features, then for the curvature. Afterwards the vectors contain the scales and the
+/// first point.
 pub(super) fn survey<'a>(
     job: &'a Linear,
     model: &'a Model,
@@ -78,7 +81,7 @@ pub(super) fn survey<'a>(
     Ok(share)
 }
 
-/// The first reading: features and labels.
+/// The first reading: features and sums of labels.
 fn scan_features(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
@@ -108,8 +111,8 @@ fn scan_features(
     Ok((keys, LabelSums { sums, record_count }))
 }
 
-/// How the loss of a record curves in its score, one a class: exact for squares, elsewhere that of a model that only
-/// knows the shares of the classes.
+/// The curvature of the loss of a record in its score, one value per class. For logistic and softmax loss it is that of
+/// a model that predicts the shares of the classes; for the other losses it is 1, which is exact for squares.
 fn curvatures(model: &Model, means: &[f64]) -> Vec<f64> {
     match model.loss {
         Loss::Logistic | Loss::Softmax => {
@@ -120,7 +123,7 @@ fn curvatures(model: &Model, means: &[f64]) -> Vec<f64> {
     }
 }
 
-/// The weights of an earlier model; else zeros, and an intercept that fits the labels as a whole.
+/// Pushes the weights of an earlier model; otherwise the weights are 0 and the intercept fits the mean of the labels.
 fn push_first_point(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
@@ -162,7 +165,7 @@ fn push_first_point(
     share.push_at(task.agent, POINT, end..end + width, &bias)
 }
 
-/// Writes the weights that stand in `row` of the vectors to the matrices of the model.
+/// Writes the weights of the point in `row` of the vectors to the matrices of the model.
 pub(super) fn write_weights(
     model: &Model,
     task: &mut TrainTask<'_, Model>,

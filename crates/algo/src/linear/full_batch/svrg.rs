@@ -1,10 +1,11 @@
-//! SVRG: steps of batches whose noise dies out (Johnson, Zhang, "Accelerating stochastic gradient descent using predictive
-//! variance reduction", NIPS 2013, the procedure of figure 1 with option I).
+//! SVRG: steps on batches whose variance goes to 0 (Johnson, Zhang, "Accelerating stochastic gradient descent using
+//! predictive variance reduction", NIPS 2013, the procedure of figure 1 with option I).
 //!
-//! An iteration reads all records at a point z0 for its gradient g0, then goes through the batches: with the gradients of a batch at z
-//! and at z0, each times records / records of the batch, `z -= rate (g(z) - g(z0) + g0)`. The sparse difference is pushed by
-//! the tasks; g0 and the penalty, which have all columns, stay at the partitions. With several tasks, each makes its part of
-//! a step. Points are scaled as in [`crate::descent`], so that a rate below 1 over the entries of a record is safe.
+//! An iteration reads all records at a point z0 to compute its gradient g0, then makes a step for each batch: `z -=
+//! rate (g(z) - g(z0) + g0)`, where g is the gradient of the batch times (all records / records of the batch). The
+//! tasks push the difference, which is sparse; g0 and the penalty, which have all columns, stay at the partitions. With
+//! several tasks, each contributes its share of a step. Points are scaled as in [`crate::descent`], so that a rate
+//! below 1 / (number of entries of a record) is safe.
 
 use matrix::FunctionCall;
 use matrix::function::call::call_pull;
@@ -26,10 +27,10 @@ use crate::descent::vectors::{DIRECTION, GRADIENT, POINT, SCALE, VectorLayout};
 use crate::error::Error;
 use crate::job::TrainTask;
 
-/// An objective that has grown by this factor since the start comes from steps that are too long.
+/// Steps are too long if the objective has grown by this factor since the start.
 const DIVERGED: f64 = 10.0;
 
-/// Trains one task to its end.
+/// Trains one task until training ends.
 pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
     let (model, settings) = (task.model, job.descent_settings());
     let class_weights = scan(job, model, &mut task)?;
@@ -80,7 +81,7 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
     Ok(())
 }
 
-/// What all tasks have seen at the point.
+/// Sums over all tasks at the point.
 struct ObjectiveSums {
     value: f64,
     record_count: f64,
@@ -108,7 +109,8 @@ fn objective(
         let rows = [POINT, GRADIENT, SCALE, POINT, GRADIENT];
         let answer = call_pull(task.agent, vectors.id, &QuasiNewtonProducts, &rows, penalty)?;
         own[0] = QuasiNewtonAnswer(&answer).penalty();
-        // From now on the gradient is that of the losses alone: that of the penalty is made anew in each step.
+        // From here on the gradient is that of the losses alone: the gradient of the penalty is computed anew in each
+        // step.
         let calls = [
             FunctionCall::push(&PenaltyGradient, &[POINT, SCALE], &[DIRECTION], penalty),
             FunctionCall::push(&Zip::Sub, &[GRADIENT, DIRECTION], &[GRADIENT], &()),
@@ -119,7 +121,7 @@ fn objective(
     Ok(ObjectiveSums { value: loss + own[0], record_count, flow })
 }
 
-/// One time through the batches, a step each; then the gradient is ready for the next reading of all.
+/// Makes one step for each batch; then prepares the gradient for the next reading of all records.
 fn run_inner_loop(
     task: &mut TrainTask<'_, Model>,
     share: &mut LocalProblem<'_>,

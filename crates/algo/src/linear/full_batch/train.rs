@@ -1,4 +1,5 @@
-//! The loop of a task: pass, sum of losses, word of task 0; at the end of an iteration validate and report.
+//! The loop of a task: pass over the data, sum of the losses, command of task 0; at the end of an iteration, validation
+//! and report.
 
 use super::super::Linear;
 use super::super::model::Model;
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::job::{TrainTask, score_all};
 use crate::metric::MetricAccumulator;
 
-/// Trains one task to its end.
+/// Trains one task until training ends.
 pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> Result<(), Error> {
     let model = task.model;
     let settings = job.descent_settings();
@@ -52,7 +53,8 @@ pub(in super::super) fn train(job: &Linear, mut task: TrainTask<'_, Model>) -> R
     Ok(())
 }
 
-/// The report of an iteration: its number, how many there will be, its records. Validates, unless the tasks were told to stop.
+/// The report of an iteration, with its number, the number of iterations, and the records read. It validates unless the
+/// tasks were told to stop.
 pub(super) fn report(
     model: &Model,
     task: &mut TrainTask<'_, Model>,
@@ -71,7 +73,8 @@ pub(super) fn report(
     Ok(EpochReport { task, epoch, epoch_count, clock, record_count, training, validation, notice: None })
 }
 
-/// What the user should know of how the minimization ended. Rounding is where every minimization may end.
+/// A message for the user about how the minimization ended. There is none for rounding, where every minimization may
+/// end.
 fn notice(why: DescentFailure, iteration: u64) -> Option<String> {
     let count = iteration + 1;
     match why {
@@ -86,7 +89,7 @@ fn notice(why: DescentFailure, iteration: u64) -> Option<String> {
     }
 }
 
-/// Whether any task says so: all hear the same.
+/// Whether `own` is true for any task; all tasks get the same answer.
 pub(super) fn any_task(
     task: &mut TrainTask<'_, Model>,
     own: impl Fn(&TrainTask<'_, Model>) -> bool,
@@ -96,7 +99,7 @@ pub(super) fn any_task(
     Ok(sums[0] > 0.0)
 }
 
-/// Sums the losses, has task 0 decide, and tells all.
+/// Sums the losses, has task 0 decide, and sends its command to all tasks.
 fn sum_and_decide(
     model: &Model,
     task: &mut TrainTask<'_, Model>,

@@ -1,4 +1,4 @@
-//! Consensus ADMM: tasks that minimize by themselves come to the minimum of all.
+//! Consensus ADMM: its tasks reach the minimum over all records.
 
 use data::Batch;
 use matrix::{Consistency, MatrixId};
@@ -7,9 +7,9 @@ use super::full::{dense, solution, tasks};
 use super::harness::{Run, build, clicks, f32s, train};
 use crate::coordinator::{EpochDecision, StepDecision};
 
-/// Of weights against those of L-BFGS: ADMM is run until its residuals are 1e-6 of what they are residuals of.
+/// Tolerance of weights against those of L-BFGS: ADMM runs until its relative residuals are 1e-6.
 const NEAR: f64 = 1e-4;
-/// To that end.
+/// Settings that run ADMM until then.
 const LONG: &str = "max_iterations=5000 tolerance=1e-12";
 
 fn run(name: &str, settings: &str, tasks: Vec<Vec<Batch>>) -> Run {
@@ -23,7 +23,7 @@ fn assert_near(found: &[f64], expected: &[f64], what: &str) {
     }
 }
 
-/// Keys 0 to 63, 40 to 103, 200 to 263.
+/// The keys of the tasks are 0 to 63, 40 to 103, and 200 to 263.
 fn apart() -> Vec<Vec<Batch>> {
     let moved = |seed, by: u64| {
         let mut data = clicks(seed, 6, 20);
@@ -95,7 +95,8 @@ fn a_feature_is_averaged_over_the_tasks_that_have_it() {
         assert_eq!(f32s(&found.store, MatrixId(0)).len(), 104 + 64);
         assert_near(&solution(&found), &solution(&one), penalty);
     }
-    // So the first consensus without a penalty is no shorter for features that only one of two tasks has: each alone goes as far.
+    // Without a penalty the first consensus is not shorter in features that only one of two tasks has: it equals the
+    // result of that task alone.
     let first =
         |tasks| run("lr", "optimizer=admm intercept=false max_iterations=1 start=identity rho=1", tasks);
     let [own, _, other] = apart().try_into().unwrap();
@@ -152,7 +153,7 @@ fn validation_sees_the_consensus_of_its_iteration() {
 fn a_stop_keeps_the_last_consensus() {
     let data = || vec![clicks(1, 20, 25), clicks(2, 20, 25)];
     let settings = "optimizer=admm l2=1 tolerance=0 max_iterations=50";
-    // In the survey, in a reading at the consensus, among the steps of a task.
+    // The stop comes in the survey, in a reading at the consensus, or during the local steps of a task.
     for batches in [1, 25, 90, 150, 333] {
         let stop =
             |_: u32, done: u64| if done >= batches { StepDecision::Stop } else { StepDecision::Continue };
@@ -163,7 +164,7 @@ fn a_stop_keeps_the_last_consensus() {
         if iterations < 2 {
             continue;
         }
-        // The last report is that of the stop; what it met is the consensus of an iteration before.
+        // The last report is that of the stop; the weights are the consensus of an earlier iteration.
         let same = (1..=iterations).any(|count| {
             let whole = run("lr", &format!("optimizer=admm l2=1 tolerance=0 max_iterations={count}"), data());
             solution(&whole) == solution(&found)

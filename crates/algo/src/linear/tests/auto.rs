@@ -1,4 +1,4 @@
-//! What `auto` stands for, on facts of data that no name tells.
+//! How `auto` is resolved from properties of the data.
 
 use data::{Batch, Survey};
 use math::random::{Purpose, stream};
@@ -17,7 +17,7 @@ fn settled(name: &str, settings: &str, known: &DataProfile<'_>) -> ResolvedSetti
     }
 }
 
-/// The settings of `names`, in one line.
+/// The chosen values of the settings `names`, in one line.
 fn chosen(name: &str, settings: &str, known: &DataProfile<'_>, names: &[&str]) -> String {
     let set = settled(name, settings, known).settings;
     let texts: Vec<&str> = names.iter().map(|name| set.get(*name).map_or("-", String::as_str)).collect();
@@ -32,7 +32,7 @@ fn survey(batches: &[Batch]) -> Survey {
     survey
 }
 
-/// Records of `entries(random)` entries among `columns` columns; values from `value`.
+/// Statistics of records with `entries(random)` entries among `columns` columns; their values come from `value`.
 fn sparse(records: u64, columns: u64, entries: impl Fn(u64) -> u64, value: impl Fn(u64) -> f32) -> Survey {
     let mut random = stream(3, Purpose::Test, 0, 0);
     let records: Vec<Record> = (0..records)
@@ -85,7 +85,7 @@ fn the_data_decide_what_no_setting_says() {
     }
 }
 
-/// Texts whose records all have the length 1, but for the first, which has no word.
+/// Texts whose records all have length 1, except the first, which has no word.
 fn normalized_texts() -> Survey {
     let record = |record: u64| {
         let count = if record == 0 { 0 } else { 5 + record % 40 };

@@ -1,12 +1,12 @@
-//! `class_weights=balanced`: a class weighs `records / (classes x records of the class)`, over all tasks.
+//! `class_weights=balanced`: the weight of a class is `records / (classes x records of the class)`, over all tasks.
 
 use data::Batch;
 use matrix::{Consistency, MatrixId};
 
 use super::harness::{Record, Run, build, f32s, train};
 
-/// 80 records of class 0 and 20 of class 1, every fifth; a feature that does not tell them apart and one that does a
-/// little.
+/// 80 records of class 0 and 20 of class 1 (every fifth), with a feature that does not distinguish them and one that
+/// does a little.
 fn imbalanced() -> Vec<Batch> {
     let record = |i: usize| -> Record {
         let label = f32::from(u8::from(i % 5 == 4));
@@ -25,7 +25,7 @@ fn weights(run: &Run) -> (Vec<f32>, Vec<f32>) {
 
 #[test]
 fn they_equal_the_formula_over_all_tasks() {
-    // 100 / (2 x 80) and 100 / (2 x 20), no matter how the records lie over the tasks.
+    // 100 / (2 x 80) and 100 / (2 x 20), however the records are divided among the tasks.
     let given = "class_weights=0:0.625,1:2.5";
     let data = imbalanced();
     for tasks in [vec![data.clone()], vec![data[..3].to_vec(), data[3..].to_vec()]] {
@@ -51,11 +51,11 @@ fn they_equal_the_formula_for_many_classes() {
 
 #[test]
 fn predictions_are_centred_between_the_classes() {
-    // FTRL has come so near to the optimum after 40 passes over 10 batches.
+    // After 40 passes over 10 batches FTRL is within this distance of the optimum.
     const TOLERANCE: f64 = 0.02;
     let data = imbalanced();
     // At the optimum the weighted slopes sum to 0 (the intercept's gradient): the weighted mean prediction is the
-    // weighted share of class 1, which is 20 % without weights and a half with balanced ones.
+    // weighted share of class 1, which is 20 % without weights and one half with balanced ones.
     for (settings, class_weights, share) in
         [("", [1.0, 1.0], 0.2), ("class_weights=balanced", [0.625, 2.5], 0.5)]
     {

@@ -1,4 +1,4 @@
-//! Optimizers that see all records: they find the minimum, with the same bytes wherever the vectors lie.
+//! Full-batch optimizers: they find the minimum, with the same bytes wherever the vectors are placed.
 
 use data::Batch;
 use math::random::{Purpose, stream};
@@ -10,12 +10,12 @@ use super::harness::{Record, Run, build, clicks, f32s, job, train, train_on};
 use crate::coordinator::{EpochDecision, StepDecision};
 use crate::error::Error;
 
-/// Features of [`dense`].
+/// Number of features of [`dense`].
 const DIMENSIONS: usize = 6;
-/// Weights are written as f32, and the last step lowered the objective by 1e-13 of it.
+/// Weights are written as f32, and the last step decreases the objective by 1e-13 of it.
 const TOLERANCE: f64 = 2e-6;
 
-/// Records with all of six features of very different size; labels 0 and 1, or numbers.
+/// Records with six features of very different size; labels are 0 and 1, or real numbers.
 pub(super) fn dense(seed: u64, count: usize, numbers: bool) -> Vec<Record> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut record = || {
@@ -34,20 +34,20 @@ pub(super) fn dense(seed: u64, count: usize, numbers: bool) -> Vec<Record> {
     (0..count).map(|_| record()).collect()
 }
 
-/// In several tasks, of which one has nothing.
+/// The records in several tasks, one of which has none.
 pub(super) fn tasks(records: &[Record]) -> Vec<Vec<Batch>> {
     let third = records.len() / 3;
     vec![build(&records[..third], 7), Vec::new(), build(&records[third..], 11)]
 }
 
-/// Weights, then the intercept, which the model has.
+/// Weights, then the intercept, which the model must have.
 pub(super) fn solution(run: &Run) -> Vec<f64> {
     let mut weights = f32s(&run.store, MatrixId(0));
     weights.extend(f32s(&run.store, MatrixId(1)));
     weights.into_iter().map(f64::from).collect()
 }
 
-/// Gradient of `sum of losses + 0.5 l2 |w|^2` (the last is the intercept, without l2), and the Hessian by differences.
+/// Gradient of `sum of losses + 0.5 l2 |w|^2`; the last value is that of the intercept, which has no l2.
 fn gradient(loss: Loss, records: &[Record], l2: f64, w: &[f64]) -> Vec<f64> {
     let mut sums: Vec<f64> = w.iter().map(|w| l2 * w).collect();
     sums[DIMENSIONS] = 0.0;
@@ -60,7 +60,8 @@ fn gradient(loss: Loss, records: &[Record], l2: f64, w: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// Newton's method: the Hessian by central differences of the gradient, solved by elimination.
+/// Newton's method: the Hessian comes from central differences of the gradient, and the equations are solved by
+/// elimination.
 fn newton(loss: Loss, records: &[Record], l2: f64, mut w: Vec<f64>) -> Vec<f64> {
     const STEP: f64 = 1e-5;
     let k = DIMENSIONS + 1;
@@ -103,7 +104,8 @@ fn the_minimum_is_that_of_newtons_method() {
     ];
     for (name, settings, loss) in cases {
         let records = dense(5, 200, matches!(loss, Loss::Squared | Loss::Huber { .. }));
-        // That of least squares is near enough for Huber, whose loss is straight far away.
+        // Huber's loss is linear far from the minimum, so Newton's method starts from the solution of least squares,
+        // which is close enough.
         let begin = if matches!(loss, Loss::Huber { .. }) { Loss::Squared } else { loss };
         let begin = newton(begin, &records, 0.7, vec![0.0; DIMENSIONS + 1]);
         let expected = newton(loss, &records, 0.7, begin);
@@ -123,7 +125,7 @@ fn the_minimum_is_that_of_newtons_method() {
 
 #[test]
 fn svrg_comes_near_the_minimum_and_says_when_steps_are_too_long() {
-    // SVRG converges by a factor a pass.
+    // SVRG converges by a constant factor per pass.
     const NEAR: f64 = 1e-3;
     let records = dense(5, 200, false);
     let expected = newton(Loss::Logistic, &records, 0.7, vec![0.0; DIMENSIONS + 1]);
@@ -207,7 +209,7 @@ fn features_that_only_some_tasks_have_keep_apart() {
         }
         data
     };
-    // Keys 0 to 63, 40 to 103, 200 to 263; in the second of the orders the last come first.
+    // The keys are 0 to 63, 40 to 103, and 200 to 263; in the second order the last keys come first.
     let shares = || vec![moved(1, 0), moved(2, 40), moved(3, 200)];
     let settings = "optimizer=lbfgs l2=1 tolerance=1e-13 max_iterations=300";
     let run = |tasks: Vec<Vec<Batch>>| train("lr", settings, tasks, None, Consistency::Bsp).unwrap();

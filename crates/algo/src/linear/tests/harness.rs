@@ -1,4 +1,4 @@
-//! Small data, a coordinator in memory, and runs on `LocalStore`.
+//! Small data, an in-process coordinator, and runs on `LocalStore`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier, Mutex};
@@ -14,10 +14,10 @@ use crate::coordinator::{Coordinator, EpochDecision, EpochReport, StepDecision};
 use crate::error::Error;
 use crate::metric::{MetricAccumulator, Metrics};
 
-/// Longest wait of a test for another task.
+/// How long a task of a test waits for another task.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// A job with `name=value` settings.
+/// A job with settings `name=value`.
 pub(super) fn job(name: &str, settings: &str) -> Result<Box<dyn Job>, Error> {
     let pairs = settings.split_whitespace().filter_map(|pair| pair.split_once('='));
     let set: BTreeMap<String, String> = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
@@ -44,7 +44,7 @@ pub(super) fn build(records: &[Record], size: usize) -> Vec<Batch> {
     records.chunks(size).map(chunk).collect()
 }
 
-/// Sparse records with values 1 out of 64 features, labels drawn from a logistic model.
+/// Sparse records with the value 1 in some of 64 features, and labels drawn from a logistic model.
 pub(super) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
     let mut random = stream(seed, Purpose::Test, 0, 0);
     let mut record = || {
@@ -59,7 +59,7 @@ pub(super) fn clicks(seed: u64, batch_count: usize, size: usize) -> Vec<Batch> {
     build(&records, size)
 }
 
-/// `batch` with each record as often as `times` says.
+/// The records of `batch`, each repeated as often as `times` returns.
 pub(super) fn batches(batch: &Batch, times: impl Fn(usize) -> usize) -> Batch {
     let mut records: Vec<Record> = Vec::new();
     for r in 0..batch.record_count() {
@@ -78,18 +78,18 @@ pub(super) fn f32s(store: &LocalStore, id: MatrixId) -> Vec<f32> {
     }
 }
 
-/// What a finished run left.
+/// The results of a finished run.
 pub(super) struct Run {
     pub(super) store: Arc<LocalStore>,
     pub(super) model: Model,
-    /// Merged metrics, an epoch each.
+    /// Merged metrics, one per epoch.
     pub(super) training: Vec<Metrics>,
     pub(super) validation: Vec<Metrics>,
     pub(super) notices: Vec<String>,
     pub(super) record_count: u64,
 }
 
-/// Trains, one task for each list of batches.
+/// Trains with one task for each list of batches.
 pub(super) fn train(
     name: &str,
     settings: &str,
@@ -102,7 +102,7 @@ pub(super) fn train(
     })
 }
 
-/// As [`train`] under BSP, on so many partitions.
+/// Like [`train`] under BSP, with this number of partitions.
 pub(super) fn train_on(
     partition_count: u32,
     name: &str,
@@ -134,7 +134,7 @@ impl Run {
         validation: Option<&[Batch]>,
         consistency: Consistency,
         verdict: EpochDecision,
-        // Asked after every step: of which task, and the number of steps of all tasks.
+        // Called after every step, with the task and the number of steps of all tasks.
         flow: impl Fn(u32, u64) -> StepDecision + Sync,
     ) -> Result<Self, Error> {
         let job = job(name, settings)?;
@@ -188,7 +188,7 @@ impl Run {
                 .collect();
             let results: Vec<_> =
                 threads.into_iter().map(|thread| thread.join().expect("a task panicked")).collect();
-            // A task that fails stops the others: theirs is not the cause.
+            // A task that fails stops the others; the errors of the others are not the cause.
             let stopped = |result: &Result<(), Error>| matches!(result, Err(Error::Matrix(_)));
             let (others, causes): (Vec<_>, Vec<_>) = results.into_iter().partition(stopped);
             causes.into_iter().chain(others).collect::<Result<(), Error>>()

@@ -1,4 +1,4 @@
-//! What a model says of itself: how labels are read, what is measured, where its numbers lie.
+//! Properties of a model: how labels are read, what is measured, which matrices it has.
 
 use data::LabelRule;
 use matrix::{Consistency, Partitioner, PushRule, Storage};

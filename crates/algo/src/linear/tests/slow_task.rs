@@ -1,4 +1,4 @@
-//! Training under SSP(2) with a task that is always as slow as the bound lets it be.
+//! Training under SSP(2) with a task that is always as slow as the bound allows.
 
 use std::sync::{Condvar, Mutex};
 
@@ -10,7 +10,7 @@ use crate::coordinator::{EpochDecision, StepDecision};
 const STALENESS: u64 = 2;
 const BATCH_COUNT: u64 = 20;
 
-/// Steps made by the slow task 0 and the fast task 1, and the largest lead of the fast one.
+/// Steps of the slow task 0 and the fast task 1, and the largest lead of the fast one.
 #[derive(Default)]
 struct Pace {
     steps: Mutex<([u64; 2], u64)>,
@@ -18,8 +18,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// After a step: the slow task waits until the fast one cannot go on without it. The fast one, at clock c, may make
-    /// its step when the slow one has ticked c - 2 times: it makes 3 steps more, unless its epoch ends before.
+    /// Runs after a step: the slow task waits until the fast one cannot continue without it. The fast task, at clock c,
+    /// may make its step when the slow one has ticked c - 2 times: it makes 3 more steps, unless its epoch ends before.
     fn step(&self, task: u32) -> StepDecision {
         let mut state = self.steps.lock().unwrap();
         state.0[task as usize] += 1;
@@ -41,7 +41,7 @@ impl Pace {
 
 #[test]
 fn a_slow_task_under_ssp_is_waited_for_and_the_objective_is_reached() {
-    // Both have come to the optimum of a convex objective, up to the convergence of 60 passes.
+    // Both runs reach the optimum of a convex objective, up to the convergence of 60 passes.
     const TOLERANCE: f64 = 1e-3;
     let settings = "epochs=60 shuffle=none learning_rate=0.3 l2=1";
     let (slow, fast) = (clicks(1, BATCH_COUNT as usize, 20), clicks(2, BATCH_COUNT as usize, 20));
@@ -55,7 +55,8 @@ fn a_slow_task_under_ssp_is_waited_for_and_the_objective_is_reached() {
     let loss = |run: &Run| run.validation[59]["loss"];
     let (expected, actual) = (loss(&serial), loss(&run.unwrap()));
     assert!((actual - expected).abs() < TOLERANCE, "{actual}, serial {expected}");
-    // One more than the bound and the step in hand, when the slow one has ticked and is not counted yet.
+    // The lead may be one more than the bound plus the current step: the slow task may have ticked without being
+    // counted yet.
     let lead = pace.steps.lock().unwrap().1;
     assert!((STALENESS + 1..=STALENESS + 2).contains(&lead), "the fast task was ahead by {lead} steps");
 }

@@ -1,4 +1,4 @@
-//! Training on one task equals a plain loop, to the bit: the whole way from batches over gradients to the push rule.
+//! Training on one task equals a plain loop, to the bit: from batches over gradients to the push rule.
 
 use data::Batch;
 use math::special::sigmoid;
@@ -7,11 +7,11 @@ use matrix::{Consistency, MatrixId, OwnedValues};
 use super::harness::{Run, clicks, train};
 
 const DIMENSIONS: usize = 64;
-/// A weight and the slots of its rule.
+/// A weight and the optimizer slots of its rule.
 type Row = [f32; 4];
 
-/// Dense arrays, plain sums, the gradients of a batch merged. `rule(row, g, is_intercept)` changes a row. The answer:
-/// the weights, and the intercept behind them.
+/// Trains on dense arrays with plain sums; the gradients of a batch are merged. `rule(row, g, is_intercept)` changes a
+/// row. Returns the weights, then the intercept.
 fn serial_twin(data: &[Batch], epochs: usize, rule: impl Fn(&mut Row, f32, bool)) -> Vec<f32> {
     let mut rows = [Row::default(); DIMENSIONS + 1];
     for batch in (0..epochs).flat_map(|_| data) {
@@ -49,10 +49,10 @@ fn rmsprop([w, n, ..]: &mut Row, g: f32, rate: f32, decay: f32) {
     *w -= rate / (n.sqrt() + 1e-6) * g;
 }
 
-/// Kingma and Ba 2015, algorithm 1, with the count of steps of each row.
+/// Kingma and Ba 2015, algorithm 1, with one count of steps per row.
 fn adam([w, m, v, t]: &mut Row, g: f32, rate: f32, beta1: f32, beta2: f32) {
     *t += 1.0;
-    // The powers in f64, as products: what is rounded to f32 is the correction.
+    // The powers are products in f64; only the correction is rounded to f32.
     let correction = |beta: f64| (1.0 - (0..*t as u32).map(|_| beta).product::<f64>()) as f32;
     *m = beta1 * *m + (1.0 - beta1) * g;
     *v = beta2 * *v + (1.0 - beta2) * g * g;
@@ -67,7 +67,7 @@ fn adadelta([w, a, d, _]: &mut Row, g: f32, decay: f32, epsilon: f32) {
     *w -= change;
 }
 
-/// Every weight and the intercept of a run, against the twin's.
+/// Checks that every weight and the intercept of a run equal those of the twin.
 fn assert_equal(run: &Run, twin: &[f32], what: &str) {
     let exported = run.store.export(MatrixId(0)).unwrap();
     let OwnedValues::F32(values) = exported.values else { panic!("weights are f32") };
@@ -94,7 +94,7 @@ fn training_equals_the_serial_twin_to_the_bit() {
     }
 }
 
-/// After every number of steps from 1 on, and after more passes.
+/// Compares after every number of steps from 1 on, and after more passes.
 fn every_step_equals(settings: &str, rule: impl Fn(&mut Row, f32, bool)) {
     let data = clicks(1, 20, 25);
     for (step_count, epochs) in (1..=data.len()).map(|count| (count, 1)).chain([(data.len(), 3)]) {

@@ -1,4 +1,4 @@
-//! Weights of records: in training, beside weights of classes, and in every metric.
+//! Weights of records: in training, together with weights of classes, and in every metric.
 
 use data::{Batch, BatchBuilder};
 use matrix::{Consistency, MatrixId};
@@ -6,7 +6,8 @@ use matrix::{Consistency, MatrixId};
 use super::harness::{clicks, f32s, train};
 use crate::algorithm::algorithms;
 
-/// The records of `batch` with other labels, each as often and with such a weight as `times` says, in groups.
+/// The records of `batch` in groups and with labels from `label`; `times` gives how often each is repeated, and its
+/// weight.
 fn grouped(batch: &Batch, label: impl Fn(usize) -> f32, times: impl Fn(usize) -> (usize, f32)) -> Batch {
     let mut builder = BatchBuilder::new();
     for r in 0..batch.record_count() {
@@ -34,7 +35,7 @@ fn in_every_metric_a_record_of_weight_two_counts_as_two_and_one_of_weight_zero_n
             "linear" | "huber" => (r % 7) as f32 - 3.0,
             _ => batch.labels[r],
         };
-        // Unlike for both labels and over the features, so that no mean hides a weight that is not there.
+        // The weights differ between labels and among features, so that no mean hides a missing weight.
         let weight = |r: usize| (r * r + 2 * usize::from(batch.labels[r] > 0.0)) % 4;
         let plain = grouped(&batch, label, |_| (1, 1.0));
         let run = train(row.name, "epochs=2", vec![vec![plain.clone()]], None, Consistency::Bsp).unwrap();

@@ -1,5 +1,5 @@
-//! Looks at the first rows: header, kinds of columns, whether the label can be one; and at all rows for the names of
-//! text labels.
+//! Detects the header, the types of columns and a usable label from the first rows, and the names of text labels from
+//! all rows.
 
 use super::super::FormatContext;
 use super::super::columns::{DetectedColumns, FileColumns, LabelFallback, TypeCounts, is_number};
@@ -14,7 +14,7 @@ use crate::{BadLine, Error, LabelRule, LineError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Names, kinds and header of the input.
+/// Detects the names, the types and the header of the input.
 pub(super) fn detect_columns(
     context: &FormatContext<'_>,
     sample: &Sample,
@@ -63,7 +63,7 @@ pub(super) fn detect_columns(
     ))
 }
 
-/// The first row must be readable: it says how many columns there are.
+/// The first row must be readable, because it determines the number of columns.
 fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
     let file = context.files.first().map_or_else(String::new, |file| file.name().to_owned());
     let found = if error.found.is_empty() { "the first row without it".to_owned() } else { error.found };
@@ -71,7 +71,7 @@ fn first_line_error(context: &FormatContext<'_>, error: LineError) -> Error {
     Error::BadLine(BadLine { file, line: 1, column: error.at as u64 + 1, expected, found })
 }
 
-/// What stands in each column below the first row.
+/// Counts the types of values in each column below the first row.
 fn count_types(sample: &Sample, count: usize) -> Vec<TypeCounts> {
     let mut kinds = vec![TypeCounts::default(); count];
     for row in sample.rows_from(1) {
@@ -80,8 +80,8 @@ fn count_types(sample: &Sample, count: usize) -> Vec<TypeCounts> {
     kinds
 }
 
-/// Whether the first row names the columns. A header has words over numbers, and no numbers over numbers; over words, it
-/// names the label, and none of its fields stands in the rows below it.
+/// Whether the first row names the columns. A header has words over numbers, and no number over numbers. Over words, it
+/// has the name of the label, and none of its fields occurs in the rows below it.
 fn is_header(
     context: &FormatContext<'_>,
     sample: &Sample,
@@ -130,15 +130,15 @@ fn is_header(
     }
 }
 
-/// Which fields of a row of words stand again in it, or below it in their columns.
+/// Which fields of a row of words occur again in it, or below it in their columns.
 enum RepeatedFields {
     Nothing,
-    /// Those alone that are names of labels.
+    /// Only names of labels.
     Label,
     Fields,
 }
 
-/// What of the first row stands again, but for a header that comes again.
+/// Finds the fields of the first row that occur again; a header that is repeated as a whole does not count.
 fn repeated_fields(sample: &Sample, first: &[Cow<'_, [u8]>]) -> RepeatedFields {
     let distinct: BTreeSet<&[u8]> = first.iter().map(AsRef::as_ref).collect();
     if distinct.len() < first.len() {
@@ -156,7 +156,7 @@ fn repeated_fields(sample: &Sample, first: &[Cow<'_, [u8]>]) -> RepeatedFields {
     below
 }
 
-/// Whether the label column holds names, which become class numbers; an error when it cannot be the label.
+/// Whether the label column holds names, which become class numbers; fails when the column cannot be the label.
 pub(super) fn has_text_labels(
     context: &FormatContext<'_>,
     sample: &Sample,
@@ -183,7 +183,7 @@ pub(super) fn has_text_labels(
     Ok(text)
 }
 
-/// The names in the label column of all files, sorted.
+/// Returns the sorted names in the label column of all files.
 pub(super) fn label_names(
     context: &FormatContext<'_>,
     columns: &FileColumns,
@@ -206,7 +206,7 @@ pub(super) fn label_names(
             if Some(line) == header || line.trim_ascii().is_empty() {
                 return Ok(());
             }
-            // A row that is too short or badly quoted is found, with its place, when it is parsed.
+            // A row that is too short or badly quoted is reported with its position when it is parsed.
             let fields = fields_of(line, quotes).unwrap_or_default();
             let Some(field) = fields.get(label).filter(|field| !is_missing(field)) else { return Ok(()) };
             if !names.contains(field.as_ref()) {

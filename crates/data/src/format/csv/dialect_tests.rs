@@ -1,4 +1,4 @@
-//! What other programs write: which row is the header, which column the label, quotes, missing values.
+//! Files as other programs write them: header, label, quotes, missing values.
 
 use super::tests::{classes, key, open, read, read_to_error};
 use crate::format::testing::{Row, options, rows, rows_of};
@@ -118,12 +118,12 @@ fn the_kind_of_a_column_is_that_of_most_values_and_a_mixture_is_told() {
 #[test]
 fn a_first_row_of_data_is_no_header() {
     for (text, named) in [
-        // 'y' is a value, a number stands over numbers.
+        // 'y' is a value, because the row has a number over numbers.
         ("5,y,1\n6,n,0\n7,y,1\n", false),
-        // Letters, as in a table of mushrooms: they stand again below.
+        // The letters occur again in the rows below, as in a table of mushrooms.
         ("p,y,n\ne,n,y\np,n,n\n", false),
         ("shape,odor,y\nx,n,p\nb,y,e\n", true),
-        // Columns without names, as pandas writes them, and one with.
+        // Columns without names, as pandas writes them, and one with a name.
         ("0,1,label\n5.5,6,1\n7,8,0\n", true),
         (",a,y\n0,5,1\n1,6,0\n", true),
     ] {

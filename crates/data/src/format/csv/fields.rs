@@ -5,7 +5,7 @@ use crate::quotes::Quotes;
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// All fields of a row, or where its quotes are wrong.
+/// Returns all fields of a row, or where its quotes are wrong.
 pub(super) fn fields_of(row: &[u8], quotes: Quotes) -> Result<Vec<Cow<'_, [u8]>>, LineError> {
     let mut fields = Fields::new(row, quotes);
     let mut all = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn fields_of(row: &[u8], quotes: Quotes) -> Result<Vec<Cow<'_, [u8]>>
     Ok(all)
 }
 
-/// Where a field begins, and its text.
+/// Position and text of a field.
 pub(super) type Field<'a> = (usize, Cow<'a, [u8]>);
 
 /// Walks along a row.
@@ -35,13 +35,13 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// A delimiter of a blank means a run of blanks and tabs.
+    /// Skips blanks: a delimiter of a blank means a run of blanks and tabs.
     fn skip_blanks(&mut self) {
         self.at = super::super::skip_blanks(self.line, self.at);
         self.is_done = self.at >= self.line.len();
     }
 
-    /// The next field and where it begins; `None` at the end.
+    /// Returns the next field and where it begins; `None` at the end.
     #[inline]
     pub(super) fn next_field(&mut self) -> Result<Option<Field<'a>>, LineError> {
         if self.is_done {
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         Ok(Some((start, Cow::Borrowed(rest[..end].trim_ascii()))))
     }
 
-    /// A field whose opening quote stands at `sort_key`.
+    /// Returns the field whose opening quote is at `start`.
     fn quoted_field(&mut self, start: usize) -> Result<Field<'a>, LineError> {
         let Some(closing) = self.quotes.closing_quote(self.line, start + 1) else {
             let expected = "a closing quote on the same line (line breaks inside quotes are read when one of the first \
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
         Ok((start, text))
     }
 
-    /// What stands between two quotes, `""` being one quote; with backslashes `\"` and `\\` as well.
+    /// Replaces `""` by one quote in the text between two quotes; with backslashes it also decodes `\"` and `\\`.
     fn unescape(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let escapes = |byte: u8| byte == b'"' || (byte == b'\\' && self.quotes.backslash);
         if !text.iter().any(|byte| escapes(*byte)) {

@@ -1,4 +1,4 @@
-//! One row to one record.
+//! Parses one row into one record.
 
 use super::super::columns::{FileColumns, Role};
 use super::super::dictionary::{Dictionary, MISSING};
@@ -44,7 +44,7 @@ impl Parser {
     }
 }
 
-/// What a row has besides entries.
+/// The parts of a row that are not entries.
 struct RowAttributes {
     label: Option<f64>,
     weight: f32,
@@ -136,7 +136,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A field of a column that is multiplied, which has been read.
+    /// Adds a parsed field to the factors when interactions multiply its column.
     fn factor(&mut self, group: usize, role: &Role, name: &str, field: &[u8]) {
         match role {
             _ if is_missing(field) => {}
@@ -154,7 +154,7 @@ impl Parser {
         }
     }
 
-    /// The feature of a value of a column.
+    /// Pushes the feature of a value of a text column.
     #[inline]
     fn push_category(&mut self, name: &str, value: &[u8], out: &mut BatchBuilder) {
         let key = named_key(name.as_bytes(), value);
@@ -192,7 +192,7 @@ fn weight(name: &str, at: usize, field: &[u8]) -> Result<f32, LineError> {
     })
 }
 
-/// A whole number is its own group; anything else is hashed.
+/// An integer is the group itself; any other value is hashed.
 fn group(name: &str, field: &[u8]) -> u64 {
     let (number, end) = crate::number::parse_digits(field, 0);
     let whole = end == field.len() && end > 0 && number < 1 << 62;

@@ -1,4 +1,4 @@
-//! The first rows of the input, and how they are written: delimiter, escapes, line breaks inside quotes.
+//! Samples the first rows of the input and determines delimiter, escapes, and whether quoted fields have line breaks.
 
 use super::super::FormatContext;
 use super::fields::fields_of;
@@ -7,9 +7,9 @@ use crate::input::Head;
 use crate::quotes::Quotes;
 use std::borrow::Cow;
 
-/// Rows that are looked at to tell numbers from names.
+/// Number of rows that decide whether a column holds numbers or names.
 pub(super) const SAMPLE_ROWS: usize = 1000;
-/// Bytes of a first row with line breaks inside quotes, at most.
+/// Limit of the bytes of a first row with line breaks inside quotes.
 const FIRST_ROW_BYTES: usize = 64 << 10;
 
 /// How rows are written.
@@ -21,12 +21,12 @@ pub(in crate::format) struct Dialect {
 }
 
 impl Dialect {
-    /// Fields between such bytes, one row a line.
+    /// Fields between `delimiter`, one row per line.
     pub(in crate::format) fn plain(delimiter: u8) -> Self {
         Self { quotes: Quotes { delimiter, backslash: false }, multi_line: false }
     }
 
-    /// The complete rows at the front of `bytes`, which are `all` there is or not.
+    /// Returns the complete rows at the front of `bytes`; `all` says that no bytes follow.
     fn rows(self, bytes: &[u8], all: bool) -> impl Iterator<Item = &[u8]> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -42,8 +42,8 @@ impl Dialect {
         })
     }
 
-    /// The rows that do not follow the grammar or have another number of fields than the first; counted up to
-    /// `limit`.
+    /// Counts, up to `limit`, the rows that do not follow the grammar or have another number of fields than the first
+    /// one.
     fn bad_row_count(self, head: &[u8], all: bool, limit: usize) -> usize {
         let mut count = None;
         let is_bad = |row: &[u8]| match fields_of(row, self.quotes) {
@@ -58,14 +58,14 @@ impl Dialect {
 /// The first rows of the input.
 pub(super) struct Sample {
     pub(super) dialect: Dialect,
-    /// Not blank; the header among them if there is one. One more than [`SAMPLE_ROWS`] at most.
+    /// Rows that are not blank, with the header if there is one; at most one more than [`SAMPLE_ROWS`].
     rows: Vec<Vec<u8>>,
-    /// Whether blank lines stand before the first row.
+    /// Whether blank lines precede the first row.
     pub(super) has_leading_blank: bool,
 }
 
 impl Sample {
-    /// Of the first file that has one.
+    /// Samples the first file that has rows.
     pub(super) fn of(context: &FormatContext<'_>) -> Result<Self, Error> {
         for file in context.files {
             let head = file.head()?;
@@ -94,18 +94,17 @@ impl Sample {
         self.rows.first().map(Vec::as_slice)
     }
 
-    /// The fields of every row from `sort_key` on; of a row with wrong quotes, nothing.
+    /// Returns the fields of every row from `start` on; a row with wrong quotes has no fields.
     pub(super) fn rows_from(&self, start: usize) -> impl Iterator<Item = Vec<Cow<'_, [u8]>>> {
         self.rows.iter().skip(start).map(|row| fields_of(row, self.dialect.quotes).unwrap_or_default())
     }
 
-    /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 }
 
-/// The dialect in which the fewest rows are wrong; the simplest of equals.
+/// Returns the dialect with the fewest bad rows; the simplest one among equals.
 fn dialect(context: &FormatContext<'_>, bytes: &[u8], all: bool, delimiter: u8) -> Dialect {
     let like = context.trained_schema;
     let plain = Dialect {
@@ -129,8 +128,8 @@ fn dialect(context: &FormatContext<'_>, bytes: &[u8], all: bool, delimiter: u8) 
     best
 }
 
-/// The first row that is not blank, as far as its quotes show without knowing the delimiter: up to the first line break
-/// behind an even number of them.
+/// Returns the first row that is not blank. Its end is found without the delimiter: it is the first line break after an
+/// even number of quotes.
 fn first_row(bytes: &[u8]) -> Option<&[u8]> {
     let start = bytes.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let bytes = &bytes[start..];
@@ -143,7 +142,7 @@ fn first_row(bytes: &[u8]) -> Option<&[u8]> {
     Some(&bytes[..end.unwrap_or_else(|| line_end(bytes))])
 }
 
-/// The first of the delimiters that occurs, outside quotes, most often.
+/// Returns the delimiter that occurs most often outside quotes; the first one among equals.
 fn delimiter_of(row: &[u8]) -> Option<u8> {
     let mut best = None;
     for delimiter in [b',', b'\t', b';', b'|'] {
@@ -162,7 +161,7 @@ fn delimiter_of(row: &[u8]) -> Option<u8> {
     best.map(|(_, delimiter)| delimiter)
 }
 
-/// Whether most rows of the first bytes of a file have as many fields as the first, two at least.
+/// Whether most rows of the first bytes of a file have as many fields as the first row, at least two.
 pub(super) fn looks_like_rows(head: &[u8]) -> bool {
     let bytes = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let Some(delimiter) = first_row(bytes).and_then(delimiter_of) else { return false };

@@ -20,7 +20,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<Row>, Error> {
     Ok(rows_of(&batch))
 }
 
-/// The error that reading to the end meets.
+/// Reads to the end and returns the error.
 pub(super) fn read_to_error(source: &Source) -> String {
     let mut reader = source.reader(source.splits(1).remove(0)).unwrap();
     let mut batch = Batch::default();
@@ -155,7 +155,7 @@ fn bad_rows_say_where_and_what() {
     ] {
         let mut long = text.to_owned();
         if words.is_empty() {
-            // The bad value stands behind the rows that decide the kind of the column.
+            // The bad value is behind the rows that decide the type of the column.
             let (header, rest) = text.split_once('\n').unwrap();
             long = format!("{header}\n{}{rest}", "1,2,1\n".repeat(1100));
         }

@@ -1,8 +1,8 @@
-//! Keeps damaged files from becoming more than errors.
+//! Makes errors of damaged files.
 //!
-//! The Parquet library trusts some numbers that it reads, and panics where they cannot be right. Those of the metadata are
-//! checked here before it sees them; what it still panics at while it decodes pages is caught and is an error like any
-//! other.
+//! The Parquet library trusts some numbers that it reads, and panics when they are wrong. This module checks those of
+//! the metadata before the library reads them. It catches the panics of the library while it decodes pages and returns
+//! them as ordinary errors.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,11 +14,12 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use super::fault;
 
 thread_local! {
-    /// Whether this thread is in [`catch_panics`], where a panic is an error and is not to be printed.
+    /// Whether this thread is in [`catch_panics`], where a panic becomes an error and must not be printed.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work`, in which the library decodes bytes of a file. What `work` changes is not to be used after an error.
+/// Runs `work`, in which the library decodes bytes of a file. The caller must not use what `work` changes after an
+/// error.
 pub(super) fn catch_panics<R>(work: impl FnOnce() -> Result<R, ParquetError>) -> Result<R, ParquetError> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -35,7 +36,7 @@ pub(super) fn catch_panics<R>(work: impl FnOnce() -> Result<R, ParquetError>) ->
     result.unwrap_or_else(|_| Err(fault("its pages make no sense")))
 }
 
-/// Whether counts and places in the metadata can be those of a file of this size.
+/// Whether the counts and offsets in the metadata are possible in a file of this size.
 pub(super) fn check_metadata(metadata: &ParquetMetaData, size_bytes: u64) -> Result<(), ParquetError> {
     let mut row_count = 0i64;
     for group in metadata.row_groups() {
@@ -68,7 +69,8 @@ fn check_column(column: &ColumnChunkMetaData, rows: i64, size_bytes: u64) -> Res
     }
 }
 
-/// Where a column chunk begins, and its bytes. Some writers give the dictionary a place of 0 when there is none.
+/// Returns the offset and the size of a column chunk. Some writers set the offset of the dictionary to 0 when there is
+/// none.
 pub(super) fn chunk_range(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     let data = column.data_page_offset();
     let start = column.dictionary_page_offset().filter(|start| (1..data).contains(start)).unwrap_or(data);

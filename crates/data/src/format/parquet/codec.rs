@@ -1,5 +1,5 @@
-//! Compressed pages. A page becomes as many bytes as its header says or is refused, and room is made only for what its
-//! compressed bytes can become.
+//! Decompresses pages. A page must have the size that its header says. Memory is reserved only for a size that the
+//! compressed bytes can reach.
 
 use std::io::Read;
 
@@ -8,10 +8,10 @@ use parquet::errors::ParquetError;
 
 use super::fault;
 
-/// Bytes that a page of no compressed bytes may have by the following ratios.
+/// Bytes that a page may have beyond the following ratios.
 const SLACK_BYTES: usize = 1 << 17;
 
-/// Decompresses into exactly `size` bytes behind those of `out`.
+/// Decompresses into exactly `size` bytes, which are appended to `out`.
 pub(super) fn decompress(
     codec: Compression,
     bytes: &[u8],
@@ -42,7 +42,7 @@ pub(super) fn decompress(
         }
         Compression::GZIP(_) => read_to_end(flate2::read::MultiGzDecoder::new(bytes), size, out)?,
         Compression::BROTLI(_) => {
-            // A window above 16 MiB, which only an extension of the format has.
+            // This first byte means a window above 16 MiB, which only an extension of the format allows.
             if bytes.first().is_some_and(|byte| byte & 0x7f == 0x11) {
                 return Err(fault("brotli with a large window"));
             }
@@ -58,17 +58,17 @@ pub(super) fn decompress(
     }
 }
 
-/// The most bytes that a compressed byte can become.
+/// Returns the largest number of bytes that one compressed byte can become.
 fn largest_ratio(codec: Compression) -> usize {
     match codec {
         Compression::UNCOMPRESSED => 1,
-        // 64 bytes are copied by three.
+        // Three bytes copy 64 bytes.
         Compression::SNAPPY => 22,
         Compression::GZIP(_) => 1032,
         Compression::LZ4 | Compression::LZ4_RAW => 255,
-        // A block of 128 KiB that repeats one byte takes four.
+        // A block of 128 KiB that repeats one byte takes four bytes.
         Compression::ZSTD(_) => 1 << 15,
-        // Blocks of 16 MiB; what it gives is taken bit by bit.
+        // A block has up to 16 MiB. The output is read in steps, so memory grows only with it.
         Compression::BROTLI(_) | Compression::LZO => 1 << 24,
     }
 }
@@ -85,7 +85,7 @@ fn lz4_block(bytes: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), Parquet
     Ok(())
 }
 
-/// LZ4 as Hadoop writes it, else as frames, else as one block: all three stand under the same name in files.
+/// Decompresses LZ4 as Hadoop writes it, else as frames, else as one block: files use the same name for all three.
 fn lz4(bytes: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), ParquetError> {
     let start = out.len();
     let ways = [
@@ -106,7 +106,7 @@ fn lz4(bytes: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), ParquetError>
     last
 }
 
-/// Blocks, each after its size decompressed and its size in the file, both big-endian.
+/// Decompresses blocks. The decompressed size and the size in the file, both big-endian, precede each block.
 fn lz4_hadoop(mut bytes: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), ParquetError> {
     let end = out.len() + size;
     while !bytes.is_empty() {

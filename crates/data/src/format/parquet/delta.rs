@@ -1,25 +1,25 @@
 //! Strings in the encodings `DELTA_LENGTH_BYTE_ARRAY` and `DELTA_BYTE_ARRAY`, whose lengths are packed as differences.
 //!
 //! ```text
-//! packed = varint(values of a block) varint(miniblocks of a block) varint(number of values) zigzag(first value) { block }
+//! packed = varint(values per block) varint(miniblocks per block) varint(number of values) zigzag(first) { block }
 //! block  = zigzag(least difference) byte(width of each miniblock) { miniblock }
-//! page   = packed(lengths) bytes                                      DELTA_LENGTH_BYTE_ARRAY
-//! page   = packed(lengths of prefixes) packed(lengths of the rest) bytes     DELTA_BYTE_ARRAY
+//! page   = packed(lengths) bytes                                           DELTA_LENGTH_BYTE_ARRAY
+//! page   = packed(lengths of prefixes) packed(lengths of suffixes) bytes   DELTA_BYTE_ARRAY
 //! ```
-//! The library makes room for as many lengths as such a header says. Lengths may take next to no bytes, so the bytes alone do
-//! not say how many there can be: the number must also be one that the page has values for.
+//! The library reserves memory for as many lengths as such a header says. Packed lengths can take almost no bytes, so
+//! the size of the page does not limit their number. It must therefore also be a possible number of values of the page.
 
 use parquet::errors::ParquetError;
 
 use super::fault;
 
-/// The most values of a block: writers use 128.
+/// Limit of the values per block: writers use 128.
 const BLOCK_LIMIT: u64 = 1 << 12;
 
-/// The most strings of a page; pages have some ten thousand.
+/// Limit of the strings per page; usual pages have some ten thousand.
 const COUNT_LIMIT: u64 = 1 << 24;
 
-/// The bytes that the strings of a page take once prefixes are written out.
+/// Returns the bytes of the strings of a page after their prefixes are expanded.
 pub(super) fn expanded_size(bytes: &[u8], num_values: u32, has_prefixes: bool) -> Result<u64, ParquetError> {
     let mut rest = bytes;
     let mut counts = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn expanded_size(bytes: &[u8], num_values: u32, has_prefixes: bool) -
     Ok(size)
 }
 
-/// Passes over packed lengths: how many they are, and their sum.
+/// Skips packed lengths, and returns their number and their sum.
 fn lengths(rest: &mut &[u8], num_values: u32) -> Result<(u64, u64), ParquetError> {
     let (block, miniblocks, count) = (varint(rest)?, varint(rest)?, varint(rest)?);
     let mut value = zigzag(rest)?;
@@ -74,7 +74,7 @@ fn lengths(rest: &mut &[u8], num_values: u32) -> Result<(u64, u64), ParquetError
             let packed = take(rest, per_miniblock * usize::from(width) / 8)?;
             for at in 0..left.min(per_miniblock as u64) as usize {
                 let difference = bits(packed, at * usize::from(width), width) as i64;
-                // The library wraps at 32 bits.
+                // The library computes with 32 bits and wraps.
                 value = i64::from(value.wrapping_add(least).wrapping_add(difference) as i32);
                 add(value)?;
                 left -= 1;
@@ -84,7 +84,7 @@ fn lengths(rest: &mut &[u8], num_values: u32) -> Result<(u64, u64), ParquetError
     Ok((count, sum))
 }
 
-/// `width` bits from bit `sort_key` on, the low ones first; up to 32.
+/// Returns `width` bits from bit `start` on, the low ones first; `width` is at most 32.
 fn bits(bytes: &[u8], start: usize, width: u8) -> u64 {
     let mut word = [0; 8];
     let rest = bytes.get(start / 8..).unwrap_or_default();
@@ -131,7 +131,7 @@ mod tests {
     fn the_size_of_strings_is_the_sum_of_their_lengths_and_prefixes() {
         assert_eq!(expanded_size(&[&LENGTHS[..], b"aabbbcccc"].concat(), 3, false).unwrap(), 9);
         assert_eq!(expanded_size(&[LENGTHS, LENGTHS].concat(), 3, true).unwrap(), 18);
-        // Differences 0, 1, 2 of two bits each on top of the least, -1: lengths 5, 4, 4, 5.
+        // Differences 0, 1, 2 of two bits each, added to the least difference, -1: lengths 5, 4, 4, 5.
         let mut packed = vec![0x80, 1, 4, 4, 10, 1, 2, 0, 0, 0, 0b10_01_00];
         packed.extend([0; 7]);
         assert_eq!(expanded_size(&packed, 4, false).unwrap(), 5 + 4 + 4 + 5);

@@ -13,11 +13,11 @@ use super::{bad_file, checks, fault};
 use crate::Error;
 use crate::input::Input;
 
-/// What a Parquet file ends with, and one whose metadata are encrypted.
+/// The last bytes of a Parquet file, and those of one whose metadata are encrypted.
 const FOOTER_MAGIC: &[u8; 4] = b"PAR1";
 const ENCRYPTED_FOOTER_MAGIC: &[u8; 4] = b"PARE";
 
-/// A file, or bytes in memory, that are read at any place.
+/// A file, or bytes in memory, that can be read at any offset.
 #[derive(Clone)]
 pub(super) enum ByteSource {
     File(Arc<File>),
@@ -25,7 +25,7 @@ pub(super) enum ByteSource {
 }
 
 impl ByteSource {
-    /// The bytes of an input, and how many they are.
+    /// Opens the bytes of an input; returns also how many there are.
     pub(super) fn open(input: &Input) -> Result<(Self, u64), Error> {
         let refused = |reason: &str| {
             let reason = format!("Parquet is read from its end, so {} must be {reason}", input.name());
@@ -58,13 +58,13 @@ impl ByteSource {
     }
 }
 
-/// Bytes of the end: the size of the metadata, and what a Parquet file ends with.
+/// Bytes of the footer: the size of the metadata, and the magic bytes.
 const FOOTER_BYTES: u64 = 8;
 
 /// Number of the field of the metadata that says how columns are encrypted.
 const ENCRYPTION_FIELD: i64 = 8;
 
-/// The metadata of a file of this size, whose numbers can be true.
+/// Reads the metadata of a file of this size, and checks that their numbers are possible.
 pub(super) fn read_metadata(
     input: &Input,
     file: &ByteSource,

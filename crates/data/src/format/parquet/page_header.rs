@@ -1,10 +1,10 @@
 //! The header before each page.
 //!
 //! ```text
-//! PageHeader = 1 type, 2 uncompressed size, 3 compressed size, 4 CRC-32, 5 data page, 7 dictionary page, 8 data page v2
+//! PageHeader: 1 type, 2 uncompressed size, 3 compressed size, 4 CRC-32, 5 data page, 7 dictionary page, 8 data page v2
 //! ```
-//! It is read here, and not by the library, because sizes must be compared with the bytes that are there before anything is
-//! made of them.
+//! This module reads it instead of the library, because sizes must be compared with the available bytes before memory
+//! is reserved for them.
 
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
@@ -12,17 +12,17 @@ use parquet::errors::ParquetError;
 use super::fault;
 use super::thrift::{FALSE, ThriftError, ThriftReader};
 
-/// What stands before a page. Sizes are in bytes.
+/// The header of a page. Sizes are in bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PageHeader {
     pub(super) uncompressed_size: usize,
     pub(super) compressed_size: usize,
-    /// CRC-32 of the page as it lies in the file.
+    /// CRC-32 of the page as it is in the file.
     pub(super) checksum: Option<u32>,
-    /// Of the header itself.
+    /// Size of the header itself.
     pub(super) header_size: usize,
     pub(super) kind: PageKind,
-    /// Values, nulls included.
+    /// Number of values, nulls included.
     pub(super) num_values: u32,
     encoding: i64,
     definition_encoding: i64,
@@ -34,10 +34,10 @@ pub(super) struct PageHeader {
     pub(super) is_uncompressed: bool,
 }
 
-/// What a page holds.
+/// The content of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
-    /// Nothing that is read: an index.
+    /// A page that is not read: an index.
     #[default]
     Other,
     Data,
@@ -46,7 +46,7 @@ pub(super) enum PageKind {
 }
 
 impl PageHeader {
-    /// The header at the start of `bytes`; `None` when more bytes are needed.
+    /// Reads the header at the start of `bytes`; returns `None` when more bytes are needed.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, ParquetError> {
         let mut cursor = ThriftReader::new(bytes);
         let mut header = Self::default();
@@ -169,7 +169,7 @@ fn encoding(number: i64) -> Result<Encoding, ParquetError> {
 mod tests {
     use super::*;
 
-    /// A data page of 3 values, plain, 12 bytes, with statistics that are passed over.
+    /// A data page of 3 values, plain, 12 bytes, with statistics, which the parser skips.
     const HEADER: [u8; 25] = [
         0x15, 0, 0x15, 24, 0x15, 24, 0x15, 2, 0x1c, 0x15, 6, 0x15, 0, 0x15, 6, 0x15, 6, 0x1c, 0x18, 1, b'x',
         0x11, 0, 0, 0,

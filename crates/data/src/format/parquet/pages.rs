@@ -1,7 +1,7 @@
 //! The pages of one column of one row group, for the Arrow reader of the library.
 //!
-//! The library believes what headers say of sizes and counts, and makes room for it. Here each number is compared with the
-//! bytes that are there, or with a limit, before a page is handed on; checksums are verified where they are present.
+//! The library trusts the sizes and counts in headers, and reserves memory for them. This module compares each number
+//! with the available bytes, or with a limit, before it returns a page; it verifies checksums where there are any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,44 +19,44 @@ use super::fault;
 use super::file::ByteSource;
 use super::page_header::{PageHeader, PageKind};
 
-/// Bytes that are read at a time, unless a page is larger.
+/// Bytes per read, unless a page is larger.
 const READ_BYTES: usize = 256 << 10;
 
-/// The most bytes of a page header: its statistics hold two values.
+/// Limit of the bytes of a page header: its statistics hold two values.
 const HEADER_LIMIT: usize = 1 << 20;
 
-/// The most bytes of a page; writers end a page at 1 MB, some at 100 MB.
+/// Limit of the bytes of a page; writers end a page at 1 MB, some at 100 MB.
 const PAGE_LIMIT: usize = 256 << 20;
 
-/// What entries of lists, and strings with their prefixes, may take in memory for one batch.
+/// Limit of the memory, in bytes, that entries of lists and strings with their prefixes take for one batch.
 const BATCH_LIMIT: u64 = 256 << 20;
 
-/// Bytes of memory for an entry of a list: two levels, a value, and what it becomes.
+/// Bytes of memory per entry of a list: two levels, a value, and the decoded value.
 const ENTRY_BYTES: u64 = 16;
 
-/// The least that the pages open at once may take, over all columns.
+/// Least limit of the bytes of all open pages, over all columns.
 const OPEN_LIMIT: u64 = 512 << 20;
 
-/// How many times the bytes of a row group its open pages may take where that is more than [`OPEN_LIMIT`].
+/// The limit of a row group is this many times its bytes where that is more than [`OPEN_LIMIT`].
 const OPEN_RATIO: u64 = 8;
 
-/// What the columns of a row group take together.
+/// The memory that all columns of a row group use.
 pub(super) struct MemoryBudget {
     /// Bytes of open pages, and their limit.
     open: AtomicU64,
     open_limit: u64,
-    /// Bytes that the pages of this batch become beyond their own.
+    /// Bytes that the pages of this batch need beyond their own.
     batch: AtomicU64,
 }
 
 impl MemoryBudget {
-    /// For a row group of `size_bytes` in the file.
+    /// Makes the budget of a row group of `size_bytes` in the file.
     pub(super) fn new(size_bytes: u64) -> Self {
         let open_limit = OPEN_LIMIT.max(size_bytes.saturating_mul(OPEN_RATIO));
         Self { open: AtomicU64::new(0), open_limit, batch: AtomicU64::new(0) }
     }
 
-    /// Begins the next batch: what the last one took is free again.
+    /// Begins the next batch and frees the memory of the last one.
     pub(super) fn start_batch(&self) {
         self.batch.store(0, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl MemoryBudget {
         self.open.fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Takes room for a page; the first of a batch may be as large as all of it.
+    /// Reserves memory for a page; the first page of a batch may take the whole limit.
     fn reserve(&self, size: u64) -> Result<()> {
         let before = self.batch.fetch_add(size, Ordering::Relaxed);
         if before.saturating_add(size) > BATCH_LIMIT {
@@ -87,40 +87,40 @@ impl MemoryBudget {
     }
 }
 
-/// What the reader needs to know of a column.
+/// The properties of a column that the reader needs.
 struct ColumnTraits {
     physical: Physical,
-    /// Least bytes of a value that is written plainly.
+    /// Least bytes of a value in plain encoding.
     value_bytes: usize,
     has_repetitions: bool,
     has_definitions: bool,
     codec: Compression,
 }
 
-/// Pages, one after another.
+/// The pages of a column chunk, one after another.
 pub(super) struct ChunkPages {
     file: ByteSource,
-    /// What of the chunk is not read yet, and what is read and not used yet.
+    /// The range of the chunk that is not read yet; `buffered` are bytes that are read but not used yet.
     at: u64,
     end: u64,
     buffered: Bytes,
-    /// Values that are still to come: some writers leave bytes behind the last page.
+    /// Values that remain: some writers leave bytes behind the last page.
     values_left: u64,
     next: Option<PageHeader>,
     traits: ColumnTraits,
     budget: Arc<MemoryBudget>,
-    /// Bytes of the dictionary and of the page that were handed on last.
+    /// Bytes of the dictionary and of the page that were returned last.
     dictionary_size: u64,
     page_size: u64,
 }
 
 impl ChunkPages {
-    /// Of a column chunk whose place in the file was compared with the size of the file.
+    /// Opens a column chunk. Its range must have been checked against the size of the file.
     pub(super) fn new(file: ByteSource, column: &ColumnChunkMetaData, budget: Arc<MemoryBudget>) -> Self {
         let descriptor = column.column_descr();
         let value_bytes = match descriptor.physical_type() {
             Physical::BOOLEAN => 1,
-            // A string has its length before it.
+            // The length of a string precedes it.
             Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
             Physical::INT64 | Physical::DOUBLE => 8,
             Physical::INT96 => 12,
@@ -148,7 +148,7 @@ impl ChunkPages {
         }
     }
 
-    /// Has at least `count` bytes ahead, if the chunk does.
+    /// Reads until `count` bytes are buffered, or the chunk ends.
     fn fill_buffer(&mut self, count: usize) -> Result<()> {
         let missing = count.saturating_sub(self.buffered.len());
         if missing == 0 || self.at == self.end {
@@ -164,7 +164,7 @@ impl ChunkPages {
         Ok(())
     }
 
-    /// The header of the next page that is read; `None` at the end.
+    /// Returns the header of the next page that has values or a dictionary; `None` at the end.
     fn peek(&mut self) -> Result<Option<&PageHeader>> {
         while self.next.is_none() {
             let mut wanted = 1 << 10;
@@ -201,7 +201,7 @@ impl ChunkPages {
         Ok(self.next.as_ref())
     }
 
-    /// The page behind its header, as it lies in the file.
+    /// Reads the page after its header, as it is in the file.
     fn read_page(&mut self, header: &PageHeader) -> Result<Bytes> {
         self.fill_buffer(header.header_size + header.compressed_size)?;
         drop(self.buffered.split_to(header.header_size));
@@ -266,7 +266,7 @@ impl ChunkPages {
         Ok(out.into())
     }
 
-    /// Whether the counts of a page can be true.
+    /// Fails when the counts of a page are impossible.
     fn check(&self, header: &PageHeader, bytes: &[u8]) -> Result<()> {
         let count = header.num_values;
         if header.kind == PageKind::Dictionary {
@@ -307,7 +307,7 @@ impl ChunkPages {
     }
 }
 
-/// What stands behind the levels of a page.
+/// Returns the bytes after the levels of a page.
 fn values_of<'a>(header: &PageHeader, bytes: &'a [u8], levels: [bool; 2]) -> Option<&'a [u8]> {
     if header.kind == PageKind::DataV2 {
         return bytes.get(header.definition_size as usize + header.repetition_size as usize..);

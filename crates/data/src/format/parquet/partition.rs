@@ -1,4 +1,4 @@
-//! Columns that are not in a file but in the names of its folders: `day=1/range-0.parquet`.
+//! Columns that are in the names of the folders of a file: `day=1/range-0.parquet`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::number::parse_f64;
 
-/// What Hive and Spark write for null.
+/// The text that Hive and Spark write for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The partition columns of all files: numbers, if all values are.
+/// Returns the partition columns of all files; a column is numeric if all its values are numbers.
 pub(super) fn fields(inputs: &[Input]) -> Result<Vec<Field>, Error> {
     let names = |input: &Input| input.partition().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let Some(first) = inputs.first() else { return Ok(Vec::new()) };
@@ -39,7 +39,7 @@ fn value(written: &str) -> Option<&str> {
     (written != NULL && !written.is_empty()).then_some(written)
 }
 
-/// The column of a file, `count` times its one value.
+/// Makes the column of a file: `count` times its one value.
 pub(super) fn column(written: &str, kind: &DataType, count: usize) -> ArrayRef {
     match (value(written), kind) {
         (None, kind) => new_null_array(kind, count),

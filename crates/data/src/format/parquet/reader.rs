@@ -1,4 +1,4 @@
-//! Row groups to records.
+//! Reads row groups into records.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,10 +28,10 @@ use crate::lines::ENTRY_LIMIT;
 use crate::sink::Sink;
 use crate::split::{Split, SplitRange};
 
-/// Records whose columns are decoded at a time: enough to forget the cost of a call, few enough for the cache.
+/// Records whose columns are decoded together: enough to amortize the cost of a call, and few enough for the cache.
 const CHUNK_RECORDS: usize = 1024;
 
-/// Entries of a chunk of lists, roughly: where lists are long, fewer records are decoded at a time.
+/// Approximate number of list entries per chunk: where lists are long, fewer records are decoded together.
 const CHUNK_ENTRIES: usize = 1 << 18;
 
 /// Reads row groups, one after another.
@@ -43,18 +43,18 @@ pub(super) struct ParquetReader {
     records: RecordColumns,
 }
 
-/// The row group that is being read. Records are numbered from 0 in it.
+/// The row group that is being read. Its records are numbered from 0.
 struct RowGroupCursor {
     file: usize,
     row_group: usize,
     /// Number of its first record in the file.
     first_row: u64,
     row_count: usize,
-    /// The records that were asked for and are not taken yet.
+    /// The requested records that are not taken yet.
     requested: Range<usize>,
-    /// Those of the batch that was decoded last.
+    /// The records of the batch that was decoded last.
     decoded: Range<usize>,
-    /// Bytes of the file that stand for the records asked for, and which records these were.
+    /// Bytes of the split, and all requested records.
     size_bytes: u64,
     split_records: Range<usize>,
     batches: RowGroupBatches,
@@ -66,7 +66,7 @@ impl ParquetReader {
         Self { dataset: shared, inputs, splits: splits.into_iter(), row_group: None, records }
     }
 
-    /// Makes records wait in the current row group, or the next one; false when there is none.
+    /// Decodes records of the current row group, or of the next one; returns false when there is none.
     fn fill(&mut self, sink: &mut Sink) -> Result<bool, Error> {
         loop {
             if let Some(group) = &mut self.row_group {
@@ -137,17 +137,17 @@ fn damaged(file: &ParquetFile, unit: usize, reason: &ParquetError) -> Error {
     )
 }
 
-/// The record batches of a row group, of some of its columns.
+/// The record batches of a row group, for some of its columns.
 struct RowGroupBatches {
     reader: ParquetRecordBatchReader,
     budget: Arc<MemoryBudget>,
-    /// Columns of the file that are read, and those that its folders give.
+    /// Number of columns that are read from the file; `partition` are those that its folders give.
     columns: usize,
     partition: Vec<(String, DataType)>,
 }
 
 impl RowGroupBatches {
-    /// Of these columns, ascending.
+    /// Opens the columns `fields`, which must be ascending.
     fn open(
         input: &Input,
         file: &ParquetFile,
@@ -178,7 +178,7 @@ impl RowGroupBatches {
         Ok(Self { reader, budget, columns, partition: partition.into_iter().map(value).collect() })
     }
 
-    /// The columns of the next batch, and its records; none at the end.
+    /// Returns the columns of the next batch and its number of records; `None` at the end.
     fn next(&mut self) -> Result<Option<(Vec<ArrayRef>, usize)>, ParquetError> {
         self.budget.start_batch();
         let Some(batch) = catch_panics(|| self.reader.next().transpose().map_err(ParquetError::from))? else {
@@ -194,7 +194,7 @@ impl RowGroupBatches {
     }
 }
 
-/// A row group as the library wants it: a file that has no other.
+/// A row group in the form that the library needs: a file that has no other.
 struct SingleRowGroupFile {
     metadata: ParquetMetaData,
     bytes: ByteSource,
@@ -255,7 +255,7 @@ impl RowGroupReader for SingleRowGroupReader<'_> {
     }
 }
 
-/// The labels of the first records of a file; none when it has no records.
+/// Returns the labels of the first records of a file; `None` when it has no records.
 pub(super) fn first_labels(
     input: &Input,
     file: &ParquetFile,
@@ -269,7 +269,7 @@ pub(super) fn first_labels(
     Ok(first.and_then(|(columns, _)| columns.into_iter().next()))
 }
 
-/// Looks through the labels of a file, if they are strings.
+/// Adds the labels of a file to `scan`, if they are strings.
 pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelScan) -> Result<(), Error> {
     let Some(label) = file.layout.label.filter(|_| file.layout.label_is_text) else { return Ok(()) };
     for unit in 0..file.metadata.num_row_groups() {
@@ -283,7 +283,7 @@ pub(super) fn scan_labels(input: &Input, file: &ParquetFile, scan: &mut LabelSca
     Ok(())
 }
 
-/// Records of a batch of a row group.
+/// Returns the number of records per batch of a row group.
 fn record_limit(file: &ParquetFile, unit: usize) -> usize {
     let group = file.metadata.row_group(unit);
     let schema = file.metadata.file_metadata().schema_descr();
@@ -320,13 +320,13 @@ impl RowGroupCursor {
         })
     }
 
-    /// Whether the next record asked for is decoded.
+    /// Whether the next requested record is decoded.
     fn has_record(&self) -> bool {
         self.requested.start < self.requested.end.min(self.decoded.end)
     }
 
-    /// Decodes batches until a record that was asked for is decoded; false when all of them were read. The task that reads the
-    /// last record of the row group also checks that the columns end there.
+    /// Decodes batches until a requested record is decoded; returns false when all of them were read. The task that
+    /// reads the last record of the row group also checks that the columns end there.
     fn fill(
         &mut self,
         layout: &Layout,
@@ -358,7 +358,7 @@ impl RowGroupCursor {
         Ok(true)
     }
 
-    /// Of the bytes of the records asked for, those of the ones before this record.
+    /// Returns the share of the bytes of the split that belongs to the requested records before `record`.
     fn bytes_until(&self, record: usize) -> u64 {
         let asked = &self.split_records;
         let before = record.clamp(asked.start, asked.end) - asked.start;

@@ -22,7 +22,7 @@ mod pyarrow;
 mod roles;
 mod splits;
 
-/// Files that others wrote, which fuzzing begins with too.
+/// Files of other programs, with which fuzzing also begins.
 fn corpus_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parquet")
 }
@@ -44,7 +44,7 @@ fn levels(levels: &[i16]) -> Option<&[i16]> {
     (!levels.is_empty()).then_some(levels)
 }
 
-/// A file whose row groups are all these columns.
+/// Writes a file whose row groups all have these columns.
 fn write(path: &Path, message: &str, group_count: usize, columns: &[Raw]) {
     write_with(WriterProperties::new(), path, message, group_count, columns);
 }
@@ -94,7 +94,7 @@ impl Case {
         Self { folder: tempfile::tempdir().expect("a folder"), options }
     }
 
-    /// Of a file of these bytes.
+    /// Makes a case with a file of these bytes.
     fn of(bytes: &[u8]) -> Self {
         let case = Self::new();
         std::fs::write(case.path(), bytes).expect("room for a small file");
@@ -129,7 +129,7 @@ impl Case {
         Ok(Reader::new(records, Sink::new(self.options.label_rule, BadLineTally::new(BadLinePolicy::Fail))))
     }
 
-    /// All records as one batch.
+    /// Reads all records as one batch.
     fn read(&self) -> Result<Batch, Error> {
         let mut reader = self.reader(0..self.open(None)?.row_groups(0).len())?;
         let mut batch = Batch::default();

@@ -1,4 +1,4 @@
-//! Thrift's compact protocol, as far as the metadata of Parquet have it.
+//! The compact protocol of Thrift, as far as the metadata of Parquet use it.
 //!
 //! ```text
 //! struct = { field } 0
@@ -6,12 +6,12 @@
 //! list   = byte(count << 4 | type) { item }            | byte(0xf0 | type) varint(count) { item }
 //! ```
 
-/// Structures and lists inside one another: the metadata of Parquet have eight.
+/// Limit of nested structures and lists: the metadata of Parquet have eight levels.
 const DEPTH_LIMIT: u32 = 16;
 
-/// Why reading a header stops.
+/// Why the reading of a header stops.
 pub(super) enum ThriftError {
-    /// At the end of the bytes.
+    /// The bytes end.
     UnexpectedEnd,
     Invalid(String),
 }
@@ -36,7 +36,7 @@ impl<'a> ThriftReader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub(super) fn position(&self) -> usize {
         self.position
     }
@@ -70,7 +70,7 @@ impl<'a> ThriftReader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The value of a field that is an integer.
+    /// Reads the value of a field that is an integer.
     pub(super) fn integer(&mut self, kind: u8) -> Result<i64, ThriftError> {
         match kind {
             BYTE => Ok(i64::from(self.byte()? as i8)),
@@ -79,7 +79,7 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// Calls `each` with the number and type of every field; it reads the value.
+    /// Calls `each` with the number and type of every field; `each` must read the value.
     pub(super) fn fields(
         &mut self,
         mut each: impl FnMut(&mut Self, i64, u8) -> Result<(), ThriftError>,
@@ -111,7 +111,7 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// Passes over the value of a field.
+    /// Skips the value of a field.
     pub(super) fn skip(&mut self, kind: u8, depth: u32) -> Result<(), ThriftError> {
         if depth > DEPTH_LIMIT {
             return Err(ThriftError::Invalid(format!("more than {DEPTH_LIMIT} structures in one another")));

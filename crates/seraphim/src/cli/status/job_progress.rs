@@ -1,14 +1,14 @@
-//! Where a job under way stands, in lines: its matrices, its tasks, who waits for whom.
+//! The progress of a running job as lines: its matrices, its tasks, and which task waits for which.
 
 use control::text::plain;
 use serde_json::Value;
 
 use crate::progress::{bytes, count};
 
-/// Most bytes of a path that are shown.
+/// Maximum length in bytes of a path that is shown.
 const PATH_BYTES: usize = 1 << 10;
 
-/// The lines of a job's progress, indented; none when nothing is known.
+/// Returns the lines of a job's progress, indented; none when no progress is known.
 pub(super) fn lines(progress: &Value) -> String {
     let mut out = String::new();
     for matrix in list(progress, "matrices") {
@@ -32,7 +32,7 @@ pub(super) fn lines(progress: &Value) -> String {
     out
 }
 
-/// How far a job has come: the epoch, records, the mean loss of the epoch; nothing when that is not known.
+/// Returns the epoch, the number of records and the mean loss of the epoch as text; empty when they are not known.
 pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     let (Some(records), Some(epochs)) = (progress["records"].as_u64(), progress["epochs"].as_u64()) else {
         return String::new();
@@ -57,7 +57,7 @@ pub(in crate::cli) fn progress_text(progress: &Value) -> String {
     out
 }
 
-/// A number with its noun.
+/// Returns a number with its noun.
 pub(super) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number as f64))

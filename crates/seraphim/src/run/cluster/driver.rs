@@ -1,4 +1,4 @@
-//! The course of a job, beside the master: it sees neither records nor parameters.
+//! The driver: runs jobs beside the master. It handles neither records nor parameters.
 
 mod first_failure;
 mod settings;
@@ -35,36 +35,35 @@ use crate::run::resume;
 use crate::run::run_info::RunInfo;
 use crate::run::totals::{TaskSummary, Totals, validation_notices};
 
-/// How often the driver looks whether it is to stop.
+/// Time between two checks whether the driver must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How often people hear of progress.
+/// Time between two progress reports for people.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs `train` jobs.
 pub struct Driver {
-    /// Shown to whoever started the cluster for one job; silent otherwise.
+    /// Whether to print no progress; true except for a cluster that was started for one job.
     quiet: bool,
     token: Vec<u8>,
     interrupt: Interrupt,
-    /// Where the members of its jobs stand.
+    /// The folder to which the members of its jobs resolve relative paths.
     folder: PathBase,
-    /// The error of the last job that failed, for whoever runs in this process.
+    /// The error of the last failed job, for code in this process.
     failed: Arc<Mutex<Option<Error>>>,
 }
 
 impl Driver {
-    /// A driver whose jobs stop when `interrupt` is raised.
+    /// Creates a driver whose jobs stop when `interrupt` is raised.
     pub fn new(quiet: bool, token: Vec<u8>, interrupt: Interrupt) -> Self {
         Self { quiet, token, interrupt, folder: PathBase::Unknown, failed: Arc::default() }
     }
 
-    /// The same for members that were started in the folder of whoever asks for jobs.
+    /// Returns the same driver for members that were started in the folder of the submitting process.
     #[must_use]
     pub fn with_shared_folder(self) -> Self {
         Self { folder: PathBase::Same, ..self }
     }
 
-    /// The error of the last job that failed.
+    /// Takes the error of the last failed job.
     pub fn take_error(&self) -> Option<Error> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -94,14 +93,14 @@ impl Runner for Driver {
     }
 }
 
-/// One job.
+/// One job as the driver runs it.
 struct JobRun<'a> {
     driver: &'a Driver,
     link: &'a JobLink,
     raw: RawJob,
     job: TrainJob,
     algorithm: Box<dyn Job>,
-    /// What was chosen for the user, and why.
+    /// The settings that the program chose, and why.
     reasons: Vec<String>,
     progress: Progress,
     start: Instant,
@@ -113,7 +112,7 @@ struct JobRun<'a> {
     standing: JobProgress,
 }
 
-/// What the first worker has found.
+/// What the first worker found in the data.
 struct DataInspection {
     schema: Schema,
     label_rule: LabelRule,
@@ -124,7 +123,7 @@ struct DataInspection {
     start: TrainingPosition,
 }
 
-/// What is known when the last task has ended.
+/// The result of training when the last task has ended.
 struct TrainingResult {
     outcome: TrainingSummary,
     summaries: Vec<TaskSummary>,
@@ -215,7 +214,7 @@ impl<'a> JobRun<'a> {
         self.link.send(worker, body);
     }
 
-    /// The next thing that a worker says; `None` after a while without any.
+    /// Returns the next message of a worker; `None` if none arrives within [`POLL_INTERVAL`].
     fn receive(&mut self) -> Result<Option<(u32, FromWorker)>, Error> {
         match self.link.receive(POLL_INTERVAL) {
             JobEvent::FromTask { worker, body } => {
@@ -240,7 +239,7 @@ impl<'a> JobRun<'a> {
                 self.cancelled = true;
                 Ok(None)
             }
-            // Of the service, not of a job.
+            // These events concern sessions, not jobs.
             JobEvent::Session { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => Ok(None),
         }
     }
@@ -253,7 +252,7 @@ impl<'a> JobRun<'a> {
             .map_or_else(|| worker.to_string(), |member| member.name.clone())
     }
 
-    /// Until a worker has answered, or the job is to stop.
+    /// Waits until `take` returns a value for a worker's message, or the job must stop.
     fn wait<T>(
         &mut self,
         doing: &str,
@@ -387,7 +386,7 @@ impl<'a> JobRun<'a> {
         Ok(decision.verdict)
     }
 
-    /// What `status` and watchers see.
+    /// Reports the progress that `status` and `submit` show.
     fn report_status(&mut self, judge: &EpochMonitor) {
         if self.reported_at.elapsed() >= REPORT_INTERVAL {
             self.reported_at = Instant::now();
@@ -400,7 +399,7 @@ impl<'a> JobRun<'a> {
         }
     }
 
-    /// The name of the worker of each task.
+    /// Returns the name of the worker of each task.
     fn workers_of_tasks(&self, crews: &[WorkerTasks]) -> Vec<String> {
         crews.iter().flat_map(|crew| crew.tasks.clone().map(|_| self.name(crew.worker))).collect()
     }
@@ -447,12 +446,12 @@ impl<'a> JobRun<'a> {
         Ok(JobResult { report, is_complete: end != StopReason::Interrupted })
     }
 
-    /// Frees servers and workers, whatever has happened.
+    /// Frees servers and workers after success and after failure.
     fn end(&mut self, error: Option<&Error>) {
         let reason = error.map(ToString::to_string);
         self.watch = None;
         if let Some(servers) = &mut self.servers {
-            // A server that is gone needs no closing.
+            // An error is ignored: a lost server needs no closing.
             let _ = match &reason {
                 Some(reason) => servers.close_failed_job(reason),
                 None => servers.close_job("the job is over"),

@@ -1,4 +1,4 @@
-//! Where the parameters of a job lie, and where its tasks run.
+//! The layout of a job: which lanes own its partitions, and which workers run its tasks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::job::TrainJob;
 use crate::run::memory_check::check_memory;
 
-/// Partitions a lane has of each matrix: placement can change without cutting.
+/// Number of partitions of each matrix per lane, so that placement can change without splitting partitions.
 const PARTITIONS_PER_LANE: u32 = 4;
-/// Most bytes that a task sends to a lane without hearing that they have come.
+/// Maximum number of unacknowledged bytes from a task to a lane.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Where the parameters of a job lie: partitions in even blocks over all lanes of all its servers.
+/// Returns the layout of the parameters: partitions in equal blocks over all lanes of all servers of the job.
 pub(super) fn layout(
     link: &JobLink,
     job: &TrainJob,
@@ -46,7 +46,7 @@ pub(super) fn layout(
         .iter()
         .map(|spec| assign_partitions(spec.partitioner.partition_count(), lanes.len() as u16))
         .collect();
-    // The vectors of an optimizer behind them must be exact: a line search sees the last digits.
+    // The optimizer's vectors after them must be exact, because a line search depends on their last digits.
     let may_be_rounded = model.matrix_count();
     let wire = |(i, spec): (usize, &MatrixSpec)| {
         if i < may_be_rounded && can_be_rounded(spec) { job.wire } else { WireType::F32 }
@@ -67,14 +67,14 @@ pub(super) fn layout(
     })
 }
 
-/// A worker with its tasks.
+/// A worker and the range of its tasks.
 pub(super) struct WorkerTasks {
     pub(super) worker: u32,
     pub(super) tasks: Range<u32>,
 }
 
-/// The limit of bad lines holds over all tasks of the job. Of each worker: what its tasks have met, in training and in
-/// validation, when all of them have reported of an epoch.
+/// Checks the limit of bad lines over all tasks of the job. `of_workers` has the bad lines of each worker's tasks, in
+/// training and in validation, when all of them have reported the epoch.
 pub(super) fn check_bad_lines(
     rule: BadLinePolicy,
     crews: &[WorkerTasks],
@@ -89,7 +89,7 @@ pub(super) fn check_bad_lines(
     Ok(())
 }
 
-/// Tasks of workers, in blocks.
+/// Assigns tasks to workers in contiguous blocks.
 pub(super) fn assign_tasks(workers: &[Member], task_count: u32) -> Vec<WorkerTasks> {
     let count = workers.len() as u32;
     let bound = |i: u32| (u64::from(task_count) * u64::from(i) / u64::from(count)) as u32;

@@ -1,5 +1,5 @@
-//! Master, servers and workers as processes of this machine, for one job: they talk through sockets in a private folder and
-//! end with it.
+//! Starts master, servers and workers on this machine for one job. The processes communicate through sockets in a
+//! private folder and end with the job.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -22,14 +22,14 @@ use crate::job::{ClusterSize, TrainJob};
 use crate::report::Report;
 use crate::run::Environment;
 
-/// Longest wait for the master to be there.
+/// Maximum wait for the start of the master or the servers.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How often the processes are looked at.
+/// Time between two checks of the processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Pause before it is looked again whether servers listen.
+/// Time between two checks whether the servers listen.
 const SOCKET_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Trains on servers and workers of this machine, which are started for it and end with it.
+/// Trains on servers and workers of this machine, which are started for the job and end with it.
 pub fn train(
     raw: &RawJob,
     job: &TrainJob,
@@ -67,11 +67,11 @@ pub fn train(
     Ok(report)
 }
 
-/// Servers as processes of this machine, for one who needs no workers. They end with this value.
+/// Servers as processes of this machine, without workers. They end when this value is dropped.
 pub struct LocalServers {
-    /// Where they listen; each has one lane.
+    /// Addresses of the servers; each server has one lane.
     pub addresses: Vec<String>,
-    // Ended in this order: the processes, then the master, then their sockets.
+    // Fields are dropped in this order: the processes, then the master, then the sockets.
     _processes: ChildProcesses,
     _master: StopOnDrop,
     _folder: SocketFolder,
@@ -86,7 +86,7 @@ impl Drop for StopOnDrop {
 }
 
 impl LocalServers {
-    /// Starts them, and waits until they listen.
+    /// Starts the servers and waits until they listen.
     pub fn start(count: u32, interrupt: &Interrupt) -> Result<Self, Error> {
         let folder = SocketFolder::new()?;
         let stop = StopOnDrop(Stop::new());
@@ -115,7 +115,7 @@ impl LocalServers {
     }
 }
 
-/// A master in this process: its first address, with the real port, and its thread.
+/// Starts a master in this process; returns its first address, with the actual port, and its thread.
 pub(super) fn start_master(
     config: master::MasterConfig,
     driver: Arc<Driver>,
@@ -129,7 +129,7 @@ pub(super) fn start_master(
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = said {
-            // Nobody waits any more when the master had begun.
+            // The receiver may be dropped already: the error came after the start.
             let _ = failed.send(Err(error));
         }
     });
@@ -143,7 +143,7 @@ pub(super) fn start_master(
     }
 }
 
-/// Submits the job and waits for its end, or for that of a process.
+/// Submits the job and waits until it or one of the processes ends.
 fn submit(
     raw: &RawJob,
     size: ClusterSize,
@@ -161,7 +161,7 @@ fn submit(
     let (news, heard) = channel();
     std::thread::spawn(move || {
         let ended = client.watch(job, |status| {
-            // Nobody listens any more when a process has died.
+            // The receiver is dropped when a process has died.
             !status.state.is_over() || news.send(status.clone()).is_ok()
         });
         drop(ended);
@@ -183,7 +183,7 @@ fn submit(
     }
 }
 
-/// Processes that end with this value.
+/// Child processes that are killed when this value is dropped.
 pub(super) struct ChildProcesses {
     pub(super) children: Vec<(String, Child)>,
 }
@@ -200,12 +200,12 @@ impl ChildProcesses {
         let name = format!("{kind}-{number}");
         let child = Command::new(&program)
             .args([kind, "--master", &master.to_string(), "--name", &name, "--log", "warn"])
-            // They belong to this process, and end with it: when it is killed, their standard input ends.
+            // If this process is killed, the standard input of the children ends, and they end too.
             .args(["--save-limit", "0", "--end-with-parent"])
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            // Ctrl-C in the terminal is for the one who leads: the others hear of it from there.
+            // Ctrl-C in the terminal must reach only this process, which then stops the others.
             .process_group(0)
             .spawn()
             .map_err(Error::io("start", &program))?;
@@ -213,7 +213,7 @@ impl ChildProcesses {
         Ok(())
     }
 
-    /// Whether all are there.
+    /// Returns an error if a process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         for (name, child) in &mut self.children {
             if let Ok(Some(status)) = child.try_wait() {
@@ -228,7 +228,7 @@ impl ChildProcesses {
 impl Drop for ChildProcesses {
     fn drop(&mut self) {
         for (_, child) in &mut self.children {
-            // One that has ended by itself cannot be ended.
+            // An error is ignored: the process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,12 +1,12 @@
-//! What driver and workers say to each other: the contents of `ToTask` and `FromTask` in the control plane.
+//! Messages between driver and workers: the contents of `ToTask` and `FromTask` in the control plane.
 //!
-//! The driver speaks first: `Look` to one worker, `Prepare` to all, then `Train`; `EpochDecision` after each epoch; `Save` to
-//! one; `End` to all. Each of them is answered once. A connection that was lost and is back loses nothing that was said
-//! by the master, but a worker that died is not replaced: the job fails and says so.
+//! The driver starts: it sends `Look` to one worker, `Prepare` to all, then `Train`; `Verdict` after each epoch; `Save`
+//! to one worker; `End` to all. Messages survive the loss and return of a connection to the master. A worker that died
+//! is not replaced: its job fails with an error that names the worker.
 //!
-//! They are JSON in which the name of a message stands around its contents (`{"train": {...}}`), so that serde reads the
-//! contents at once. With the name inside (a `tag`), serde first holds them in a type of its own, and there a map whose
-//! keys are numbers cannot be read any more. Numbers that need not be finite travel as [`HexEncoded`].
+//! The messages are JSON with the name of a message around its contents (`{"train": {...}}`), so that serde parses the
+//! contents directly. With the name inside (a `tag`), serde first buffers the contents in a type that cannot represent
+//! maps with numbers as keys. Numbers that may be infinite or NaN are sent as [`HexEncoded`].
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::report::EpochLine;
 use crate::run::failure::{FailureRank, ReadPosition};
 use crate::run::totals::TaskSummary;
 
-/// A value as compact bytes in hexadecimal: numbers that are not finite come back, and long lists are cheap.
+/// A value as compact bytes in hexadecimal: it preserves numbers that are not finite, and long lists stay short.
 #[derive(Clone, Debug)]
 pub struct HexEncoded<T>(pub T);
 
@@ -50,10 +50,10 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for HexEncoded<T> {
     }
 }
 
-/// Names of keys in one message: some megabytes of text, so that millions of names delay no heartbeat.
+/// Number of names of keys in one message: some megabytes of text, so that millions of names do not delay heartbeats.
 pub const NAMES_PER_MESSAGE: usize = 1 << 16;
 
-/// Names in parts that each fit a message.
+/// Splits names into groups that each fit in one message.
 pub fn split_names(mut names: BTreeMap<u64, String>, mut say: impl FnMut(BTreeMap<u64, String>)) {
     while let Some(next) = names.keys().nth(NAMES_PER_MESSAGE).copied() {
         let rest = names.split_off(&next);
@@ -64,165 +64,144 @@ pub fn split_names(mut names: BTreeMap<u64, String>, mut say: impl FnMut(BTreeMa
     }
 }
 
-/// Driver -> worker.
+/// Messages from the driver to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToWorker {
-    /// Opens the data and says what they are. Answered by `DataInspection`.
-    Look {
-        /// As people wrote it.
-        job: RawJob,
-    },
-    /// Opens its share, and reads it through when that must be. Answered by `Prepared`.
+    /// Requests to open and inspect the data. Answered by `Looked`.
+    Look { job: RawJob },
+    /// Requests to open the worker's share of the data, and to scan it if necessary. Answered by `Prepared`.
     Prepare {
-        /// As people wrote it.
         job: RawJob,
-        /// Of the data, as the first worker found it.
+        /// Schema of the data, as the first worker found it.
         schema: Schema,
-        /// Tasks of the job.
+        /// Number of tasks of the job.
         task_count: u32,
         /// First task of this worker.
         first: u32,
-        /// Number of its tasks.
+        /// Number of tasks of this worker.
         count: u32,
-        /// Where training begins.
+        /// Position at which training starts.
         start: TrainingPosition,
-        /// The data are surveyed, so that the open settings of the job can be chosen.
+        /// Whether to survey the data, so that the open settings of the job can be chosen.
         survey: bool,
     },
-    /// Brings the earlier model to the servers. Answered by `Imported`.
-    Import {
-        /// Where the parameters are.
-        layout: JobLayout,
-    },
-    /// Runs its tasks. Answered by `TaskEnded` for each, or `Failed`.
+    /// Requests to import the earlier model to the servers. Answered by `Imported`.
+    Import { layout: JobLayout },
+    /// Requests to run the tasks. Answered by `TaskEnded` for each task, or by `Failed`.
     Train {
-        /// All parameters of the algorithm, none open any more.
+        /// All parameters of the algorithm, with none open.
         set: BTreeMap<String, String>,
-        /// Where the parameters are.
         layout: JobLayout,
-        /// What is learned.
+        /// The model that training produces.
         model: algo::Model,
-        /// The matrices hold an earlier model.
+        /// Whether the matrices contain an earlier model.
         resumed: bool,
-        /// The workers of the job, each with its first task and the number of its tasks.
+        /// The workers of the job, each as its first task and its number of tasks.
         crews: Vec<(u32, u32)>,
     },
-    /// What follows from an epoch.
+    /// The decision after an epoch.
     Verdict {
-        /// Of this epoch.
         epoch: u64,
-        /// For all tasks.
+        /// The decision for all tasks.
         verdict: EpochDecision,
-        /// How it went.
+        /// Metrics of the epoch.
         line: HexEncoded<EpochLine>,
     },
-    /// The tasks stop at their next step.
+    /// Requests all tasks to stop at their next step.
     Stop,
-    /// A task has failed, perhaps at another worker. Answered by `Settled` when no task here reads any more.
+    /// Reports that a task has failed, perhaps on another worker. Answered by `Settled` when no task of the worker
+    /// reads any more.
     Settle {
-        /// Where: nothing behind it needs to be read.
+        /// Position of the failure: nothing behind it needs to be read.
         position: Option<ReadPosition>,
     },
-    /// Names of keys for the model that is to be written; as many of these as it takes, then `Save`.
-    Names {
-        /// By key.
-        names: BTreeMap<u64, String>,
-    },
-    /// Writes the model. Answered by `StoredMatrix`.
+    /// Names of keys for the model to be written. The driver sends as many of these as necessary, then `Save`.
+    Names { names: BTreeMap<u64, String> },
+    /// Requests to write the model. Answered by `Saved`.
     Save {
-        /// Where the parameters are.
         layout: JobLayout,
-        /// But for matrices and files.
+        /// The manifest without matrices and files.
         manifest: Box<Manifest>,
     },
-    /// The job is over, well or not.
+    /// Reports that the job has ended, with success or failure.
     End {
-        /// Why, when it is not well.
+        /// Reason of the failure; none after success.
         reason: Option<String>,
     },
 }
 
-/// Worker -> driver.
+/// Messages from a worker to the driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromWorker {
-    /// What the data are.
+    /// Describes the data.
     Looked {
-        /// Columns and format.
         schema: Schema,
-        /// Bytes of the input.
+        /// Size of the input in bytes, if known.
         size_bytes: Option<u64>,
-        /// How the input was understood.
+        /// Notices about how the input was interpreted.
         notices: Vec<String>,
-        /// Tasks of the job.
+        /// Number of tasks of the job.
         task_count: u32,
-        /// For people.
+        /// Description of the run for people.
         greeting: String,
-        /// The earlier model, when training goes on from one.
+        /// The earlier model, if training continues from one.
         previous: Option<algo::Model>,
-        /// Where training begins.
+        /// Position at which training starts.
         start: TrainingPosition,
     },
-    /// The shares are open.
+    /// Reports that the worker's share of the data is open.
     Prepared {
-        /// Whether they were read through.
+        /// Whether the data were scanned.
         scanned: bool,
-        /// Of each task.
+        /// Summary of each task.
         summaries: HexEncoded<Vec<TaskSummary>>,
     },
-    /// The earlier model is on the servers.
+    /// Reports that the earlier model is on the servers.
     Imported {
-        /// What the user should know.
+        /// Notices for the user.
         notices: Vec<String>,
     },
-    /// Steps of all its tasks since the last time.
+    /// Sums over the worker's tasks since the last `Progress`.
     Progress {
-        /// Steps.
         steps: u64,
-        /// Records.
         records: u64,
-        /// Sum of their losses.
+        /// Sum of the losses of these records.
         loss_sum: f64,
-        /// Input bytes read.
+        /// Number of input bytes read.
         bytes: u64,
     },
-    /// A task has ended an epoch.
+    /// Reports that a task has ended an epoch.
     Epoch {
-        /// What it did.
         report: HexEncoded<EpochReport>,
-        /// What all tasks of this worker have met so far, in training and in validation.
+        /// Bad lines of all tasks of this worker so far, in training and in validation.
         bad_lines: [BadLineTotal; 2],
     },
-    /// Names of keys that a task has met; as many of these as it takes, then its `TaskEnded`.
-    Names {
-        /// By key.
-        names: BTreeMap<u64, String>,
-    },
-    /// A task has ended.
+    /// Names of keys in a task's data. The worker sends as many of these as necessary, then `TaskEnded` of the task.
+    Names { names: BTreeMap<u64, String> },
+    /// Reports that a task has ended.
     TaskEnded {
-        /// The task.
         task: u32,
-        /// What it has read.
+        /// Summary of what the task has read.
         summary: HexEncoded<TaskSummary>,
     },
-    /// The model is written.
+    /// Reports that the model is written.
     Saved {
-        /// Of the model.
         manifest: Box<Manifest>,
         /// Seconds of waiting for the disk.
         sync_s: f64,
     },
-    /// Something went wrong.
+    /// Reports a failure.
     Failed {
-        /// The text for people.
+        /// The text of the error.
         error: String,
-        /// The exit code of it.
+        /// Exit code of a command that ends with this error.
         exit: u8,
-        /// Its place among the failures of other tasks; none: there are no others.
+        /// Order among the failures of other tasks; none if no other task can have failed.
         rank: Option<FailureRank>,
     },
-    /// No task here reads any more.
+    /// Reports that no task of the worker reads any more.
     Settled {},
 }
 
@@ -231,7 +210,7 @@ mod tests {
     use super::*;
 
     fn names(count: u64) -> BTreeMap<u64, String> {
-        // Keys of named features have their upper bit set: no f64 holds them.
+        // Keys of named features have their highest bit set, so an `f64` cannot represent them.
         (0..count).map(|i| (u64::MAX - i, format!("color=\"{i}\""))).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What a worker shows of itself: counts of its tasks and of their agents, at `/metrics` on a port of its own.
+//! The metrics of a worker: counters of its tasks and of their agents, at `/metrics` on its own port.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use rpc::metrics::{Label, Metrics};
 use rpc::service::{ConnectionId, Effect, Service};
 use worker::stats::{AgentStats, REQUEST_KINDS, SharedStats};
 
-/// The tasks that run here, by job and number; shared by those who run them and those who look.
+/// The metrics of the tasks of a worker by job and task number; shared by task threads and the metrics endpoint.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkerMetrics(Arc<Mutex<BTreeMap<(JobId, u32), TaskMetrics>>>);
 
 #[derive(Clone, Debug, Default)]
 struct TaskMetrics {
     meter: SharedStats,
-    /// Connections that are needed; more were made after resets.
+    /// Number of lanes. Connections beyond this number were made after resets.
     lane_count: u64,
     steps: u64,
     records: u64,
 }
 
 impl WorkerMetrics {
-    /// A task begins.
+    /// Adds a task that starts.
     pub(super) fn add_task(&self, job: JobId, task: u32, meter: SharedStats, lane_count: usize) {
         let gauge = TaskMetrics { meter, lane_count: lane_count as u64, ..TaskMetrics::default() };
         self.lock().insert((job, task), gauge);
     }
 
-    /// A task has made a step.
+    /// Counts a step of a task.
     pub(super) fn record_step(&self, job: JobId, task: u32, records: u64) {
         if let Some(gauge) = self.lock().get_mut(&(job, task)) {
             gauge.steps += 1;
@@ -37,7 +37,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// A job is over here.
+    /// Removes a job that has ended on this worker.
     pub(super) fn remove_job(&self, job: JobId) {
         self.lock().retain(|(of, _), _| *of != job);
     }
@@ -95,7 +95,7 @@ fn write_task_metrics(out: &mut Metrics, labels: [Label<'_>; 2], gauge: &TaskMet
     out.histogram(name, help, &labels, &stats.staleness, stats.staleness_sum);
 }
 
-/// Answers nobody but those who ask for metrics.
+/// A service that answers only requests for metrics.
 pub(super) struct MetricsService(pub(super) WorkerMetrics);
 
 impl Service for MetricsService {

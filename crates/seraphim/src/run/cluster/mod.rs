@@ -1,17 +1,17 @@
-//! Training on servers and workers. The **driver** runs beside the master, one thread a job: it has the data looked at,
-//! the matrices made, the tasks started, every epoch judged and the model saved, and sees neither records nor
-//! parameters. **Workers** do all of that on its word.
+//! Training on servers and workers. The **driver** runs beside the master in one thread per job: it has the workers
+//! inspect the data, creates the matrices, starts the tasks, decides after every epoch, and has a worker save the
+//! model. It handles neither records nor parameters. **Workers** do the work that the driver requests.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | [`say`] | what driver and workers say to each other |
-//! | [`driver`] | the course of a job |
-//! | `job_layout` | where the parameters of a job lie |
-//! | [`worker`] | a worker: what it does with what it hears; `worker_job`: its part of one job |
-//! | [`task_runner`] | the tasks of a job in one worker |
-//! | `stats_poller` | what `status` shows of a job under way |
+//! | [`messages`] | messages between driver and workers |
+//! | [`driver`] | one job as the driver runs it |
+//! | `job_layout` | which lanes own the partitions of a job |
+//! | [`worker`] | a worker and its jobs; `worker_job`: one job on one worker |
+//! | [`task_runner`] | the tasks of a job on one worker |
+//! | `stats_poller` | what `status` shows of a running job |
 //! | `metrics_endpoint` | the metrics of a worker |
-//! | `salvage`, `shutdown_barrier` | the end of a job whose master is gone |
+//! | `salvage`, `shutdown_barrier` | the end of a job whose master is lost |
 //! | [`servers`] | whole matrices on all lanes: open, import, export, keep, close; `pages`: their rows |
 //! | [`parameter_service`], `session` | the parameter service: its processes, the runner of one session |
 //! | [`launch`] | master, servers and workers as processes of this machine |

@@ -1,8 +1,8 @@
-//! Rows of a matrix as they travel in pages: of one lane, of several, picked and merged.
+//! Pages, in which the rows of a matrix are sent: encoding, decoding, and merging the rows of several lanes.
 
 use matrix::{ExportedRows, MatrixSpec, OwnedValues};
 
-/// Elements of a row of each part: values, then slot after slot.
+/// Number of elements per row of the values, then of each slot.
 fn widths(spec: &MatrixSpec) -> Vec<usize> {
     let columns = spec.columns_of_table();
     std::iter::once(columns).chain(spec.rule.slots().iter().map(|slot| slot.width(columns))).collect()
@@ -26,7 +26,7 @@ pub(super) fn empty_values(spec: &MatrixSpec) -> OwnedValues {
     }
 }
 
-/// A page as rows: the values of all keys, then slot after slot.
+/// Decodes a page: it has the values of all keys, then slot after slot.
 pub(super) fn decode_page(spec: &MatrixSpec, keys: Vec<u64>, values: &OwnedValues) -> ExportedRows {
     let (n, widths) = (keys.len(), widths(spec));
     let mut start = 0;
@@ -60,7 +60,7 @@ fn extend(into: &mut OwnedValues, from: OwnedValues) {
     }
 }
 
-/// Rows of several lanes, each ascending, as one list.
+/// Merges the rows of several lanes, each ascending, into one ascending list.
 pub(super) fn merge(spec: &MatrixSpec, parts: Vec<ExportedRows>) -> ExportedRows {
     let mut all: Option<ExportedRows> = None;
     for part in parts {
@@ -90,7 +90,7 @@ pub(super) fn merge(spec: &MatrixSpec, parts: Vec<ExportedRows>) -> ExportedRows
     }
 }
 
-/// Some rows as a page.
+/// Encodes the rows at `positions` as a page.
 pub(super) fn encode_page(rows: &ExportedRows, positions: &[usize]) -> (Vec<u64>, OwnedValues) {
     let n = rows.keys.len().max(1);
     let keys = positions.iter().map(|&at| rows.keys[at]).collect();

@@ -1,5 +1,5 @@
-//! The parameter service: a master in this process and servers as processes of this machine, for foreign hosts. It runs
-//! until it is told to stop.
+//! The parameter service for external programs: a master in this process and servers as processes of this machine. It
+//! runs until it is asked to stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,33 +14,33 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 
-/// Longest wait for all servers to join.
+/// Maximum wait for all servers to join.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// How often the processes and the flag of Ctrl-C are looked at.
+/// Time between two checks of the processes and the interrupt flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A server that has lost its master ends after so long: nobody else will tell it.
+/// Seconds after which a server that has lost its master ends, since no other process stops it.
 const MASTER_LOST_LIMIT_S: &str = "5";
 
-/// What is served.
+/// Settings of the parameter service.
 #[derive(Clone, Debug)]
 pub struct ParameterServiceConfig {
-    /// Where the master takes connections; servers take theirs on the same host.
+    /// Address on which the master listens; servers listen on the same host.
     pub listen: String,
-    /// The shared secret, and the file that it is in.
+    /// The shared secret.
     pub token: Vec<u8>,
-    /// The same as a file, for the servers.
+    /// The file of the shared secret, for the servers.
     pub token_file: Option<String>,
     /// Number of server processes.
     pub servers: u32,
-    /// Threads of each server.
+    /// Number of lanes of each server.
     pub lanes: u16,
-    /// Most memory of each server.
+    /// Memory limit of each server.
     pub memory_limit_bytes: u64,
-    /// Most sessions at once; `None`: the default of a master.
+    /// Maximum number of sessions; `None`: the default of a master.
     pub session_limit: Option<usize>,
 }
 
-/// Starts all, tells `ready` where, and serves until Ctrl-C or a process ends.
+/// Starts all processes, passes the address to `ready`, and serves until Ctrl-C or the end of a process.
 pub fn serve(
     service: &ParameterServiceConfig,
     interrupt: &Interrupt,
@@ -62,7 +62,7 @@ pub fn serve(
         .and_then(|()| wait_for_servers(service, &master, &mut processes, interrupt))
         .and_then(|is_there| if is_there { ready(&master) } else { Ok(()) })
         .and_then(|()| wait_for_end(&mut processes, interrupt));
-    // Sessions are closed while there are servers that can be told.
+    // Sessions must be closed while the servers still run.
     stop.raise();
     let ended = thread.join();
     drop(processes);
@@ -86,7 +86,7 @@ fn start_servers(
     (0..service.servers).try_for_each(|i| processes.start("server", i, master, &flags))
 }
 
-/// Whether all servers have joined; not when it was told to stop before.
+/// Waits until all servers have joined; false if the service was asked to stop before that.
 fn wait_for_servers(
     service: &ParameterServiceConfig,
     master: &Address,

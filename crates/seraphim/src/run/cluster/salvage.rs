@@ -1,6 +1,6 @@
-//! A job whose master is gone: its workers stop, meet at the lanes, and the first of them that lives writes what the servers
-//! hold as a model directory beside the one that was asked for, `OUT.unfinished`. It is one like any other, checksummed
-//! and renamed into its place, and says besides how far the job had come.
+//! Salvage of a job whose master is lost: its workers stop and wait at the shutdown barrier, and the first live one
+//! writes the parameters of the servers as a model directory beside the requested one, `OUT.unfinished`. It is an
+//! ordinary model, checksummed and renamed when complete, whose manifest also records how far the job came.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,53 +25,53 @@ use crate::run::epoch_monitor::{StopReason, TrainingSummary};
 use crate::run::run_info::{RunInfo, save};
 use crate::run::totals::Totals;
 
-/// How often the lanes are asked who has come.
+/// Time between two requests to the lanes for the state of the tasks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Share of the limit in which tasks may come; the rest is for saving, while the servers stay.
+/// The wait for tasks takes at most this fraction (1/n) of the limit; the rest is for saving, while the servers stay.
 const BARRIER_SHARE: u32 = 2;
-/// Share of the limit that a worker has for saving before the next one does.
+/// Each worker has this fraction (1/n) of the limit for saving before the next worker tries.
 const SAVE_TURN_SHARE: u32 = 4;
-/// Names that are tried for the place: `OUT.unfinished`, `OUT.unfinished-2`, ...
+/// Maximum number of names that are tried: `OUT.unfinished`, `OUT.unfinished-2`, ...
 const NAME_LIMIT: u32 = 1000;
 
-/// What a worker knows of a job that it trains, enough to save it alone.
+/// What a worker needs to save a job without its master.
 #[derive(Clone, Debug)]
 pub(super) struct SalvageContext {
     pub(super) raw: RawJob,
     pub(super) schema: Schema,
     pub(super) layout: JobLayout,
     pub(super) model: algo::Model,
-    /// The workers of the job, each with its tasks.
+    /// The ranges of tasks of the workers.
     pub(super) worker_tasks: Vec<Range<u32>>,
-    /// Which of them this one is.
+    /// Index of this worker in `worker_tasks`.
     pub(super) own_index: usize,
-    /// Where training began.
     pub(super) start: TrainingPosition,
 }
 
-/// How far a job had come, as its tasks here saw it.
+/// How far the tasks of a worker have come in a job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EpochProgress {
-    /// Whole epochs, as the driver judged them.
+    /// Complete epochs, for which the driver has decided.
     pub(super) epochs: Vec<EpochLine>,
-    /// The epoch in which the tasks stopped, from 0, and how many were planned.
+    /// The epoch in which the tasks stopped, from 0, and the planned number of epochs.
     pub(super) last: Option<(u64, u64)>,
 }
 
-/// Ends one job.
+/// The salvage of one job.
 pub(super) struct Salvage<'a> {
     pub(super) training: &'a SalvageContext,
     pub(super) token: &'a [u8],
-    /// The name of this worker.
+    /// Name of this worker.
     pub(super) name: &'a str,
-    /// How long servers stay for it.
+    /// How long servers wait for the job to be saved.
     pub(super) limit: Duration,
     pub(super) interrupt: &'a Interrupt,
 }
 
 impl Salvage<'_> {
-    /// Until the state is saved, by this worker or another; how that ended, in one sentence. `saved_paths`: what this worker has
-    /// made of an order to save the finished model, asked until it knows; `reached`: asked when all tasks have ended.
+    /// Waits until this worker or another has saved the state, and returns the result as a sentence. `saved` returns
+    /// the status of an earlier request to save the finished model; it is called until that request has ended.
+    /// `reached` is called when all tasks have ended.
     pub(super) fn run(
         &self,
         saved: impl Fn() -> SaveStatus,
@@ -106,7 +106,7 @@ impl Salvage<'_> {
                 }
                 SaveStatus::Done(path) => {
                     let text = format!("job {job} had ended, and its model is in {}", path.display());
-                    // Whoever waits there is told.
+                    // The other workers at the barrier receive this text.
                     servers.close_job(&text)?;
                     return Ok(text);
                 }
@@ -155,7 +155,7 @@ impl Salvage<'_> {
             job.model = unfinished_path(&asked, number);
             match save(&job, manifest.clone(), &layout.matrices, &rows, names.clone(), self.interrupt) {
                 Ok(_) => break,
-                // Whatever is there stays.
+                // An existing model stays, and the next name is tried.
                 Err(Error::ModelExists { .. } | Error::NotReplaceable { .. }) if number < NAME_LIMIT => {}
                 Err(error) => return Err(error),
             }
@@ -223,25 +223,25 @@ impl Salvage<'_> {
     }
 }
 
-/// What a worker has made of an order to save the finished model.
+/// Status of the driver's request to save the finished model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SaveStatus {
-    /// There was none, or it came to nothing.
+    /// There was no request, or saving failed.
     Nothing,
-    /// It is being carried out.
+    /// Saving is in progress.
     Running,
-    /// The model is there.
+    /// The model is at this path.
     Done(PathBuf),
 }
 
-/// The place of an unfinished model: beside the one that was asked for.
+/// Returns the path of an unfinished model: beside the requested one.
 fn unfinished_path(asked: &Path, number: u32) -> PathBuf {
     let name = asked.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned());
     let more = if number == 1 { String::new() } else { format!("-{number}") };
     asked.with_file_name(format!("{name}.unfinished{more}"))
 }
 
-/// The error of a worker that has lost its master.
+/// Returns the error of a worker that has lost its master.
 pub(super) fn master_lost_error(address: &str, reason: &str, ends: &[String]) -> Error {
     let text = std::iter::once(format!("the master at {address} is gone: {reason}"))
         .chain(ends.iter().cloned())

@@ -1,4 +1,4 @@
-//! Whole matrices on all lanes of a job, by one who is no task.
+//! Access to whole matrices on all lanes of a job, for code that is not a task.
 
 use std::time::{Duration, Instant};
 
@@ -15,28 +15,28 @@ use super::pages::{append, decode_page, empty_values, encode_page, merge};
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Longest wait for a lane to take a connection.
+/// Maximum wait for a connection to a lane.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Longest wait for an answer: a lane may copy or sort all its rows for one.
+/// Maximum wait for an answer: a lane may copy or sort all its rows for one.
 const ANSWER_LIMIT: Duration = Duration::from_mins(5);
-/// How often one who waits for an answer looks whether anybody still wants it.
+/// Time between two checks for cancellation while waiting for an answer.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Longest wait for all lanes together to have freed a job. One that stands still frees it when it goes on.
+/// Maximum wait for all lanes together to free a job. A lane that is blocked frees the job later.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
-/// The same when the job has failed: the failure is reported without waiting for a server that does not answer.
+/// Like [`CLOSE_LIMIT`] for a failed job: the failure is reported without waiting for a server that does not answer.
 const FAILED_CLOSE_LIMIT: Duration = Duration::from_secs(1);
-/// Bytes of keys and values in one frame of an import.
+/// Size of the keys and values in one frame of an import.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// First pause before a server that is full is asked again, unless it says another; doubled each time.
+/// First pause before a full server is tried again, unless it requests another; doubled after each attempt.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection to every lane of a job.
+/// Connections to all lanes of a job.
 pub struct Servers {
     layout: JobLayout,
     lanes: Vec<(Sender, Receiver)>,
     request: RequestId,
-    /// Whether nobody wants the answers any more.
+    /// Whether the answers are not needed any more.
     is_cancelled: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -58,14 +58,14 @@ impl Servers {
         Ok(Self { layout: layout.clone(), lanes, request: 1, is_cancelled: Box::new(|| false) })
     }
 
-    /// The same, whose waits for answers end with an error once `is_cancelled`.
+    /// Returns the same connections; waits for answers end with an error once `is_over` returns true.
     #[must_use]
     pub fn with_cancellation(mut self, is_over: impl Fn() -> bool + Send + 'static) -> Self {
         self.is_cancelled = Box::new(is_over);
         self
     }
 
-    /// The next message of a lane.
+    /// Receives the next message of a lane.
     fn receive(&mut self, lane: usize, limit: Duration) -> Result<Message, Error> {
         let deadline = Instant::now() + limit;
         loop {
@@ -80,7 +80,7 @@ impl Servers {
         }
     }
 
-    /// Sends to all lanes, then takes the answers, so that lanes work at the same time.
+    /// Sends a request to all lanes and then receives the replies, so that lanes work in parallel.
     fn request_all(
         &mut self,
         mut message: impl FnMut(usize, RequestId) -> Message,
@@ -113,12 +113,12 @@ impl Servers {
         }
     }
 
-    /// Makes the matrices of the job on all lanes.
+    /// Creates the matrices of the job on all lanes.
     pub fn open_job(&mut self) -> Result<(), Error> {
         self.open_job_with(&[])
     }
 
-    /// The same for a job that brings modules with functions.
+    /// Like [`Self::open_job`], for a job with WebAssembly modules.
     pub fn open_job_with(&mut self, modules: &[Base64Bytes]) -> Result<(), Error> {
         let layout = self.layout.clone();
         self.request_all(|lane, request| {
@@ -136,20 +136,20 @@ impl Servers {
         .map(drop)
     }
 
-    /// Frees the job on all lanes that can be reached; whoever waits there is told `reason`. The error is that of the first
-    /// lane that could not be, or did not answer soon.
+    /// Frees the job on all lanes that are reachable; processes that wait at a lane receive `reason`. Returns the error
+    /// of the first lane that was not reachable or did not answer in time.
     pub fn close_job(&mut self, reason: &str) -> Result<(), Error> {
         self.close_within(CLOSE_LIMIT, reason)
     }
 
-    /// The same for a job that has failed: waits for answers for a second only.
+    /// Like [`Self::close_job`] for a failed job: waits for answers only one second.
     pub fn close_failed_job(&mut self, reason: &str) -> Result<(), Error> {
         self.close_within(FAILED_CLOSE_LIMIT, reason)
     }
 
     fn close_within(&mut self, limit: Duration, reason: &str) -> Result<(), Error> {
         self.request += 1;
-        // Whatever has ended the job: the lanes are to hear of it.
+        // The lanes must be notified even if the job was cancelled.
         self.is_cancelled = Box::new(|| false);
         let (job, request) = (self.layout.job, self.request);
         let close = Message::CloseJob(CloseJob { request, job, reason: reason.to_owned() });
@@ -166,19 +166,19 @@ impl Servers {
         answers.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
-    /// Keeps a copy of all rows on the servers.
+    /// Copies all rows on the servers.
     pub fn keep_rows(&mut self) -> Result<(), Error> {
         let job = self.layout.job;
         self.request_all(|_, request| Message::KeepRows(KeepRows { request, job })).map(drop)
     }
 
-    /// Puts the kept rows back.
+    /// Restores the copied rows.
     pub fn restore_rows(&mut self) -> Result<(), Error> {
         let job = self.layout.job;
         self.request_all(|_, request| Message::RestoreRows(RestoreRows { request, job })).map(drop)
     }
 
-    /// What each lane has counted.
+    /// Returns the counters of each lane.
     pub fn stats(&mut self) -> Result<Vec<StatsReply>, Error> {
         let job = self.layout.job;
         let answers = self.request_all(|_, request| Message::Stats(Stats { request, job }))?;
@@ -188,8 +188,8 @@ impl Servers {
             .collect())
     }
 
-    /// The tasks, as all lanes together see them: one has left when it has left everywhere, and is connected when it is
-    /// wherever it has not left. Its wait is the longest, its clock the smallest.
+    /// Returns the state of the tasks over all lanes: a task has left when it has left every lane, and is connected
+    /// when it is connected to every lane that it has not left. Its wait is the longest and its clock the smallest.
     pub fn tasks(&mut self) -> Result<TasksReply, Error> {
         self.request += 1;
         let (request, job) = (self.request, self.layout.job);
@@ -218,13 +218,13 @@ impl Servers {
         Ok(closed.map_or_else(|| TasksReply::Tasks(tasks_of(&replies)), TasksReply::Closed))
     }
 
-    /// Takes a task out on all lanes: nobody waits for it any more.
+    /// Removes a task on all lanes, so that no other task waits for it.
     pub fn remove_task(&mut self, task: u32) -> Result<(), Error> {
         let job = self.layout.job;
         self.request_all(|_, request| Message::Leave(Leave { request, job, task })).map(drop)
     }
 
-    /// All rows of a matrix, ascending.
+    /// Returns all rows of a matrix, ascending.
     pub fn export(&mut self, matrix: u32) -> Result<ExportedRows, Error> {
         let spec = self.layout.matrices[matrix as usize].clone();
         let parts = (0..self.lanes.len())
@@ -293,16 +293,16 @@ impl Servers {
     }
 }
 
-/// What [`Servers::tasks`] has found.
+/// The reply of [`Servers::tasks`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum TasksReply {
-    /// The tasks.
+    /// The state of each task.
     Tasks(Vec<TaskStats>),
-    /// The job was closed, and why.
+    /// The job was closed, for this reason.
     Closed(String),
 }
 
-/// The tasks of a job as all its lanes together see them; see [`Servers::tasks`].
+/// Returns the tasks of a job as all its lanes together see them; see [`Servers::tasks`].
 pub fn tasks_of(replies: &[StatsReply]) -> Vec<TaskStats> {
     let Some((first, others)) = replies.split_first() else { return Vec::new() };
     let mut tasks = first.tasks.clone();
@@ -329,7 +329,7 @@ fn merge_task(task: &mut TaskStats, other: &TaskStats) {
     }
 }
 
-/// The best address of a lane: a socket of this machine, if it is here.
+/// Returns the best address of a lane: an existing Unix socket of this machine, or else a TCP address.
 pub(super) fn preferred_address(lane: &LaneAddress) -> Result<Address, Error> {
     let addresses = lane.addresses.iter().map(|text| text.parse());
     let addresses = addresses.collect::<Result<Vec<Address>, _>>().map_err(Error::server(lane))?;
@@ -344,8 +344,8 @@ pub(super) fn preferred_address(lane: &LaneAddress) -> Result<Address, Error> {
     })
 }
 
-/// A connection to a server. One whose places are all taken, be it by strangers, is asked again for a while: they go when
-/// they do not say hello in time.
+/// Connects to a server. If all its connection slots are taken, it retries for a while: unauthenticated connections are
+/// closed when they do not send their hello in time.
 pub(super) fn connect_with_retry(address: &Address, hello: &Hello) -> Result<(Sender, Receiver), rpc::Error> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     let mut pause = FULL_PAUSE;
@@ -359,7 +359,7 @@ pub(super) fn connect_with_retry(address: &Address, hello: &Hello) -> Result<(Se
             rpc::Error::Refused(fault) if fault.kind.retry_may_help() => {
                 Duration::from_millis(fault.retry_after_ms.into()).max(FULL_PAUSE)
             }
-            // The refusal of a full server may be lost with a reset.
+            // A reset may destroy the refusal that a full server sent.
             rpc::Error::Closed => pause * 2,
             rpc::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ConnectionReset => {
                 pause * 2

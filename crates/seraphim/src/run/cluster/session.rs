@@ -1,5 +1,5 @@
-//! The runner of a session of the parameter service: it carries out on all lanes what the master has decided, and frees all
-//! of it when the session ends, however it ends.
+//! The runner of a session of the parameter service: it executes the commands of the master on all lanes, and frees the
+//! session on all lanes when it ends for any reason.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use super::servers::{connect_with_retry, preferred_address};
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Longest wait for an answer: a lane may have to lay out gigabytes.
+/// Maximum wait for an answer: a lane may have to allocate gigabytes.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
-/// How long nothing is heard before it is listened again.
+/// Maximum wait for an event before the next call of `receive`.
 const RECEIVE_LIMIT: Duration = Duration::from_mins(1);
-/// Nothing waits in a session, but a job has a limit.
+/// Nothing waits in a session, but a job requires a limit.
 const WAIT_LIMIT_MS: u64 = 60_000;
 
-/// From the opening of a session to its end.
+/// Runs a session from its opening to its end.
 pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     let mut lanes = Lanes::connect(link, token)?;
     let job = link.job;
@@ -48,7 +48,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
         Err(error) => Err(error),
     };
     let reason = result.as_ref().err().map_or("its host has closed it".to_owned(), Error::to_string);
-    // A lane that is gone holds nothing any more.
+    // A lane that is lost needs no closing.
     let freed = lanes.request_all(|_, request| {
         Message::CloseJob(CloseJob { request, job, reason: format!("session {job} has ended: {reason}") })
     });
@@ -58,7 +58,7 @@ pub(super) fn serve(link: &JobLink, token: &[u8]) -> Result<Value, Error> {
     result.map(|()| json!({ "ended": reason }))
 }
 
-/// Does what it is asked until it is told to end.
+/// Executes commands until the session must end.
 fn handle_requests(link: &JobLink, lanes: &mut Lanes) -> Result<(), Error> {
     loop {
         match link.receive(RECEIVE_LIMIT) {
@@ -88,10 +88,10 @@ fn ended(text: String) -> Error {
     Error::Cluster { text, exit: Exit::Io }
 }
 
-/// A connection to every lane of the session.
+/// Connections to all lanes of the session.
 struct Lanes {
     job: u32,
-    /// Name, and the two ends.
+    /// Name, sender and receiver of each lane.
     connections: Vec<(String, Sender, Receiver)>,
     request: RequestId,
 }
@@ -110,8 +110,8 @@ impl Lanes {
         Ok(Self { job: link.job, connections: lines, request: 1 })
     }
 
-    /// Sends to all lanes, then takes all answers, so that lanes work at the same time and no answer is left behind. The
-    /// first refusal, or a connection that is gone.
+    /// Sends a request to all lanes and then receives all replies, so that lanes work in parallel and no reply stays
+    /// unread. Returns the first refusal, or an error if a connection is lost.
     fn request_all(
         &mut self,
         mut message: impl FnMut(usize, RequestId) -> Message,
@@ -137,7 +137,7 @@ impl Lanes {
         }
     }
 
-    /// On all lanes, or on none.
+    /// Adds a matrix on all lanes or, after a refusal, on none.
     fn add(
         &mut self,
         matrix: u32,

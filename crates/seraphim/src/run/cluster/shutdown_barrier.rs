@@ -1,48 +1,50 @@
-//! The meeting of workers whose master is gone: who has come, who is not waited for any longer, and who saves. Pure: each
-//! worker looks at what the lanes say of the tasks, and all come to the same answer without a word between them.
+//! The shutdown barrier of workers without a master: which tasks have left, which are not waited for any longer, and
+//! which worker saves. It is pure: all workers receive the same state of the tasks from the lanes, so they decide the
+//! same without messages between them.
 //!
-//! Tasks that hear of the loss stop at their next step, meet at the barrier of their epoch and leave. A task that has no
-//! connection for [`DISCONNECT_LIMIT`] is taken out, for its worker is dead; one that does not come within the limit of the
-//! meeting, too. When all have left, the first worker that lives saves. Should it die in the middle of that, the next one
-//! does after its turn.
+//! When a worker loses the master, its tasks stop at their next step, wait at the barrier of their epoch and leave. A
+//! task without a connection for [`DISCONNECT_LIMIT`] is removed, because its worker is dead; so is a task that does
+//! not leave within the limit of the barrier. When all tasks have left, the first live worker saves. If it dies while
+//! saving, the next one saves after its turn.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use rpc::message::{TaskState, TaskStats};
 
-/// A task without a connection for so long is not waited for: agents connect again much sooner.
+/// A task without a connection for this long is not waited for: agents reconnect much sooner.
 pub(super) const DISCONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a worker does next.
+/// The next action of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BarrierAction {
-    /// Looks again.
+    /// Request the state of the tasks again.
     Wait,
-    /// Takes out tasks that do not come.
+    /// Remove tasks that did not leave in time.
     RemoveTasks(Vec<u32>),
-    /// Saves: everybody has left, and it is its turn.
+    /// Save the model: all tasks have left, and it is this worker's turn.
     Save,
 }
 
-/// A worker at the meeting.
+/// The state of the barrier on one worker.
 #[derive(Debug)]
 pub(super) struct ShutdownBarrier {
     worker_tasks: Vec<Range<u32>>,
     own_index: usize,
-    /// Longest wait for those who are connected and do not come.
+    /// Maximum wait for tasks that are connected but do not leave.
     limit: Duration,
-    /// How long a worker has for saving before the next one does.
+    /// How long a worker has for saving before the next one tries.
     save_turn: Duration,
-    /// By task: since when it has no connection.
+    /// By task: the time since which it has no connection.
     disconnected_since: Vec<Option<Duration>>,
-    /// Tasks that did not leave by themselves.
+    /// By task: whether it was removed and did not leave by itself.
     removed: Vec<bool>,
     all_left_at: Option<Duration>,
 }
 
 impl ShutdownBarrier {
-    /// Of workers with their tasks, of which this is number `own`. Times are counted from the loss.
+    /// Creates the barrier for workers with these tasks; `own` is the index of this worker. Times count from the loss
+    /// of the master.
     pub(super) fn new(crews: Vec<Range<u32>>, own: usize, limit: Duration, turn: Duration) -> Self {
         let count = crews.iter().map(|crew| crew.end).max().unwrap_or(0) as usize;
         let (gone_since, lost) = (vec![None; count], vec![false; count]);
@@ -57,19 +59,19 @@ impl ShutdownBarrier {
         }
     }
 
-    /// Tasks that were taken out.
+    /// Returns the tasks that were removed.
     pub(super) fn removed_tasks(&self) -> Vec<u32> {
         (0u32..).zip(&self.removed).filter(|(_, lost)| **lost).map(|(task, _)| task).collect()
     }
 
-    /// What follows from what the lanes say.
+    /// Returns the next action for the state of the tasks that the lanes report.
     pub(super) fn next_action(&mut self, now: Duration, tasks: &[TaskStats]) -> BarrierAction {
         let mut late = Vec::new();
         let mut all_left = true;
         for (task, stats) in (0u32..).zip(tasks).take(self.removed.len()) {
             let gone = &mut self.disconnected_since[task as usize];
             if stats.state == TaskState::Left {
-                // Somebody else took it out.
+                // Another worker has removed the task.
                 self.removed[task as usize] |= gone.is_some();
                 continue;
             }
@@ -95,7 +97,7 @@ impl ShutdownBarrier {
         }
     }
 
-    /// How many workers come before this one: those that live, in their order, then the others.
+    /// Number of workers whose turn is before this one's: live workers come first, in their order, then the others.
     fn workers_before(&self) -> u32 {
         let lives = |crew: &Range<u32>| crew.clone().any(|task| !self.removed[task as usize]);
         let own = &self.worker_tasks[self.own_index];
@@ -121,7 +123,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Two workers of two tasks each.
+    /// Returns the barrier of two workers with two tasks each.
     fn meeting(own: usize) -> ShutdownBarrier {
         ShutdownBarrier::new(vec![0..2, 2..4], own, LIMIT, TURN)
     }

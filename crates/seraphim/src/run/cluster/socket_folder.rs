@@ -1,4 +1,4 @@
-//! A place for the sockets of this machine.
+//! A private folder for the Unix sockets of a process.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -10,22 +10,22 @@ use rpc::Address;
 use crate::error::Error;
 use crate::machine;
 
-/// How the name of a folder begins; the number of its process follows.
+/// Prefix of the name of a folder; the process number follows.
 const NAME_PREFIX: &str = "seraphim-";
-/// A folder younger than this is left alone: its process may be about to lock it.
+/// A younger folder is not removed: its process may be about to lock it.
 const MIN_AGE: Duration = Duration::from_secs(10);
 
-/// A folder that only this user can enter, removed when it is dropped. Its process holds a lock on it as long as it lives; the
-/// folder of a process that was killed is removed by the next one of this user.
+/// A folder that only this user can access, removed when it is dropped. Its process keeps a lock on it; when a process
+/// was killed, the next process of this user removes its folder.
 #[derive(Debug)]
 pub struct SocketFolder {
     path: PathBuf,
-    /// Held, never read: the system gives it back with the process.
+    /// Never read; the system releases the lock with the process.
     _lock: File,
 }
 
 impl SocketFolder {
-    /// A new one in the system's temporary folder.
+    /// Creates a folder in the system's temporary folder.
     pub fn new() -> Result<Self, Error> {
         Self::within(&std::env::temp_dir())
     }
@@ -36,12 +36,12 @@ impl SocketFolder {
         let path = parent.join(format!("{NAME_PREFIX}{}-{:x}", std::process::id(), start.as_nanos()));
         DirBuilder::new().mode(0o700).create(&path).map_err(Error::io("create", &path))?;
         let lock = File::open(&path).map_err(Error::io("open", &path))?;
-        // Where folders cannot be locked, only the number of the process protects it.
+        // Where folders cannot be locked, only the process number protects the folder.
         let _ = lock.try_lock();
         Ok(Self { path, _lock: lock })
     }
 
-    /// The address of a socket in it.
+    /// Returns the address of a socket in the folder.
     pub fn socket(&self, name: &str) -> Address {
         Address::Unix(self.path.join(name))
     }
@@ -49,13 +49,14 @@ impl SocketFolder {
 
 impl Drop for SocketFolder {
     fn drop(&mut self) {
-        // What is left in the system's temporary folder is removed by the next process.
+        // If this fails, the next process removes the folder.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes the folders of processes that have ended without doing so: no process of this machine has the number in their name,
-/// and nobody holds their lock, which a process in another container does. Those of other users cannot be opened.
+/// Removes the folders of processes that ended without removing them: no process of this machine has the number in the
+/// name, and no process holds the lock (a process in another container may hold it). Folders of other users cannot be
+/// opened and stay.
 fn remove_stale_folders(parent: &Path, least_age: Duration) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.filter_map(Result::ok) {
@@ -71,7 +72,7 @@ fn remove_stale_folders(parent: &Path, least_age: Duration) {
             && folder.try_lock().is_ok()
         {
             tracing::debug!(folder = %entry.path().display(), "the sockets of a dead process are removed");
-            // Another process may be doing the same.
+            // An error is ignored: another process may remove the same folder.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -81,7 +82,7 @@ fn remove_stale_folders(parent: &Path, least_age: Duration) {
 mod tests {
     use super::*;
 
-    /// No process has it.
+    /// A number that no process has.
     const DEAD: u32 = u32::MAX;
 
     fn make(parent: &Path, name: &str) -> PathBuf {
@@ -96,7 +97,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let parent = parent.path();
         let dead = make(parent, &format!("{NAME_PREFIX}{DEAD}-1f"));
-        // The number was given to another process, the lock was not.
+        // The process number was given to another process, but the lock was not.
         let locked = make(parent, &format!("{NAME_PREFIX}{DEAD}-2f"));
         let lock = File::open(&locked).unwrap();
         lock.try_lock().unwrap();

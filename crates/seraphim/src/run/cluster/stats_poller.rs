@@ -1,5 +1,6 @@
-//! What people see of a job under way: where its tasks are, who waits for whom, how large its matrices are. A thread with
-//! connections of its own asks the lanes now and then, so that a server that hangs does not hold up the driver.
+//! The statistics that `status` shows of a running job: the clocks of its tasks, which task waits for which, the sizes
+//! of its matrices. A thread with its own connections polls the lanes, so that a server that hangs does not block the
+//! driver.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,25 +14,25 @@ use worker::JobLayout;
 use super::servers::{Servers, tasks_of};
 use crate::report::EpochLine;
 
-/// How often the lanes are asked.
+/// Time between two polls of the lanes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Tasks that are shown: those that are furthest behind, then those that wait longest.
+/// Maximum number of tasks that are shown: those furthest behind, then those that wait longest.
 const SHOWN_TASKS: usize = 64;
 
-/// Asks until it is dropped.
+/// Polls the lanes until it is dropped.
 pub(super) struct StatsPoller {
     latest: Arc<Mutex<Value>>,
     stop: Stop,
 }
 
 impl StatsPoller {
-    /// Of a job whose task `i` runs on the worker `workers[i]`.
+    /// Starts polling for a job whose task `i` runs on the worker `workers[i]`.
     pub(super) fn start(layout: &JobLayout, token: &[u8], workers: Vec<String>) -> Self {
         let (seen, stop) = (Arc::new(Mutex::new(Value::Null)), Stop::new());
         let watch = Self { latest: Arc::clone(&seen), stop: stop.clone() };
         let (layout, token) = (layout.clone(), token.to_vec());
         std::thread::spawn(move || {
-            // A server that is gone ends the job elsewhere.
+            // A lost server ends the job elsewhere.
             let Ok(servers) = Servers::connect(&layout, &token) else { return };
             let is_over = stop.clone();
             let mut servers = servers.with_cancellation(move || is_over.is_raised());
@@ -45,21 +46,21 @@ impl StatsPoller {
         watch
     }
 
-    /// What was seen last, as the progress of a job shows it.
+    /// Returns the latest statistics in the form of a job's progress.
     pub(super) fn latest(&self) -> Value {
         lock(&self.latest).clone()
     }
 }
 
-/// How far a job has come, in few words.
+/// Summary of a job's progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JobProgress {
     start: Instant,
-    /// Known at the latest when the first epoch has ended.
+    /// Number of epochs; known when the first epoch has ended, or earlier.
     epoch_count: Option<u64>,
-    /// Of all epochs.
+    /// Number of records in all epochs.
     records: u64,
-    /// Of the epoch under way.
+    /// Number of records in the current epoch.
     epoch_records: u64,
     loss_sum: f64,
 }
@@ -70,20 +71,20 @@ impl JobProgress {
         Self { start, epoch_count, records: 0, epoch_records: 0, loss_sum: 0.0 }
     }
 
-    /// Some steps were made.
+    /// Adds steps that were made.
     pub(super) fn record_steps(&mut self, records: u64, loss_sum: f64) {
         self.records += records;
         self.epoch_records += records;
         self.loss_sum += loss_sum;
     }
 
-    /// All tasks have ended an epoch, of so many.
+    /// Records that all tasks have ended an epoch, of `epoch_count`.
     pub(super) fn epoch_done(&mut self, epoch_count: u64) {
         self.epoch_count = Some(epoch_count);
         (self.epoch_records, self.loss_sum) = (0, 0.0);
     }
 
-    /// What people see; `last_epoch` is the last whole epoch.
+    /// Returns the summary as JSON; `last` is the last complete epoch.
     pub(super) fn to_json(&self, last: Option<&EpochLine>) -> Map<String, Value> {
         let mean = (self.epoch_records > 0).then(|| self.loss_sum / self.epoch_records as f64);
         let of_last = last.and_then(|line| line.training.get("loss")).copied();

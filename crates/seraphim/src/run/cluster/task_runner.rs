@@ -1,4 +1,4 @@
-//! The tasks of a job in one worker: threads that train with a remote agent, and the coordinator between them and the
+//! The tasks of a job on one worker: threads that train with a remote agent, and the coordinator between them and the
 //! driver.
 
 use std::panic::AssertUnwindSafe;
@@ -27,19 +27,19 @@ use crate::run::run_info::with_job_context;
 use crate::run::task_streams::{CountedStream, MeteredStream, TimedValidation};
 use crate::run::totals::TaskSummary;
 
-/// How often the driver hears of progress.
+/// Time between two progress reports to the driver.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Says something to the driver.
+/// Sends a message to the driver.
 pub(super) type MessageSender = Arc<dyn Fn(FromWorker) + Send + Sync>;
 
-/// Between the tasks of this worker and the driver.
+/// The coordinator between the tasks of this worker and the driver.
 pub(super) struct RemoteCoordinator {
     say: MessageSender,
     job: JobId,
     gauges: WorkerMetrics,
     wait_limit: Duration,
-    /// Reaches the tasks that wait for servers.
+    /// Ends the waits of tasks for servers.
     cancellation: CancellationToken,
     stop_requested: AtomicBool,
     failures: Arc<Failures>,
@@ -50,7 +50,7 @@ pub(super) struct RemoteCoordinator {
 #[derive(Default)]
 struct State {
     verdict: Option<(u64, EpochDecision)>,
-    /// The master is gone: nobody decides any more.
+    /// The master is lost, so no decision will arrive.
     master_lost: bool,
     epoch_progress: EpochProgress,
     failure: Option<String>,
@@ -84,12 +84,12 @@ impl RemoteCoordinator {
         })
     }
 
-    /// Of the tasks here.
+    /// Returns the failures of the tasks of this worker.
     pub(super) fn failures(&self) -> &Arc<Failures> {
         &self.failures
     }
 
-    /// Something failed at another worker: the tasks here go on to `position`, in case that one of them fails before it.
+    /// Handles a failure on another worker: the tasks read on to `position`, because one of them may fail before it.
     pub(super) fn finish_reading(&self, position: Option<ReadPosition>) {
         if let Some(position) = position {
             self.failures.limit_to(position);
@@ -98,7 +98,7 @@ impl RemoteCoordinator {
         self.failures.on_idle(move || say(FromWorker::Settled {}));
     }
 
-    /// The driver has decided.
+    /// Sets the driver's decision.
     pub(super) fn set_verdict(&self, epoch: u64, verdict: EpochDecision, line: EpochLine) {
         let mut state = self.lock();
         state.verdict = Some((epoch, verdict));
@@ -107,24 +107,24 @@ impl RemoteCoordinator {
         self.decided.notify_all();
     }
 
-    /// The master is gone: the tasks stop at their next step, meet at the end of the epoch, and leave.
+    /// Handles the loss of the master: the tasks stop at their next step, wait at the end of the epoch, and leave.
     pub(super) fn on_master_lost(&self) {
         self.stop();
         self.lock().master_lost = true;
         self.decided.notify_all();
     }
 
-    /// How far the tasks here have come.
+    /// Returns how far the tasks of this worker have come.
     pub(super) fn epoch_progress(&self) -> EpochProgress {
         self.lock().epoch_progress.clone()
     }
 
-    /// The tasks stop at their next step.
+    /// Requests the tasks to stop at their next step.
     pub(super) fn stop(&self) {
         self.stop_requested.store(true, Ordering::SeqCst);
     }
 
-    /// The job has failed: nobody waits any longer, neither here nor for servers.
+    /// Fails the job: all waits for other tasks and for servers end.
     pub(super) fn fail(&self, reason: &str) {
         self.stop();
         self.lock().failure.get_or_insert_with(|| reason.to_owned());
@@ -140,7 +140,7 @@ impl RemoteCoordinator {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells what has gathered, every now and then; now, when `all`.
+    /// Reports the accumulated progress if the last report is old enough, or in any case if `all` is true.
     fn report_progress(&self, state: &mut State, all: bool) {
         let due = state.reported_at.is_none_or(|told| told.elapsed() >= REPORT_INTERVAL);
         if state.steps > 0 && (due || all) {
@@ -164,13 +164,13 @@ impl RemoteCoordinator {
         if self.is_stop_requested() { StepDecision::Stop } else { StepDecision::Continue }
     }
 
-    /// Tells the driver of the epoch of a task, and waits for what follows from it.
+    /// Reports the epoch of a task to the driver, and waits for the decision.
     fn epoch(&self, report: EpochReport, opened: &TrainingInput) -> Result<EpochDecision, algo::Error> {
         let (task, epoch) = (report.task, report.epoch);
         let mut state = self.lock();
         self.report_progress(&mut state, true);
         state.epoch_progress.last = Some((epoch, report.epoch_count));
-        // Under the lock: what is said last of this worker is of all its tasks.
+        // Sent under the lock, so that the last report of this worker contains the bad lines of all its tasks.
         let bad_lines = opened.bad_lines();
         (self.say)(FromWorker::Epoch { report: HexEncoded(report), bad_lines });
         let deadline = Instant::now() + self.wait_limit;
@@ -200,7 +200,7 @@ impl RemoteCoordinator {
     }
 }
 
-/// The coordinator of the tasks that read these data: what it says of an epoch tells their bad lines too.
+/// The coordinator of tasks that read `TrainingInput`: its epoch reports include their bad lines.
 struct DataCoordinator<'a> {
     coordinator: &'a RemoteCoordinator,
     opened: &'a TrainingInput,
@@ -216,7 +216,7 @@ impl Coordinator for DataCoordinator<'_> {
     }
 }
 
-/// What the tasks of a worker train.
+/// Runs the tasks of a worker.
 pub(super) struct TaskRunner<'a> {
     pub(super) plan: TaskDataPlan<'a>,
     pub(super) algorithm: &'a dyn Job,
@@ -230,13 +230,13 @@ pub(super) struct TaskRunner<'a> {
     pub(super) throttle: Throttle,
 }
 
-/// How slow a worker is made, for tests: its tasks pause before every so many batches, in turns, so that no two tasks of a
-/// job pause at the same step unless they pause at more of them than their number allows.
+/// Slows a worker down, for tests: its tasks pause before every N-th batch. The pauses of different tasks are at
+/// different steps, unless there are more tasks than steps between two pauses.
 #[derive(Clone, Copy, Debug)]
 pub struct Throttle {
-    /// Length of a pause; 0: never.
+    /// Length of a pause; 0: no pause.
     pub pause: Duration,
-    /// 1: before every batch.
+    /// Pause before every N-th batch; 1: before every batch.
     pub every: u64,
 }
 
@@ -249,7 +249,8 @@ impl Throttle {
 }
 
 impl TaskRunner<'_> {
-    /// Runs all tasks to their end; `begun` is dropped when all read. The driver hears of each that fails, and ends the job.
+    /// Runs all tasks to their end; `begun` is dropped when all of them read. It reports each failure to the driver,
+    /// which ends the job.
     pub(super) fn run(&self, shares: Vec<TaskData>, begun: Option<BusyGuard>) -> Result<(), Error> {
         let validations = self.plan.validation_readers()?;
         let progress = Progress::silent();
@@ -282,7 +283,7 @@ impl TaskRunner<'_> {
                             reason = noted.reason,
                             "a task failed here"
                         );
-                        // To the others it must not look like a task that has come to its end.
+                        // The agent is kept, so that other tasks do not take this one for a task that has finished.
                         failed_agents.lock().unwrap_or_else(PoisonError::into_inner).extend(agent);
                         let (error, exit) = (noted.reason, noted.exit as u8);
                         (self.say)(FromWorker::Failed { error, exit, rank: Some(noted.rank) });
@@ -316,7 +317,7 @@ impl TaskRunner<'_> {
         Ok(TaskAgent::Prefetching(AheadAgent::new(agent, upcoming.clone()), upcoming))
     }
 
-    /// Trains a task to its end, asking ahead as the layout says.
+    /// Trains a task to its end, with prefetching if the layout requests it.
     fn train(
         &self,
         agent: &mut TaskAgent,
@@ -358,14 +359,13 @@ impl TaskRunner<'_> {
     }
 }
 
-/// The agent of a task.
 enum TaskAgent {
     Plain(RemoteAgent),
-    /// Asks ahead for what is said to come.
+    /// An agent that prefetches for the next batches.
     Prefetching(AheadAgent, Upcoming),
 }
 
-/// A stream that waits before each batch: a worker as slow as a test wants it.
+/// A stream that pauses before batches, for slow workers in tests.
 struct ThrottledStream<'a, 'b> {
     stream: &'a mut MeteredStream<'b>,
     throttle: Throttle,

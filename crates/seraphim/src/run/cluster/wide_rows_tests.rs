@@ -1,4 +1,4 @@
-//! Rows longer than a chunk go through a real server: pushed, pulled, exported, imported.
+//! Tests with a real server that rows longer than a chunk can be pushed, pulled, exported and imported.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use worker::{JobLayout, LaneAddress, RemoteAgent, assign_partitions};
 
 use super::servers::Servers;
 
-/// 20 MB of f32.
+/// The row has 20 MB of f32.
 const WIDTH: usize = 5_000_000;
 const LANES: u16 = 2;
 
-/// A server in this process; it ends with this value.
+/// A server in this process, which ends when this value is dropped.
 struct Served {
     layout: JobLayout,
     stop: rpc::Stop,
@@ -88,7 +88,7 @@ fn spec(axis: Axis, rows: u64, columns: u64) -> MatrixSpec {
     }
 }
 
-/// Whole numbers up to 255: as they are in every form but `int8`.
+/// Returns whole numbers up to 255, which every wire type except `int8` represents exactly.
 fn values(row: usize) -> Vec<f32> {
     (0..WIDTH).map(|i| ((i * 31 + row * 7) % 256) as f32).collect()
 }

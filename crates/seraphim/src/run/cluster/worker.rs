@@ -1,4 +1,4 @@
-//! A worker: takes part in jobs on the word of their drivers, until it is told to stop or the master is gone for good.
+//! A worker: runs tasks of jobs for their drivers until it is asked to stop or the master is lost.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver as Events, RecvTimeoutError, Sender, channel};
@@ -26,27 +26,26 @@ use crate::interrupt::Interrupt;
 use crate::run::Environment;
 use crate::run::failure::BusyGuard;
 
-/// How often the worker looks whether it is to stop.
+/// Time between two checks whether the worker must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest wait of a worker that is told to stop for the threads of its jobs. What they wait for ends at once; one that is in
-/// the middle of a read or a write ends with the process.
+/// Maximum wait of a stopping worker for the threads of its jobs. Their waits end at once; a thread that is in the
+/// middle of a read or a write ends with the process.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// How often it looks whether they have ended.
+/// Time between two checks whether the threads have ended.
 const JOIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Settings of a worker.
 pub struct WorkerConfig {
-    /// How it joins.
+    /// Settings of its membership.
     pub member: MemberConfig,
-    /// Where it answers those who ask for metrics.
+    /// Addresses of the metrics endpoint.
     pub listen: Vec<Address>,
-    /// How slow it is made, for tests.
+    /// Artificial slowness, for tests.
     pub slowness: Throttle,
-    /// How long jobs may take to be saved when the master is gone; 0: they are not saved.
+    /// Time for saving jobs after the loss of the master; 0: jobs are not saved.
     pub save_limit: Duration,
 }
 
-/// A job under way here.
+/// A running job: what the worker needs to reach its thread.
 struct JobHandle {
     sender: Sender<(ToWorker, BusyGuard)>,
     coordinator: Arc<RemoteCoordinator>,
@@ -57,18 +56,18 @@ struct JobHandle {
     thread: JoinHandle<()>,
 }
 
-/// Why a worker no longer hears its master.
+/// Why a membership ended.
 enum MembershipEnd {
-    /// It is to stop.
+    /// The worker is asked to stop.
     Stopped,
-    /// The master is gone for good.
+    /// The master is lost, for this reason.
     MasterLost(String),
-    /// Another master is in its place.
+    /// The master was restarted.
     MasterRestarted,
 }
 
-/// Works until `interrupt` is raised or the master is gone for good. Jobs whose master is gone are saved first; with a
-/// master that was started anew the worker joins again.
+/// Runs until `interrupt` is raised or the master is lost. Jobs whose master is lost are saved first. When the master
+/// was restarted, the worker joins again.
 pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Error> {
     let gauges = WorkerMetrics::default();
     let face = MetricsEndpoint::start(&config, gauges.clone())?;
@@ -83,7 +82,7 @@ pub fn run(config: WorkerConfig, environment: Environment<'_>) -> Result<(), Err
         let mut jobs = BTreeMap::new();
         match worker.handle_events(&membership, &events, &mut jobs) {
             MembershipEnd::Stopped => {
-                // First the master is told: it ends what ran here, and places nothing more.
+                // The master is notified first: it ends the jobs of this worker and assigns no new ones.
                 membership.leave();
                 stop_all(jobs, "the worker was stopped");
                 return Ok(());
@@ -110,7 +109,7 @@ struct Worker {
     interrupt: Interrupt,
 }
 
-/// The port of a worker, while this lives.
+/// The metrics endpoint of a worker, until this value is dropped.
 struct MetricsEndpoint {
     addresses: Vec<String>,
     stop: Stop,
@@ -166,7 +165,7 @@ impl Worker {
                 }
                 Ok(MemberEvent::MasterLost { reason }) => return MembershipEnd::MasterLost(reason),
                 Ok(MemberEvent::MasterRestarted) => return MembershipEnd::MasterRestarted,
-                // The jobs that ran here have ended without this worker, and nobody will say so.
+                // The jobs of this worker have ended without it, and no message will report that.
                 Ok(MemberEvent::LeaseExpired { .. }) => {
                     for (job, here) in std::mem::take(jobs) {
                         tracing::warn!(job, "the master had taken this worker for dead: the job is over");
@@ -179,7 +178,7 @@ impl Worker {
         }
     }
 
-    /// Ends jobs without their master, all at once; how each ended.
+    /// Salvages jobs in parallel; returns the result of each as text.
     fn salvage_jobs(&self, jobs: BTreeMap<JobId, JobHandle>, why: &str) -> Vec<String> {
         std::thread::scope(|scope| {
             let ends: Vec<_> = jobs
@@ -196,7 +195,7 @@ impl Worker {
             let body = serde_json::to_value(message).expect("messages are strings, numbers and lists");
             membership.send(ControlBody::FromTask { job, body });
         });
-        // Until the job says another.
+        // The default until the job sets another limit.
         let wait_limit = Duration::from_hours(24);
         let cancellation = CancellationToken::default();
         let gauges = self.gauges.clone();
@@ -240,7 +239,7 @@ impl Worker {
     }
 }
 
-/// Ends the jobs of a worker that stops, all at once.
+/// Ends the jobs of a stopping worker in parallel.
 fn stop_all(jobs: BTreeMap<JobId, JobHandle>, reason: &str) {
     for here in jobs.values() {
         here.cancel(reason);
@@ -254,13 +253,13 @@ fn stop_all(jobs: BTreeMap<JobId, JobHandle>, reason: &str) {
 }
 
 impl JobHandle {
-    /// Whatever its tasks wait for, they wait no longer.
+    /// Ends all waits of the tasks.
     fn cancel(&self, reason: &str) {
         self.coordinator.fail(reason);
         self.interrupt.raise();
     }
 
-    /// Waits for its thread; false when that has not ended in time.
+    /// Waits for the thread; false if it has not ended by the deadline.
     fn join(self, deadline: Instant) -> bool {
         drop(self.sender);
         while !self.thread.is_finished() {
@@ -272,13 +271,13 @@ impl JobHandle {
         true
     }
 
-    /// Nobody waits for it any longer.
+    /// Cancels the job and waits for its thread.
     fn fail(self, reason: &str) {
         self.cancel(reason);
         self.join(Instant::now() + STOP_LIMIT);
     }
 
-    /// Without the master: the state is saved, by this worker or another. How that ended.
+    /// Saves the state of the job without the master, by this worker or another; returns the result as text.
     fn salvage(self, worker: &Worker, job: JobId, why: &str) -> String {
         let training = lock(&self.training).clone();
         let limit = worker.config.save_limit;
@@ -314,7 +313,7 @@ impl JobHandle {
                 if let Some(reason) = &reason {
                     self.cancel(reason);
                 }
-                // The thread may have ended by itself.
+                // An error is ignored: the thread may have ended already.
                 let _ = self.sender.send((ToWorker::End { reason }, busy));
             }
             Ok(message) => {

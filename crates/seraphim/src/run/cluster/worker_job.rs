@@ -1,4 +1,4 @@
-//! The part of a job that one worker does: what it makes of each message of the driver.
+//! One job on one worker: handles each message of the driver.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The part of a job that is done here.
+/// A job as one worker executes it.
 pub(super) struct WorkerJob {
     pub(super) sender: MessageSender,
     pub(super) coordinator: Arc<RemoteCoordinator>,
@@ -40,17 +40,17 @@ pub(super) struct WorkerJob {
     pub(super) slowness: Throttle,
     pub(super) formats: Arc<FormatTable>,
     pub(super) functions: Arc<FunctionTable>,
-    /// Raised with `cancellation`: it ends reading and writing of files.
+    /// Raised together with `cancellation`; ends reading and writing of files.
     pub(super) interrupt: Interrupt,
     pub(super) cancellation: CancellationToken,
     pub(super) checked_job: Mutex<Option<TrainJob>>,
     pub(super) salvage_context: Arc<Mutex<Option<SalvageContext>>>,
     pub(super) save_status: Arc<Mutex<SaveStatus>>,
-    /// Of keys, for the model that is to be written.
+    /// Names of keys for the model to be written.
     pub(super) names: Mutex<BTreeMap<u64, String>>,
 }
 
-/// What `Prepare` has left for `Train`.
+/// The result of `Prepare`, which `Train` uses.
 pub(super) struct PreparedJob {
     raw: RawJob,
     job: TrainJob,
@@ -59,7 +59,7 @@ pub(super) struct PreparedJob {
     task_count: u32,
     tasks: Range<u32>,
     start: TrainingPosition,
-    /// The shares were surveyed, before the settings were chosen.
+    /// Whether the data were surveyed before the settings were chosen.
     is_survey: bool,
     shares: Vec<TaskData>,
 }
@@ -70,7 +70,7 @@ impl WorkerJob {
         Environment { formats, functions, interrupt }
     }
 
-    /// Does what the driver says. `busy_count` may be dropped when nothing but the tasks can fail any more.
+    /// Handles a message of the driver. It may drop `busy` when only the tasks can still fail.
     pub(super) fn handle_message(
         &self,
         message: ToWorker,
@@ -133,7 +133,7 @@ impl WorkerJob {
         }
     }
 
-    /// Connections to all lanes, until the job ends.
+    /// Connects to all lanes, until the job ends.
     fn servers(&self, layout: &worker::JobLayout) -> Result<Servers, Error> {
         let cancellation = self.cancellation.clone();
         Ok(Servers::connect(layout, &self.token)?.with_cancellation(move || cancellation.is_cancelled()))

@@ -1,8 +1,8 @@
-//! Judges a history of the master. It knows what went in and what came out, and nothing of its state.
+//! Checks a history of the master. The checker knows the input and output of the master, and nothing of its state.
 //!
-//! Members: a name is unique among the living and a number is never given again; whoever speaks in time lives, and
-//! whoever is silent for the lease is dead. Talk: what is said to a member, or by it, is heard once, in order, and all of
-//! it as long as it lives. Jobs: see `check_job` and below.
+//! Members: a name is unique among the live members, and a number is never given twice. A member that sends in time
+//! stays alive; one that is silent for the lease is removed. Messages to and from a member arrive once, in order, and
+//! completely as long as the member is alive. Jobs: see `check_job` and below.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use super::client_port::is_over;
 use super::history::{ControlEvent, Entry, Facts, History, MemberMessage, MemberView, Process};
 use super::scenario::Scenario;
 
-/// What is known of a member, alive or not.
+/// What the checker knows of a member, alive or not.
 #[derive(Debug, Default)]
 struct MemberRecord {
     process: Process,
-    /// When the master last read something of it, and when that had come.
+    /// Times in microseconds: when the master last read a message of the member, and when that message had arrived.
     read_at: u64,
     came_at: u64,
     leaves: bool,
@@ -25,9 +25,9 @@ struct MemberRecord {
     said: Vec<MemberMessage>,
     told: usize,
     confirmed: u64,
-    /// More was said to it than it may leave unconfirmed.
+    /// The member got more messages than it may leave unacknowledged.
     is_deaf: bool,
-    /// To and from the runner of each job.
+    /// Per job: number of messages from the member to the runner, sent and received.
     spoke: BTreeMap<JobId, u64>,
     heard: BTreeMap<JobId, u64>,
 }
@@ -40,11 +40,11 @@ struct Job {
     members: Vec<u32>,
     is_started: bool,
     was_queued_long: bool,
-    /// Cancelled by a client while it ran, or before.
+    /// A client cancelled the job before its end.
     is_cancelled: bool,
     is_withdrawn: bool,
     told_cancelled: bool,
-    /// Of whose death the runner is to be told.
+    /// Members whose loss the master must still report to the runner.
     mourns: BTreeSet<u32>,
     ended: Option<bool>,
 }
@@ -63,7 +63,7 @@ struct Checker<'a> {
     now: u64,
 }
 
-/// Everything that is wrong, empty when nothing is; and what was reached.
+/// Returns every fault, and the counts of what happened. No fault means that the history is correct.
 pub(crate) fn check(scenario: &Scenario, history: &History) -> (Vec<String>, Facts) {
     let mut checker = Checker {
         scenario,
@@ -171,7 +171,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whoever is thought alive has been heard within its lease; a master that slept gives one heartbeat more.
+    /// The master has read a message of a live member within its lease. After a pause of the master the member gets one
+    /// more heartbeat.
     fn check_lease(&mut self, id: u32) {
         let end = self.end_of(id);
         if self.now > end {
@@ -207,11 +208,11 @@ impl Checker<'_> {
             alive.retain(|id| *id != seen.id);
             self.died(seen.id, unread, &alive);
         }
-        // Who has come with the same call is told of nobody who went before.
+        // The master reports to a member that comes in this call none of the members that went before it.
     }
 
-    /// Dead is who leaves, who confirms nothing, and who has said nothing for the lease; but if the master was not there to
-    /// read, nobody who was never silent for the lease but one heartbeat.
+    /// The master may remove a member that leaves, acknowledges nothing, or was silent for the lease. After a pause of
+    /// the master, a member must have been silent for the lease less one heartbeat.
     fn died(&mut self, id: u32, unread: &[u64], others: &[u32]) {
         let (now, lease, heartbeat) = (self.now, self.lease, self.heartbeat);
         self.facts.deaths += 1;
@@ -251,7 +252,7 @@ impl Checker<'_> {
         known.said.push(word);
     }
 
-    /// A member hears what was said to it, in this order.
+    /// A member receives what was sent to it, in this order.
     fn told(&mut self, process: Process, id: u32, word: MemberMessage) {
         let known = self.of(id);
         let expected = known.said.get(known.told).copied();
@@ -274,7 +275,7 @@ impl Checker<'_> {
         self.faults.extend(text);
     }
 
-    /// All that was said to who lives has been heard, and all that it said.
+    /// All messages to and from live members have arrived.
     fn check_quiet(&mut self, members: &[(u32, Process)]) {
         let runs = |job: &JobId| self.jobs.get(job).is_some_and(|job| job.state == Some(JobState::Running));
         let mut found = Vec::new();
@@ -357,7 +358,7 @@ impl Checker<'_> {
         job.servers <= self.here(true) && job.workers <= self.here(false)
     }
 
-    /// A job starts once, with what it asked for, and not before one that was there before and could start too.
+    /// A job starts once, with the members that it asked for. It does not pass an earlier job that could start too.
     fn started(&mut self, id: JobId, servers: &[u32], workers: &[u32]) {
         self.facts.starts += 1;
         let earlier = self
@@ -406,7 +407,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Queued, running, over: never back; over as its runner said.
+    /// A job is queued, then running, then over, and never goes back. Its last state is the result of its runner.
     fn check_job(&mut self, id: JobId, state: JobState) {
         let Some(job) = self.jobs.get_mut(&id) else {
             return self.fault(format!("job {id} is shown, and was never submitted"));
@@ -441,12 +442,12 @@ impl Checker<'_> {
             self.fault(format!("job {id} is forgotten and has not ended"));
         }
         if let Some(job) = self.jobs.get_mut(&id) {
-            // With few shown, nobody sees how it ended.
+            // If the master lists few ended jobs, the final state of this one may not be visible.
             job.state = job.state.filter(|state| is_over(*state)).or(Some(JobState::Done));
         }
     }
 
-    /// After each call: nobody is alive beyond the lease, no job waits that could start, and who must be told was told.
+    /// After each call: no lease has expired, no job waits that could start, and all reports that are due were sent.
     fn check_all(&mut self) {
         let living: Vec<u32> = self.living.iter().map(|seen| seen.id).collect();
         for id in living {

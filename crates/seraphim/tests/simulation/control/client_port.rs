@@ -1,4 +1,4 @@
-//! How clients call the master, and what people see of it: all that this simulation knows of the conversation between a
+//! How clients call the master, and what `status` shows of it. All that this simulation knows of the protocol between a
 //! client and the master is in this file.
 
 use std::time::Duration;
@@ -11,17 +11,16 @@ use rpc::message::{JobId, Member};
 use rpc::service::{ConnectionId, Effect, Service};
 use serde_json::Value;
 
-/// The one client.
+/// The only client.
 const CLIENT: ClientId = 1;
 
-/// The master.
 #[derive(Debug)]
 pub(crate) struct ClientPort {
     state: MasterState,
     submission_count: u128,
 }
 
-/// What a client asks for.
+/// The job that a client submits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobRequest {
     pub(crate) servers: u32,
@@ -33,7 +32,7 @@ impl ClientPort {
         Self { state: MasterState::new(settings, 1), submission_count: 0 }
     }
 
-    /// The number of the job, or `None` when the master refuses it.
+    /// Returns the number of the job, or `None` when the master refuses it.
     pub(crate) fn submit(&mut self, wish: JobRequest) -> Option<JobId> {
         let JobRequest { servers, workers } = wish;
         self.submission_count += 1;
@@ -45,7 +44,7 @@ impl ClientPort {
         }
     }
 
-    /// Whether the job was still under way; `None` when the master does not know it.
+    /// Returns whether the job had not ended yet; `None` when the master does not know it.
     pub(crate) fn cancel(&mut self, job: JobId) -> Option<bool> {
         match self.ask(ClientRequest::Cancel { job })? {
             ClientResponse::Cancelled { was_live } => Some(was_live),
@@ -53,7 +52,7 @@ impl ClientPort {
         }
     }
 
-    /// Who lives, and the jobs that are remembered.
+    /// Returns the live members and the jobs that the master remembers.
     pub(crate) fn status(&mut self) -> (Vec<Member>, Vec<JobStatus>) {
         match self.ask(ClientRequest::Status) {
             Some(ClientResponse::Status(status)) => {
@@ -63,7 +62,7 @@ impl ClientPort {
         }
     }
 
-    /// What the master says to the client, if it is no fault.
+    /// Returns the answer of the master, or `None` for a fault.
     fn ask(&mut self, word: ClientRequest) -> Option<ClientResponse> {
         self.state.on_client(CLIENT, word);
         let given = self.state.take_responses().into_iter().find(|(client, _)| *client == CLIENT);
@@ -100,7 +99,8 @@ impl ClientPort {
         self.state.take_commands()
     }
 
-    /// What is left when nobody is there any more: jobs that are remembered, and a text if it still knows a connection.
+    /// Returns what is left without members: the number of remembered jobs, and the state as text if it still has a
+    /// member or connection.
     pub(crate) fn rest(&mut self) -> (usize, Option<String>) {
         let count = self.status().1.len();
         let text = format!("{:?}", self.state);
@@ -109,7 +109,6 @@ impl ClientPort {
     }
 }
 
-/// Whether a job is over.
 pub(crate) fn is_over(state: JobState) -> bool {
     matches!(state, JobState::Done | JobState::Failed | JobState::Cancelled)
 }

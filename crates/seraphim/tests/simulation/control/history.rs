@@ -1,38 +1,36 @@
-//! What went into the master, what came out, and what its members and runners heard: all that the checker knows.
+//! Input and output of the master, and what its members and runners received: all that the checker knows.
 
 use control::JobState;
 use rpc::message::JobId;
 
-/// A process that fills a seat, one of many in a run.
+/// Index of a process. Several processes may fill a seat one after another.
 pub(crate) type Process = usize;
 
-/// One entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// In microseconds.
+    /// Microseconds.
     pub(crate) time: u64,
     pub(crate) what: ControlEvent,
 }
 
-/// A member as people see it.
+/// A member as `status` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberView {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) incarnation: u64,
     pub(crate) is_server: bool,
-    /// The master knows a connection of it.
+    /// Whether the master knows a connection of the member.
     pub(crate) is_connected: bool,
 }
 
-/// What a member is told, once and in order.
+/// A message to a member. Each arrives once and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberMessage {
     ToTask { job: JobId, number: u64 },
     Gone { id: u32 },
 }
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
     /// The master grants a registration.
@@ -40,46 +38,46 @@ pub(crate) enum ControlEvent {
         id: u32,
         process: Process,
     },
-    /// The master reads something of a member, which came to its door at a time.
+    /// The master reads a message of a member, which arrived at this time.
     Read {
         id: u32,
         arrived: u64,
     },
-    /// It reads that the member leaves.
+    /// The master reads that the member leaves.
     Leaves {
         id: u32,
     },
-    /// It reads that the member has heard so much.
+    /// The master reads that the member has acknowledged this many messages.
     Confirmed {
         id: u32,
         count: u64,
     },
-    /// Who lives now, after a change; and for those that were there before, when that came to the door which was not read
-    /// yet, ascending.
+    /// The live members after a change. For each earlier member, `unread` has the arrival times of the messages that
+    /// the master has not read yet, ascending.
     Living {
         members: Vec<MemberView>,
         unread: Vec<(u32, Vec<u64>)>,
     },
-    /// The master has stood still until now.
+    /// The master has been paused until now.
     Woke,
-    /// A runner says something to a worker that lives.
+    /// A runner sends a message to a live worker.
     Said {
         id: u32,
         word: MemberMessage,
     },
-    /// A process hears something as this member.
+    /// A process receives a message as this member.
     Told {
         process: Process,
         id: u32,
         word: MemberMessage,
     },
-    /// A worker says something to a runner.
+    /// A worker sends a message to a runner.
     Spoke {
         id: u32,
         job: JobId,
         number: u64,
     },
-    /// The runner hears it.
+    /// The runner receives the message.
     Heard {
         id: u32,
         job: JobId,
@@ -94,17 +92,17 @@ pub(crate) enum ControlEvent {
         job: JobId,
         was_live: Option<bool>,
     },
-    /// The runner of a job is started with these members.
+    /// The runner of a job starts with these members.
     Started {
         job: JobId,
         servers: Vec<u32>,
         workers: Vec<u32>,
     },
-    /// The runner is told that it is cancelled.
+    /// The runner receives the cancellation of its job.
     ToldCancelled {
         job: JobId,
     },
-    /// That a member is gone.
+    /// The runner receives the loss of a member.
     ToldGone {
         job: JobId,
         id: u32,
@@ -113,31 +111,31 @@ pub(crate) enum ControlEvent {
         job: JobId,
         id: u32,
     },
-    /// The last word of a runner.
+    /// A runner ends.
     Ended {
         job: JobId,
         is_well: bool,
     },
-    /// What people see of a job, after a change.
+    /// State of a job after a change, as `status` shows it.
     Job {
         job: JobId,
         state: JobState,
     },
-    /// A job is not remembered any more.
+    /// The master does not list a job any more.
     Forgotten {
         job: JobId,
         was_over: bool,
     },
-    /// The master has done what one call made it do.
+    /// The master has executed all effects of one call.
     Looked,
     Crashed,
-    /// All that was said has had the time to come: the members that a process knows itself to be.
+    /// All messages have had the time to arrive. `members` are the processes that know themselves as members.
     Quiet {
         members: Vec<(u32, Process)>,
     },
 }
 
-/// What was reached, counted: promises about what never happens prove nothing.
+/// Counts of what happened: a promise about events that never happen proves nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) registrations: u64,
@@ -183,16 +181,16 @@ impl Facts {
         }
     }
 
-    /// Whether all of it was reached.
+    /// Whether every count is above zero.
     pub(crate) fn is_whole(mut self) -> bool {
         self.counts().iter().all(|count| **count > 0)
     }
 }
 
-/// What there is to say of a run.
+/// All entries of a run, and the faults that were seen without the checker.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
-    /// What was seen that may not be, without a look at the whole.
+    /// Faults that were seen during the run.
     pub(crate) seen: Vec<String>,
 }

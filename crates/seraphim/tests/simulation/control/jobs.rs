@@ -1,5 +1,5 @@
-//! Clients and runners. A runner asks its workers for answers, some at a time, and ends when it has heard all; or soon after
-//! a member is gone, or the job is cancelled.
+//! Clients and runners. A runner sends questions to its workers, a few at a time. It ends when it has all answers, or
+//! soon after a member is lost or the job is cancelled.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use super::client_port::JobRequest;
 use super::history::{ControlEvent, MemberMessage};
 use super::world::{ClusterEvent, Event, World};
 
-/// One job in so many fails by itself.
+/// One job of this many fails by itself.
 const FAILS: u64 = 8;
 
 #[derive(Debug)]
 pub(crate) struct Runner {
     workers: Vec<u32>,
-    /// Questions that are not asked yet, of all workers together.
+    /// Number of questions that are not sent yet, of all workers together.
     left: u64,
-    /// By worker: questions that were asked.
+    /// Per worker: number of questions that were sent.
     asked: BTreeMap<u32, u64>,
-    /// Answers that were asked for, and those that came.
+    /// Number of answers that were requested, and number that arrived.
     expected: u64,
     heard: u64,
     fails: bool,
-    /// Its tasks are at work.
+    /// Whether the tasks of the job are working.
     works: bool,
-    /// Why it is to end.
+    /// Why the job has to end early.
     problem: Option<&'static str>,
     pub(crate) is_over: bool,
 }
@@ -69,7 +69,7 @@ impl World {
         self.master_did(Vec::new(), false);
     }
 
-    /// An order of the master to the process around it.
+    /// Executes a command of the master to the process around it.
     pub(crate) fn run_order(&mut self, order: RunnerCommand) {
         match order {
             RunnerCommand::StartJob(start) => self.start_job(start),

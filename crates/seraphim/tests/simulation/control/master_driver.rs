@@ -1,4 +1,4 @@
-//! The master's side: what reaches it, what it wants done, and what people see after each call.
+//! The side of the master: the messages that reach it, its effects, and what `status` shows after each call.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::world::{Event, World};
 use crate::network::{Item, Pipe};
 
 impl World {
-    /// What comes first on the way to the master has perhaps come.
+    /// Delivers the first message on the way to the master if it is due.
     pub(crate) fn up(&mut self, at: usize, ticket: u64) {
         if self.lines[at].up.ticket != ticket || self.master_stands_until > self.now {
             return;
@@ -41,7 +41,7 @@ impl World {
         self.master_did(effects, is_small);
     }
 
-    /// Notes what is read of a member; whether it cannot change what people see.
+    /// Records what the master reads of a member. Returns whether the message cannot change what `status` shows.
     fn note_read(&mut self, at: usize, arrived: u64, message: &Message) -> bool {
         let id = self.lines[at].id.filter(|id| self.connected.get(id) == Some(&at));
         let Message::Control(control) = message else { return true };
@@ -71,7 +71,7 @@ impl World {
         self.master_did(effects, false);
     }
 
-    /// What has come in the meantime is read now, and the clock is looked at before, between or after.
+    /// The master reads the messages that arrived during its pause. Its timer runs before, between or after them.
     pub(crate) fn resume_master(&mut self) {
         if self.master_stands_until > self.now {
             return;
@@ -88,7 +88,7 @@ impl World {
         self.schedule.put(self.now, Event::MasterTime);
     }
 
-    /// Carries out what the master wants after a call, and looks at what people see.
+    /// Executes the effects of a call of the master, and records what `status` shows.
     pub(crate) fn master_did(&mut self, effects: Vec<Effect>, is_small: bool) {
         for effect in effects {
             match effect {
@@ -136,7 +136,7 @@ impl World {
         let line = &mut self.lines[at];
         line.down.put(self.now, delay, Item::Closed);
         line.unread.extend(come(&line.up, self.now));
-        // No more of its frames are read; the master still hears that it is gone.
+        // The master reads no more of its frames, but still learns that the connection is closed.
         line.up.items.clear();
         line.up.is_cut = false;
         line.up.put(self.now, delay, Item::Closed);
@@ -149,7 +149,7 @@ impl World {
         self.look_up(at);
     }
 
-    /// When the frames of a process came to the door that were not read.
+    /// Arrival times of the frames of a process that the master has not read, ascending.
     fn unread(&self, process: usize) -> Vec<u64> {
         let lines = self.lines.iter().filter(|line| line.process == process);
         let times = lines.flat_map(|line| line.unread.iter().copied().chain(come(&line.up, self.now)));
@@ -198,7 +198,7 @@ impl World {
     }
 }
 
-/// When the frames came that wait to be read.
+/// Arrival times of the frames that wait to be read.
 fn come(pipe: &Pipe, now: u64) -> impl Iterator<Item = u64> {
     let come = pipe.items.iter().filter(move |(time, item)| *time <= now && !matches!(item, Item::Closed));
     come.map(|(time, _)| *time)

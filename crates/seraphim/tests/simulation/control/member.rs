@@ -1,5 +1,5 @@
-//! A process that is a member, or wants to be: registers, beats, hears, says what it must, and connects again, by the
-//! rules of `rpc::member`, with the same `Kept`.
+//! A process that is a member, or tries to become one. It registers, sends heartbeats, receives, sends and reconnects
+//! by the rules of `rpc::member`, with the same `ReliableQueue`.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use super::scenario::Seat;
 use super::world::{ClusterEvent, Event, MasterConnection, World};
 use crate::network::{Item, Pipe};
 
-/// First pause between two attempts to connect; doubled up to the longest.
+/// First pause between two attempts to connect, in microseconds; doubled up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: u64 = 10_000;
 const LONGEST_PAUSE: u64 = 1_000_000;
-/// A process whose name is taken tries again after so long.
+/// Pause of a process before its next attempt when its name is in use, in microseconds.
 const REFUSED_PAUSE: u64 = 300_000;
-/// Refusals after which a process that says to be another one gives up.
+/// Number of refusals after which an impostor gives up.
 const REFUSALS_OF_IMPOSTOR: u32 = 3;
-/// A process that leaves waits so long for the master to close.
+/// How long a process that leaves waits for the master to close, in microseconds.
 const LEAVE_LIMIT: u64 = 2_000_000;
 
-/// Of the connection.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contact {
     None,
@@ -43,7 +43,7 @@ pub(crate) struct Member {
     leaves_since: Option<u64>,
     line: Option<usize>,
     contact: Contact,
-    /// 0: none yet.
+    /// 0 before the first registration.
     pub(crate) id: u32,
     kept: ReliableQueue,
     heard_at: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Member {
     retry_at: u64,
     pause: u64,
     ticket: u64,
-    /// Messages to the runner of each job.
+    /// Number of messages to the runner of each job.
     spoke: BTreeMap<JobId, u64>,
 }
 
@@ -60,7 +60,7 @@ impl Member {
         self.is_alive
     }
 
-    /// Whether it is a member, as far as it knows.
+    /// Whether the process knows itself as a member.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_alive && self.contact == Contact::Registered
     }
@@ -98,7 +98,7 @@ impl World {
         self.call_at(process, self.now);
     }
 
-    /// The process looks at the time then.
+    /// Schedules a timer event of the process.
     fn call_at(&mut self, process: Process, time: u64) {
         let member = &mut self.processes[process];
         member.ticket += 1;
@@ -158,7 +158,7 @@ impl World {
         self.send_up(line, Message::Hello(hello));
     }
 
-    /// The process gives its connection up, or it is gone; it tries again after a pause.
+    /// The process closes its connection, or the connection is lost. It tries again after a pause.
     fn drop_line(&mut self, process: Process) {
         let member = &mut self.processes[process];
         let line = member.line.take();
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// What comes first on the way to the member has perhaps come.
+    /// Delivers the first message on the way to the member if it is due.
     pub(crate) fn down(&mut self, at: usize, ticket: u64) {
         let line = &mut self.lines[at];
         let process = line.process;
@@ -242,7 +242,7 @@ impl World {
         }
     }
 
-    /// It is a member: says again what the master may not have heard.
+    /// The process has become a member: it sends again what the master may not have received.
     fn settle(&mut self, process: Process, id: u32) {
         let member = &mut self.processes[process];
         member.contact = Contact::Registered;
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// A worker says something to the runner of a job.
+    /// A worker sends a message to the runner of a job.
     pub(crate) fn answer(&mut self, process: Process, id: u32, job: JobId) {
         let member = &mut self.processes[process];
         if !member.is_alive || member.id != id || member.leaves_since.is_some() {
@@ -336,7 +336,7 @@ impl World {
         if !member.is_alive || member.stands_until > self.now {
             return;
         }
-        // Either what has come is heard first, or the time is looked at.
+        // Either the process first receives what has arrived, or its timer runs first.
         let line = member.line;
         let time_first = self.random.below(2) == 0;
         if time_first {

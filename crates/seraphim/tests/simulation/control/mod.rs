@@ -1,6 +1,6 @@
-//! The master in the simulation: members that register, beat, work, stand still, crash, come back and leave over bad
-//! connections; clients that submit and cancel; runners that talk to their workers. A checker that sees what went in and
-//! what came out, and nothing of the state, judges the run.
+//! The master in the simulation: members that register, send heartbeats, work, pause, crash, come back and leave over
+//! bad connections; clients that submit and cancel; runners that exchange messages with their workers. A checker that
+//! sees the input and output of the master, and nothing of its state, checks the run.
 
 mod checker;
 mod client_port;
@@ -17,13 +17,13 @@ pub(crate) use checker::check;
 pub(crate) use history::{Facts, Process};
 pub(crate) use scenario::Scenario;
 
-/// What is wrong with a run, and what it reached.
+/// Returns the faults of a run, and the counts of what happened.
 pub(crate) fn run(scenario: &Scenario, broken: Option<Broken>) -> (Vec<String>, Facts) {
     let history = world::World::new(scenario.clone(), broken).run();
     check(scenario, &history)
 }
 
-/// All that happens under a seed, as text.
+/// Returns the history of a seed as text.
 pub(crate) fn history_text(scenario: &Scenario) -> String {
     format!("{:?}", world::World::new(scenario.clone(), None).run())
 }

@@ -1,4 +1,5 @@
-//! What one seed stands for: the settings of the master, who is there, how bad the network is, and what befalls them.
+//! What one seed stands for: the settings of the master, its members, the quality of the network, and the injected
+//! faults.
 
 use std::time::Duration;
 
@@ -12,31 +13,31 @@ use crate::scenario::{one, random};
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
     pub(crate) settings: Settings,
-    /// Places that a process of this kind fills, one after the other.
+    /// Seats, each of which processes of one kind fill one after another.
     pub(crate) seats: Vec<Seat>,
     pub(crate) longest_delay: u64,
-    /// One frame in so many is where its connection breaks; 0: none.
+    /// A connection breaks at one frame of this many; 0: never.
     pub(crate) frames_of_reset: u64,
-    /// Frames travel as bytes.
+    /// Whether frames travel as bytes.
     pub(crate) as_bytes: bool,
-    /// The master stands still now and then.
+    /// Number of pauses of the master.
     pub(crate) master_pauses: u64,
-    /// Members do.
+    /// Number of pauses of members.
     pub(crate) member_pauses: u64,
     pub(crate) crashes: u64,
-    /// Processes that say to be one that lives.
+    /// Number of processes that pretend to be a live one.
     pub(crate) impostors: u64,
     pub(crate) leaves: u64,
     pub(crate) submissions: u64,
     pub(crate) cancels: u64,
-    /// Messages of a runner to each of its workers, at most.
+    /// Maximum number of messages from a runner to each of its workers.
     pub(crate) asks: u64,
     pub(crate) longest_think: u64,
-    /// Until then all of it happens; afterwards nothing is lost any more.
+    /// Time up to which faults are injected. Afterwards no message is lost.
     pub(crate) drama_until: u64,
 }
 
-/// A place in the cluster.
+/// A place in the cluster that a process of this kind fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seat {
     Server,
@@ -76,7 +77,7 @@ impl Scenario {
         }
     }
 
-    /// For whoever looks at a failing seed.
+    /// Describes the scenario for a reader of a failing seed.
     pub(crate) fn summary(&self) -> String {
         format!(
             "a master of {:?}, delays up to {} us, one reset in {} frames, {} crashes, {} + {} pauses, {} leaves, {} \

@@ -1,4 +1,4 @@
-//! A master, its members and clients in one thread, and what happens to them.
+//! A master, its members and clients in one thread, and the events that reach them.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,32 @@ use crate::network::{Item, Pipe};
 use crate::scenario::random;
 use crate::schedule::Schedule;
 
-/// More events than any seed needs.
+/// Limit of events, more than any seed needs.
 const EVENT_LIMIT: u64 = 400_000;
-/// After the drama: connections that broke are noticed, members that were lost are back, and all that was said has come;
-/// and so many leases.
+/// Time from the end of the faults until everything is quiet, in microseconds, plus [`QUIET_AFTER_LEASES`]. By then
+/// broken connections are noticed, lost members are back, and all messages have arrived.
 const QUIET_AFTER: u64 = 6_000_000;
 const QUIET_AFTER_LEASES: u64 = 6;
-/// Runners have ended by then.
+/// By then runners have ended, in microseconds.
 const LEAVE_AFTER: u64 = 3_000_000;
-/// Everybody has left.
+/// By then all processes have left, in microseconds.
 const END_AFTER: u64 = 8_000_000;
-/// Longest stop of anybody, in leases.
+/// Longest pause of a process, in leases.
 const LONGEST_PAUSE_LEASES: u64 = 2;
 
-/// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// What comes first on the way to the master may have come.
+    /// The first message on the way to the master may be due.
     Up {
         line: usize,
         ticket: u64,
     },
-    /// The same on the way to the member.
+    /// The first message on the way to the member may be due.
     Down {
         line: usize,
         ticket: u64,
     },
-    /// The master wanted to be called.
+    /// A timer of the master may be due.
     MasterTime,
     PauseMaster,
     ResumeMaster,
@@ -50,7 +49,7 @@ pub(crate) enum Event {
     Start {
         seat: usize,
     },
-    /// A second process says to be the one in the seat.
+    /// A second process pretends to be the one in the seat.
     Impostor {
         seat: usize,
     },
@@ -70,7 +69,7 @@ pub(crate) enum Event {
     Leave {
         seat: usize,
     },
-    /// A worker says something to a runner, if it is still this member.
+    /// A worker sends a message to a runner, if it is still this member.
     Answer {
         process: Process,
         id: u32,
@@ -82,27 +81,27 @@ pub(crate) enum Event {
     RunnerTime {
         job: JobId,
     },
-    /// Nothing is lost from here on.
+    /// No message is lost from here on.
     Calm,
     Quiet,
     LeaveAll,
     End,
 }
 
-/// What those have to know who simulate the processes besides their talk with the master.
+/// Events that the simulation of servers and workers needs, besides their messages to the master.
 #[derive(Clone, Debug)]
 pub(crate) enum ClusterEvent {
-    /// A job begins on servers and workers, and ends when [`TestMaster::work_is_over`] says so, or before.
+    /// A job begins on servers and workers. It ends when [`World::work_is_over`] is called, or before.
     Started {
         job: JobId,
         servers: Vec<Process>,
         workers: Vec<Process>,
     },
-    /// Its runner has ended.
+    /// The runner of a job has ended.
     Ended {
         job: JobId,
     },
-    /// The process is no more.
+    /// The process has ended.
     Died {
         process: Process,
     },
@@ -112,17 +111,16 @@ pub(crate) enum ClusterEvent {
     },
 }
 
-/// A connection of a process to the master.
 #[derive(Debug)]
 pub(crate) struct MasterConnection {
     pub(crate) process: Process,
     pub(crate) up: Pipe,
     pub(crate) down: Pipe,
-    /// The master has heard its hello, and not that it is gone.
+    /// Whether the master has received the hello, and not yet that the connection is closed.
     pub(crate) is_served: bool,
-    /// The member that the master takes it for.
+    /// The member to which the master assigns the connection.
     pub(crate) id: Option<u32>,
-    /// When that had come which was not read when the master closed it.
+    /// Arrival times of the messages that were not read when the master closed the connection.
     pub(crate) unread: Vec<u64>,
 }
 
@@ -136,10 +134,10 @@ pub(crate) struct World {
     pub(crate) master_stands_until: u64,
     pub(crate) master_timer: u64,
     pub(crate) processes: Vec<Member>,
-    /// By seat: the process that fills it.
+    /// Per seat: the process that fills it.
     pub(crate) seated: Vec<Option<Process>>,
     pub(crate) lines: Vec<MasterConnection>,
-    /// By member: the line that the master has for it, and the process that registered.
+    /// Per member: the connection that the master has for it, and the process that registered.
     pub(crate) connected: BTreeMap<u32, usize>,
     pub(crate) registered: BTreeMap<u32, Process>,
     pub(crate) runners: BTreeMap<JobId, Runner>,
@@ -148,7 +146,7 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) living: Vec<MemberView>,
     pub(crate) states: BTreeMap<JobId, JobState>,
-    /// None: nobody listens, and jobs have no more work than their runners.
+    /// `None`: events are not recorded, and jobs do no work besides that of their runners.
     pub(crate) deeds: Option<Vec<ClusterEvent>>,
     count: u64,
     is_over: bool,
@@ -222,13 +220,12 @@ impl World {
         self.random.below(self.scenario.seats.len() as u64) as usize
     }
 
-    /// Runs until all have left.
     pub(crate) fn run(mut self) -> History {
         while self.step() {}
         self.history
     }
 
-    /// What happens next happens; false when it was the last.
+    /// Handles the next event. Returns false after the last one.
     pub(crate) fn step(&mut self) -> bool {
         let Some((time, event)) = self.schedule.next() else { return false };
         self.now = time;
@@ -276,7 +273,7 @@ impl World {
             Event::Calm => {
                 self.is_calm = true;
                 if self.deeds.is_some() {
-                    // Their work would go on when all that was said is to have come.
+                    // Otherwise their tasks would still work when all messages should have arrived.
                     self.schedule.put(self.now, Event::CancelAll);
                 }
                 let lease = self.scenario.settings.lease.as_micros() as u64;
@@ -299,7 +296,7 @@ impl World {
         }
     }
 
-    /// Nothing may be left but jobs that have ended, as many as are to be shown.
+    /// No state may be left but that of ended jobs, at most as many as the master lists.
     fn end(&mut self) {
         self.is_over = true;
         let (job_count, rest) = self.door.rest();
@@ -346,7 +343,7 @@ impl World {
         self.perhaps_reset(line);
     }
 
-    /// One frame in so many is the last of its connection.
+    /// Breaks the connection at one frame of [`Scenario::frames_of_reset`].
     fn perhaps_reset(&mut self, line: usize) {
         let frames = self.scenario.frames_of_reset;
         if self.is_calm || frames == 0 || self.random.below(frames) > 0 {

@@ -1,4 +1,4 @@
-//! Damaged files: an error or records, never more, and little memory.
+//! Damaged files give an error or records, and take little memory.
 
 use math::random::{Purpose, stream};
 use parquet::basic::Encoding;
@@ -6,13 +6,13 @@ use parquet::file::properties::WriterProperties;
 
 use super::{Batch, Case, Raw, corpus, entries, write_with};
 
-/// The memory that all tests of this binary together may have taken.
+/// Memory limit for all tests of this binary together.
 const MEMORY_LIMIT_KB: u64 = 1 << 20;
 
-/// Mutants of all files together: as many as a second of ci allows.
+/// Mutants of all files together: as many as one second of CI allows.
 const MUTANTS: usize = 1500;
 
-/// Peak memory of this process so far, where the system tells.
+/// Returns the peak memory of this process so far, or 0 where the system does not report it.
 fn peak_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -26,7 +26,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A few bytes of `bytes` other than they were: single bits, or numbers that are likely to hurt.
+/// Changes a few bytes: single bits, or values that are likely to cause errors.
 fn mutate(bytes: &mut Vec<u8>, random: &mut math::random::RandomStream) {
     for _ in 0..=random.below(3) {
         let length = bytes.len() as u64;
@@ -76,7 +76,7 @@ fn mutants_of_files_are_errors_or_records_and_take_little_memory() {
     );
 }
 
-/// A file whose only page of strings has `count` in the header of its second packed lengths.
+/// Makes a file whose only page of strings has `count` in the header of its second packed lengths.
 fn with_second_count(count: &[u8]) -> Vec<u8> {
     let case = Case::new();
     let message = "message m { required binary a (UTF8); required int32 label; }";

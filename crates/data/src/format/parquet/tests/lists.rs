@@ -1,4 +1,4 @@
-//! Lists, however they are written.
+//! Lists in all the encodings that writers use.
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::{Batch, Case, LISTS, Raw, entries, write_with};
 
-/// One of the ways in which other programs write: page version, dictionary, encodings that only the general reader knows,
+/// A way in which other programs write: page version, dictionary, encodings that only the general reader supports,
 /// lists over pages, compression.
 fn way() -> impl Strategy<Value = WriterProperties> {
     let version = prop_oneof![Just(WriterVersion::PARQUET_1_0), Just(WriterVersion::PARQUET_2_0)];
@@ -100,7 +100,7 @@ proptest! {
             *place.get_mut(&mut bytes) = byte;
         }
         std::fs::write(case.path(), bytes).expect("room for as much");
-        // What is read may be wrong, since nothing in the file tells; it must be whole.
+        // The batch may have wrong values, which nothing in the file shows, but it must be consistent.
         if let Ok(batch) = case.read() {
             prop_assert_eq!(batch.offsets.len(), batch.record_count() + 1);
         }

@@ -1,4 +1,4 @@
-//! What pyarrow, pandas and Spark write: `fuzz/corpus/parquet.py` made the files.
+//! Files of pyarrow, pandas and Spark, which `fuzz/corpus/parquet.py` made.
 
 use math::hash::named_key;
 
@@ -14,7 +14,7 @@ const TYPES: [&str; 28] = [
 /// Those of them that hold names.
 const NAMES: [&str; 4] = ["string", "binary", "large", "category"];
 
-/// What column `name` has in record `r`; the fourth record is null in all columns.
+/// Returns the entry of column `name` in record `r`; the fourth record is null in all columns.
 fn entry(key: usize, name: &str, r: usize) -> Option<(u64, f32)> {
     let is_missing = r == 3 || name == "null";
     if is_missing {

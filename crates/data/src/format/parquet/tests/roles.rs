@@ -59,7 +59,7 @@ fn an_unsigned_index_is_told_without_a_sign() {
     assert!(text.contains(":2:2:") && text.contains("found 18446744073709551615"), "{text}");
 }
 
-/// One record a file, in folders that give columns.
+/// Writes one record per file, in folders that give columns.
 fn partitioned(folders: &[&str]) -> (tempfile::TempDir, Vec<Input>) {
     let root = tempfile::tempdir().unwrap();
     let message = "message m { required int32 x; required int32 label; }";
@@ -167,7 +167,7 @@ fn weights_of_training_may_be_absent_where_only_scores_are_wanted() {
     assert!(read(InputPurpose::Evaluation, &schema).is_err(), "the second record has no weight");
 }
 
-/// A table of numbers, `x`, `z` and `label`.
+/// Makes a table of numbers with columns `x`, `z` and `label`.
 fn numbers(x: Vec<f64>, z: Vec<i64>, label: Vec<f64>) -> Case {
     let case = Case::new();
     let message = "message m { required double x; required int64 z; required double label; }";

@@ -6,12 +6,12 @@ use crate::input::Input;
 use crate::parquet_writer::{ColumnData, ColumnType, ParquetWriter, ROW_GROUP_RECORDS};
 use crate::{BadLinePolicy, Batch, Error, LabelRule, Source, SourceConfig};
 
-/// Records of a row group of the numbered files: more than are decoded at a time.
+/// Records per row group of the numbered files: more than are decoded together.
 const GROUP_RECORDS: u32 = ROW_GROUP_RECORDS as u32;
 const GROUP_COUNT: u32 = 3;
 const RECORD_COUNT: u32 = GROUP_RECORDS * GROUP_COUNT;
 
-/// The label of record `r` is `r`; the other columns say it once more.
+/// Writes a file in which the label of record `r` is `r` and the other columns repeat this number.
 fn write_numbered(path: &Path, is_list: bool) {
     let features = if is_list { ("indices", ColumnType::U64List) } else { ("number", ColumnType::F64) };
     let mut writer = ParquetWriter::create(path, &[features, ("label", ColumnType::F64)]).expect("a file");
@@ -35,7 +35,7 @@ fn source(path: &Path, bad_lines: BadLinePolicy) -> Source {
     Source::from_inputs(files, &config, None, &FormatTable::builtin()).expect("a good file")
 }
 
-/// The labels that each task reads, after a look at the features, and the bytes it says it read.
+/// Returns the labels that each task reads, after a check of the features, and the bytes that it reports.
 fn read(source: &Source, task_count: usize, is_list: bool) -> Result<Vec<(Vec<f32>, u64)>, Error> {
     let mut tasks = Vec::new();
     for splits in source.splits(task_count) {

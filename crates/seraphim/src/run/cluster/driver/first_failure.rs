@@ -1,4 +1,4 @@
-//! Which failure of the tasks of a job is told: see [`crate::run::failure`].
+//! Chooses which failure of a job's tasks is reported: see [`crate::run::failure`].
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::failure::FailureRank;
 
-/// Longest wait for tasks that may fail before the batch at which one has failed.
+/// Maximum wait for tasks that may fail before the batch of the first failure.
 const FIRST_FAILURE_LIMIT: Duration = Duration::from_secs(3);
 
 impl JobRun<'_> {
@@ -19,8 +19,8 @@ impl JobRun<'_> {
         Error::Cluster { text: format!("worker {}: {error}", self.name(worker)), exit: Exit::from_code(exit) }
     }
 
-    /// A task has failed. Others may be about to, and which is told must not depend on who was faster: all go on to where the
-    /// first has failed.
+    /// Handles the failure of a task. Other tasks may be about to fail, and the reported failure must not depend on
+    /// which task is faster, so all tasks read on to the position of the failure.
     pub(super) fn first_failure(&mut self, mut rank: FailureRank, mut error: Error) -> Error {
         let deadline = Instant::now() + FIRST_FAILURE_LIMIT;
         for worker in &self.link.workers {
@@ -36,7 +36,7 @@ impl JobRun<'_> {
                     }
                     _ => {}
                 },
-                // What the tasks say now may follow from that.
+                // Later failures of tasks may be consequences of this loss.
                 JobEvent::MemberLost { member, reason } => return member_lost_error(&member, &reason),
                 JobEvent::Cancelled => self.cancelled = true,
                 JobEvent::Session { .. } | JobEvent::MemberReconnected { .. } | JobEvent::Timeout => {}
@@ -45,7 +45,7 @@ impl JobRun<'_> {
         error
     }
 
-    /// What has ended the job: the loss of a member, when there was one, and not what followed from it.
+    /// Returns the root cause of a job's end: the loss of a member, if there was one, and not its consequences.
     pub(super) fn root_cause(&self, error: Error) -> Error {
         while self.link.member_lost.is_raised() {
             match self.link.receive(Duration::ZERO) {

@@ -1,4 +1,4 @@
-//! The open settings of a job on a cluster: chosen by the driver, from what the workers have seen of the data.
+//! The open settings of a job on a cluster: the driver chooses them from what the workers report of the data.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::run::settings_chooser::SettingsChooser;
 use crate::run::totals::TaskSummary;
 
 impl JobRun<'_> {
-    /// Has the shares opened, and the open settings of the job chosen: before that when it can be, else by a survey.
+    /// Has the workers open their shares, and chooses the open settings of the job: before that if possible, else by a
+    /// survey.
     pub(super) fn choose_settings(
         &mut self,
         crews: &[WorkerTasks],
@@ -50,7 +51,7 @@ impl JobRun<'_> {
         Ok(())
     }
 
-    /// Has the workers open their shares, and read them through when that must be.
+    /// Has the workers open their shares, and scan them if necessary.
     fn prepare(
         &mut self,
         crews: &[WorkerTasks],
