@@ -1,4 +1,4 @@
-//! A cluster of real processes for a test: free ports, ended with the test.
+//! A cluster of real processes for a test. It uses free ports and ends with the test.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::command;
 
-/// Longest wait for a process to say what is expected.
+/// Longest wait for an expected line or state of a process.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A process and what it says on standard error.
+/// A process and its standard error.
 pub(crate) struct Process {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -20,6 +20,8 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = command(arguments)
+            // With one arena, the memory of a process is what it uses, not what arenas of ended threads retain.
+            .env("MALLOC_ARENA_MAX", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -37,7 +39,7 @@ impl Process {
         Self { child, lines, said: Vec::new() }
     }
 
-    /// Waits for a line that holds `text`; the line.
+    /// Waits for a line that contains `text` and returns it.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -54,13 +56,13 @@ impl Process {
         }
     }
 
-    /// All that it has said so far; does not wait.
+    /// Returns all lines of standard error so far, without waiting.
     pub(crate) fn so_far(&mut self) -> &[String] {
         self.said.extend(self.lines.try_iter());
         &self.said
     }
 
-    /// Its first line on standard output.
+    /// Returns its first line on standard output.
     pub(crate) fn first_line(&mut self) -> String {
         let out = self.child.stdout.take().expect("it is piped, and nobody has read it");
         let mut line = String::new();
@@ -68,7 +70,7 @@ impl Process {
         line
     }
 
-    /// Waits for the end; exit code, standard output, standard error.
+    /// Waits for the end; returns exit code, standard output and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
@@ -86,7 +88,7 @@ impl Process {
         (status.code(), out, self.said.join("\n"))
     }
 
-    /// Sends it a signal, as in `-INT`.
+    /// Sends it a signal, such as `-INT`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let sent = std::process::Command::new("kill").args([name, &pid]).status();
@@ -107,7 +109,6 @@ impl Drop for Process {
     }
 }
 
-/// Master, servers and workers.
 pub(crate) struct Cluster {
     pub(crate) master: Process,
     pub(crate) address: String,
@@ -116,7 +117,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts all and waits until they have joined. `slow`: milliseconds that the last worker waits before a batch.
+    /// Starts all processes and waits until they have joined. `slow`: pause of the last worker before a batch, in
+    /// milliseconds.
     pub(crate) fn start(servers: usize, workers: usize, slow: u64) -> Self {
         Self::start_with(servers, workers, |kind, number| {
             let pause = if kind == "worker" && number + 1 == workers { slow } else { 0 };
@@ -124,7 +126,7 @@ impl Cluster {
         })
     }
 
-    /// The same with flags of each member, by kind and number.
+    /// Starts them with flags for each member, by kind and number.
     pub(crate) fn start_with(
         servers: usize,
         workers: usize,
@@ -133,7 +135,7 @@ impl Cluster {
         Self::start_all(servers, workers, &[], flags)
     }
 
-    /// The same with flags of the master.
+    /// Starts them with flags for the master as well.
     pub(crate) fn start_all(
         servers: usize,
         workers: usize,
@@ -162,7 +164,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts one more server, and waits until it has joined.
+    /// Starts one more server and waits until it has joined.
     pub(crate) fn add_server(&mut self) {
         let server = self.member("server", self.servers.len(), &["--listen", "127.0.0.1:0", "--lanes", "1"]);
         self.servers.push(server);
@@ -176,12 +178,12 @@ impl Cluster {
         process
     }
 
-    /// Submits a job and goes on.
+    /// Submits a job and returns the client without waiting for it.
     pub(crate) fn submit(&self, arguments: &[&str]) -> Process {
         Process::start(&[&["submit"], arguments, &["--master", &self.address]].concat())
     }
 
-    /// Asks for the status until it is as wanted.
+    /// Requests the status until `wanted` accepts it.
     pub(crate) fn wait_until(&self, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
